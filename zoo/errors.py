@@ -1,0 +1,67 @@
+"""Every error that zoo raises on purpose.
+
+A message names the file or field, what was found, what was wanted and, where there is one, the nearest guess.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ZooError(Exception):
+    """The base of all of them: `except zoo.ZooError` catches what a user can do something about."""
+
+
+class CheckpointError(ZooError):
+    """A weight file, or an index of weight files, is damaged, unsafe or not what it claims to be."""
+
+
+class MissingWeightError(CheckpointError):
+    """The model asks for a tensor that the checkpoint does not have."""
+
+
+class WeightShapeError(CheckpointError):
+    """A tensor's shape is not the one that the config implies."""
+
+
+class UnusedWeightError(CheckpointError):
+    """The checkpoint holds tensors that no part of the model asked for."""
+
+
+class ConfigError(ZooError):
+    """A config file is not readable, contradicts itself or has a value out of range."""
+
+
+class UnsupportedError(ZooError):
+    """A checkpoint, config or argument asks for what zoo does not implement (zoo refuses, it never approximates)."""
+
+
+class HubError(ZooError):
+    """A name could not be turned into files."""
+
+
+class NotFoundError(HubError):
+    """No such folder, repository, revision or file."""
+
+
+class AccessError(HubError):
+    """The repository is gated or private, and no (valid) token was given."""
+
+
+class OfflineError(HubError):
+    """The file is not in the cache, and the network is off or out of reach."""
+
+
+class TokenizerError(ZooError):
+    """Tokenizer files are missing, damaged or of a kind that zoo does not read."""
+
+
+class InputError(ZooError, ValueError):
+    """What was passed to a model or a task cannot be used: the message says which argument, and why."""
+
+
+def nearest(name: str, among: Iterable[str], count: int = 3) -> str:
+    """`; did you mean ...?`, or nothing where nothing is near: the end of an error message."""
+    near = difflib.get_close_matches(name, list(among), count, cutoff=0.5)
+    return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
