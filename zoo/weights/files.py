@@ -1,0 +1,212 @@
+"""From files to one Source: which of a repository's files to take, indices of shards, several files as one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from zoo.errors import CheckpointError, MissingWeightError, NotFoundError, nearest
+from zoo.json_file import read_json
+from zoo.weights.source import Source, Stored
+
+# In the order in which transformers looks for them.
+WANTED = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+_INDEX = ".index.json"
+_WEIGHT_SUFFIXES = {
+    *(".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".pkl", ".npz", ".h5", ".msgpack"),
+    *(".onnx", ".gguf", ".ggml", ".ot", ".tflite", ".mlmodel"),
+}
+_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+
+
+def choose_weight_files(names: Sequence[str]) -> list[str]:
+    """The weight file, or the index of weight files, to load among the file names of a repository or folder.
+
+    Only the names in WANTED: no variants (`model.fp16.safetensors`), no subfolders, no other frameworks.
+    """
+    for wanted in WANTED:
+        if wanted in names:
+            return [wanted]
+    others = [n for n in names if PurePosixPath(n).suffix.lower() in _WEIGHT_SUFFIXES or n.endswith(_INDEX)]
+    shown = ", ".join(sorted(others)[:10]) + (", ..." if len(others) > 10 else "")
+    raise NotFoundError(
+        f"no weights that zoo loads: {shown or 'no weight file at all'} was found, {' or '.join(WANTED)} was wanted"
+    )
+
+
+def open_weights(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Source:
+    """The tensors of a weight file, of several as one, or of an index and its shards.
+
+    files: one path or several.  A folder stands for what `choose_weight_files` picks in it.  Shards lie beside their
+    index, so an index alone is enough; where it is given with files, these must be its shards.
+    """
+    paths = [Path(files)] if isinstance(files, str | os.PathLike) else [Path(f) for f in files]
+    if len(paths) == 1 and paths[0].is_dir():
+        try:
+            there = sorted(path.name for path in paths[0].iterdir())
+        except OSError as e:
+            raise CheckpointError(f"{paths[0]}: cannot be read: {e}") from None
+        paths = [paths[0] / name for name in choose_weight_files(there)]
+    indices = [path for path in paths if path.name.endswith(_INDEX)]
+    given = [path for path in paths if path not in indices]
+    if not indices:
+        if not given:
+            raise NotFoundError("no weight file was given")
+        return _open(given[0]) if len(given) == 1 else Sharded({path: _open(path) for path in given})
+    if len(indices) > 1:
+        raise CheckpointError(f"{indices[0]} and {indices[1]}: two indices, one was wanted")
+    index = read_index(indices[0])
+    beside = {shard: indices[0].parent / shard for shard in index}
+    for path in given:
+        if path.absolute() not in (p.absolute() for p in beside.values()):
+            raise CheckpointError(f"{path} is not a shard of {indices[0]}{nearest(path.name, beside)}")
+    for path in beside.values():
+        _check_inside(path, indices[0])
+    return Sharded({path: _open(path) for path in beside.values()}, index, indices[0])
+
+
+def read_index(path: str | Path) -> dict[str, list[str]]:
+    """Shard's file name -> names of its tensors, from an index with a `weight_map` of name -> file name.
+
+    A shard is a plain file name: nothing that could lead out of the index's folder.
+    """
+    found = read_json(path, error=CheckpointError).get("weight_map")
+    if not isinstance(found, dict) or not found:
+        kind = "nothing" if not found else type(found).__name__
+        raise CheckpointError(f"{path}: weight_map is {kind}, an object of tensor names and file names was wanted")
+    index: dict[str, list[str]] = {}
+    for name, shard in found.items():
+        if not isinstance(shard, str):
+            raise CheckpointError(f"{path}: {name[:200]!r} is mapped to a {type(shard).__name__}, not to a file name")
+        if shard not in index:
+            _check_name(shard, path)
+        index.setdefault(shard, []).append(name)
+    return index
+
+
+class Sharded:
+    """A Source made of several, one for each shard; with an index, checked against it.
+
+    Tensors that the index does not list are there all the same, so that they are reported and not lost.
+    """
+
+    def __init__(
+        self, shards: dict[Path, Source], index: dict[str, list[str]] | None = None, index_path: Path | None = None
+    ):
+        """shards: in order, by path; index: as `read_index` gives it, of the file `index_path`."""
+        self.files = [file for source in shards.values() for file in source.files]
+        self._of: dict[str, Source] = {}
+        paths: dict[str, Path] = {}
+        for path, source in shards.items():
+            for name in source.names():
+                if name in self._of:
+                    raise CheckpointError(f"the tensor {name[:200]!r} is both in {paths[name]} and in {path}")
+                self._of[name], paths[name] = source, path
+        for shard, names in (index or {}).items():
+            for name in names:
+                if name not in paths:
+                    raise CheckpointError(f"{index_path}: {shard} has no {name[:200]!r}, and no other shard has it")
+                if paths[name].name != shard:
+                    raise CheckpointError(
+                        f"{index_path}: {name[:200]!r} is mapped to {shard}, but is in {paths[name].name}"
+                    )
+
+    def names(self) -> Collection[str]:
+        return self._of.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._of
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._source(name).shape(name)
+
+    def dtype(self, name: str) -> str:
+        return self._source(name).dtype(name)
+
+    def read(self, name: str) -> Stored:
+        return self._source(name).read(name)
+
+    def _source(self, name: str) -> Source:
+        try:
+            return self._of[name]
+        except KeyError:
+            raise MissingWeightError(f"none of {len(self.files)} shards has {name}{nearest(name, self._of)}") from None
+
+
+def non_finite(source: Source, names: Iterable[str] | None = None) -> list[str]:
+    """Those of the tensors (default: all) that hold a NaN or an infinity.  Reads all of their bytes, in blocks."""
+    return [n for n in (source.names() if names is None else names) if any(map(_is_bad, _blocks(source.read(n))))]
+
+
+_BLOCK = 1 << 20
+# Element types that NumPy lacks: the bits in which all ones mean "not finite", without the sign.
+_NOT_FINITE = {"BF16": 0x7F80, "F8_E5M2": 0x7C, "F8_E4M3": 0x7F, "F8_E8M0": 0xFF}
+
+
+def _blocks(stored: Stored) -> Iterator[Stored]:
+    flat = stored.array.reshape(-1)
+    for begin in range(0, flat.size, _BLOCK):
+        yield Stored(flat[begin : begin + _BLOCK], stored.dtype)
+
+
+def _is_bad(block: Stored) -> bool:
+    array, dtype = block
+    if dtype in _NOT_FINITE:
+        bits = _NOT_FINITE[dtype]
+        return bool(((array & bits) == bits).any())
+    if dtype.endswith("FNUZ"):  # no infinity, and NaN is what would be -0
+        return bool((array == 0x80).any())
+    return array.dtype.kind in "fc" and not bool(np.isfinite(array).all())
+
+
+def _open(path: Path) -> Source:
+    suffix = path.suffix.lower()
+    if suffix == ".safetensors":
+        from zoo.weights.safetensors import SafetensorsFile
+
+        return SafetensorsFile(path)
+    if suffix in (".bin", ".pt", ".pth"):
+        from zoo.weights.torch_bin import TorchBinFile
+
+        return TorchBinFile(path)
+    raise CheckpointError(f"{path}: a {suffix or 'nameless'} file, .safetensors or .bin was wanted")
+
+
+def _check_name(shard: str, index: str | Path) -> None:
+    bad = (
+        not shard.strip(" .")
+        or len(shard.encode()) > 255
+        or any(c in '/\\:*?"<>|' or ord(c) < 32 for c in shard)
+        or _DEVICE.fullmatch(shard)
+    )
+    if bad:
+        raise CheckpointError(f"{index}: the shard {shard[:200]!r} is not the plain name of a file beside the index")
+
+
+def _check_inside(path: Path, index: Path) -> None:
+    """A shard may be a link within its folder, or from snapshots/<revision>/ of the hub's cache into its blobs.
+
+    These lie beside `snapshots`, or, since huggingface_hub 2, at the top of the cache for all repositories.
+    """
+    try:
+        folder, real = path.parent.resolve(), path.resolve(strict=True)
+    except FileNotFoundError:
+        there = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+        raise NotFoundError(f"{index} names {path.name}, which is not beside it{nearest(path.name, there)}") from None
+    except (OSError, RuntimeError) as e:
+        raise CheckpointError(f"{path}: cannot be followed: {e}") from None
+    allowed = [folder]
+    repository = next((parent.parent for parent in folder.parents if parent.name == "snapshots"), None)
+    if repository is not None:
+        allowed += [repository / "blobs", repository.parent / "blobs"]
+    if not any(real.is_relative_to(place) for place in allowed):
+        raise CheckpointError(f"{path}: a link out of its folder, to {real}")

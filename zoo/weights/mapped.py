@@ -1,0 +1,101 @@
+"""Weight files mapped into memory, and the element types that can be seen in them."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import reprlib
+import stat
+from pathlib import Path
+
+import numpy as np
+
+from zoo.errors import CheckpointError, NotFoundError, UnsupportedError
+
+# safetensors' name of an element type -> its bits, and what NumPy sees (None: nothing that fits).
+DTYPES: dict[str, tuple[int, str | None]] = {
+    "BOOL": (8, "?"),
+    "U8": (8, "u1"),
+    "I8": (8, "i1"),
+    "U16": (16, "<u2"),
+    "I16": (16, "<i2"),
+    "U32": (32, "<u4"),
+    "I32": (32, "<i4"),
+    "U64": (64, "<u8"),
+    "I64": (64, "<i8"),
+    "F16": (16, "<f2"),
+    "F32": (32, "<f4"),
+    "F64": (64, "<f8"),
+    "C64": (64, "<c8"),
+    "BF16": (16, "<u2"),
+    "F8_E4M3": (8, "u1"),
+    "F8_E5M2": (8, "u1"),
+    "F8_E8M0": (8, "u1"),
+    "F8_E4M3FNUZ": (8, "u1"),
+    "F8_E5M2FNUZ": (8, "u1"),
+    "F4": (4, None),
+    "F6_E2M3": (6, None),
+    "F6_E3M2": (6, None),
+}
+
+MAX_RANK = 32  # what every NumPy can hold
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxtuple, _SHORT.maxlist, _SHORT.maxstring = 2, 8, 8, 100
+
+
+def short(value: object) -> str:
+    """A value from a file, for a message: a few links can stand for a text of any length."""
+    return _SHORT.repr(list(value) if isinstance(value, tuple) else value)
+
+
+def map_file(path: Path) -> np.ndarray:
+    """The bytes of a file as a read-only uint8 array [n] that is not read before it is looked at.
+
+    Whoever shortens the file afterwards makes the next look beyond its end kill the process (SIGBUS): no
+    check can prevent that, so replace weight files by renaming, as every download tool does.
+    """
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise CheckpointError(f"{path}: a {'folder' if stat.S_ISDIR(mode) else 'special file'}, not a weight file")
+        with path.open("rb") as file:
+            if not file.seek(0, 2):
+                raise CheckpointError(f"{path}: the file is empty")
+            data = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(f"{path}: no such file") from None
+    except (OSError, ValueError) as e:
+        raise CheckpointError(f"{path}: cannot be read: {e}") from None
+    head = data[:512].tobytes().lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if head.startswith(b"version https://git-lfs"):
+        raise CheckpointError(f"{path}: a git-LFS pointer of {len(data)} bytes, not the weights: run `git lfs pull`")
+    if head.startswith((b"<!doctype", b"<html", b"<?xml")):
+        raise CheckpointError(f"{path}: a web page saved as a weight file: download it again")
+    return data
+
+
+def element_bits(dtype: str) -> int:
+    return DTYPES[dtype][0]
+
+
+def check_shape(shape: tuple[int, ...], bits: int) -> str | None:
+    """What is wrong with a shape [any rank] of elements that wide, or None."""
+    if len(shape) > MAX_RANK:
+        return f"{len(shape)} dimensions, at most {MAX_RANK} were expected"
+    if any(type(n) is not int or n < 0 for n in shape):
+        return f"the shape {short(shape)}, whole numbers from 0 were wanted"
+    # NumPy leaves out zeros when it bounds a size, so an empty array may still be too large.
+    if math.prod(n or 1 for n in shape) * bits >= 2**63:
+        return f"the shape {short(shape)}, which is beyond any memory"
+    return None
+
+
+def elements(data: np.ndarray, dtype: str, where: str) -> np.ndarray:
+    """The bytes `data` [n] as elements, uncopied; `where` is what the message names."""
+    kind = DTYPES[dtype][1]
+    if kind is None:
+        raise UnsupportedError(f"{where}: elements of type {dtype}, which zoo does not unpack")
+    if dtype == "BOOL" and data.size and data.max() > 1:
+        raise CheckpointError(f"{where}: a bool of value {data.max()}, 0 or 1 was wanted")
+    return data.view(kind)

@@ -1,0 +1,153 @@
+"""safetensors files: checked by the official library and by us, then mapped.
+
+The library accepts duplicate keys and unknown fields, and cannot give bfloat16 to NumPy.  Format: a little-endian
+uint64 n, n bytes of JSON (name -> dtype, shape, data_offsets from the end of the JSON), and the data without holes.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import KeysView
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoo.errors import CheckpointError, MissingWeightError, nearest
+from zoo.json_file import parse_json
+from zoo.weights.mapped import DTYPES, check_shape, element_bits, elements, map_file, short
+from zoo.weights.source import Stored
+
+HEADER_LIMIT = 100_000_000  # the library's
+
+
+class _Entry(NamedTuple):
+    """A tensor's line in the header: its span is data[begin:end]."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class SafetensorsFile:
+    """A Source: the tensors of one file, each a read-only view of the mapped file (not always aligned).
+
+    The size of the file is checked here, once; see map_file on what must not be done to it later.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.files = [self.path]
+        data = map_file(self.path)
+        begin = _header_end(data, self.path)
+        self._data = data[begin:]
+        self._entries, self.metadata = _header(data[8:begin].tobytes(), self.path)
+        _check_spans(self._entries, len(self._data), self.path)
+        _check_with_library(self.path)
+
+    def names(self) -> KeysView[str]:
+        return self._entries.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._entry(name).shape
+
+    def dtype(self, name: str) -> str:
+        return self._entry(name).dtype
+
+    def read(self, name: str) -> Stored:
+        dtype, shape, begin, end = self._entry(name)
+        return Stored(elements(self._data[begin:end], dtype, f"{self.path}: {name}").reshape(shape), dtype)
+
+    def _entry(self, name: str) -> _Entry:
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._entries)}") from None
+
+
+def _header_end(data: np.ndarray, path: Path) -> int:
+    if len(data) < 8:
+        raise CheckpointError(f"{path}: {len(data)} bytes, a safetensors file has at least 8")
+    size = int.from_bytes(data[:8].tobytes(), "little")
+    if size > HEADER_LIMIT:
+        raise CheckpointError(
+            f"{path}: a header of {size} bytes, at most {HEADER_LIMIT} were expected: not a safetensors file?"
+        )
+    if size > len(data) - 8:
+        raise CheckpointError(f"{path}: a header of {size} bytes in a file of {len(data)}: cut short?")
+    return 8 + size
+
+
+def _header(data: bytes, path: Path) -> tuple[dict[str, _Entry], dict[str, str]]:
+    header = parse_json(data, f"{path}: header", CheckpointError, _shrink)
+    metadata: Any = header.pop("__metadata__", None)
+    if metadata is None:
+        metadata = {}
+    elif isinstance(metadata, tuple):  # the three fields of a tensor are fine as keys of metadata, too
+        metadata = dict(zip(_FIELDS, metadata, strict=True))
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise CheckpointError(f"{path}: __metadata__ is not an object of strings")
+    for name, found in header.items():
+        header[name] = _entry(found, f"{path}: {name[:200]!r}")
+    return header, metadata
+
+
+_FIELDS = ("dtype", "shape", "data_offsets")
+
+
+def _shrink(found: dict[str, Any]) -> Any:
+    # A million tensors as dicts would take three times the memory.
+    return tuple(found[field] for field in _FIELDS) if found.keys() == set(_FIELDS) else found
+
+
+def _entry(found: Any, where: str) -> _Entry:
+    if not isinstance(found, tuple):
+        raise CheckpointError(f"{where}: {short(found)}, an object of {', '.join(_FIELDS)} was wanted")
+    dtype, shape, offsets = found
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        guess = nearest(dtype[:50], DTYPES) if isinstance(dtype, str) else ""
+        raise CheckpointError(f"{where}: an unknown dtype {short(dtype)}{guess}")
+    if not isinstance(shape, list):
+        raise CheckpointError(f"{where}: a shape of type {type(shape).__name__}, a list was wanted")
+    shape = tuple(shape)
+    if wrong := check_shape(shape, element_bits(dtype)):
+        raise CheckpointError(f"{where}: {wrong}")
+    # bool is a kind of int in Python, not in JSON
+    if not isinstance(offsets, list) or [type(n) for n in offsets] != [int, int] or not 0 <= offsets[0] <= offsets[1]:
+        raise CheckpointError(f"{where}: data_offsets {short(offsets)}, [begin, end] with begin <= end was wanted")
+    begin, end = offsets
+    if math.prod(shape) * element_bits(dtype) != (end - begin) * 8:
+        raise CheckpointError(f"{where}: {short(shape)} of {dtype} does not fill its {end - begin} bytes")
+    return _Entry(sys.intern(dtype), shape, begin, end)
+
+
+def _check_spans(entries: dict[str, _Entry], size: int, path: Path) -> None:
+    """The data must be covered once, without holes: nothing hides in the file, and no two tensors share bytes."""
+    at = 0
+    for name in sorted(entries, key=lambda name: entries[name][2:]):
+        _, _, begin, end = entries[name]
+        if end > size:
+            raise CheckpointError(
+                f"{path}: {name[:200]!r} ends at byte {end} of the data, which has only {size}: cut short?"
+            )
+        if begin != at:
+            what = "overlaps the tensor before it" if begin < at else f"leaves a hole of {begin - at} bytes before it"
+            raise CheckpointError(f"{path}: {name[:200]!r} {what}")
+        at = end
+    if at != size:
+        raise CheckpointError(f"{path}: {size - at} bytes after the last tensor")
+
+
+def _check_with_library(path: Path) -> None:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except (SafetensorError, OSError, ValueError) as e:
+        raise CheckpointError(f"{path}: refused by safetensors: {e}") from None
