@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from zoo.errors import ConfigError, NotFoundError, ZooError
+from .errors import ConfigError, NotFoundError, ZooError
 
 # transformers writes int(1e30) for a tokenizer's `model_max_length` where there is none.
 UNLIMITED = int(1e30)

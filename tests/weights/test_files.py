@@ -238,7 +238,6 @@ def test_layout_of_the_hub_cache(sharded, tmp_path):
         open_weights(snapshot)
 
 
-
 def test_links_of_the_cache_into_the_store_of_all_repositories(sharded, tmp_path):
     """huggingface_hub 2 keeps some files once for all: snapshots/... -> ../../blobs/<etag> -> ../../blobs/xx/<hash>."""
     repo = tmp_path / "cache" / "models--org--name"

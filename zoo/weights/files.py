@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from zoo.errors import CheckpointError, MissingWeightError, NotFoundError, nearest
-from zoo.json_file import read_json
-from zoo.weights.source import Source, Stored
+from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
+from ..json_file import read_json
+from .source import Source, Stored
 
 # In the order in which transformers looks for them.
 WANTED = (
@@ -171,11 +171,11 @@ def _is_bad(block: Stored) -> bool:
 def _open(path: Path) -> Source:
     suffix = path.suffix.lower()
     if suffix == ".safetensors":
-        from zoo.weights.safetensors import SafetensorsFile
+        from .safetensors import SafetensorsFile
 
         return SafetensorsFile(path)
     if suffix in (".bin", ".pt", ".pth"):
-        from zoo.weights.torch_bin import TorchBinFile
+        from .torch_bin import TorchBinFile
 
         return TorchBinFile(path)
     raise CheckpointError(f"{path}: a {suffix or 'nameless'} file, .safetensors or .bin was wanted")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from zoo.errors import CheckpointError, NotFoundError, UnsupportedError
+from ..errors import CheckpointError, NotFoundError, UnsupportedError
 
 # safetensors' name of an element type -> its bits, and what NumPy sees (None: nothing that fits).
 DTYPES: dict[str, tuple[int, str | None]] = {

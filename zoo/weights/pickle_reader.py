@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from zoo.errors import CheckpointError, ZooError
+from ..errors import CheckpointError, ZooError
 
 PICKLE_LIMIT = 16 << 20  # bytes: about 100,000 tensors
 STEP_LIMIT = 5_000_000

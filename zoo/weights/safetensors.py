@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoo.errors import CheckpointError, MissingWeightError, nearest
-from zoo.json_file import parse_json
-from zoo.weights.mapped import DTYPES, check_shape, element_bits, elements, map_file, short
-from zoo.weights.source import Stored
+from ..errors import CheckpointError, MissingWeightError, nearest
+from ..json_file import parse_json
+from .mapped import DTYPES, check_shape, element_bits, elements, map_file, short
+from .source import Stored
 
 HEADER_LIMIT = 100_000_000  # the library's
 

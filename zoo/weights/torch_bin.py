@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from zoo.errors import CheckpointError, MissingWeightError, UnsupportedError, nearest
-from zoo.weights.mapped import check_shape, element_bits, elements, map_file, short
-from zoo.weights.pickle_reader import PICKLE_LIMIT, Made, Ordered, PickleReader
-from zoo.weights.source import Stored
-from zoo.weights.zip_reader import read_members
+from ..errors import CheckpointError, MissingWeightError, UnsupportedError, nearest
+from .mapped import check_shape, element_bits, elements, map_file, short
+from .pickle_reader import PICKLE_LIMIT, Made, Ordered, PickleReader
+from .source import Stored
+from .zip_reader import read_members
 
 # The numbers that begin every file of the older form.
 _MAGIC = 0x1950A86A20F9469CFC6C

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from zoo.errors import CheckpointError
+from ..errors import CheckpointError
 
 _DIRECTORY_LIMIT = 64 << 20
 _END = struct.Struct("<4s4H2IH")
