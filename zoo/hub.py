@@ -1,0 +1,374 @@
+"""From what the user said to files on disk: a folder as it lies there, or a name on the hub.
+
+huggingface_hub does all downloading and caching, so HF_ENDPOINT, proxies, HF_HUB_OFFLINE, HF_HOME and HF_TOKEN mean
+what they mean to it.  Decided here: which files are needed, that all are of one commit, and what an error says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
+from .weights.files import choose_weight_files, read_index
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import RepoSibling
+
+_SMALL_FILES = {
+    *("config.json", "generation_config.json", "preprocessor_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
+    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),
+    *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
+}
+_MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+")  # 1_Pooling, 2_Normalize: the steps of a sentence encoder
+_REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
+_NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint whose files are on this machine."""
+
+    name: str
+    """What the user said."""
+    folder: Path
+    """Holds the files: a snapshot in the hub's cache, or the user's own folder."""
+    revision: str | None
+    """The commit hash of a hub name; None for a folder."""
+    files: tuple[str, ...]
+    """Names relative to `folder`, with forward slashes, of what belongs to the checkpoint and is present."""
+    weights: tuple[Path, ...]
+    """One weight file, or an index and its shards, in the index's order."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A request to the hub, as it is passed on to huggingface_hub."""
+
+    repo: str
+    revision: str | None
+    cache_dir: str | None
+    token: str | bool | None
+    weights: bool
+
+    def __str__(self) -> str:
+        return repr(self.repo) + (f" at revision {self.revision!r}" if self.revision else "")
+
+
+def find(
+    name_or_folder: str | os.PathLike[str],
+    *,
+    revision: str | None = None,
+    local_files_only: bool = False,
+    cache_dir: str | os.PathLike[str] | None = None,
+    token: str | bool | None = None,
+    weights: bool = True,
+) -> Checkpoint:
+    """The files of a checkpoint, downloaded if need be.
+
+    `name_or_folder` is a folder if it exists, is a `Path`, or looks like one (starts with `.`, `/`, `~`, a drive
+    letter); otherwise it is a hub name, `org/name` or the older `name`.  `revision` is a branch, tag or commit;
+    all files are of the one commit that it stands for now.  Where the hub is out of reach or refuses, cached files are
+    used, with a warning; `local_files_only` and HF_HUB_OFFLINE ask for that, without one.  `weights=False` leaves out
+    the weight files.  `cache_dir` and `token` mean what they mean to huggingface_hub.
+
+    Raises `NotFoundError`, `AccessError`, `OfflineError`, another `HubError` (server or disk trouble), or
+    `CheckpointError` where files are not what their names say.
+    """
+    said = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
+    if not isinstance(said, str) or not said.strip():
+        raise HubError(f"{name_or_folder!r} is no checkpoint: wanted a hub name, 'org/name', or the path of a folder")
+    if isinstance(name_or_folder, os.PathLike) or _is_path(said):
+        if revision is not None:
+            raise HubError(f"revision {revision!r} was asked of the folder {said!r}: only hub names have revisions")
+        return _in_folder(said, weights)
+
+    _check_name(said)
+    if revision is not None and (not isinstance(revision, str) or _NOT_IN_REVISION.search(revision)):
+        raise HubError(f"revision {revision!r} of {said!r} is not the name of a branch, a tag or a commit")
+    cache = None if cache_dir is None else os.path.abspath(os.path.expanduser(cache_dir))
+    wanted = _Wanted(said, revision, cache, token, weights)
+    return _in_cache(wanted) if local_files_only else _on_hub(wanted)
+
+
+def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
+    """Whether the file is the note that git leaves in place of a large file which `git lfs` has not fetched."""
+    with open(path, "rb") as file:
+        return file.read(len(_LFS_POINTER)) == _LFS_POINTER
+
+
+def _is_path(said: str) -> bool:
+    # os.path.exists answers False where pathlib raises: NUL bytes, names that are too long.
+    return said.startswith((".", "/", "\\", "~")) or bool(re.match(r"[A-Za-z]:[\\/]", said)) or os.path.exists(said)
+
+
+def _check_name(said: str) -> None:
+    parts = said.split("/")
+    sound = len(parts) <= 2 and all(_REPO_PART.fullmatch(part) for part in parts)
+    if not sound or len(said) > 96 or "--" in said or ".." in said or said.endswith(".git"):
+        raise HubError(
+            f"{said!r} is neither a folder here nor a hub name: a hub name is 'org/name', of letters, digits and -_."
+        )
+
+
+def _in_folder(said: str, weights: bool) -> Checkpoint:
+    path = os.path.abspath(os.path.expanduser(said))
+    if not os.path.exists(path):
+        parent, last = os.path.split(path)
+        try:
+            near = nearest(last, os.listdir(parent))
+        except (OSError, ValueError):
+            near = f": nor is there a folder {parent!r} that can be read"
+        raise NotFoundError(f"there is no folder {said!r}{near}")
+    if not os.path.isdir(path):
+        raise HubError(
+            f"{said!r} is a file: pass the folder that holds it and its config.json, {os.path.dirname(path)!r}"
+        )
+    return _gather(said, Path(path), None, weights)
+
+
+def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Checkpoint:
+    """What of a checkpoint lies in a folder; `NotFoundError` where it cannot do without a file that is absent."""
+    try:
+        names = os.listdir(folder)
+        modules = [f"{n}/config.json" for n in names if _MODULE_FOLDER.fullmatch(n)]
+        small = sorted(n for n in [*names, *modules] if _is_small(n) and (folder / n).is_file())
+        if "config.json" not in small:
+            raise NotFoundError(f"{folder} has no config.json{nearest('config.json', names)}")
+        chosen = _choose(names, folder) if weights else []
+        paths = [folder / n for n in chosen]
+        for path in list(paths):
+            if _is_index(path.name):
+                _refuse_lfs_pointers([path])
+                paths += [folder / shard for shard in read_index(path)]
+        for path in paths:
+            if not path.is_file():
+                raise NotFoundError(f"{folder} has no {path.name}, which the index names{nearest(path.name, names)}")
+        _refuse_lfs_pointers([folder / n for n in small] + paths)
+    except OSError as error:
+        raise HubError(f"cannot read the folder {folder}: {error}") from error
+    files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
+    return Checkpoint(name, folder, revision, tuple(files), tuple(paths))
+
+
+def _choose(names: list[str], where: object) -> list[str]:
+    try:
+        return choose_weight_files(names)
+    except NotFoundError as error:
+        raise NotFoundError(f"{where} has {error}") from error
+
+
+def _is_small(name: str) -> bool:
+    folder, _, last = name.rpartition("/")
+    return name in _SMALL_FILES or (last == "config.json" and bool(_MODULE_FOLDER.fullmatch(folder)))
+
+
+def _is_index(name: str) -> bool:
+    return name.endswith(".index.json")
+
+
+def _refuse_lfs_pointers(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if is_lfs_pointer(path):
+            raise CheckpointError(
+                f"{path} is a git-lfs pointer, not the file itself: run `git lfs pull` where it was cloned"
+            )
+
+
+def _in_cache(wanted: _Wanted) -> Checkpoint:
+    """The snapshot that the cache holds, without any network access."""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    revision = wanted.revision or constants.DEFAULT_REVISION
+    cache = wanted.cache_dir or constants.HF_HUB_CACHE
+    config = try_to_load_from_cache(wanted.repo, "config.json", cache_dir=cache, revision=revision)
+    if not isinstance(config, str):
+        raise OfflineError(f"{wanted} is not in the cache {cache} (no config.json), and no download was possible")
+    folder = Path(config).parent
+    try:
+        return _gather(wanted.repo, folder, folder.name, wanted.weights)
+    except NotFoundError as error:
+        raise OfflineError(f"the cache holds only a part of {wanted}, and no download was possible: {error}") from error
+
+
+def _on_hub(wanted: _Wanted) -> Checkpoint:
+    from huggingface_hub.errors import OfflineModeIsEnabled, RevisionNotFoundError
+
+    try:
+        commit, listed = _listing(wanted)
+    except HubError as problem:
+        if isinstance(problem.__cause__, RevisionNotFoundError):
+            raise  # the hub is well and says no: an older copy is not what was asked for
+        if isinstance(problem.__cause__, OfflineModeIsEnabled):
+            return _in_cache(wanted)
+        try:
+            found = _in_cache(wanted)
+        except OfflineError as absent:
+            both = f"{problem}; {absent}" if isinstance(problem, OfflineError) else str(problem)
+            raise type(problem)(both) from problem.__cause__
+        warnings.warn(f"{problem}; using the cached files of commit {found.revision}", stacklevel=3)
+        return found
+    return _download(wanted, commit, listed)
+
+
+def _listing(wanted: _Wanted) -> tuple[str, dict[str, RepoSibling]]:
+    """The commit that the revision stands for now, and its files by name."""
+    from huggingface_hub import HfApi, constants
+
+    try:
+        info = HfApi(token=wanted.token).model_info(
+            wanted.repo, revision=wanted.revision, files_metadata=True, timeout=constants.HF_HUB_ETAG_TIMEOUT
+        )
+    except Exception as error:  # whatever a server, a proxy or one of several HTTP libraries comes up with
+        raise _explained(error, wanted) from error
+    if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
+        raise HubError(f"the hub answers with commit {info.sha!r} for {wanted}: wanted 40 hexadecimal digits")
+    listed = {str(sibling.rfilename): sibling for sibling in info.siblings or ()}
+    for name in listed:
+        if name.startswith("/") or ".." in name.split("/"):
+            raise HubError(f"the hub lists {name!r} among the files of {wanted}: no path may leave the checkpoint")
+    return info.sha, listed
+
+
+def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> Checkpoint:
+    """Fetch what is needed and not cached; the weights last, so that a cache which has them has everything."""
+    if "config.json" not in listed:
+        raise NotFoundError(f"{wanted} has no config.json on the hub{nearest('config.json', listed)}")
+
+    # Asked for by the user's word for the revision: that makes huggingface_hub note which commit it stands for, which
+    # offline loads go by.  Where somebody has pushed since the listing, we move on to what was pushed.
+    config, is_new = _fetch(wanted, "config.json", wanted.revision)
+    folder = config.parent
+    if folder.name != commit:
+        commit, listed = _listing(wanted)
+        if folder.name != commit:
+            raise HubError(f"the hub lists commit {commit} for {wanted}, but hands out files of {folder.name}")
+    if is_new:
+        _verify(config, listed["config.json"])
+
+    def fetch(name: str) -> Path:
+        path, is_new = _fetch(wanted, name, commit)
+        if is_new:
+            _verify(path, listed[name])
+        return path
+
+    chosen = _choose([n for n in listed if "/" not in n], wanted) if wanted.weights else []
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(fetch, filter(_is_small, listed)))
+    for name in chosen:
+        path = fetch(name)
+        shards = read_index(path) if _is_index(name) else ()
+        for shard in shards:
+            if shard not in listed:
+                raise NotFoundError(f"{wanted} has no {shard}, which {name} names{nearest(shard, listed)}")
+        for shard in shards:
+            fetch(shard)
+    return _gather(wanted.repo, folder, commit, wanted.weights)
+
+
+def _fetch(wanted: _Wanted, name: str, revision: str | None) -> tuple[Path, bool]:
+    """Where the cache has the file, and whether it is new there."""
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    try:
+        known = try_to_load_from_cache(wanted.repo, name, cache_dir=wanted.cache_dir, revision=revision)
+        before = os.path.realpath(known) if isinstance(known, str) else None
+        path = hf_hub_download(wanted.repo, name, revision=revision, cache_dir=wanted.cache_dir, token=wanted.token)
+    except Exception as error:
+        raise _explained(error, wanted, name) from error
+    return Path(path), os.path.realpath(path) != before
+
+
+def _verify(path: Path, listed: RepoSibling) -> None:
+    """Compare a new file with the hash that the hub's listing gives; huggingface_hub itself compares sizes only."""
+    cache = next(parent for parent in path.parents if parent.name == "snapshots").parent.parent
+    links = _links(path)
+    if not all(link.is_relative_to(cache) for link in links):  # the blob's name is whatever the server's ETag says
+        path.unlink()
+        raise HubError(f"the hub answers for {path} with an ETag that leads out of the cache, to {links[-1]}")
+    if listed.lfs is not None:
+        expected, digest = listed.lfs.sha256, hashlib.sha256()
+    elif listed.blob_id is not None:  # git's name of a blob: SHA-1 of a short header and the content
+        expected, digest = listed.blob_id, hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    else:
+        return
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    if digest.hexdigest() != expected:
+        for link in links:
+            link.unlink(missing_ok=True)
+        raise HubError(
+            f"{path} arrived damaged, and was removed from the cache: its hash is "
+            f"{digest.hexdigest()}, the hub's listing says {expected}; try again, or another HF_ENDPOINT"
+        )
+
+
+def _links(path: Path) -> list[Path]:
+    """A file of a snapshot, the blob that it links to, and the shared blob that this may link to in turn."""
+    links = [path]
+    while links[-1].is_symlink():
+        links.append(Path(os.path.normpath(links[-1].parent / os.readlink(links[-1]))))
+    return links
+
+
+def _explained(error: Exception, wanted: _Wanted, name: str | None = None) -> HubError:
+    """The one error that says what the user can do about a failure in huggingface_hub."""
+    from huggingface_hub import constants, errors
+
+    # "Not in the cache" is what huggingface_hub says last; why it could not download is the cause of that.
+    while isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    hub = constants.ENDPOINT
+    what = f"{name} of {wanted}" if name else str(wanted)
+    lines = str(error).strip().splitlines()
+    detail = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    # The HTTP library's own errors, whichever library this release of huggingface_hub stands on.
+    http_errors = tuple(c for c in errors.HfHubHTTPError.__mro__[1:] if c.__module__ != "builtins")
+
+    if isinstance(error, errors.GatedRepoError):
+        return AccessError(
+            f"{wanted} is gated: accept its licence at {hub}/{wanted.repo} while logged in, then set HF_TOKEN to a "
+            "token of that account (or pass token=...)"
+        )
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return NotFoundError(
+            f"{hub} has no repository {wanted.repo!r} that you may see (nor is there a folder of that name here); "
+            "if it is private, set HF_TOKEN or pass token=..."
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return NotFoundError(f"{wanted.repo!r} has no branch, tag or commit {wanted.revision or 'main'!r} on {hub}")
+    if isinstance(error, errors.OfflineModeIsEnabled | errors.LocalEntryNotFoundError):
+        return OfflineError(f"{what} is not in the cache, and no download was possible")
+
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status == 401:
+        return AccessError(f"{hub} refuses the token for {what}: set HF_TOKEN to a valid one, or pass token=...")
+    if status == 403:
+        return AccessError(f"{hub} forbids access to {what}: the token (HF_TOKEN, token=...) lacks the permission")
+    if status == 404:
+        return NotFoundError(f"{hub} has no {what}")
+    if status in (408, 429) or (status or 0) >= 500:
+        why = "asks for fewer requests" if status == 429 else "is in trouble"
+        return OfflineError(f"{hub} {why} (HTTP {status}) at {what}: try again later")
+    if status is not None:
+        return HubError(f"{hub} answers {what} with HTTP {status}: {detail}")
+
+    if isinstance(error, ValueError | TypeError | KeyError):
+        return HubError(f"{hub} does not answer as a hub does to {what} (see HF_ENDPOINT, proxies): {detail}")
+    if isinstance(error, (*http_errors, ConnectionError, TimeoutError)):
+        return OfflineError(f"no connection to {hub} for {what}: {detail}")
+    if isinstance(error, OSError) and error.errno is not None:
+        cache = wanted.cache_dir or constants.HF_HUB_CACHE
+        return HubError(f"cannot write {what} to the cache {cache}: {error}")
+    return HubError(f"the download of {what} failed: {detail}")
