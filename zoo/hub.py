@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,9 @@ _SMALL_FILES = {
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
     *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),
     *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
+    *("sentence_roberta_config.json", "sentence_xlm-roberta_config.json"),
 }
-_MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+")  # 1_Pooling, 2_Normalize: the steps of a sentence encoder
+_MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+")  # 1_Pooling, 2_Dense: the steps of a sentence encoder
 _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -141,8 +142,9 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
     """What of a checkpoint lies in a folder; `NotFoundError` where it cannot do without a file that is absent."""
     try:
         names = os.listdir(folder)
-        modules = [f"{n}/config.json" for n in names if _MODULE_FOLDER.fullmatch(n)]
-        small = sorted(n for n in [*names, *modules] if _is_small(n) and (folder / n).is_file())
+        modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
+        there = {*names, *(f"{n}/{file}" for n in modules for file in os.listdir(folder / n))}
+        small = sorted(n for n in _beside_weights(there) if (folder / n).is_file())
         if "config.json" not in small:
             raise NotFoundError(f"{folder} has no config.json{nearest('config.json', names)}")
         chosen = _choose(names, folder) if weights else []
@@ -168,9 +170,21 @@ def _choose(names: list[str], where: object) -> list[str]:
         raise NotFoundError(f"{where} has {error}") from error
 
 
-def _is_small(name: str) -> bool:
-    folder, _, last = name.rpartition("/")
-    return name in _SMALL_FILES or (last == "config.json" and bool(_MODULE_FOLDER.fullmatch(folder)))
+def _beside_weights(names: Collection[str]) -> list[str]:
+    """Those files that a checkpoint needs beside its weights; among them the one weight file of a Dense module."""
+    found = []
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        if _MODULE_FOLDER.fullmatch(folder):
+            wanted = {"config.json"}
+            if folder.endswith("_Dense"):
+                is_new = f"{folder}/model.safetensors" in names
+                wanted.add("model.safetensors" if is_new else "pytorch_model.bin")
+            if last in wanted:
+                found.append(name)
+        elif name in _SMALL_FILES:
+            found.append(name)
+    return found
 
 
 def _is_index(name: str) -> bool:
@@ -264,7 +278,7 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
 
     chosen = _choose([n for n in listed if "/" not in n], wanted) if wanted.weights else []
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(fetch, filter(_is_small, listed)))
+        list(pool.map(fetch, _beside_weights(listed)))
     for name in chosen:
         path = fetch(name)
         shards = read_index(path) if _is_index(name) else ()

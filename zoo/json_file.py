@@ -30,11 +30,11 @@ def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
     """The bytes of a regular file, `error` if there are more than `limit`."""
     path = Path(path)
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            raise error(f"{path}: a {'folder' if stat.S_ISDIR(mode) else 'special file'}, a file was wanted")
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise error(f"{path}: a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}, a file was wanted")
         with path.open("rb") as file:
-            data = file.read(limit + 1)
+            data = file.read(min(found.st_size, limit) + 1)  # a read reserves what it asks for
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"{path}: no such file") from None
     except (OSError, ValueError) as e:

@@ -23,6 +23,8 @@ NEEDED = {
     "sentence_bert_config.json": b'{"max_seq_length": 256}',
     "1_Pooling/config.json": b'{"pooling_mode_mean_tokens": true}',
     "2_Normalize/config.json": b'{"module": "normalize"}',
+    "3_Dense/config.json": b'{"in_features": 8}',
+    "3_Dense/model.safetensors": b"dense",
     "model.safetensors": WEIGHTS,
 }
 UNNEEDED = {
@@ -40,6 +42,7 @@ UNNEEDED = {
     "ggml-model-q4_0.gguf": b"gguf",
     "optimizer.pt": b"optimizer",
     "1_Pooling/notes.txt": b"notes",
+    "3_Dense/pytorch_model.bin": b"dense",
     "modeling_custom.py": b"raise SystemExit",
 }
 SMALL = {name: NEEDED[name] for name in ("config.json", "tokenizer.json", "vocab.txt")}
