@@ -1,0 +1,269 @@
+"""The fork-join under NumPy: how many threads, many callers at once, failures, forks, and nothing left changed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zoo import ops
+from zoo.ops.on_numpy import blas, threads
+
+CONTROL = blas.find()
+needs_control = pytest.mark.skipif(CONTROL is None, reason="needs a NumPy whose BLAS thread count can be set")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+
+
+@pytest.fixture(autouse=True)
+def three_threads(monkeypatch):
+    threads.set_count(3)
+    monkeypatch.setattr(threads, "ALONE", 0)
+    before = CONTROL.get() if CONTROL else None
+    yield
+    threads.set_count(None)
+    if CONTROL:
+        assert CONTROL.get() == before
+
+
+class Layer:
+    """A Transformer layer on shared random weights."""
+
+    def __init__(self, D: int = 48):
+        rng = np.random.default_rng(0)
+        self.qkv, self.out, self.up, self.down = (
+            rng.standard_normal(shape, np.float32) / 7 for shape in ((3 * D, D), (D, D), (4 * D, D), (D, 4 * D))
+        )
+        self.one = np.ones(D, np.float32)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        a = ops.attention(*ops.split_heads(ops.linear(x, self.qkv), 4)).reshape(x.shape)
+        x = ops.layer_norm(ops.linear(a, self.out), self.one, self.one, 1e-5, residual=x)
+        y = ops.linear(ops.linear(x, self.up, None, "gelu"), self.down)
+        return ops.layer_norm(y, self.one, self.one, 1e-5, residual=x)
+
+
+def inputs(count: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(1)
+    return [
+        rng.standard_normal((int(rng.integers(1, 4)), int(rng.integers(1, 90)), 48), np.float32) for _ in range(count)
+    ]
+
+
+def test_many_callers_at_once_get_what_each_would_get_alone():
+    layer, xs = Layer(), inputs(40)
+    alone = [layer(x) for x in xs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            for y, expected in zip(pool.map(layer, xs), alone, strict=True):
+                np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_the_same_every_time(count):
+    threads.set_count(count)
+    layer, xs = Layer(), inputs(10)
+    first = [layer(x) for x in xs]
+    for _ in range(3):
+        for y, expected in zip(map(layer, xs), first, strict=True):
+            np.testing.assert_array_equal(y, expected)
+
+
+def test_a_row_alone_or_in_a_padded_batch():
+    layer = Layer()
+    x = np.random.default_rng(2).standard_normal((3, 60, 48), np.float32)
+    q, k, v = ops.split_heads(ops.linear(x, layer.qkv), 4)
+    mask = np.arange(60) < np.array([60, 33, 7])[:, None]
+    batch = ops.attention(q, k, v, mask=mask)
+    for b, n in enumerate([60, 33, 7]):
+        row = ops.attention(*ops.split_heads(ops.linear(x[b : b + 1, :n], layer.qkv), 4))
+        assert np.linalg.norm(batch[b, :n] - row[0]) <= 1e-6 * np.linalg.norm(row)
+
+
+@needs_control
+def test_the_blas_has_one_thread_inside_and_its_own_count_outside():
+    before = CONTROL.get()
+    seen = []
+    threads.run(lambda i: seen.append(CONTROL.get()), 6, 1)
+    assert seen == [1] * 6
+    assert CONTROL.get() == before
+
+
+@needs_control
+def test_a_count_set_from_outside_is_respected():
+    threads.set_count(None)
+    before = CONTROL.get()
+    try:
+        CONTROL.set(1)
+        assert threads.count() == 1
+        threads.run(lambda i: None, 3, 1)
+        assert CONTROL.get() == 1
+    finally:
+        CONTROL.set(before)
+
+
+@needs_control
+def test_work_is_shared_out_and_each_part_done_once():
+    names, done = set(), []
+
+    def part(i: int) -> None:
+        names.add(threading.get_ident())
+        done.append(i)
+        time.sleep(0.01)
+
+    threads.run(part, 30, 1)
+    assert sorted(done) == list(range(30))
+    assert len(names) == 3
+    assert all(t.daemon for t in threading.enumerate() if t.name == "zoo-worker")
+
+
+@pytest.mark.parametrize("failing", [0, 7, 19])
+def test_an_exception_reaches_the_caller_and_the_rest_works_on(failing):
+    def part(i: int) -> None:
+        time.sleep(0.001)
+        if i == failing:
+            raise LookupError(f"part {i}")
+
+    with pytest.raises(LookupError, match=f"part {failing}"):
+        threads.run(part, 20, 1)
+    test_the_same_every_time(3)
+
+
+def test_no_warning_leaks_from_any_thread():
+    x = np.full((1, 200, 3), 200, np.float32)
+    with np.errstate(all="raise"):
+        ops.linear(-x, np.eye(3, dtype=np.float32), None, "silu")
+        assert np.geterr()["over"] == "raise"
+
+
+def forever(layer: Layer, x: np.ndarray) -> None:
+    while True:
+        layer(x)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_an_interrupt_leaves_everything_sane():
+    layer, x = Layer(), inputs(1)[0]
+    expected = layer(x)
+    for delay in np.linspace(0.001, 0.02, 12):
+        timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            forever(layer, x)
+        timer.join()
+        np.testing.assert_array_equal(layer(x), expected)
+    assert not threads._inside
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_process_computes_too():
+    layer, x = Layer(), inputs(1)[0]
+    expected = layer(x)
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)  # a deadlock ends the child, and fails the test
+        os._exit(0 if np.array_equal(layer(x), expected) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    np.testing.assert_array_equal(layer(x), expected)
+
+
+# how many
+
+
+def fresh(code: str, **environ: str) -> str:
+    root = Path(__file__).parents[2]
+    clean = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(
+        command, cwd=root, env={**clean, **environ}, capture_output=True, text=True, check=True, timeout=60
+    )
+    return run.stdout.strip()
+
+
+@needs_control
+@pytest.mark.parametrize("value", ["1", "1,4"])
+def test_one_omp_thread_means_no_worker(value):
+    code = """
+import threading, numpy as np
+from zoo import ops
+from zoo.ops.on_numpy import threads
+x = np.ones((1, 256, 512), np.float32)
+ops.linear(x, x[0])
+print(threads.count(), threading.active_count())
+"""
+    assert fresh(code, OMP_NUM_THREADS=value) == "1 1"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs CPU affinity")
+def test_affinity_is_respected():
+    code = """
+import os
+os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])
+from zoo.ops.on_numpy import threads
+print(threads.count())
+"""
+    assert fresh(code) == "1"
+
+
+def test_importing_starts_no_thread():
+    assert fresh("import threading, zoo.ops; print(threading.active_count())") == "1"
+
+
+def test_a_count_below_one_is_refused():
+    with pytest.raises(ValueError, match="at least 1, found 0"):
+        threads.set_count(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [
+        ("max 100000", None),
+        ("150000 100000", 1.5),
+        ("-1 100000", None),
+        ("400000 100000\n", 4),
+        ("", None),
+        ("x y", None),
+        ("0 0", None),
+    ],
+)
+def test_a_quota_is_parsed(text, cpus):
+    assert threads.parse_quota(text) == cpus
+
+
+@pytest.mark.parametrize(
+    ("files", "cpus"),
+    [
+        ({}, None),
+        ({"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/cpu.max": "250000 100000"}, 2),
+        (
+            {
+                "/proc/self/cgroup": "0::/a/b\n",
+                "/sys/fs/cgroup/a/b/cpu.max": "max 100000",
+                "/sys/fs/cgroup/a/cpu.max": "50000 100000",
+            },
+            1,
+        ),
+        ({"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/a/cpu.max": "max 100000"}, None),
+        (
+            {
+                "/proc/self/cgroup": "5:memory:/d\n4:cpu,cpuacct:/d\n",
+                "/sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_quota_us": "300000\n",
+                "/sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_period_us": "100000\n",
+                "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n",
+                "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+            },
+            3,
+        ),
+        ({"/proc/self/cgroup": "nonsense\n"}, None),
+    ],
+)
+def test_a_cgroup_limits_the_count(files, cpus):
+    assert threads.cgroup_quota(files.get) == cpus

@@ -1,0 +1,210 @@
+"""The ops on pictures against their float64 twins, and against torch's own, on odd shapes and in any memory order.
+
+Tolerance: float32 rounds sums of up to a few hundred products to about 1e-6 of their size; 5e-6 of the largest value
+leaves a small margin.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zoo import ops
+from zoo.errors import InputError, UnsupportedError
+from zoo.ops import naive
+from zoo.ops.on_numpy import conv, threads
+
+
+@pytest.fixture(params=["numpy", "numpy on 3 threads", "torch"])
+def lib(request, monkeypatch):
+    """A function that gives an array to the library under test, strides and all."""
+    if request.param == "torch":
+        torch = pytest.importorskip("torch", reason="needs torch, the other backend")
+        return torch.from_numpy
+    monkeypatch.setattr(threads, "ALONE", 0)
+    # Small enough that these small pictures make several tiles, and several groups of channels.
+    monkeypatch.setattr(conv, "TILE", 16)
+    monkeypatch.setattr(conv, "WINDOWS", 300)
+    monkeypatch.setattr(threads, "_chosen", threads._chosen)  # what set_count changes is undone
+    threads.set_count(1 if request.param == "numpy" else 3)
+    return lambda x: x
+
+
+def feature_major(x):
+    """The same (..., D) values in memory of shape (D, ...)."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 0)), 0, -1)
+
+
+@pytest.fixture(params=["row-major", "feature-major"])
+def picture(request, rng):
+    def make(*shape):
+        x = rng.standard_normal(shape).astype(np.float32)
+        return x if request.param == "row-major" else feature_major(x)
+
+    return make
+
+
+def check(found, wanted):
+    found = ops.to_numpy(found)
+    assert found.dtype == np.float32
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-6 * max(1.0, np.abs(wanted).max()))
+
+
+CONVS = {
+    "1x1": ((1, 1), {}),
+    "1x1 with stride": ((1, 1), {"stride": 2}),
+    "1x1 with padding": ((1, 1), {"padding": 1}),
+    "patches": ((4, 4), {"stride": 4}),
+    "oblong patches": ((2, 3), {"stride": (2, 3)}),
+    "3x3": ((3, 3), {"padding": 1}),
+    "3x3 with stride": ((3, 3), {"padding": 1, "stride": 2}),
+    "3x3 with dilation": ((3, 3), {"padding": 2, "dilation": 2}),
+    "dilated patches": ((2, 2), {"stride": 2, "dilation": 2}),
+    "7x7 with stride": ((7, 7), {"padding": 3, "stride": 2}),
+    "oblong": ((2, 5), {"padding": (0, 2), "stride": (3, 1)}),
+    "padding beyond the kernel": ((2, 2), {"padding": 3, "stride": 3}),
+}
+
+
+@pytest.mark.parametrize("kind", CONVS)
+@pytest.mark.parametrize("finish", ["plain", "bias", "all"])
+def test_conv2d(kind, finish, picture, lib, rng):
+    (kernel, options), C, D = CONVS[kind], 5, 7
+    x = picture(3, 11, 9, C)
+    weight = rng.standard_normal((D, C, *kernel)).astype(np.float32)
+    bias = None if finish == "plain" else rng.standard_normal(D).astype(np.float32)
+    act = "gelu" if finish == "all" else None
+    wanted = naive.conv2d(x, weight, bias, **options, act=act)
+    residual = picture(*wanted.shape) if finish == "all" else None
+    if residual is not None:
+        wanted = wanted + residual
+    found = ops.conv2d(
+        lib(x),
+        lib(weight),
+        None if bias is None else lib(bias),
+        **options,
+        act=act,
+        residual=None if residual is None else lib(residual),
+    )
+    check(found, wanted)
+
+
+def test_conv2d_of_one_pixel_and_of_one_channel(lib, rng):
+    for shape, kernel, padding in [((1, 1, 1, 3), 3, 1), ((2, 30, 1, 1), 3, 1), ((1, 5, 5, 1), 5, 0)]:
+        x = rng.standard_normal(shape).astype(np.float32)
+        weight = rng.standard_normal((4, shape[3], kernel, kernel)).astype(np.float32)
+        check(ops.conv2d(lib(x), lib(weight), padding=padding), naive.conv2d(x, weight, padding=padding))
+
+
+def test_a_picture_smaller_than_the_kernel(lib):
+    with pytest.raises(InputError, match="2 x 9 is smaller than a kernel of 5"):
+        ops.conv2d(lib(np.zeros((1, 2, 9, 1), np.float32)), lib(np.zeros((1, 1, 3, 3), np.float32)), dilation=2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [(2, 2, 0), (3, 1, 1), (3, 2, 1), (2, 3, 0), ((2, 3), (2, 3), 0), ((4, 2), 2, 1)]
+)
+def test_conv_transpose2d(kernel, stride, padding, picture, lib, rng):
+    C, D = 5, 7
+    x = picture(3, 4, 6, C)
+    weight = rng.standard_normal((C, D, *ops.pair(kernel))).astype(np.float32)
+    bias = rng.standard_normal(D).astype(np.float32)
+    wanted = naive.conv_transpose2d(x, weight, bias, stride, padding, "gelu")
+    check(ops.conv_transpose2d(lib(x), lib(weight), lib(bias), stride, padding, "gelu"), wanted)
+    wanted = naive.conv_transpose2d(x, weight, None, stride, padding)
+    check(ops.conv_transpose2d(lib(x), lib(weight), None, stride, padding), wanted)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_folded_norm_does_what_the_norm_does(transposed, biased, lib, rng):
+    C, D, eps = 5, 7, 1e-3
+    x = rng.standard_normal((2, 6, 6, C)).astype(np.float32)
+    weight = rng.standard_normal((C, D, 2, 2) if transposed else (D, C, 2, 2)).astype(np.float32)
+    bias = rng.standard_normal(D).astype(np.float32) if biased else None
+    gamma, beta, mean = rng.standard_normal((3, D)).astype(np.float32)
+    var = rng.uniform(0.01, 4, D).astype(np.float32)
+    twin, op = (naive.conv_transpose2d, ops.conv_transpose2d) if transposed else (naive.conv2d, ops.conv2d)
+    wanted = naive.batch_norm(twin(x, weight, bias, 2), gamma, beta, mean, var, eps)
+    folded = ops.fold_norm(
+        lib(weight), None if bias is None else lib(bias), *map(lib, (gamma, beta, mean, var)), eps, int(transposed)
+    )
+    check(op(lib(x), *folded, 2), wanted)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(7, 5), (14, 10), (3, 4), (1, 1), (20, 3), (8, 13)])
+def test_interpolate(mode, size, picture, lib):
+    x = picture(2, 7, 5, 3)
+    check(ops.interpolate(lib(x), size, mode), naive.interpolate(x, size, mode))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_interpolate_is_torch_s(mode, rng):
+    """To a few roundings: where a sample is taken follows from float32 arithmetic, which has to be torch's."""
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    for before, after in [((14, 14), (24, 24)), ((27, 27), (79, 79)), ((40, 40), (160, 160)), ((160, 120), (37, 333))]:
+        x = rng.standard_normal((1, *before, 2)).astype(np.float32)
+        nchw = torch.from_numpy(x).permute(0, 3, 1, 2)
+        wanted = torch.nn.functional.interpolate(nchw, size=after, mode=mode, align_corners=False)
+        found = ops.interpolate(x, after, mode)
+        np.testing.assert_allclose(found, wanted.permute(0, 2, 3, 1), rtol=0, atol=2e-6 * np.abs(x).max())
+
+
+def test_interpolate_to_the_same_size_changes_nothing(rng):
+    x = rng.standard_normal((1, 14, 9, 3)).astype(np.float32)
+    for mode in ("bilinear", "bicubic"):
+        np.testing.assert_array_equal(ops.interpolate(x, (14, 9), mode), x)
+
+
+def test_an_unknown_interpolation(lib):
+    with pytest.raises(UnsupportedError, match="'nearest' is not implemented"):
+        ops.interpolate(lib(np.zeros((1, 2, 2, 1), np.float32)), (4, 4), "nearest")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 1, 1), ((2, 3), (1, 2), 0), (1, 3, 0), (5, 4, 2)]
+)
+def test_max_pool2d(kernel, stride, padding, picture, lib):
+    x = picture(2, 9, 7, 5)
+    check(ops.max_pool2d(lib(x), kernel, stride, padding), naive.max_pool2d(x, kernel, stride, padding))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, (9, 7), (2, 7), (12, 10)])
+def test_adaptive_avg_pool2d(size, picture, lib):
+    x = picture(2, 9, 7, 5)
+    check(ops.adaptive_avg_pool2d(lib(x), size), naive.adaptive_avg_pool2d(x, size))
+
+
+def test_pixel_shuffle(picture, lib):
+    x = picture(2, 3, 5, 2 * 9)
+    check(ops.pixel_shuffle(lib(x), 3), naive.pixel_shuffle(x, 3))
+
+
+def test_small_ops(picture, lib, rng):
+    x, y = picture(2, 9, 7, 5), picture(2, 9, 7, 5)
+    scale = rng.standard_normal(5).astype(np.float32)
+    mask = rng.random((2, 9, 7, 1)) < 0.5
+    check(ops.add_scaled(lib(x), lib(y), lib(scale)), naive.add_scaled(x, y, scale))
+    check(ops.mean(lib(x), 1), naive.mean(x, 1))
+    check(ops.where(lib(mask), lib(x), lib(y)), naive.where(mask, x, y))
+    table, index = rng.standard_normal((11, 3)).astype(np.float32), rng.integers(0, 11, (4, 6))
+    check(ops.gather_bias(lib(table), lib(index)), naive.gather_bias(table, index))
+
+
+def test_pixels_that_a_model_cannot_take(lib):
+    like = lib(np.zeros(1, np.float32))
+    assert ops.to_numpy(ops.as_pixels(np.zeros((1, 2, 2, 3)), like, 3)).dtype == np.float32
+    with pytest.raises(
+        InputError, match=r"\(1, 3, 8, 9\), expected \(batch, height, width, 3\) \(the channels come la"
+    ):
+        ops.as_pixels(np.zeros((1, 3, 8, 9), np.float32), like, 3)
+    with pytest.raises(InputError, match=r"\(1, 8, 9, 4\), expected \(batch, height, width, 3\)$"):
+        ops.as_pixels(np.zeros((1, 8, 9, 4), np.float32), like, 3)
+    with pytest.raises(InputError, match="must be floats, as an image processor makes them of a picture; found uint8"):
+        ops.as_pixels(np.zeros((1, 8, 9, 3), np.uint8), like, 3)
+    with pytest.raises(InputError, match="there is no picture in them"):
+        ops.as_pixels(np.zeros((0, 8, 9, 3), np.float32), like, 3)
+    with pytest.raises(InputError, match="expected 4 dimensions"):
+        ops.as_pixels(np.zeros((8, 9, 3), np.float32), like, 3)

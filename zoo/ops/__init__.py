@@ -1,0 +1,325 @@
+"""The op layer: the only functions, besides operators, through which a model computes.
+
+An op looks at the type of its first array and calls the function of the same name in a backend: `numpy.ndarray` goes to
+`on_numpy`, `torch.Tensor` to `on_torch`, which is imported when the first tensor is seen, so that a process that stays
+on the CPU never loads torch.  `naive` holds a float64 twin of every op: the judge in tests, never used by models.
+
+What holds for every op and every backend
+- Shapes are logical: (B, T, D) and (B, T, H, K).  The order in memory is the backend's own business.
+- Arguments are never written to, except by an op whose name ends in an underscore.  Read-only and strided arrays are
+  welcome everywhere.
+- Norms, softmax and sums are accumulated in at least float32.
+- A query that may see no key gets zeros.
+- Results have the type (and device) of the first array and, where that is floating, its dtype.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, UnsupportedError, nearest
+from ..typing import Array
+from . import on_numpy
+
+_backends: dict[type, ModuleType] = {np.ndarray: on_numpy}
+
+
+def backend(x: Array) -> ModuleType:
+    """The module that implements the ops for arrays like `x`."""
+    return _backends.get(type(x)) or _find(type(x))
+
+
+def _find(cls: type) -> ModuleType:
+    if issubclass(cls, np.ndarray):  # numpy.memmap and the like
+        return _backends.setdefault(cls, on_numpy)
+    if any(base.__module__.partition(".")[0] == "torch" for base in cls.__mro__):
+        from . import on_torch
+
+        return _backends.setdefault(cls, on_torch)
+    raise InputError(f"expected a numpy.ndarray or a torch.Tensor, found {cls.__module__}.{cls.__qualname__}")
+
+
+# The names that configs use for an activation, and the function that each of them means.
+ACTIVATIONS: dict[str, str | None] = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+    "gelu_10": "gelu_10",
+    "relu": "relu",
+    "relu2": "relu2",
+    "relu6": "relu6",
+    "leaky_relu": "leaky_relu",
+    "silu": "silu",
+    "swish": "silu",
+    "mish": "mish",
+    "hardswish": "hardswish",
+    "sigmoid": "sigmoid",
+    "tanh": "tanh",
+    "linear": None,
+}
+
+
+def activation(name: str | None) -> str | None:
+    """The backend's name of an activation that a config calls `name`; None is the identity."""
+    if name is None:
+        return None
+    if name not in ACTIVATIONS:
+        raise UnsupportedError(f"activation {name!r} is not implemented{nearest(name, ACTIVATIONS)}")
+    return ACTIVATIONS[name]
+
+
+def linear(
+    x: Array,
+    weight: Array | tuple[Array, ...],
+    bias: Array | None = None,
+    act: str | None = None,
+    residual: Array | None = None,
+) -> Array:
+    """act(x @ weight.T + bias) + residual.
+
+    x (..., I), weight (O, I), bias (O,), residual (..., O) -> (..., O).  `weight` may be a tuple of matrices, whose
+    rows follow one another.  `act` is a value of `ACTIVATIONS`.
+    """
+    return backend(x).linear(x, weight, bias, act, residual)
+
+
+def attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    start: Array | None = None,
+    mask: Array | None = None,
+    bias: Array | None = None,
+    scale: float | None = None,
+) -> Array:
+    """softmax(scale * q @ k.T + bias) @ v, over the keys that each query may see.
+
+    q (B, T, H, K), k and v (B, S, G, K), H a multiple of G -> (B, T, H, K); query head h reads key head h // (H / G).
+    start (B,) integers: query t of row b stands at start[b] + t, and sees no later key; without it, it sees every key.
+    mask (B, S) bool: false hides a key.  bias: broadcasts to (B, H, T, S).  scale: K ** -0.5 if not given.
+    """
+    return backend(q).attention(q, k, v, start, mask, bias, q.shape[-1] ** -0.5 if scale is None else scale)
+
+
+def split_heads(x: Array, heads: int, groups: int | None = None) -> tuple[Array, Array, Array]:
+    """The parts of a fused projection: x (B, T, (H + 2 G) K) -> q (B, T, H, K), k and v (B, T, G, K), views of x."""
+    G = groups or heads
+    x = x.reshape(*x.shape[:2], heads + 2 * G, -1)
+    return x[:, :, :heads], x[:, :, heads : heads + G], x[:, :, heads + G :]
+
+
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float, residual: Array | None = None) -> Array:
+    """LayerNorm of x (+ residual) over the last axis (Ba et al. 2016, https://arxiv.org/abs/1607.06450).
+
+    x, residual (..., D), weight, bias (D,) -> (..., D).
+    """
+    return backend(x).layer_norm(x, weight, bias, eps, residual)
+
+
+def softmax(x: Array) -> Array:
+    """Softmax over the last axis.  x (..., D) -> (..., D); a row of -inf gives zeros."""
+    return backend(x).softmax(x)
+
+
+def embedding(ids: Array, table: Array, name: str = "ids") -> Array:
+    """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  `name`: what an error calls `ids`."""
+    return backend(table).embedding(ids, table, name)
+
+
+def cumsum(x: Array, axis: int) -> Array:
+    """Running sums of a bool or integer array as int64.  x (...) -> (...)."""
+    return backend(x).cumsum(x, axis)
+
+
+def cat(arrays: list[Array] | tuple[Array, ...], axis: int) -> Array:
+    """Arrays joined along an axis."""
+    return backend(arrays[0]).cat(arrays, axis)
+
+
+def arange(count: int, like: Array) -> Array:
+    """0, 1, ... as int64, where `like` is.  -> (count,)."""
+    return backend(like).arange(count, like)
+
+
+def zeros(shape: tuple[int, ...], like: Array) -> Array:
+    """Zeros of the dtype, and where, `like` is."""
+    return backend(like).zeros(shape, like)
+
+
+def write_(out: Array, x: Array, start: Array) -> Array:
+    """out[b, start[b] : start[b] + T] = x[b].  out (B, S, ...), x (B, T, ...), start (B,) -> out."""
+    return backend(out).write_(out, x, start)
+
+
+def mean(x: Array, axis: int) -> Array:
+    """The mean along an axis."""
+    return backend(x).mean(x, axis)
+
+
+def where(condition: Array, x: Array, y: Array) -> Array:
+    """x where the bool array `condition` is true, y elsewhere; all three broadcast."""
+    return backend(y).where(condition, x, y)
+
+
+def add_scaled(x: Array, y: Array, scale: Array) -> Array:
+    """x + scale * y: a residual with layer scale.  x, y (..., D), scale (D,) -> (..., D)."""
+    return backend(x).add_scaled(x, y, scale)
+
+
+def gather_bias(table: Array, index: Array) -> Array:
+    """A bias for `attention` that is looked up.  table (R, H), index (T, S) integers in [0, R) -> (1, H, T, S)."""
+    return backend(table).gather_bias(table, index)
+
+
+def conv2d(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    dilation: int | tuple[int, int] = 1,
+    act: str | None = None,
+    residual: Array | None = None,
+) -> Array:
+    """act(convolution + bias) + residual, over pictures with zeros around them.
+
+    x (B, Y, X, C), weight (O, C, kY, kX), bias (O,), residual (B, Y', X', O) -> (B, Y', X', O), where
+    Y' = (Y + 2 padding - dilation (kY - 1) - 1) // stride + 1.  A pair is (vertical, horizontal).
+    """
+    stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
+    for size, k, p, d in zip(x.shape[1:3], weight.shape[2:], padding, dilation, strict=True):
+        if size + 2 * p < d * (k - 1) + 1:
+            raise InputError(f"a picture of {x.shape[1]} x {x.shape[2]} is smaller than a kernel of {d * (k - 1) + 1}")
+    return backend(x).conv2d(x, weight, bias, stride, padding, dilation, act, residual)
+
+
+def conv_transpose2d(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    act: str | None = None,
+) -> Array:
+    """act(transposed convolution + bias): every pixel spreads over a window, and windows that overlap add up.
+
+    x (B, Y, X, C), weight (C, O, kY, kX), bias (O,) -> (B, Y', X', O), where Y' = (Y - 1) stride + kY - 2 padding.
+    """
+    return backend(x).conv_transpose2d(x, weight, bias, pair(stride), pair(padding), act)
+
+
+def fold_norm(
+    weight: Array, bias: Array | None, gamma: Array, beta: Array, mean: Array, var: Array, eps: float, axis: int = 0
+) -> tuple[Array, Array]:
+    """The weight and bias of a convolution that does what one followed by a batch norm does (with fixed statistics).
+
+    gamma, beta, mean, var (O,); `axis` is where `weight` has its O outputs -> (weight, bias).
+    """
+    return backend(weight).fold_norm(weight, bias, gamma, beta, mean, var, eps, axis)
+
+
+def interpolate(x: Array, size: tuple[int, int], mode: str = "bilinear") -> Array:
+    """Pictures of another size; pixels are areas, not points (torch's align_corners=False), and are not smoothed.
+
+    x (B, Y, X, C) -> (B, *size, C).  mode: "bilinear" or "bicubic" (a = -0.75).
+    """
+    if mode not in ("bilinear", "bicubic"):
+        raise UnsupportedError(f"interpolation {mode!r} is not implemented, expected 'bilinear' or 'bicubic'")
+    return backend(x).interpolate(x, tuple(size), mode)
+
+
+def max_pool2d(
+    x: Array, kernel: int | tuple[int, int], stride: int | tuple[int, int], padding: int | tuple[int, int] = 0
+) -> Array:
+    """The largest value in each window, which may reach beyond the picture by `padding`.
+
+    x (B, Y, X, C) -> (B, Y', X', C), where Y' = (Y + 2 padding - kernel) // stride + 1.
+    """
+    return backend(x).max_pool2d(x, pair(kernel), pair(stride), pair(padding))
+
+
+def adaptive_avg_pool2d(x: Array, size: int | tuple[int, int]) -> Array:
+    """The means of size[0] x size[1] windows that cover the picture and overlap where they must.
+
+    x (B, Y, X, C) -> (B, *size, C).
+    """
+    return backend(x).adaptive_avg_pool2d(x, pair(size))
+
+
+def pixel_shuffle(x: Array, factor: int) -> Array:
+    """Features spread out into pixels.  x (B, Y, X, C r r) -> (B, Y r, X r, C), with r = factor."""
+    return backend(x).pixel_shuffle(x, factor)
+
+
+def pair(value: int | tuple[int, int]) -> tuple[int, int]:
+    """(vertical, horizontal) of a size that may be given as one number for both."""
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+def as_ids(x: Any, like: Array, name: str, ndim: int = 2) -> Array:
+    """Integers given by a user (array or nested list) as an int64 array beside `like`; refuses anything else."""
+    x = _checked(x, name, ndim)
+    kind = _kind(x)
+    if kind not in "iub" or (kind == "b" and name == "input_ids"):
+        raise InputError(f"{name} must be integers, found dtype {x.dtype}")
+    return backend(like).as_ids(x, like)
+
+
+def as_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array:
+    """A mask given by a user (bool, or 0 and 1) as a bool array of `shape` beside `like`; refuses anything else."""
+    x = _checked(x, name, len(shape))
+    if tuple(x.shape) != tuple(shape):
+        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {tuple(shape)}")
+    if _kind(x) != "b" and not bool(((x == 0) | (x == 1)).all()):
+        raise InputError(f"{name} must hold only 0 (padding) and 1 (token)")
+    return backend(like).as_mask(x, like)
+
+
+def as_pixels(x: Any, like: Array, channels: int) -> Array:
+    """Pixel values given by a user as floats of the dtype, and where, `like` is.  x (B, Y, X, C); refuses all else."""
+    x = _checked(x, "pixel_values", 4)
+    shape = tuple(x.shape)
+    if _kind(x) in "biu":
+        raise InputError(f"pixel_values must be floats, as an image processor makes them of a picture; found {x.dtype}")
+    if shape[3] != channels:
+        hint = " (the channels come last: use x.transpose(0, 2, 3, 1))" if shape[1] == channels else ""
+        raise InputError(f"pixel_values have shape {shape}, expected (batch, height, width, {channels}){hint}")
+    if not shape[0]:
+        raise InputError(f"pixel_values have shape {shape}: there is no picture in them")
+    return backend(like).as_pixels(x, like)
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """A C-contiguous NumPy array of the same values (float32 where x is a narrower float)."""
+    return backend(x).to_numpy(x)
+
+
+def _checked(x: Any, name: str, ndim: int) -> Array:
+    if x is None:
+        raise InputError(f"{name} is None")
+    if isinstance(x, (list, tuple)):
+        try:
+            x = np.asarray(x)
+        except (ValueError, OverflowError) as e:
+            raise InputError(f"{name} is not a rectangular list of integers: {e}") from None
+    backend(x)
+    if x.ndim != ndim:
+        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {ndim} dimensions")
+    return x
+
+
+def _kind(x: Array) -> str:
+    """'b' bool, 'i' or 'u' integer, anything else: not an integer."""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind
+    name = str(x.dtype).removeprefix("torch.")
+    return name[0] if name.startswith(("bool", "int", "uint")) else "f"

@@ -1,0 +1,202 @@
+"""Every op in float64, as plainly as it can be written: the judge in tests, never used by models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))
+
+
+ACT: dict[str | None, Callable[[np.ndarray], np.ndarray]] = {
+    None: lambda x: x,
+    "gelu": lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))),
+    "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "quick_gelu": lambda x: x * _sigmoid(1.702 * x),
+    "gelu_10": lambda x: np.clip(0.5 * x * (1 + _erf(x / math.sqrt(2))), -10, 10),
+    "relu": lambda x: np.maximum(x, 0),
+    "relu2": lambda x: np.maximum(x, 0) ** 2,
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "leaky_relu": lambda x: np.where(x >= 0, x, 0.01 * x),
+    "silu": lambda x: x * _sigmoid(x),
+    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "sigmoid": _sigmoid,
+    "tanh": np.tanh,
+}
+
+
+def _f64(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x, np.float64)
+
+
+def linear(x, weight, bias=None, act=None, residual=None):
+    weight = np.concatenate([_f64(w) for w in weight]) if isinstance(weight, tuple) else _f64(weight)
+    y = np.einsum("...i,oi->...o", _f64(x), weight)
+    if bias is not None:
+        y = y + _f64(bias)
+    y = ACT[act](y)
+    return y if residual is None else y + _f64(residual)
+
+
+def attention(q, k, v, *, start=None, mask=None, bias=None, scale=None):
+    B, T, H, K = q.shape
+    S, G = k.shape[1:3]
+    scale = K**-0.5 if scale is None else scale
+    bias = np.zeros((B, H, T, S)) if bias is None else np.broadcast_to(_f64(bias), (B, H, T, S))
+    out = np.zeros((B, T, H, K))
+    for b in range(B):
+        for h in range(H):
+            g = h // (H // G)
+            for t in range(T):
+                seen = [
+                    s
+                    for s in range(S)
+                    if (mask is None or mask[b, s])
+                    and (start is None or s <= start[b] + t)
+                    and bias[b, h, t, s] > -np.inf
+                ]
+                if not seen:
+                    continue
+                scores = np.array([scale * (_f64(q[b, t, h]) @ _f64(k[b, s, g])) + bias[b, h, t, s] for s in seen])
+                weights = np.exp(scores - scores.max())
+                weights /= weights.sum()
+                out[b, t, h] = sum(w * _f64(v[b, s, g]) for w, s in zip(weights, seen, strict=True))
+    return out
+
+
+def layer_norm(x, weight, bias, eps, residual=None):
+    x = _f64(x) if residual is None else _f64(x) + _f64(residual)
+    mean = x.mean(-1, keepdims=True)
+    var = ((x - mean) ** 2).mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt(var + eps) * _f64(weight) + _f64(bias)
+
+
+def softmax(x):
+    x = _f64(x)
+    top = x.max(-1, keepdims=True)
+    e = np.where(x == -np.inf, 0.0, np.exp(x - np.where(np.isfinite(top), top, 0.0)))
+    total = e.sum(-1, keepdims=True)
+    return np.divide(e, total, out=np.zeros_like(e), where=total > 0)
+
+
+def embedding(ids, table):
+    return np.stack([_f64(table[i]) for i in np.ravel(ids)]).reshape(*np.shape(ids), table.shape[1])
+
+
+def cumsum(x, axis):
+    return np.cumsum(np.asarray(x, np.int64), axis=axis)
+
+
+def write_(out, x, start):
+    for row, new, at in zip(out, x, start, strict=True):
+        row[at : at + len(new)] = new
+    return out
+
+
+def mean(x, axis):
+    return _f64(x).mean(axis)
+
+
+def where(condition, x, y):
+    return np.where(condition, _f64(x), _f64(y))
+
+
+def add_scaled(x, y, scale):
+    return _f64(x) + _f64(scale) * _f64(y)
+
+
+def gather_bias(table, index):
+    return np.array([[[_f64(table)[i, h] for i in row] for row in index] for h in range(table.shape[1])])[None]
+
+
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, residual=None):
+    (sy, sx), (py, px), (dy, dx) = (np.broadcast_to(v, 2) for v in (stride, padding, dilation))
+    kY, kX = weight.shape[2:]
+    x = np.pad(_f64(x), ((0, 0), (py, py), (px, px), (0, 0)))
+    B, Y, X, _ = x.shape
+    out = np.zeros((B, (Y - dy * (kY - 1) - 1) // sy + 1, (X - dx * (kX - 1) - 1) // sx + 1, len(weight)))
+    for y in range(out.shape[1]):
+        for z in range(out.shape[2]):
+            window = x[:, y * sy : y * sy + dy * (kY - 1) + 1 : dy, z * sx : z * sx + dx * (kX - 1) + 1 : dx]
+            out[:, y, z] = np.einsum("bijc,ocij->bo", window, _f64(weight))
+    if bias is not None:
+        out = out + _f64(bias)
+    out = ACT[act](out)
+    return out if residual is None else out + _f64(residual)
+
+
+def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, act=None):
+    (sy, sx), (py, px) = (np.broadcast_to(v, 2) for v in (stride, padding))
+    (B, Y, X, _), (_, D, kY, kX) = x.shape, weight.shape
+    out = np.zeros((B, (Y - 1) * sy + kY, (X - 1) * sx + kX, D))
+    for y in range(Y):
+        for z in range(X):
+            window = np.einsum("bc,coij->bijo", _f64(x[:, y, z]), _f64(weight))
+            out[:, y * sy : y * sy + kY, z * sx : z * sx + kX] += window
+    out = out[:, py : out.shape[1] - py, px : out.shape[2] - px]
+    return ACT[act](out if bias is None else out + _f64(bias))
+
+
+def batch_norm(x, gamma, beta, mean, var, eps):
+    return (_f64(x) - _f64(mean)) / np.sqrt(_f64(var) + eps) * _f64(gamma) + _f64(beta)
+
+
+def _cubic(t, a=-0.75):
+    t = abs(t)
+    if t <= 1:
+        return (a + 2) * t**3 - (a + 3) * t**2 + 1
+    return a * t**3 - 5 * a * t**2 + 8 * a * t - 4 * a if t < 2 else 0.0
+
+
+def _resized(x, count, mode):
+    """x (N, ...) -> (count, ...): each new sample from its 2 or 4 nearest, the edge repeated beyond the edge."""
+    N, out = len(x), []
+    for i in range(count):
+        at = (i + 0.5) * N / count - 0.5
+        if mode == "bilinear":
+            at = max(at, 0.0)
+        first = math.floor(at)
+        taps = {first + k: _cubic(at - first - k) for k in (-1, 0, 1, 2)} if mode == "bicubic" else {}
+        taps = taps or {first: 1 - (at - first), first + 1: at - first}
+        out.append(sum(w * x[min(max(k, 0), N - 1)] for k, w in taps.items()))
+    return np.stack(out)
+
+
+def interpolate(x, size, mode="bilinear"):
+    x = _resized(np.moveaxis(_f64(x), 1, 0), size[0], mode)
+    x = _resized(np.moveaxis(x, 2, 0), size[1], mode)  # (X', Y', B, C)
+    return x.transpose(2, 1, 0, 3)
+
+
+def max_pool2d(x, kernel, stride, padding=0):
+    (kY, kX), (sy, sx), (py, px) = (np.broadcast_to(v, 2) for v in (kernel, stride, padding))
+    x = np.pad(_f64(x), ((0, 0), (py, py), (px, px), (0, 0)), constant_values=-np.inf)
+    rows, columns = range(0, x.shape[1] - kY + 1, sy), range(0, x.shape[2] - kX + 1, sx)
+    return np.stack([np.stack([x[:, y : y + kY, z : z + kX].max((1, 2)) for z in columns], 1) for y in rows], 1)
+
+
+def adaptive_avg_pool2d(x, size):
+    (B, Y, X, C), (h, w) = x.shape, np.broadcast_to(size, 2)
+    out = np.zeros((B, h, w, C))
+    for i in range(h):
+        for j in range(w):
+            window = _f64(x)[:, i * Y // h : -(-(i + 1) * Y // h), j * X // w : -(-(j + 1) * X // w)]
+            out[:, i, j] = window.mean((1, 2))
+    return out
+
+
+def pixel_shuffle(x, factor):
+    B, Y, X, D = x.shape
+    out = np.zeros((B, Y * factor, X * factor, D // factor**2))
+    for c in range(out.shape[3]):
+        for i in range(factor):
+            for j in range(factor):
+                out[:, i::factor, j::factor, c] = x[:, :, :, (c * factor + i) * factor + j]
+    return out

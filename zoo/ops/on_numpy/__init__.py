@@ -1,0 +1,143 @@
+"""The ops on NumPy arrays: matrix products on weights as they lie in their file, on several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import CheckpointError, InputError, UnsupportedError
+from ...weights.source import Stored
+from .attention import attention
+from .conv import conv2d, conv_transpose2d, fold_norm
+from .linear import linear
+from .norm import layer_norm, softmax
+from .pool import adaptive_avg_pool2d, add_scaled, max_pool2d, mean, pixel_shuffle
+from .resize import interpolate
+
+__all__ = [
+    "adaptive_avg_pool2d",
+    "add_scaled",
+    "arange",
+    "as_ids",
+    "as_mask",
+    "as_pixels",
+    "attention",
+    "cat",
+    "conv2d",
+    "conv_transpose2d",
+    "cumsum",
+    "embedding",
+    "fold_norm",
+    "gather_bias",
+    "interpolate",
+    "layer_norm",
+    "linear",
+    "max_pool2d",
+    "mean",
+    "pixel_shuffle",
+    "place",
+    "rows",
+    "softmax",
+    "stored",
+    "to_numpy",
+    "where",
+    "write_",
+    "zeros",
+]
+
+
+def embedding(ids: np.ndarray, table: np.ndarray, name: str) -> np.ndarray:
+    if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
+        raise InputError(f"{name} must lie in [0, {len(table)}), found {ids.min()} to {ids.max()}")
+    return table[ids]
+
+
+def cumsum(x: np.ndarray, axis: int) -> np.ndarray:
+    return np.cumsum(x, axis, dtype=np.int64)
+
+
+def cat(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    return np.concatenate(arrays, axis)
+
+
+def arange(count: int, like: np.ndarray) -> np.ndarray:
+    return np.arange(count, dtype=np.int64)
+
+
+def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
+    return np.zeros(shape, like.dtype)
+
+
+def write_(out: np.ndarray, x: np.ndarray, start: np.ndarray) -> np.ndarray:
+    for b, at in enumerate(start.tolist()):
+        out[b, at : at + x.shape[1]] = x[b]
+    return out
+
+
+def where(condition, x, y):
+    return np.where(condition, x, y)
+
+
+def gather_bias(table, index):
+    # In memory (H, S, T), as attention goes through its scores.
+    return np.take(np.ascontiguousarray(table.T), index.T, axis=1).swapaxes(1, 2)[None]
+
+
+def as_ids(x: Any, like: np.ndarray) -> np.ndarray:
+    return np.asarray(x, dtype=np.int64)
+
+
+def as_mask(x: Any, like: np.ndarray) -> np.ndarray:
+    return np.asarray(x) != 0
+
+
+def as_pixels(x, like):
+    return np.asarray(x, dtype=like.dtype)
+
+
+def to_numpy(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x, np.float32 if x.dtype == np.float16 else None, order="C")
+
+
+def place(stored: Stored, name: str, dtype: str | None, device: str) -> np.ndarray:
+    """A stored tensor as a model's parameter: float32 as it lies in the file, all else widened (or narrowed) to it."""
+    if stored.dtype not in ("F64", "F32", "F16", "BF16"):
+        raise CheckpointError(f"{name} is stored as {stored.dtype}, expected floating-point numbers")
+    if dtype not in (None, "float32", "float64"):
+        raise UnsupportedError(f'NumPy has no product of {dtype} matrices: use dtype="float32", or device="cuda"')
+    array = np.asarray(stored.array)
+    if stored.dtype == "BF16":
+        array = array.astype(np.uint32)
+        array <<= 16
+        array = array.view(np.float32)
+    elif not array.flags.aligned:  # a file with an odd header: BLAS would copy it for every product
+        array = array.copy()
+    return array.astype(dtype or "float32", copy=False)
+
+
+def rows(parts: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
+    """Matrices whose rows follow one another, in the form that `linear` likes best: as they lie, never copied."""
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def stored(x: np.ndarray, dtype: str) -> Stored:
+    """A parameter as it goes to a file that has element type `dtype`."""
+    if dtype == "BF16":
+        return Stored(_to_bfloat16(x), dtype)
+    with np.errstate(over="ignore"):
+        return Stored(np.asarray(x, {"F64": np.float64, "F32": np.float32, "F16": np.float16}[dtype], order="C"), dtype)
+
+
+def _to_bfloat16(x: np.ndarray) -> np.ndarray:
+    """The upper halves of float32 values, rounded to nearest, ties to even; by pieces, for a table may be large."""
+    with np.errstate(over="ignore"):
+        every = np.asarray(x, np.float32, order="C").reshape(-1).view(np.uint32)
+    out = np.empty(every.size, np.uint16)
+    for a in range(0, every.size, 1 << 18):
+        bits = every[a : a + (1 << 18)]
+        rounded = bits + (0x7FFF + ((bits >> 16) & 1))
+        nan = (bits & 0x7FFFFFFF) > 0x7F800000
+        out[a : a + (1 << 18)] = np.where(nan, bits | 0x400000, rounded) >> 16
+    return out.reshape(x.shape)

@@ -1,0 +1,180 @@
+"""Attention by blocks of heads whose scores stay in cache."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from . import threads
+from .layout import FEW, SMALL, multipliable
+from .scratch import result, scratch
+
+SCORES = 1 << 18  # scores that a thread holds at a time
+# Without the maximum subtracted, a sum of exponentials in this range has lost nothing and cannot overflow.
+LEAST, MOST = 1e-28, 1e25
+
+
+class Block(NamedTuple):
+    """Rows b0 to b1 of the batch, key heads g0 to g1, queries t0 to t1, against the first `keys` keys."""
+
+    b0: int
+    b1: int
+    g0: int
+    g1: int
+    t0: int
+    t1: int
+    keys: int
+
+
+def attention(
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    start: np.ndarray | None,
+    mask: np.ndarray | None,
+    bias: np.ndarray | None,
+    scale: float,
+) -> np.ndarray:
+    B, T, H, K = q.shape
+    S, G = k.shape[1:3]
+    r, dtype, few = H // G, q.dtype, B * T <= FEW
+    # Heads as (group, member): queries (B, G, r, K, T), keys (B, G, 1, S, K), values (B, G, 1, K, S).
+    Q = q.reshape(B, T, G, r, K).transpose(0, 2, 3, 4, 1)
+    KT = _matrices(k.transpose(0, 2, 1, 3))[:, :, None]
+    V = _matrices(v.transpose(0, 2, 3, 1))[:, :, None]
+    if few:
+        out = result((B, T, H, K), dtype)
+        Y = out.reshape(B, T, G, r, K).transpose(0, 2, 3, 1, 4)
+    else:
+        flat = result((H * K, B * T), dtype)
+        out = flat.reshape(H, K, B, T).transpose(2, 3, 0, 1)
+        Y = flat.reshape(G, r, K, B, T).transpose(3, 0, 1, 2, 4)
+    if not out.size or not S:
+        out[...] = 0
+        return out
+    lengths, mask = _lengths(B, S, T, start, mask)
+    start = start if T > 1 else None
+    plain = bias is None and mask is None and start is None
+    blocks = _blocks(B, G, r, T, S, K, lengths, plain, threads.count())
+
+    def job(i: int) -> None:
+        b0, b1, g0, g1, t0, t1, keys = block = blocks[i]
+        y = Y[b0:b1, g0:g1, :, t0:t1] if few else Y[b0:b1, g0:g1, :, :, t0:t1]
+        if not keys:
+            y[...] = 0
+            return
+        kt, vs = KT[b0:b1, g0:g1, :, :keys], V[b0:b1, g0:g1, ..., :keys]
+        qs = scratch(0, (b1 - b0, g1 - g0, r, K, t1 - t0), dtype)
+        p = scratch(1, (b1 - b0, g1 - g0, r, keys, t1 - t0), dtype)
+        np.multiply(Q[b0:b1, g0:g1, ..., t0:t1], scale, out=qs)
+        extra = None if plain else _extra(block, r, G, start, mask, bias, dtype)
+        ragged = [] if lengths is None else [(b - b0, lengths[b]) for b in range(b0, b1) if lengths[b] < keys]
+        ones = np.ones((1, keys), dtype)
+
+        np.matmul(kt, qs, out=p)
+        if extra is not None:
+            np.add(p, extra, out=p)
+        np.exp(p, out=p)
+        for b, n in ragged:
+            p[b, :, :, n:] = 0
+        z = np.matmul(ones, p)
+        if z.min() > LEAST and z.max() < MOST:
+            np.reciprocal(z, out=z)
+        else:
+            np.matmul(kt, qs, out=p)
+            if extra is not None:
+                np.add(p, extra, out=p)
+            for b, n in ragged:
+                p[b, :, :, n:] = -np.inf
+            top = p.max(-2, keepdims=True)
+            np.subtract(p, np.where(top == -np.inf, 0, top).astype(dtype), out=p)
+            np.exp(p, out=p)
+            z = np.matmul(ones, p)
+            z = np.where(z == 0, 0, 1 / z).astype(dtype)
+        if few:
+            np.matmul(p.swapaxes(-1, -2), vs.swapaxes(-1, -2), out=y)
+            np.multiply(y, z.swapaxes(-1, -2), out=y)
+        else:
+            np.matmul(vs, p, out=y)
+            np.multiply(y, z, out=y)
+
+    threads.run(job, len(blocks), cost=B * H * T * S * (2 + K / 20))
+    return out
+
+
+def _matrices(x: np.ndarray) -> np.ndarray:
+    return x if multipliable(x) else np.ascontiguousarray(x)
+
+
+def _lengths(
+    B: int, S: int, T: int, start: np.ndarray | None, mask: np.ndarray | None
+) -> tuple[list[int] | None, np.ndarray | None]:
+    """How many keys each row sees at most (None: all), and the mask if that does not say it all."""
+    if mask is not None and mask.all():
+        mask = None
+    if mask is None and start is None:
+        return None, None
+    most = np.full(B, S)
+    if start is not None:
+        most = np.clip(np.asarray(start) + T, 0, S)
+    if mask is not None:
+        keys = np.arange(1, S + 1)
+        last = (mask * keys).max(1)
+        if (mask.sum(1) == last).all():  # padding on the right, as nearly always
+            mask = None
+        most = np.minimum(most, last)
+    return most.tolist(), mask
+
+
+def _blocks(
+    B: int, G: int, r: int, T: int, S: int, K: int, lengths: list[int] | None, plain: bool, threads: int
+) -> list[Block]:
+    """The whole of the scores in blocks, about as many as keep all threads busy and none larger than SCORES."""
+    queries = T
+    if 64 * S * K <= SMALL < T * S * K:
+        queries = -(-T // -(-T * S * K // SMALL))
+    room = min(SCORES, -(-B * G * r * T * S // threads))
+    rows = room // (G * r * T * S) if plain and queries == T else 0
+    if rows:
+        return [
+            Block(b, min(b + rows, B), 0, G, 0, T, S if lengths is None else max(lengths[b : b + rows]))
+            for b in range(0, B, rows)
+        ]
+    queries = max(1, min(queries, room // (r * S)))
+    heads = max(1, min(G, room // (r * queries * S)))
+    return [
+        Block(b, b + 1, g, min(g + heads, G), t, min(t + queries, T), S if lengths is None else lengths[b])
+        for b in range(B)
+        for g in range(0, G, heads)
+        for t in range(0, T, queries)
+    ]
+
+
+def _extra(
+    block: Block,
+    r: int,
+    G: int,
+    start: np.ndarray | None,
+    mask: np.ndarray | None,
+    bias: np.ndarray | None,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """What is added to the scores of a block of one row: (1 or g, 1 or r, keys, 1 or t)."""
+    b, _, g0, g1, t0, t1, keys = block
+    extra = np.zeros((1, 1, 1, 1), dtype)
+    if bias is not None:
+        bias = bias.reshape((1,) * (4 - bias.ndim) + bias.shape)
+        one = bias[b if len(bias) > 1 else 0]  # (1 or H, 1 or T, 1 or S)
+        if len(one) > 1:
+            one = one[g0 * r : g1 * r]
+        if one.shape[1] > 1:
+            one = one[:, t0:t1]
+        one = one[..., :keys].swapaxes(1, 2)
+        extra = one.reshape(-1, r, *one.shape[1:]) if len(one) > 1 else one[None]
+    if mask is not None:
+        extra = np.where(mask[b, :keys, None], extra, -np.inf)
+    if start is not None:
+        seen = np.arange(keys)[:, None] <= int(start[b]) + np.arange(t0, t1)
+        extra = np.where(seen, extra, -np.inf)
+    return extra.astype(dtype, copy=False)

@@ -1,0 +1,68 @@
+"""The thread count of the BLAS that NumPy calls: found once, read and set through the library's own functions."""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Control(NamedTuple):
+    get: Callable[[], int]
+    set: Callable[[int], object]
+
+
+def find() -> Control | None:
+    """How to read and set the thread count, or None where NumPy's BLAS has no such switch."""
+    np.dot(np.ones((2, 2)), np.ones((2, 2)))  # a BLAS that loads lazily is loaded now
+    for path in _libraries():
+        try:
+            library = ctypes.PyDLL(path)  # PyDLL keeps the GIL: these calls take nanoseconds
+        except OSError:
+            continue
+        for prefix in ("scipy_openblas", "openblas"):
+            for suffix in ("64_", "_64", ""):
+                control = _openblas(library, prefix, suffix)
+                if control:
+                    return control
+    return _by_threadpoolctl()
+
+
+def _openblas(library: ctypes.PyDLL, prefix: str, suffix: str) -> Control | None:
+    try:
+        get, put = (getattr(library, f"{prefix}_{verb}_num_threads{suffix}") for verb in ("get", "set"))
+    except AttributeError:
+        return None
+    get.argtypes, get.restype, put.argtypes, put.restype = (), ctypes.c_int, (ctypes.c_int,), None
+    return Control(get, put)
+
+
+def _libraries() -> Iterator[str]:
+    """OpenBLAS as it comes in NumPy's wheel; where there is none, one that the process has loaded from elsewhere."""
+    package = os.path.dirname(np.__file__)
+    folders = [os.path.join(os.path.dirname(package), "numpy.libs")]
+    folders += [os.path.join(package, name) for name in (".libs", ".dylibs")]
+    for folder in folders:
+        yield from sorted(glob.glob(os.path.join(folder, "*openblas*")))
+    try:
+        with open("/proc/self/maps") as maps:
+            paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "blas" in line}
+    except OSError:
+        return
+    # Other packages bring an OpenBLAS of their own, which is not the one that NumPy calls.
+    yield from sorted(p for p in paths if p.startswith("/") and ".libs/" not in p)
+
+
+def _by_threadpoolctl() -> Control | None:
+    try:
+        from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return None
+    controllers = ThreadpoolController().select(user_api="blas").lib_controllers
+    if len(controllers) != 1:
+        return None
+    return Control(controllers[0].get_num_threads, controllers[0].set_num_threads)

@@ -1,0 +1,38 @@
+"""How activations lie in memory.
+
+An array of logical shape (B, T, D) is feature-major where its memory is (D, B * T): then every linear layer is W @ X
+with W as its file has it, the slices of a fused projection are blocks, and so are heads.  A few tokens are kept
+row-major, (B * T, D), which suits BLAS kernels for small products, and so are logits over a vocabulary, for whoever
+reads them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+FEW = 24  # tokens, up to which row-major is faster
+SMALL = 1_000_000  # M * N * K of a product, up to which OpenBLAS has kernels that need no packing (on AVX-512)
+
+
+def columns(x: np.ndarray) -> np.ndarray:
+    """x (..., D) as a (D, N) matrix: a view where x lies row-major or feature-major, else a feature-major copy."""
+    D, N = x.shape[-1], math.prod(x.shape[:-1])
+    if x.flags.c_contiguous:
+        return x.reshape(N, D).T
+    X = x.transpose(x.ndim - 1, *range(x.ndim - 1)).reshape(D, N)
+    return X if multipliable(X) else np.ascontiguousarray(X)
+
+
+def multipliable(X: np.ndarray) -> bool:
+    """Whether BLAS takes a matrix, or a stack of them, as it lies."""
+    for step, leap, size in ((X.strides[-1], X.strides[-2], X.shape[-1]), (X.strides[-2], X.strides[-1], X.shape[-2])):
+        if step == X.itemsize and leap >= size * X.itemsize and leap % X.itemsize == 0:
+            return True
+    return False
+
+
+def logical(Y: np.ndarray, lead: tuple[int, ...]) -> np.ndarray:
+    """The feature-major (D, N) matrix Y as (*lead, D)."""
+    return Y.reshape(len(Y), *lead).transpose(*range(1, len(lead) + 1), 0)

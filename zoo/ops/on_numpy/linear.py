@@ -1,0 +1,180 @@
+"""act(x @ weight.T + bias) + residual on the weight exactly as its file has it."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from . import threads
+from .activations import finish
+from .layout import FEW, SMALL, columns, logical, multipliable
+from .scratch import result, scratch
+
+WIDE = 16384  # outputs from which only a vocabulary comes: logits are row-major, as their readers expect
+WHOLE, DEPTH = 1024, 384  # features that are summed in one go, and how many of them at a time where there are more
+SMALL_OUT = 1200  # M * N of a product on a transposed operand, up to which that holds
+
+
+def linear(
+    x: np.ndarray,
+    weight: np.ndarray | tuple[np.ndarray, ...],
+    bias: np.ndarray | None,
+    act: str | None,
+    residual: np.ndarray | None,
+) -> np.ndarray:
+    weights = weight if isinstance(weight, tuple) else (weight,)
+    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
+    N = math.prod(lead)
+    heights = tuple(len(w) for w in weights)
+    E = sum(heights)
+    X = columns(x)
+    R = None if residual is None else columns(np.broadcast_to(residual, (*lead, E)))
+    rowwise = N <= FEW or E >= WIDE
+    tile = None if rowwise or dtype != np.float32 else _tile(N, D)
+    copied = tile is not None and not _lies_well(X, tile)
+    if rowwise:
+        Y, R = result((N, E), dtype), None if R is None else R.T
+        X = X.T if N > FEW else np.ascontiguousarray(X.T)
+    else:
+        Y = result((E, tile.columns if tile else N), dtype)
+    shares = _shares(heights, threads.count(), N, tile is not None, copied)
+
+    def share(i: int) -> None:
+        if tile:
+            _tiled_product(
+                [(weights[which][a:b], Y[at : at + b - a]) for which, a, b, at, _ in shares[i]], X, tile, copied
+            )
+        for which, a, b, at, tokens in shares[i]:
+            W = weights[which][a:b]
+            own = slice(at, at + b - a)
+            if rowwise:
+                y = Y[:, own]
+                _row_product(X, W, y)
+                finish(y, None if bias is None else bias[None, own], act, None if R is None else R[:, own])
+            else:
+                y = Y[own, tokens]
+                if not tile:
+                    np.matmul(W if multipliable(W) else np.ascontiguousarray(W), X[:, tokens], out=y)
+                finish(y, None if bias is None else bias[own, None], act, None if R is None else R[own, tokens])
+
+    threads.run(share, len(shares), cost=N * D * E / 40)
+    return Y.reshape(*lead, E) if rowwise else logical(Y[:, :N], lead)
+
+
+class Tile(NamedTuple):
+    """How a product is cut: tokens padded to `columns`, `width` of them at a time, against `rows` of the weight.
+
+    Sums are made of partial sums over `depth` features, for accuracy.
+    """
+
+    columns: int
+    width: int
+    rows: int
+    depth: int
+
+
+@lru_cache(256)
+def _tile(N: int, D: int) -> Tile | None:
+    """Tiles for the BLAS kernels that do not pack the weight, which is up to a quarter of the time for few tokens.
+
+    They want 32 or 64 columns and cache lines to start with; where padding would cost what they gain: None.
+    """
+    columns = -(-N // 32) * 32
+    if N > 256 or columns * (0.75 if N < 64 else 0.9) > N:
+        return None
+    width, depth = min(128, columns), D if D <= WHOLE else DEPTH
+    return Tile(columns, width, min(16, SMALL // (width * depth) // 4 * 4), depth)
+
+
+def _lies_well(X: np.ndarray, tile: Tile) -> bool:
+    row, column = X.strides
+    if tile.columns != X.shape[1] or X.itemsize != column or row % 64:
+        return False
+    return X.__array_interface__["data"][0] % 64 == 0
+
+
+def _padded(X: np.ndarray, width: int) -> np.ndarray:
+    out = scratch(4, (len(X), width), X.dtype)
+    np.copyto(out[:, : X.shape[1]], X)
+    out[:, X.shape[1] :] = 0
+    return out
+
+
+def _tiled_product(parts: list[tuple[np.ndarray, np.ndarray]], X: np.ndarray, tile: Tile, copied: bool) -> None:
+    """y = W @ X for each (W, y), as stacks of products of a few rows each."""
+    for c in range(0, tile.columns, tile.width):
+        width = min(tile.width, tile.columns - c)
+        for d in range(0, len(X), tile.depth):
+            x = X[d : d + tile.depth, c : c + width]
+            if copied:
+                x = _padded(x, width)
+            for W, y in parts:
+                y = y[:, c : c + width]
+                out = y if d == 0 else scratch(5, y.shape, y.dtype)
+                _stacked_product(W, d, x, out, tile.rows)
+                if d:
+                    np.add(y, out, out=y)
+
+
+def _stacked_product(W: np.ndarray, d: int, x: np.ndarray, y: np.ndarray, rows: int) -> None:
+    """y = W[:, d : d + len(x)] @ x."""
+    n = len(W) // rows if W.flags.c_contiguous else 0
+    if n:
+        whole = n * rows
+        stack = W[:whole].reshape(n, rows, W.shape[1])[..., d : d + len(x)]
+        np.matmul(stack, x, out=y[:whole].reshape(n, rows, x.shape[1]))
+        W, y = W[whole:], y[whole:]
+    if len(W):
+        W = W[:, d : d + len(x)]
+        np.matmul(W if multipliable(W) else np.ascontiguousarray(W), x, out=y)
+
+
+def _row_product(x: np.ndarray, W: np.ndarray, y: np.ndarray) -> None:
+    """y = x @ W.T, row-major, as a stack of products so small that BLAS does not stop to pack the weights."""
+    (N, D), E = x.shape, len(W)
+    b = min(SMALL // max(1, N * D), SMALL_OUT // max(1, N)) // 8 * 8
+    n = E // b if 1 < N <= FEW and b and W.flags.c_contiguous else 0
+    if n > 1:
+        whole = n * b
+        stack = y[:, :whole].reshape(N, n, b).transpose(1, 0, 2)
+        np.matmul(x, W[:whole].reshape(n, b, D).swapaxes(1, 2), out=stack)
+        W, y = W[whole:], y[:, whole:]
+    if len(W):
+        np.matmul(x, (W if multipliable(W) else np.ascontiguousarray(W)).T, out=y)
+
+
+Piece = tuple[int, int, int, int, slice]  # matrix, its rows from, to, their place in the output, tokens
+
+
+@lru_cache(256)
+def _shares(heights: tuple[int, ...], threads: int, N: int, tiled: bool, copied: bool) -> list[list[Piece]]:
+    """Who computes what: shares of the outputs or, where tokens outnumber these, of the tokens.
+
+    Two shares a thread even out what one of them loses to other work; but a large product wants to stay whole, and
+    each share pays for its own copy of the input, where it needs one.
+    """
+    E = sum(heights)
+    if threads > 1 and not tiled and FEW < N > 1.25 * E and E < WIDE:
+        size = -(-N // (threads * 16)) * 16
+        starts = np.cumsum((0, *heights)).tolist()
+        return [
+            [(which, 0, height, starts[which], slice(c, c + size)) for which, height in enumerate(heights)]
+            for c in range(0, N, size)
+        ]
+    count = 1 if threads == 1 else threads if copied or N >= 384 else 2 * threads
+    size = max(64, -(-E // (count * 32)) * 32)
+    shares: list[list[Piece]] = [[]]
+    room, at = size, 0
+    for which, height in enumerate(heights):
+        a = 0
+        while a < height:
+            b = min(height, a + room)
+            shares[-1].append((which, a, b, at, slice(None)))
+            at, room, a = at + b - a, room - (b - a), b
+            if not room:
+                shares.append([])
+                room = size
+    return [share for share in shares if share]

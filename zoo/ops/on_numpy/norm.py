@@ -1,0 +1,89 @@
+"""Layer norm and softmax."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from . import threads
+from .layout import FEW, columns, logical
+from .scratch import result, scratch
+
+BLOCK = 128  # tokens that are normalised at a time: D of them, twice, stay in cache
+
+
+def layer_norm(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float, residual: np.ndarray | None
+) -> np.ndarray:
+    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
+    N = math.prod(lead)
+    X = columns(x)
+    R = None if residual is None else columns(np.broadcast_to(residual, x.shape))
+    mean = _mean(D, dtype)
+    if N <= FEW:
+        Y = result((N, D), dtype)
+        with np.errstate(all="ignore"):
+            _rows(X.T, None if R is None else R.T, weight, bias, eps, mean, Y)
+        return Y.reshape(x.shape)
+    Y = result((D, N), dtype)
+    g, b = weight[:, None], bias[:, None]
+
+    def block(i: int) -> None:
+        own = slice(i * BLOCK, (i + 1) * BLOCK)
+        y = Y[:, own]
+        t, s = scratch(0, y.shape, dtype), scratch(1, y.shape, dtype)
+        if R is None:
+            np.copyto(t, X[:, own])
+        else:
+            np.add(X[:, own], R[:, own], out=t)
+        np.subtract(t, mean @ t, out=t)
+        np.multiply(t, t, out=s)
+        np.multiply(t, _inverse(mean @ s, eps), out=t)
+        np.multiply(t, g, out=t)
+        np.add(t, b, out=y)
+
+    threads.run(block, -(-N // BLOCK), cost=1.5 * x.size)
+    return logical(Y, lead)
+
+
+def _rows(
+    x: np.ndarray,
+    residual: np.ndarray | None,
+    weight: np.ndarray,
+    bias: np.ndarray,
+    eps: float,
+    mean: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    if residual is None:
+        np.copyto(out, x)
+    else:
+        np.add(x, residual, out=out)
+    np.subtract(out, out @ mean.T, out=out)
+    s = np.multiply(out, out)
+    np.multiply(out, _inverse(s @ mean.T, eps), out=out)
+    np.multiply(out, weight, out=out)
+    np.add(out, bias, out=out)
+
+
+def _inverse(variance: np.ndarray, eps: float) -> np.ndarray:
+    variance += eps
+    np.sqrt(variance, out=variance)
+    return np.reciprocal(variance, out=variance)
+
+
+@lru_cache(64)
+def _mean(D: int, dtype: np.dtype) -> np.ndarray:
+    """The row vector whose product with a matrix is the mean of its D rows."""
+    return np.full((1, D), 1 / D, dtype)
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        top = x.max(-1, keepdims=True)
+        y = np.exp(x - np.where(top == -np.inf, x.dtype.type(0), top))
+        total = y.sum(-1, keepdims=True)
+        y /= np.where(total == 0, x.dtype.type(1), total)
+    return y

@@ -1,0 +1,82 @@
+"""Interpolation as torch does it with align_corners=False, and other maps that are linear along each axis."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from . import threads
+from .layout import columns, logical
+from .scratch import result, scratch
+
+BLOCK = 1 << 16  # elements of a piece whose rows are combined at a time
+
+
+def interpolate(x: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
+    B, Y, X, C = x.shape
+    planes = columns(x).reshape(C * B, Y, X)
+    rows, weights = taps(Y, size[0], mode, x.dtype)
+    across = matrix(*taps(X, size[1], mode, x.dtype), X)
+    out = result((C * B, size[0] * size[1]), x.dtype).reshape(C * B, *size)
+    step = max(1, BLOCK // max(1, size[0] * size[1]))
+
+    def share(i: int) -> None:
+        own = slice(i * step, (i + 1) * step)
+        y = out[own]
+        # Along a row by a product, whose zeros cost less than a gather; from row to row by the few that count.
+        wide = scratch(2, (len(y), Y, size[1]), x.dtype)
+        np.matmul(planes[own], across.T, out=wide)
+        t = scratch(3, (len(y), size[1]), x.dtype)
+        for k in range(size[0]):
+            np.multiply(wide[:, rows[0, k]], weights[0, k], out=y[:, k])
+            for tap in range(1, len(rows)):
+                np.multiply(wide[:, rows[tap, k]], weights[tap, k], out=t)
+                np.add(y[:, k], t, out=y[:, k])
+
+    threads.run(share, -(-C * B // step), cost=2.0 * out.size)
+    return logical(out.reshape(C, -1), (B, *size))
+
+
+@lru_cache(64)
+def taps(count: int, new: int, mode: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """The samples of `count` that each of `new` is made of, and how much of each: two arrays (2 or 4, new)."""
+    # In the precision of the picture, since that is how torch finds them: the scale rounded, then a fused multiply-add.
+    real = dtype.type
+    at = ((np.arange(new) + 0.5) * float(real(count) / real(new)) - 0.5).astype(dtype)
+    if mode == "bilinear":
+        at = np.maximum(at, real(0))
+    first = np.floor(at)
+    t = at - first
+    if mode == "bilinear":
+        offsets, weights = [0, 1], np.stack([1 - t, t])
+    else:
+        a = real(-0.75)
+        near = [((a + 2) * u - (a + 3)) * u * u + 1 for u in (t, 1 - t)]
+        far = [((a * u - 5 * a) * u + 8 * a) * u - 4 * a for u in (t + 1, 2 - t)]
+        offsets, weights = [-1, 0, 1, 2], np.stack([far[0], near[0], near[1], far[1]])
+    return np.clip(first.astype(np.int64) + np.array(offsets)[:, None], 0, count - 1), weights
+
+
+def matrix(index: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
+    """The taps as a (new, count) matrix."""
+    out = np.zeros((index.shape[1], count), weights.dtype)
+    for samples, weight in zip(index, weights, strict=True):
+        np.add.at(out, (np.arange(len(out)), samples), weight)
+    return out
+
+
+@lru_cache(64)
+def averages(count: int, new: int) -> np.ndarray:
+    """(new, count): the means over the windows of adaptive pooling."""
+    out = np.zeros((new, count))
+    for i in range(new):
+        first, end = i * count // new, -(-(i + 1) * count // new)
+        out[i, first:end] = 1 / (end - first)
+    return out
+
+
+def along(planes: np.ndarray, vertical: np.ndarray, horizontal: np.ndarray) -> np.ndarray:
+    """planes (N, Y, X), vertical (Y', Y), horizontal (X', X) -> (N, Y', X')."""
+    dtype = planes.dtype
+    return vertical.astype(dtype) @ (planes @ horizontal.T.astype(dtype))

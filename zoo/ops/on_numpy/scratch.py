@@ -1,0 +1,72 @@
+"""Memory that is used over and over: a thread's scratch, and the results that nobody holds any more."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+
+import numpy as np
+
+KEEP = 64 << 20  # bytes of results that each thread keeps for reuse
+SMALL = 1 << 18  # bytes below which malloc is as fast
+TINY = 1 << 14  # bytes below which alignment does not pay
+ALIGN = 64  # bytes
+
+_local = threading.local()
+# Without a GIL a reference count does not say that nobody else holds an array.
+_counts = getattr(sys, "_is_gil_enabled", lambda: True)() and hasattr(sys, "getrefcount")
+_probe = [np.empty(1)]
+_IDLE = sys.getrefcount(_probe[0]) if _counts else 0  # of an array that only a list holds
+
+
+def scratch(slot: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array of no defined content that the same thread's next call with this slot will use again."""
+    size = math.prod(shape)
+    try:
+        buffer = _local.slots[slot, dtype]
+    except (AttributeError, KeyError):
+        buffer = None
+    if buffer is None or buffer.size < size:
+        buffer = _aligned(_empty(size, dtype), size)
+        if buffer.nbytes <= KEEP // 8:
+            vars(_local).setdefault("slots", {})[slot, dtype] = buffer
+    return buffer[:size].reshape(shape)
+
+
+def result(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array for a result, of no defined content.
+
+    A large one is kept here too, and given out again once the caller has dropped it and every view of it: the pages
+    of a fresh one would cost as much as a layer norm.
+    """
+    size = math.prod(shape)
+    nbytes = size * dtype.itemsize + ALIGN
+    if nbytes < TINY:
+        return np.empty(shape, dtype)
+    if nbytes < SMALL or nbytes > KEEP // 2 or not _counts:
+        return _aligned(_empty(size, dtype), size).reshape(shape)
+    try:
+        kept = _local.kept
+    except AttributeError:
+        kept = _local.kept = []
+    for i in range(len(kept)):
+        if kept[i].nbytes == nbytes and kept[i].dtype == dtype and sys.getrefcount(kept[i]) == _IDLE:
+            kept.append(kept.pop(i))
+            return _aligned(kept[-1], size).reshape(shape)
+    buffer = _empty(size, dtype)
+    kept.append(buffer)
+    total = sum(b.nbytes for b in kept)
+    while total > KEEP:
+        total -= kept.pop(0).nbytes
+    return _aligned(buffer, size).reshape(shape)
+
+
+def _empty(size: int, dtype: np.dtype) -> np.ndarray:
+    return np.empty(size + ALIGN // dtype.itemsize, dtype)
+
+
+def _aligned(buffer: np.ndarray, size: int) -> np.ndarray:
+    """The part of a buffer that begins at a cache line: vector loads that straddle two of them take twice as long."""
+    start = -buffer.__array_interface__["data"][0] % ALIGN // buffer.itemsize
+    return buffer[start : start + size]

@@ -1,0 +1,247 @@
+"""Fork-join over a few threads, with the BLAS held at one thread for as long as it lasts.
+
+NumPy releases the GIL inside its loops and products, so threads that each take a share of a layer's features (product,
+bias, activation, while the share is in cache) keep all cores busy.  How many there are follows OMP_NUM_THREADS, the
+CPUs that the process may use and the cgroup's quota, or `set_count`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+
+import numpy as np
+
+from . import blas
+
+ALONE = 200_000  # nanoseconds of work, below which waking another thread, and waiting for it, costs what it saves
+
+_lock = threading.Lock()
+_chosen: int | None = None
+_limit: int | None = None
+_control: blas.Control | None = None
+
+
+def set_count(n: int | None) -> None:
+    """Use n threads (1: none but the caller's) from now on; None goes back to what the machine offers."""
+    global _chosen
+    if n is not None and n < 1:
+        raise ValueError(f"a thread count must be at least 1, found {n}")
+    _chosen = n
+
+
+def count() -> int:
+    """How many threads a large op may use at this moment."""
+    global _limit, _control
+    if _limit is None:
+        _control, _limit = blas.find(), limit()
+    if _control is None:
+        return 1  # a BLAS that cannot be held at one thread would put its threads on top of ours
+    if _chosen is not None:
+        return _chosen
+    with _lock:  # a lower count set from outside, say by threadpoolctl, holds for us too
+        return min(_limit, _saved or _control.get())
+
+
+def limit() -> int:
+    """What the environment, the CPU affinity and the cgroup allow."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cpus = len(affinity(0)) if affinity else os.cpu_count() or 1
+    limits = [cpus, _from_environment(os.environ), cgroup_quota(_read)]
+    return max(1, min(n for n in limits if n is not None))
+
+
+def _from_environment(environ) -> int | None:
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        first = environ.get(name, "").partition(",")[0].strip()  # OMP's may list one count for each level of nesting
+        if first.isdigit() and int(first) > 0:
+            return int(first)
+    return None
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path) as f:
+            return f.read()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def cgroup_quota(read: Callable[[str], str | None]) -> int | None:
+    """Whole CPUs that the process's cgroups (version 1 or 2) grant; None is no limit.  `read` gives a file's text."""
+    quotas = []
+    for line in (read("/proc/self/cgroup") or "").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers == "":
+            folders, names = ["/sys/fs/cgroup"], ("cpu.max",)
+        elif "cpu" in controllers.split(","):
+            folders, names = (
+                ["/sys/fs/cgroup/cpu", f"/sys/fs/cgroup/{controllers}"],
+                ("cpu.cfs_quota_us", "cpu.cfs_period_us"),
+            )
+        else:
+            continue
+        steps = [step for step in path.split("/") if step not in ("", "..")]
+        for folder in folders:
+            for depth in range(len(steps) + 1):  # a parent's quota binds its children
+                texts = [read("/".join([folder, *steps[:depth], name])) for name in names]
+                quotas.append(parse_quota(" ".join(text or "" for text in texts)))
+    quotas = [q for q in quotas if q is not None]
+    return max(1, math.floor(min(quotas))) if quotas else None
+
+
+def parse_quota(text: str) -> float | None:
+    """CPUs from `quota period`: "150000 100000" is 1.5; "max 100000" and "-1 100000" are no limit."""
+    fields = text.split()
+    if len(fields) != 2 or not all(f.isdigit() for f in fields) or "0" in fields:
+        return None
+    return int(fields[0]) / int(fields[1])
+
+
+# The BLAS at one thread: by the first of several callers until the last has left
+
+_inside: set[object] = set()
+_saved: int | None = None
+
+
+def _enter(token: object) -> None:
+    global _saved
+    with _lock:
+        if not _inside and _control and _saved is None:
+            _saved = _control.get()
+            if _saved != 1:
+                _control.set(1)
+        _inside.add(token)
+
+
+def _leave(token: object) -> None:
+    global _saved
+    with _lock:
+        _inside.discard(token)
+        if not _inside and _control and _saved is not None:
+            if _saved != 1 and _control.get() == 1:  # anything else was set by someone else meanwhile, and stays
+                _control.set(_saved)
+            _saved = None
+
+
+# The workers: they help whoever has put a job into the queue; a caller needs none of them to get done
+
+
+class _Job:
+    def __init__(self, fn: Callable[[int], object], n: int):
+        self.fn, self.n = fn, n
+        self.todo = list(range(n - 1, -1, -1))
+        self.finished: list[int] = []
+        self.done: SimpleQueue[None] = SimpleQueue()
+        self.error: BaseException | None = None
+        self.cancelled = False
+
+    def work(self) -> None:
+        while not self.cancelled:
+            try:
+                i = self.todo.pop()  # atomic, also without a GIL
+            except IndexError:
+                return
+            if self.error is None:
+                try:
+                    self.fn(i)
+                except BaseException as e:
+                    self.error = e
+            self.finished.append(i)
+            if len(self.finished) == self.n:
+                self.done.put(None)
+
+
+class _Worker(threading.Thread):
+    def __init__(self, jobs: SimpleQueue[_Job]):
+        super().__init__(name="zoo-worker", daemon=True)
+        self.jobs = jobs
+        self.job: _Job | None = None
+
+    def run(self) -> None:
+        with np.errstate(all="ignore"):
+            while True:
+                job = self.jobs.get()
+                self.job = job
+                job.work()
+                self.job = job = None
+
+
+_jobs: SimpleQueue[_Job] = SimpleQueue()
+_workers: list[_Worker] = []
+
+
+def run(fn: Callable[[int], object], n: int, cost: float) -> None:
+    """fn(0) ... fn(n - 1), each once, shared out among the caller and idle workers; an exception reaches the caller.
+
+    cost: nanoseconds that one thread would take for all, roughly.
+    """
+    threads = count()
+    token = object()
+    try:
+        _enter(token)
+        with np.errstate(all="ignore"):
+            # Each concurrent caller has a thread of its own, so that many of them do not crowd the machine.
+            wanted = min(n, threads - len(_inside) + 1) - 1
+            if wanted <= 0 or cost <= ALONE or _jobs.qsize() > 4 * threads:
+                for i in range(n):
+                    fn(i)
+            else:
+                _share(_Job(fn, n), wanted)
+    finally:
+        _leave(token)
+
+
+def _share(job: _Job, wanted: int) -> None:
+    with _lock:
+        while len(_workers) < wanted:
+            worker = _Worker(_jobs)
+            worker.start()
+            _workers.append(worker)
+    try:
+        for _ in range(wanted):
+            _jobs.put(job)
+        job.work()
+        while len(job.finished) < job.n:
+            job.done.get()
+    except BaseException:  # KeyboardInterrupt between two statements: nobody may still write when the caller goes on
+        job.cancelled = True
+        _settle(job)
+        raise
+    finally:
+        job.fn = _nothing  # a worker that wakes up late must not keep arrays alive till then
+    error, job.error = job.error, None
+    if error is not None:
+        raise error
+
+
+def _nothing(i: int) -> None:
+    pass
+
+
+def _settle(job: _Job) -> None:
+    while True:
+        try:
+            while any(worker.job is job for worker in _workers):
+                time.sleep(0.0005)
+            return
+        except KeyboardInterrupt:  # once is enough, and the share of a layer lasts milliseconds
+            continue
+
+
+def _after_fork() -> None:
+    """In a child process: the workers are gone, and no other thread is inside."""
+    global _lock, _jobs, _workers, _inside, _saved
+    _lock, _jobs, _workers, _inside = threading.Lock(), SimpleQueue(), [], set()
+    if _control and _saved is not None:
+        _control.set(_saved)
+    _saved = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,181 @@
+"""The ops on torch tensors of any device, by torch's own functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...errors import CheckpointError, InputError, UnsupportedError
+from ...weights.source import Stored
+from .activations import ACT
+from .vision import (
+    adaptive_avg_pool2d,
+    conv2d,
+    conv_transpose2d,
+    fold_norm,
+    interpolate,
+    max_pool2d,
+    pixel_shuffle,
+)
+
+__all__ = [
+    "ACT",
+    "adaptive_avg_pool2d",
+    "conv2d",
+    "conv_transpose2d",
+    "fold_norm",
+    "interpolate",
+    "max_pool2d",
+    "pixel_shuffle",
+]
+
+
+def linear(
+    x: Tensor, weight: Tensor | tuple[Tensor, ...], bias: Tensor | None, act: str | None, residual: Tensor | None
+) -> Tensor:
+    if isinstance(weight, tuple):
+        weight = torch.cat(weight)
+    y = ACT[act](F.linear(x, weight, bias))
+    return y if residual is None else y + residual
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    start: Tensor | None,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    scale: float,
+) -> Tensor:
+    B, T, H, _ = q.shape
+    S, G = k.shape[1:3]
+    q, k, v = (a.transpose(1, 2) for a in (q, k, v))
+    allowed = None
+    if mask is not None:
+        allowed = mask[:, None, None, :].expand(B, 1, T, S)
+    if start is not None:
+        at = start[:, None] + torch.arange(T, device=q.device)
+        seen = (torch.arange(S, device=q.device) <= at[:, :, None])[:, None]
+        allowed = seen if allowed is None else allowed & seen
+    if bias is not None:
+        bias = bias.to(q.dtype).expand(B, H, T, S)
+        allowed = bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
+    o = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=scale, enable_gqa=H != G)
+    if allowed is not None:  # what a query without keys gets depends on torch's kernel: make it zeros
+        seen = allowed if allowed.dtype == torch.bool else allowed > float("-inf")
+        o = o.masked_fill(~seen.any(-1, keepdim=True), 0.0)
+    return o.transpose(1, 2)
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, residual: Tensor | None) -> Tensor:
+    return F.layer_norm(x if residual is None else x + residual, weight.shape, weight, bias, eps)
+
+
+def softmax(x: Tensor) -> Tensor:
+    return torch.softmax(x, -1).masked_fill((x == float("-inf")).all(-1, keepdim=True), 0.0)
+
+
+def embedding(ids: Tensor, table: Tensor, name: str) -> Tensor:
+    # On a GPU a check would wait for the device: there torch's own assertion stops a wrong id.
+    if ids.device.type == "cpu" and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
+        raise InputError(f"{name} must lie in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
+    return F.embedding(ids, table)
+
+
+def cumsum(x: Tensor, axis: int) -> Tensor:
+    return torch.cumsum(x, axis, dtype=torch.int64)
+
+
+def cat(arrays: list[Tensor], axis: int) -> Tensor:
+    return torch.cat(arrays, axis)
+
+
+def arange(count: int, like: Tensor) -> Tensor:
+    return torch.arange(count, device=like.device)
+
+
+def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    return like.new_zeros(shape)
+
+
+def write_(out: Tensor, x: Tensor, start: Tensor) -> Tensor:
+    at = start[:, None] + torch.arange(x.shape[1], device=x.device)
+    out[torch.arange(len(out), device=x.device)[:, None], at] = x
+    return out
+
+
+def mean(x: Tensor, axis: int) -> Tensor:
+    return x.mean(axis)
+
+
+def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return torch.where(condition, x, y)
+
+
+def add_scaled(x: Tensor, y: Tensor, scale: Tensor) -> Tensor:
+    return torch.addcmul(x, y, scale)
+
+
+def gather_bias(table: Tensor, index: Tensor) -> Tensor:
+    return table.T[:, index][None]
+
+
+def as_ids(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
+    return torch.as_tensor(x).to(device=like.device, dtype=torch.int64)
+
+
+def as_mask(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
+    return torch.as_tensor(x).to(device=like.device, dtype=torch.bool)
+
+
+def as_pixels(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
+    return torch.as_tensor(x).to(device=like.device, dtype=like.dtype)
+
+
+def to_numpy(x: Tensor) -> np.ndarray:
+    x = x.detach().cpu()
+    return x.float().numpy() if x.dtype in (torch.bfloat16, torch.float16) else x.contiguous().numpy()
+
+
+# Weights on their way in and out
+
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
+
+
+def place(stored: Stored, name: str, dtype: str | None, device: str) -> Tensor:
+    """A stored tensor as a model's parameter."""
+    if stored.dtype not in ("F64", "F32", "F16", "BF16"):
+        raise CheckpointError(f"{name} is stored as {stored.dtype}, expected floating-point numbers")
+    array = np.array(stored.array)  # the file's view is read-only, and torch has no such thing
+    tensor = (
+        torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        if stored.dtype == "BF16"
+        else torch.from_numpy(array)
+    )
+    return tensor.to(device=device, dtype=None if dtype is None else _dtype(dtype))
+
+
+def rows(parts: list[Tensor]) -> Tensor:
+    """Matrices whose rows follow one another, in the form that `linear` likes best."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def stored(x: Tensor, dtype: str) -> Stored:
+    """A parameter as it goes to a file that has element type `dtype`."""
+    x = (
+        x.detach()
+        .cpu()
+        .to({"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[dtype])
+    )
+    x = x.contiguous()
+    return Stored(x.view(torch.int16).numpy().view(np.uint16) if dtype == "BF16" else x.numpy(), dtype)
+
+
+def _dtype(name: str) -> torch.dtype:
+    if name not in DTYPES:
+        raise UnsupportedError(f"dtype {name!r} is not supported, expected one of {', '.join(DTYPES)}")
+    return DTYPES[name]

@@ -1,0 +1,67 @@
+"""The ops on pictures.  They lie in memory as (B, Y, X, C), which torch calls channels_last."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .activations import ACT
+
+Pair = tuple[int, int]
+
+
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    act: str | None,
+    residual: Tensor | None,
+) -> Tensor:
+    y = ACT[act](F.conv2d(_planes(x), weight, bias, stride, padding, dilation).permute(0, 2, 3, 1))
+    return y if residual is None else y + residual
+
+
+def conv_transpose2d(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, padding: Pair, act: str | None
+) -> Tensor:
+    return ACT[act](F.conv_transpose2d(_planes(x), weight, bias, stride, padding).permute(0, 2, 3, 1))
+
+
+def fold_norm(
+    weight: Tensor,
+    bias: Tensor | None,
+    gamma: Tensor,
+    beta: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    eps: float,
+    axis: int,
+) -> tuple[Tensor, Tensor]:
+    scale = gamma.double() / torch.sqrt(var.double() + eps)
+    shift = beta.double() + ((0 if bias is None else bias.double()) - mean.double()) * scale
+    shape = [-1 if i == axis else 1 for i in range(weight.ndim)]
+    return (weight.double() * scale.reshape(shape)).to(weight.dtype), shift.to(weight.dtype)
+
+
+def interpolate(x: Tensor, size: Pair, mode: str) -> Tensor:
+    return F.interpolate(_planes(x), size=size, mode=mode, align_corners=False).permute(0, 2, 3, 1)
+
+
+def max_pool2d(x: Tensor, kernel: Pair, stride: Pair, padding: Pair) -> Tensor:
+    return F.max_pool2d(_planes(x), kernel, stride, padding).permute(0, 2, 3, 1)
+
+
+def adaptive_avg_pool2d(x: Tensor, size: Pair) -> Tensor:
+    return F.adaptive_avg_pool2d(_planes(x), size).permute(0, 2, 3, 1)
+
+
+def pixel_shuffle(x: Tensor, factor: int) -> Tensor:
+    return F.pixel_shuffle(_planes(x), factor).permute(0, 2, 3, 1)
+
+
+def _planes(x: Tensor) -> Tensor:
+    return x.permute(0, 3, 1, 2)
