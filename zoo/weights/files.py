@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
 from ..json_file import read_json
+from .mapped import release
 from .source import Source, Stored
 
 # In the order in which transformers looks for them.
@@ -144,7 +145,14 @@ class Sharded:
 
 def non_finite(source: Source, names: Iterable[str] | None = None) -> list[str]:
     """Those of the tensors (default: all) that hold a NaN or an infinity.  Reads all of their bytes, in blocks."""
-    return [n for n in (source.names() if names is None else names) if any(map(_is_bad, _blocks(source.read(n))))]
+    found = []
+    for name in source.names() if names is None else names:
+        stored = source.read(name)
+        if any(map(_is_bad, _blocks(stored))):
+            found.append(name)
+        if stored.dtype != "F32":  # only float32 is used where it lies
+            release(stored.array)
+    return found
 
 
 _BLOCK = 1 << 20

@@ -75,6 +75,18 @@ def map_file(path: Path) -> np.ndarray:
     return data
 
 
+def release(array: np.ndarray) -> None:
+    """Give back the memory behind a mapped array that was copied elsewhere; a later look reads the file again."""
+    base = array
+    while isinstance(base, np.ndarray | memoryview):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
+    if not isinstance(base, mmap.mmap) or not array.nbytes or not hasattr(base, "madvise"):
+        return
+    begin = array.ctypes.data - np.frombuffer(base, np.uint8).ctypes.data
+    page = begin // mmap.PAGESIZE * mmap.PAGESIZE
+    base.madvise(mmap.MADV_DONTNEED, page, begin + array.nbytes - page)
+
+
 def element_bits(dtype: str) -> int:
     return DTYPES[dtype][0]
 

@@ -1,0 +1,117 @@
+"""Configs: what is read, what is refused, what is written back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from zoo.errors import ConfigError, UnsupportedError
+from zoo.loader import read_config
+from zoo.models.bert import BertConfig
+from zoo.models.roberta import RobertaConfig, XLMRobertaConfig
+from zoo.registry import architectures, model_class
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("hidden_size", 10**9, r"num_attention_heads = 12 does not divide|hidden_size"),
+        ("hidden_size", 2**31, "out of range"),
+        ("num_hidden_layers", 10**6, "num_hidden_layers = 1000000 is out of range"),
+        ("vocab_size", 0, "vocab_size = 0 is out of range"),
+        ("num_attention_heads", 7, "num_attention_heads = 7 does not divide hidden_size = 768"),
+        ("layer_norm_eps", -1e-5, "layer_norm_eps = -1e-05 is out of range"),
+        ("hidden_size", "768", "hidden_size = '768' has type str, expected int"),
+        ("hidden_size", True, "has type bool"),
+        ("hidden_size", None, "has type NoneType"),
+        ("hidden_size", 768.0, "has type float"),
+        ("is_decoder", 1, "has type int, expected bool"),
+        ("id2label", {"0": "a", "2": "b"}, r"missing: \[1\]"),
+        ("id2label", {"zero": "a"}, "key that is not an integer"),
+        ("id2label", ["a"], "id2label is a list"),
+        ("num_labels", -1, "num_labels"),
+    ],
+)
+def test_refused(field, value, says):
+    with pytest.raises(ConfigError, match=says):
+        BertConfig.from_dict({field: value})
+
+
+def test_what_is_not_implemented_is_refused():
+    with pytest.raises(UnsupportedError, match="position_embedding_type = 'relative_key'"):
+        BertConfig.from_dict({"position_embedding_type": "relative_key"})
+    assert BertConfig.from_dict({"position_embedding_type": "absolute"}).extra == {
+        "position_embedding_type": "absolute"
+    }
+
+
+def test_labels():
+    assert BertConfig.from_dict({}).id2label == {0: "LABEL_0", 1: "LABEL_1"}
+    assert BertConfig.from_dict({"num_labels": 3}).num_labels == 3
+    config = BertConfig.from_dict({"id2label": {"1": "no", "0": "yes"}})
+    assert config.id2label == {0: "yes", 1: "no"}
+    assert config.label2id == {"yes": 0, "no": 1}
+
+
+def test_defaults_are_those_of_transformers():
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    for ours, name in (
+        (BertConfig, "BertConfig"),
+        (RobertaConfig, "RobertaConfig"),
+        (XLMRobertaConfig, "XLMRobertaConfig"),
+    ):
+        theirs, mine = getattr(transformers, name)(), ours()
+        for field in mine.to_dict():
+            if field not in ("architectures", "id2label", "label2id"):
+                assert getattr(mine, field) == getattr(theirs, field), field
+
+
+def test_nothing_is_lost():
+    raw = {
+        "model_type": "bert",
+        "hidden_size": 48,
+        "num_attention_heads": 4,
+        "made_up": {"a": [1, 2]},
+        "auto_map": {"AutoModel": "x.Y"},
+    }
+    written = json.loads(json.dumps(BertConfig.from_dict(raw).to_dict()))
+    assert raw.items() <= written.items()
+    assert BertConfig.from_dict(written) == BertConfig.from_dict(raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        ('{"model_type": "bret"}', UnsupportedError, "did you mean 'bert'"),
+        ('{"architectures": ["BertModel"]}', ConfigError, "no model_type"),
+        ('{"model_type": ["bert"]}', ConfigError, "no model_type"),
+        ("[1]", ConfigError, "config.json"),
+        ('{"model_type": "bert", "layer_norm_eps": NaN}', ConfigError, "config.json"),
+        ('{"model_type": "bert", "hidden_size": 1e400}', ConfigError, "config.json"),
+        ("{", ConfigError, "config.json"),
+    ],
+)
+def test_files(tmp_path, text, error, says):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(error, match=says) as e:
+        read_config(tmp_path)
+    assert str(tmp_path / "config.json") in str(e.value)
+
+
+def test_custom_code_is_never_run(tmp_path):
+    (tmp_path / "modeling.py").write_text("raise SystemExit('executed')")
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "bert", "architectures": ["BertModel"], "auto_map": {"AutoModel": "modeling.Evil"}}'
+    )
+    assert model_class(read_config(tmp_path)).__name__ == "BertModel"
+
+
+def test_architectures_exist():
+    for name, kind in architectures().items():
+        cls = model_class(BertConfig(model_type=kind, architectures=(name,)))
+        assert cls.__name__ == name
+    with pytest.raises(
+        UnsupportedError, match=r"'BertForTokenClassifcation'.*did you mean 'BertForTokenClassification'"
+    ):
+        model_class(BertConfig(architectures=("BertForTokenClassifcation",)))

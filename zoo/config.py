@@ -1,0 +1,126 @@
+"""Config: a frozen dataclass with the field names, and the defaults, of a checkpoint's config.json."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from .errors import ConfigError, UnsupportedError
+from .json_file import read_json
+
+C = TypeVar("C", bound="Config")
+
+# Far above any real model, far below what would exhaust memory in a list of layers.
+LARGEST = 2**31 - 1
+MOST_LAYERS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a model needs to know of its checkpoint.
+
+    Fields that zoo does not know are kept in `extra`, so that saving loses nothing; those of them that would change the
+    result are refused by a family's `__post_init__` through `require`.
+    """
+
+    model_type: str = ""
+    architectures: tuple[str, ...] = ()
+    id2label: dict[int, str] = field(default_factory=lambda: {0: "LABEL_0", 1: "LABEL_1"})
+    tie_word_embeddings: bool = True
+    extra: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def num_labels(self) -> int:
+        return len(self.id2label)
+
+    @property
+    def label2id(self) -> dict[str, int]:
+        return {label: i for i, label in self.id2label.items()}
+
+    @classmethod
+    def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
+        """A config from the object in config.json: every known field checked for its type."""
+        raw = dict(raw)
+        raw["id2label"] = _labels(raw)
+        raw["architectures"] = tuple(raw.get("architectures") or ())
+        hints = get_type_hints(cls)
+        known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
+        values = {k: _typed(k, v, hints[k]) for k, v in raw.items() if k in known}
+        extra = {k: v for k, v in raw.items() if k not in known and k not in ("label2id", "num_labels")}
+        return cls(**values, extra=extra)
+
+    @classmethod
+    def from_file(cls: type[C], path: Path) -> C:
+        try:
+            return cls.from_dict(read_json(path))
+        except (ConfigError, UnsupportedError) as e:
+            raise type(e)(e if str(path) in str(e) else f"{path}: {e}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object to write into config.json: what was read, nothing lost."""
+        known = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
+        known["id2label"] = {str(i): label for i, label in self.id2label.items()}
+        known["label2id"] = self.label2id
+        known["architectures"] = list(self.architectures)
+        return {**self.extra, **known}
+
+    def require(self, **values: Any) -> None:
+        """Refuse a checkpoint that asks for what is not implemented: a silent default is a wrong answer."""
+        for name, wanted in values.items():
+            found = self.extra.get(name, wanted)
+            if found != wanted:
+                raise UnsupportedError(f"{self.model_type}: {name} = {found!r} is not implemented, only {wanted!r} is")
+
+    def positive(self, *names: str) -> None:
+        """Refuse sizes that are not in 1 ... 2^31 - 1, and more than 10,000 layers."""
+        for name in names:
+            value = getattr(self, name)
+            most = MOST_LAYERS if "layers" in name else LARGEST
+            if not 1 <= value <= most:
+                raise ConfigError(f"{name} = {value} is out of range, expected 1 ... {most}")
+
+    def divides(self, part: str, whole: str) -> None:
+        a, b = getattr(self, part), getattr(self, whole)
+        if b % a:
+            raise ConfigError(f"{part} = {a} does not divide {whole} = {b}")
+
+
+def _labels(raw: dict[str, Any]) -> dict[int, str]:
+    """id2label with integer keys 0 ... n - 1; from num_labels where a config has only that."""
+    labels = raw.get("id2label")
+    if labels is None:
+        count = raw.get("num_labels", 2)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= 1_000_000:
+            raise ConfigError(f"num_labels = {count!r} is not a number of labels")
+        return {i: f"LABEL_{i}" for i in range(count)}
+    if not isinstance(labels, dict):
+        raise ConfigError(f"id2label is a {type(labels).__name__}, expected an object of index: name")
+    try:
+        out = {int(i): str(label) for i, label in labels.items()}
+    except ValueError:
+        raise ConfigError(f"id2label has a key that is not an integer: {sorted(labels)[:5]}") from None
+    gaps = sorted(set(range(len(out))) - set(out))
+    if gaps or len(out) != len(labels):
+        raise ConfigError(f"id2label must name every index 0 ... {len(labels) - 1} once; missing: {gaps[:5]}")
+    return dict(sorted(out.items()))
+
+
+def _typed(name: str, value: Any, hint: Any) -> Any:
+    """`value` if it is of the type that the field `name` declares; JSON's ints count as floats."""
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    for option in options:
+        kind = get_origin(option) or option
+        if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+            if not math.isfinite(value):
+                raise ConfigError(f"{name} = {value} is not a finite number")
+            return float(value)
+        if kind is type(None) and value is None:
+            return None
+        if isinstance(kind, type) and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+            return value
+    wanted = " or ".join(getattr(o, "__name__", str(o)) for o in options)
+    raise ConfigError(f"{name} = {value!r} has type {type(value).__name__}, expected {wanted}")

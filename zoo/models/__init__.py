@@ -1,0 +1,1 @@
+"""The model families, a folder each."""

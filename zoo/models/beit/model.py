@@ -1,0 +1,224 @@
+"""BEiT (Bao et al. 2021, https://arxiv.org/abs/2106.08254), and DiT (Li et al. 2022, https://arxiv.org/abs/2203.02378),
+which is BEiT on documents: ViT with positions in the scores and a learned scale on every layer's contribution.
+
+A picture may have any size: what a checkpoint knows of positions is resized to it.
+
+Shapes: B batch, Y and X height and width in pixels, C channels, N = h w patches, T = N + 1, D hidden_size, F
+intermediate_size, H heads, L labels, V vocab_size.  Pictures are (B, Y, X, C): channels come last.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from ... import ops
+from ...nn import LayerNorm, Linear, Module
+from ...pretrained import Pretrained
+from ...typing import Array
+from ...weights import Layout, Weights
+from ..vit.model import BODY, LAYER_NAMES, Embeddings
+from .config import BeitConfig
+
+LAYOUT = Layout(
+    prefix="beit",
+    body=BODY,
+    renames={
+        **LAYER_NAMES,
+        r"(^|\.)shared_position_bias\.": r"\1encoder.relative_position_bias.",
+        r"(layer\.\d+)\.relative_position_bias\.": r"\1.attention.attention.relative_position_bias.",
+        r"^fpn\.fpn1\.conv_transpose1\.": "fpn1.0.",
+        r"^fpn\.fpn1\.normalization\.": "fpn1.1.",
+        r"^fpn\.fpn1\.conv_transpose2\.": "fpn1.3.",
+        r"^fpn\.fpn2\.": "fpn2.0.",
+        r"^decode_head\.psp_bottleneck\.": "decode_head.bottleneck.",
+        r"^decode_head\.psp_modules\.blocks\.(\d+)\.conv\.": r"decode_head.psp_modules.\1.1.",
+        r"^((decode|auxiliary)_head\..*)\.convolution\.": r"\1.conv.",
+        r"^((decode|auxiliary)_head\..*)\.normalization\.": r"\1.bn.",
+    },
+    # What follows from the sizes, what only training counts, and what stays in files whose head no longer uses it.
+    ignored=(
+        r"\.relative_position_index$",
+        r"\.num_batches_tracked$",
+        r"^(beit\.)?pooler\.",
+        r"(^|\.)embeddings\.mask_token$",
+    ),
+)
+BODY_LAYOUT = replace(
+    LAYOUT, ignored=(*LAYOUT.ignored, r"^(classifier|lm_head|layernorm|decode_head|auxiliary_head|fpn\d)\.")
+)
+
+KEPT = 1 << 22  # elements of a gathered bias up to which it is kept for the next picture of its size
+
+
+class BeitModelOutput(NamedTuple):
+    last_hidden_state: Array  # (B, T, D), not normed where patches are averaged
+    pooler_output: Array | None  # (B, D), None if the checkpoint has no norm for it
+
+
+class RelativeBias(Module):
+    """What is added to the score of two tokens, by how far apart their patches lie."""
+
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        h, x = cfg.grid
+        self.span = 2 * h - 1, 2 * x - 1
+        self.table = w.get("relative_position_bias_table", (self.span[0] * self.span[1] + 3, cfg.num_attention_heads))
+        self._latest: tuple[tuple[int, int], Array] | None = None  # the grid asked for last, and its bias
+
+    def __call__(self, grid: tuple[int, int], index: Array) -> Array:
+        """index (T, T), from `relative_index` -> (1, H, T, T)."""
+        latest = self._latest  # read once: other threads may ask for other grids
+        if latest is None or latest[0] != grid:
+            latest = grid, ops.gather_bias(self._resized((2 * grid[0] - 1, 2 * grid[1] - 1)), index)
+            T, H = index.shape[0], self.table.shape[1]
+            self._latest = latest if T * T * H <= KEPT else None
+        return latest[1]
+
+    def _resized(self, span: tuple[int, int]) -> Array:
+        # transformers takes the table for one of width times height, which shows where a checkpoint is not square.
+        rows, columns = self.span[1], self.span[0]
+        if (rows, columns) == span:
+            return self.table
+        distances = ops.interpolate(self.table[:-3].reshape(1, rows, columns, -1), span)
+        return ops.cat([distances.reshape(span[0] * span[1], -1), self.table[-3:]], 0)
+
+
+def relative_index(grid: tuple[int, int], like: Array) -> Array:
+    """The row of a bias table for each pair of tokens.  -> (T, T); its last three rows are those of the class token."""
+    h, w = grid
+    patch = ops.arange(h * w, like)
+    y, x = patch // w, patch % w
+    down, right = y[:, None] - y[None] + (h - 1), x[:, None] - x[None] + (w - 1)
+    rows = (2 * h - 1) * (2 * w - 1)
+    to_class = patch[:, None] * 0 + (rows + 1)
+    from_class = patch[None] * 0 + rows
+    corner = to_class[:1] + 1
+    patches = down * (2 * w - 1) + right
+    return ops.cat([ops.cat([corner, from_class], 1), ops.cat([to_class, patches], 1)], 0)
+
+
+class Attention(Module):
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        D = cfg.hidden_size
+        self.heads = cfg.num_attention_heads
+        parts = w / "attention"
+        self.weight = parts.matrix(["query.weight", "key.weight", "value.weight"], [D, D, D], D)
+        self.query_bias, self.value_bias = parts.get("query.bias", (D,)), parts.get("value.bias", (D,))
+        # Keys have none: it would add the same to all scores of a query.
+        self._bias = ops.cat([self.query_bias, self.value_bias * 0, self.value_bias], 0)
+        self.out = Linear(w / "output.dense", D, D)
+
+    def __call__(self, x: Array, bias: Array | None) -> Array:
+        """x (B, T, D), bias (1, H, T, T) -> (B, T, D)."""
+        q, k, v = ops.split_heads(ops.linear(x, self.weight, self._bias), self.heads)
+        return self.out(ops.attention(q, k, v, bias=bias).reshape(x.shape))
+
+
+class Layer(Module):
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        D, F = cfg.hidden_size, cfg.intermediate_size
+        self.norm_before = LayerNorm(w / "layernorm_before", D, cfg.layer_norm_eps)
+        self.attention = Attention(w / "attention", cfg)
+        self.bias = None
+        if cfg.use_relative_position_bias:
+            self.bias = RelativeBias(w / "attention.attention.relative_position_bias", cfg)
+        self.norm_after = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
+        self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
+        self.down = Linear(w / "output.dense", F, D)
+        scaled = cfg.layer_scale_init_value > 0
+        self.lambda_1 = w.get("lambda_1", (D,)) if scaled else None
+        self.lambda_2 = w.get("lambda_2", (D,)) if scaled else None
+
+    def __call__(self, x: Array, grid: tuple[int, int], index: Array | None, shared: Array | None) -> Array:
+        """x (B, T, D), index (T, T), shared: the bias of all layers (1, H, T, T) -> (B, T, D)."""
+        bias = shared
+        if self.bias is not None and index is not None:
+            bias = self.bias(grid, index) if shared is None else self.bias(grid, index) + shared
+        y = self.attention(self.norm_before(x), bias)
+        x = x + y if self.lambda_1 is None else ops.add_scaled(x, y, self.lambda_1)
+        y = self.down(self.up(self.norm_after(x)))
+        return x + y if self.lambda_2 is None else ops.add_scaled(x, y, self.lambda_2)
+
+
+class BeitPretrained(Pretrained):
+    config_class = BeitConfig
+    layout = LAYOUT
+
+
+class BeitModel(BeitPretrained):
+    """The stack, and of its output a summary: the normed mean of all patches, or the class token.
+
+    pooler: whether the mean's norm must be there (True), is left out (False), or is taken if it is there (None).
+    """
+
+    is_body = True
+    layout = BODY_LAYOUT
+
+    def __init__(self, w: Weights, cfg: BeitConfig, pooler: bool | None = None):
+        D = cfg.hidden_size
+        self.config = cfg
+        self.embeddings = Embeddings(
+            w / "embeddings", cfg, cfg.use_mask_token, positions=cfg.use_absolute_position_embeddings
+        )
+        self.bias = None
+        if cfg.use_shared_relative_position_bias:
+            self.bias = RelativeBias(w / "encoder.relative_position_bias", cfg)
+        self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
+        if pooler is None:
+            pooler = "pooler" in w
+        self.norm = self.pooler = None
+        if not cfg.use_mean_pooling:
+            self.norm = LayerNorm(w / "layernorm", D, cfg.layer_norm_eps)
+        elif pooler:
+            self.pooler = LayerNorm(w / "pooler.layernorm", D, cfg.layer_norm_eps)
+
+    def states(self, pixel_values: Array, bool_masked_pos: Array | None = None) -> Iterator[Array]:
+        """What goes into the first layer, and what comes out of each: (B, T, D), one after the other."""
+        cfg = self.config
+        x = self.embeddings(pixel_values, bool_masked_pos, True)
+        grid = self.embeddings.grid(pixel_values)
+        index = shared = None
+        if cfg.use_relative_position_bias or cfg.use_shared_relative_position_bias:
+            index = relative_index(grid, x)
+        if self.bias is not None and index is not None:
+            shared = self.bias(grid, index)
+        yield x
+        for layer in self.layers:
+            x = layer(x, grid, index, shared)
+            yield x
+
+    def __call__(self, pixel_values: Array, bool_masked_pos: Array | None = None) -> BeitModelOutput:
+        """pixel_values (B, Y, X, C) floats, bool_masked_pos (B, N), true for a patch to hide -> all tokens' states."""
+        (last,) = deque(self.states(pixel_values, bool_masked_pos), maxlen=1)
+        if self.norm is not None:
+            last = self.norm(last)
+            return BeitModelOutput(last, last[:, 0])
+        return BeitModelOutput(last, None if self.pooler is None else self.pooler(ops.mean(last[:, 1:], 1)))
+
+
+class BeitForImageClassification(BeitPretrained):
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        self.config = cfg
+        self.beit = BeitModel(w / "beit", cfg, pooler=True)
+        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
+
+    def __call__(self, pixel_values: Array) -> Array:
+        """pixel_values (B, Y, X, C) -> logits (B, L)."""
+        return self.classifier(self.beit(pixel_values).pooler_output)
+
+
+class BeitForMaskedImageModeling(BeitPretrained):
+    """For each patch, which of a vocabulary of visual tokens it shows."""
+
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        self.config = cfg
+        self.beit = BeitModel(w / "beit", cfg, pooler=False)
+        self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
+        self.lm_head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size)
+
+    def __call__(self, pixel_values: Array, bool_masked_pos: Array | None = None) -> Array:
+        """pixel_values (B, Y, X, C), bool_masked_pos (B, N) -> logits (B, N, V)."""
+        x = self.beit(pixel_values, bool_masked_pos).last_hidden_state
+        return self.lm_head(self.norm(x[:, 1:]))

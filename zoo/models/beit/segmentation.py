@@ -1,0 +1,138 @@
+"""BEiT as a backbone, and with UPerNet (Xiao et al. 2018, https://arxiv.org/abs/1807.10221) on top: what a pixel shows.
+
+Shapes: B batch, Y and X height and width in pixels, C channels, h and w the same in patches, D hidden_size, L labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ... import ops
+from ...errors import ConfigError, InputError
+from ...nn import BatchNorm, Conv2d, ConvTranspose2d, Module
+from ...typing import Array
+from ...weights import Weights
+from .config import BeitConfig
+from .model import BODY_LAYOUT, BeitModel, BeitPretrained
+
+
+class BackboneOutput(NamedTuple):
+    feature_maps: tuple[Array, ...]  # (B, h, w, D), or as the config says (B, T, D)
+
+
+def feature_maps(body: BeitModel, pixel_values: Array, indices: Sequence[int]) -> list[Array]:
+    """Chosen states of the stack, (B, T, D); layers above the last of them are not computed."""
+    found, last = {}, max(indices)
+    for i, x in enumerate(body.states(pixel_values)):
+        if i in indices:
+            found[i] = x
+        if i == last:
+            break
+    return [found[i] for i in indices]
+
+
+def pictures(states: Sequence[Array], grid: tuple[int, int]) -> list[Array]:
+    """The patches among (B, T, D) states as pictures (B, h, w, D)."""
+    return [x[:, 1:].reshape(len(x), *grid, -1) for x in states]
+
+
+class Pyramid(Module):
+    """Four pictures of the same size made into four scales: 4, 2, 1 and 1/2 times that."""
+
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        D = cfg.hidden_size
+        self.up = ConvTranspose2d(w / "fpn1.0", D, D, 2, stride=2, act="gelu", norm=BatchNorm(w / "fpn1.1", D))
+        self.up_again = ConvTranspose2d(w / "fpn1.3", D, D, 2, stride=2)
+        self.up_once = ConvTranspose2d(w / "fpn2.0", D, D, 2, stride=2)
+
+    def __call__(self, maps: Sequence[Array]) -> list[Array]:
+        if min(maps[3].shape[1:3]) < 2:
+            raise InputError(f"a picture of {maps[3].shape[1]} x {maps[3].shape[2]} patches is too small to be halved")
+        return [self.up_again(self.up(maps[0])), self.up_once(maps[1]), maps[2], ops.max_pool2d(maps[3], 2, 2)]
+
+
+def block(w: Weights, d_in: int, d_out: int, kernel: int) -> Conv2d:
+    """relu(norm(convolution))."""
+    norm = BatchNorm(w / "bn", d_out)
+    return Conv2d(w / "conv", d_in, d_out, kernel, padding=kernel // 2, bias=False, act="relu", norm=norm)
+
+
+class UperHead(Module):
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        D, self.scales = cfg.hidden_size, tuple(cfg.pool_scales)
+        self.pools = [block(w / "psp_modules" / i / 1, D, D, 1) for i in range(len(self.scales))]
+        self.bottleneck = block(w / "bottleneck", D + len(self.scales) * D, D, 3)
+        self.laterals = [block(w / "lateral_convs" / i, D, D, 1) for i in range(3)]
+        self.smooths = [block(w / "fpn_convs" / i, D, D, 3) for i in range(3)]
+        self.merge = block(w / "fpn_bottleneck", 4 * D, D, 3)
+        self.classifier = Conv2d(w / "classifier", D, cfg.num_labels, 1)
+
+    def __call__(self, maps: Sequence[Array]) -> Array:
+        """Four maps (B, y, x, D), each half as large as the one before -> (B, y, x, L), as large as the first."""
+        size, top = maps[0].shape[1:3], maps[3]
+        pooled = [
+            ops.interpolate(conv(ops.adaptive_avg_pool2d(top, scale)), top.shape[1:3])
+            for scale, conv in zip(self.scales, self.pools, strict=True)
+        ]
+        x = self.bottleneck(ops.cat([top, *pooled], 3))
+        outs = [ops.interpolate(x, size)]
+        for i in (2, 1, 0):
+            x = self.laterals[i](maps[i]) + ops.interpolate(x, maps[i].shape[1:3])
+            smooth = self.smooths[i](x)
+            outs.insert(0, ops.interpolate(smooth, size) if i else smooth)
+        return self.classifier(self.merge(ops.cat(outs, 3)))
+
+
+class AuxiliaryHead(Module):
+    """A second head, which training alone listens to: held so that a model is saved whole."""
+
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        D, E = cfg.hidden_size, cfg.auxiliary_channels
+        convs = [(w / "convs" / i, D if i == 0 else E) for i in range(cfg.auxiliary_num_convs)]
+        if cfg.auxiliary_concat_input:
+            convs.append((w / "conv_cat", D + E))
+        self.convs = [v.get("conv.weight", (E, d_in, 3, 3)) for v, d_in in convs]
+        self.norms = [BatchNorm(v / "bn", E) for v, _ in convs]
+        self.classifier = Conv2d(w / "classifier", E, cfg.num_labels, 1)
+
+
+class BeitForSemanticSegmentation(BeitPretrained):
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        if len(cfg.outputs) != 4:
+            raise ConfigError(f"a segmentation head reads four states, out_indices has {list(cfg.outputs)}")
+        self.config = cfg
+        self.beit = BeitModel(w / "beit", cfg, pooler=False)
+        self.pyramid = Pyramid(w, cfg)
+        self.decode_head = UperHead(w / "decode_head", cfg)
+        self.auxiliary_head = None
+        if cfg.use_auxiliary_head and "auxiliary_head" in w:
+            self.auxiliary_head = AuxiliaryHead(w / "auxiliary_head", cfg)
+
+    def __call__(self, pixel_values: Array) -> Array:
+        """pixel_values (B, Y, X, C) -> logits (B, 4 h, 4 w, L)."""
+        # Trained like this: index i means what goes into layer i, so that the last layer is never heard.
+        count = self.config.num_hidden_layers + 1
+        states = feature_maps(self.beit, pixel_values, [(i - 1) % count for i in self.config.outputs])
+        return self.decode_head(self.pyramid(pictures(states, self.beit.embeddings.grid(pixel_values))))
+
+
+class BeitBackbone(BeitPretrained):
+    """The stack as other models use it: some of its states, in the order of the layers."""
+
+    is_body = True
+    layout = BODY_LAYOUT
+
+    def __init__(self, w: Weights, cfg: BeitConfig):
+        if cfg.add_fpn and not cfg.reshape_hidden_states:
+            raise ConfigError("add_fpn = True needs reshape_hidden_states = True: a pyramid is made of pictures")
+        self.config = cfg
+        self.beit = BeitModel(w, cfg, pooler=False)
+        self.pyramid = Pyramid(w, cfg) if cfg.add_fpn else None
+
+    def __call__(self, pixel_values: Array) -> BackboneOutput:
+        """pixel_values (B, Y, X, C) -> the states that the config names."""
+        maps = feature_maps(self.beit, pixel_values, self.config.outputs)
+        if self.config.reshape_hidden_states:
+            maps = pictures(maps, self.beit.embeddings.grid(pixel_values))
+        return BackboneOutput(tuple(maps if self.pyramid is None else self.pyramid(maps)))

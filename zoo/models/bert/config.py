@@ -1,0 +1,35 @@
+"""The config of a BERT checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...config import Config
+from ...errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class BertConfig(Config):
+    model_type: str = "bert"
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int | None = 0
+    is_decoder: bool = False
+    add_cross_attention: bool = False
+
+    def __post_init__(self) -> None:
+        self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        self.positive("max_position_embeddings", "type_vocab_size")
+        self.divides("num_attention_heads", "hidden_size")
+        if self.layer_norm_eps <= 0:
+            raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} is out of range, expected a number above 0")
+        if self.add_cross_attention and not self.is_decoder:
+            raise ConfigError("add_cross_attention = True needs is_decoder = True")
+        self.require(position_embedding_type="absolute")

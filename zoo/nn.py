@@ -1,0 +1,156 @@
+"""Module, the few layers that every model shares, and walking a model's arrays."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from . import ops
+from .typing import Array
+from .weights import Weights
+
+T = TypeVar("T")
+
+
+class Module:
+    """A node of a model.  Its arrays and modules are its attributes, in a list or tuple where there are many.
+
+    An attribute whose name begins with an underscore is derived from the others: it moves with the model, but is
+    neither counted nor saved.
+    """
+
+
+class Linear(Module):
+    """act(x @ weight.T + bias)."""
+
+    def __init__(self, w: Weights, d_in: int, d_out: int, bias: bool = True, act: str | None = None):
+        self.weight = w.matrix(["weight"], [d_out], d_in)
+        self.bias = w.get("bias", (d_out,)) if bias else None
+        self.act = ops.activation(act)
+
+    @classmethod
+    def fused(cls, w: Weights, parts: Sequence[str], d_in: int, d_outs: Sequence[int], bias: bool = True) -> Linear:
+        """One projection made of several of the checkpoint's: their outputs follow one another."""
+        self = cls.__new__(cls)
+        self.weight = w.matrix([f"{p}.weight" for p in parts], d_outs, d_in)
+        self.bias = w.cat([f"{p}.bias" for p in parts], [(d,) for d in d_outs]) if bias else None
+        self.act = None
+        return self
+
+    def __call__(self, x: Array, residual: Array | None = None) -> Array:
+        """x (..., d_in), residual (..., d_out) -> (..., d_out)."""
+        return ops.linear(x, self.weight, self.bias, self.act, residual)
+
+
+class LayerNorm(Module):
+    """LayerNorm over the last axis, of x or of x + residual."""
+
+    def __init__(self, w: Weights, d: int, eps: float):
+        self.weight, self.bias, self.eps = w.get("weight", (d,)), w.get("bias", (d,)), eps
+
+    def __call__(self, x: Array, residual: Array | None = None) -> Array:
+        """x, residual (..., d) -> (..., d)."""
+        return ops.layer_norm(x, self.weight, self.bias, self.eps, residual)
+
+
+class BatchNorm(Module):
+    """A batch norm with the statistics that it has learned: it is folded into the convolution before it."""
+
+    def __init__(self, w: Weights, d: int, eps: float = 1e-5):
+        self.weight, self.bias, self.eps = w.get("weight", (d,)), w.get("bias", (d,)), eps
+        self.mean, self.var = w.get("running_mean", (d,)), w.get("running_var", (d,))
+
+    def fold(self, weight: Array, bias: Array | None, axis: int = 0) -> tuple[Array, Array]:
+        """The weight (whose outputs lie along `axis`) and bias of a convolution that does both."""
+        return ops.fold_norm(weight, bias, self.weight, self.bias, self.mean, self.var, self.eps, axis)
+
+
+class Conv2d(Module):
+    """act(norm(convolution + bias))."""
+
+    def __init__(
+        self,
+        w: Weights,
+        c_in: int,
+        c_out: int,
+        kernel: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] = 0,
+        dilation: int | tuple[int, int] = 1,
+        bias: bool = True,
+        act: str | None = None,
+        norm: BatchNorm | None = None,
+    ):
+        self.weight = w.get("weight", (c_out, c_in, *ops.pair(kernel)))
+        self.bias = w.get("bias", (c_out,)) if bias else None
+        self.stride, self.padding, self.dilation, self.act = stride, padding, dilation, ops.activation(act)
+        self.norm = norm
+        self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
+
+    def __call__(self, x: Array, residual: Array | None = None) -> Array:
+        """x (B, Y, X, c_in), residual (B, Y', X', c_out) -> (B, Y', X', c_out)."""
+        return ops.conv2d(x, *self._folded, self.stride, self.padding, self.dilation, self.act, residual)
+
+
+class ConvTranspose2d(Module):
+    """act(norm(transposed convolution + bias))."""
+
+    def __init__(
+        self,
+        w: Weights,
+        c_in: int,
+        c_out: int,
+        kernel: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        act: str | None = None,
+        norm: BatchNorm | None = None,
+    ):
+        self.weight, self.bias = w.get("weight", (c_in, c_out, *ops.pair(kernel))), w.get("bias", (c_out,))
+        self.stride, self.act, self.norm = stride, ops.activation(act), norm
+        self._folded = norm.fold(self.weight, self.bias, axis=1) if norm else (self.weight, self.bias)
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, Y, X, c_in) -> (B, Y', X', c_out)."""
+        return ops.conv_transpose2d(x, *self._folded, self.stride, act=self.act)
+
+
+def is_array(node: Any) -> bool:
+    return hasattr(node, "shape") and hasattr(node, "dtype")
+
+
+def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Array]]:
+    """(path, array) of every parameter under `node`; a shared one comes once for each place that holds it."""
+    if is_array(node):
+        yield path, node
+    elif isinstance(node, (Module, list, tuple)):
+        items = vars(node).items() if isinstance(node, Module) else enumerate(node)
+        for name, child in items:
+            if not str(name).startswith("_"):
+                yield from leaves(child, f"{path}.{name}" if path else str(name))
+
+
+def map_leaves(fn: Callable[[Array], Array], node: T, memo: dict[int, Any] | None = None) -> T:
+    """A copy of `node` with fn(array) for each array, derived ones too; what was shared stays shared."""
+    memo = {} if memo is None else memo
+    if id(node) in memo:
+        return memo[id(node)]
+    new: Any = node
+    if is_array(node):
+        new = fn(node)
+    elif isinstance(node, (list, tuple)) and not hasattr(node, "_fields"):
+        new = type(node)(map_leaves(fn, child, memo) for child in node)
+    elif isinstance(node, Module):
+        new = copy.copy(node)
+        vars(new).update({k: map_leaves(fn, v, memo) for k, v in vars(node).items()})
+    memo[id(node)] = new
+    return new
+
+
+def count_parameters(model: Module) -> int:
+    """The number of parameters, each shared one once."""
+    unique = {id(array): array for _, array in leaves(model)}
+    return sum(
+        int(array.size) if hasattr(array, "nbytes") and not callable(array.size) else array.numel()
+        for array in unique.values()
+    )

@@ -1,0 +1,150 @@
+"""Weights: a checkpoint seen from some path, from which a model pulls its arrays.
+
+The idea is candle's VarBuilder: a constructor asks for what it needs by name and shape, and every read is remembered,
+so that what no model asked for can be reported, and a model can be written back under the names it came with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import CheckpointError, MissingWeightError, WeightShapeError, nearest
+from ..typing import Array
+from .layout import Layout, Named
+from .mapped import release
+from .random import Random
+from .source import Source, Stored
+
+__all__ = ["Layout", "Named", "Part", "Random", "Report", "Source", "Stored", "Weights"]
+
+
+class Part(NamedTuple):
+    """The rows of an array that came from one tensor of the checkpoint."""
+
+    name: str
+    rows: int
+    dtype: str
+
+
+@dataclass
+class Reads:
+    """What has been read so far, by all scopes of one checkpoint."""
+
+    arrays: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    parts: dict[int, list[Part]] = field(default_factory=dict)  # id(array) -> where its rows came from
+    names: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of each tensor of a checkpoint.
+
+    renamed: canonical name -> legacy name in the file.  tied: name -> the one whose array it shares.
+    ignored: held by the file, not needed, and known to be so.  unused: held by the file, and unknown to the model.
+    """
+
+    renamed: dict[str, str]
+    tied: dict[str, str]
+    ignored: tuple[str, ...]
+    unused: tuple[str, ...]
+
+
+class Weights:
+    """`w / "encoder.layer" / 0` narrows the path; `get`, `cat` and `matrix` read, and state the shape they expect."""
+
+    def __init__(
+        self,
+        named: Named,
+        backend: ModuleType,
+        *,
+        dtype: str | None = None,
+        device: str = "cpu",
+        sizes: Mapping[str, int] | None = None,
+        path: str = "",
+        reads: Reads | None = None,
+    ):
+        self.named, self.backend, self.dtype, self.device, self.path = named, backend, dtype, device, path
+        self.sizes = sizes or {}  # config field -> value, to say which field a wrong shape contradicts
+        self.reads = Reads() if reads is None else reads
+
+    def __truediv__(self, part: str | int) -> Weights:
+        return Weights(
+            self.named,
+            self.backend,
+            dtype=self.dtype,
+            device=self.device,
+            sizes=self.sizes,
+            path=f"{self.path}{part}.",
+            reads=self.reads,
+        )
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the checkpoint has this tensor, or tensors below this path."""
+        full = self.path + name
+        return full in self.named or any(n.startswith(full + ".") for n in self.named.names())
+
+    def get(self, name: str, shape: tuple[int, ...]) -> Array:
+        return self._read([name], [shape], lambda parts: parts[0])
+
+    def cat(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> Array:
+        """Arrays joined along the first axis."""
+        return self._read(names, shapes, lambda parts: self.backend.cat(parts, 0))
+
+    def matrix(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array:
+        """Matrices (rows[i], cols) for `ops.linear`, one below the other, in the form that the backend prefers."""
+        return self._read(names, [(r, cols) for r in rows], self.backend.rows)
+
+    def _read(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], join: Callable[[list[Array]], Any]) -> Any:
+        full = [self.path + name for name in names]
+        origins = tuple(self.named.resolve(name) for name in full)
+        if origins in self.reads.arrays:
+            return self.reads.arrays[origins]
+        placed = [self._place(name, shape) for name, shape in zip(full, shapes, strict=True)]
+        array = join(placed) if len(placed) > 1 else placed[0]
+        parts = [
+            Part(origin, shape[0] if shape else 1, self.named.dtype(name))
+            for name, origin, shape in zip(full, origins, shapes, strict=True)
+        ]
+        if isinstance(array, tuple):
+            for one, part in zip(array, parts, strict=True):
+                self.reads.parts[id(one)] = [part]
+        else:
+            self.reads.parts[id(array)] = parts
+        self.reads.names.update(origins)
+        self.reads.arrays[origins] = array
+        return array
+
+    def _place(self, name: str, shape: tuple[int, ...]) -> Array:
+        if name not in self.named:
+            raise MissingWeightError(f"the checkpoint has no tensor {name!r}{nearest(name, self.named.names())}")
+        found = self.named.shape(name, shape)
+        if found != shape:
+            fields = [f"{k} = {v}" for k, v in self.sizes.items() if v in shape and v not in found]
+            because = f" (by {', '.join(fields)} in the config)" if fields else ""
+            raise WeightShapeError(f"tensor {self.named.resolve(name)!r} has shape {found}, expected {shape}{because}")
+        stored = self.named.read(name, shape)
+        try:
+            placed = self.backend.place(stored, name, self.dtype, self.device)
+        except MemoryError:
+            raise CheckpointError(f"not enough memory for tensor {name!r} of shape {shape}") from None
+        if not (isinstance(placed, np.ndarray) and np.may_share_memory(placed, stored.array)):
+            release(stored.array)
+        return placed
+
+    def report(self) -> Report:
+        """What was renamed, tied, ignored and left unread.  Call it when the model is complete."""
+        taken = self.reads.names | {copy for copies in self.named.copies.values() for copy in copies}
+        unread = {name: origin for name, origin in self.named.origin.items() if origin not in taken}
+        ignored = [o for name, o in unread.items() if any(re.search(p, name) for p in self.named.layout.ignored)]
+        return Report(
+            renamed={n: o for n, o in self.named.origin.items() if n != o and n not in self.named.tied},
+            tied=dict(self.named.tied),
+            ignored=tuple(ignored),
+            unused=tuple(o for o in unread.values() if o not in ignored),
+        )

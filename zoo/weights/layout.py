@@ -1,0 +1,107 @@
+"""How a family names its tensors, and a view of a file under those names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import CheckpointError
+from .random import Random
+from .source import Source, Stored
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The naming habits of one family's checkpoints.
+
+    prefix: where a checkpoint with a head keeps its body ("bert" in `bert.embeddings...`).
+    body: the first parts of the body's names, to tell them from a head's in a file without the prefix.
+    renames: patterns of legacy names, and what they became.
+    ignored: patterns of canonical names that some files hold and no model needs.
+    """
+
+    prefix: str
+    body: tuple[str, ...]
+    renames: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+
+class Named:
+    """A source under the names that a model asks for: legacy spellings, a prefix too many or too few, tied tensors.
+
+    origin: canonical name -> name in the file.  tied: canonical name -> the one whose array it shares.
+    """
+
+    def __init__(self, source: Source | Random, layout: Layout, *, is_body: bool, tied: Mapping[str, str]):
+        self.source, self.layout = source, layout
+        self.origin: dict[str, str] = {}
+        self.tied: dict[str, str] = {}
+        self.copies: dict[str, list[str]] = {}  # file name -> other file names that hold the same array
+        self._align(is_body)
+        for target, owner in tied.items():
+            self._tie(target, owner)
+
+    def names(self) -> Collection[str]:
+        return self.origin.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.origin or isinstance(self.source, Random)
+
+    def resolve(self, name: str) -> str:
+        """The name in the file."""
+        return self.origin.get(name, name)
+
+    def read(self, name: str, shape: tuple[int, ...]) -> Stored:
+        if isinstance(self.source, Random):
+            return self.source.make(self.resolve(name), shape)
+        return self.source.read(self.origin[name])
+
+    def shape(self, name: str, wanted: tuple[int, ...]) -> tuple[int, ...]:
+        return wanted if isinstance(self.source, Random) else self.source.shape(self.origin[name])
+
+    def dtype(self, name: str) -> str:
+        return self.source.dtype(self.resolve(name))
+
+    def _align(self, is_body: bool) -> None:
+        """Map each name of the file to its canonical one."""
+        prefix = self.layout.prefix + "."
+        files = list(self.source.names())
+        prefixed = any(name.startswith(prefix) for name in files)
+        for file_name in files:
+            name = file_name
+            for pattern, new in self.layout.renames.items():
+                name = re.sub(pattern, new, name)
+            if is_body:
+                name = name.removeprefix(prefix)
+            elif not prefixed and name.partition(".")[0] in self.layout.body:
+                name = prefix + name
+            if name in self.origin:
+                both = f"{self.origin[name]!r} and {file_name!r}"
+                raise CheckpointError(f"{both} are two spellings of the same tensor, {name!r}: expected one")
+            self.origin[name] = file_name
+
+    def _tie(self, target: str, owner: str) -> None:
+        """Let two names share one array where the file has only one, or the same one twice (transformers' rule)."""
+        if isinstance(self.source, Random):
+            self.origin[target] = self.resolve(owner)
+        elif owner not in self.origin and target not in self.origin:
+            return  # the model's read of it will say what is missing
+        elif owner not in self.origin:
+            self.origin[owner] = self.origin[target]
+        elif target not in self.origin:
+            self.origin[target] = self.origin[owner]
+        elif _equal(self.source, self.origin[target], self.origin[owner]):
+            self.copies.setdefault(self.origin[owner], []).append(self.origin[target])
+            self.origin[target] = self.origin[owner]
+        else:
+            return  # both there and different: they stay apart
+        self.tied[target] = owner
+
+
+def _equal(source: Source, a: str, b: str) -> bool:
+    if source.shape(a) != source.shape(b) or source.dtype(a) != source.dtype(b):
+        return False
+    return np.array_equal(source.read(a).array, source.read(b).array)

@@ -1,0 +1,44 @@
+"""Weights made of nothing: a source that has every name, for tests and benchmarks without files."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from .source import Stored
+
+
+class Random:
+    """Each array follows from the seed, the name and the shape.
+
+    Matrices keep the scale of what passes through them, norms stay near the identity, and no bias is zero, so that a
+    model that forgets one gives another result.
+    """
+
+    def __init__(self, seed: int = 0):
+        self.seed = seed
+        self.files: list[Path] = []
+
+    def names(self) -> Collection[str]:
+        return ()
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def dtype(self, name: str) -> str:
+        return "F32"
+
+    def make(self, name: str, shape: tuple[int, ...]) -> Stored:
+        x = np.random.default_rng([self.seed, zlib.crc32(name.encode())]).standard_normal(shape, np.float32)
+        if len(shape) == 1:
+            x *= np.float32(0.1)
+            if name.endswith(("weight", "running_var")):
+                x += 1
+        else:
+            x /= np.float32(math.sqrt(shape[-1]))
+        x.flags.writeable = False
+        return Stored(x, "F32")
