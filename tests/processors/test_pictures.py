@@ -1,0 +1,417 @@
+"""Opening pictures: every mode and orientation as a person sees it, and one clear error for what is not a picture."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps, features
+
+from zoo.errors import InputError, NotFoundError
+from zoo.processors import open_picture
+from zoo.processors.headers import webp_size
+
+# 4 rows of 6: no two pixels alike, and no symmetry.
+PIXELS = (np.arange(72).reshape(4, 6, 3) * 3 + 20).astype(np.uint8)
+RGB = Image.fromarray(PIXELS)
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def opened(picture: Any, **options: Any) -> np.ndarray:
+    image = open_picture(picture, **options)
+    assert image.mode == "RGB"
+    return np.asarray(image)
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def forged_png(width: int, height: int) -> bytes:
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def test_every_way_to_pass_a_picture(tmp_path: Path) -> None:
+    data = encoded(RGB)
+    path = tmp_path / "a picture.jpg"  # the wrong extension is no matter
+    path.write_bytes(data)
+    ways = [path, str(path), data, bytearray(data), memoryview(data), io.BytesIO(data), RGB, Image.open(path), PIXELS]
+    for way in ways:
+        np.testing.assert_array_equal(opened(way), PIXELS)
+    with path.open("rb") as file:
+        np.testing.assert_array_equal(opened(file), PIXELS)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM", "WEBP", "GIF", "JPEG"])
+def test_formats(kind: str) -> None:
+    data = encoded(RGB, kind, **({"lossless": True} if kind == "WEBP" else {}))
+    expected = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+    np.testing.assert_array_equal(opened(data), expected)
+    if kind not in ("GIF", "JPEG"):
+        np.testing.assert_array_equal(expected, PIXELS)
+
+
+GREY = PIXELS[:, :, 0]
+SHADES = np.repeat(GREY[:, :, None], 3, axis=2)
+ALPHA = np.full((4, 6), 51, np.uint8)  # a fifth
+ALPHA[0] = 0
+ALPHA[1] = 255
+ON_WHITE = np.rint(PIXELS * (ALPHA / 255.0)[:, :, None] + 255 * (1 - ALPHA / 255.0)[:, :, None])
+GREY_ON_WHITE = np.rint(SHADES * (ALPHA / 255.0)[:, :, None] + 255 * (1 - ALPHA / 255.0)[:, :, None])
+BLACK_AND_WHITE = np.where(GREY[:, :, None] > 127, 255, 0) * np.ones(3, int)
+
+RGBA = Image.fromarray(np.dstack([PIXELS, ALPHA]))
+LA = Image.fromarray(np.dstack([GREY, ALPHA]))
+# name -> (picture, what a person sees, tolerance in grey levels)
+MODES: dict[str, tuple[Image.Image, np.ndarray, float]] = {
+    "1": (Image.fromarray(GREY > 127), BLACK_AND_WHITE, 0),
+    "L": (Image.fromarray(GREY), SHADES, 0),
+    "LA": (LA, GREY_ON_WHITE, 1),
+    "La": (LA.convert("La"), GREY_ON_WHITE, 3),
+    "P": (RGB.quantize(256), PIXELS, 4),
+    "RGBA": (RGBA, ON_WHITE, 1),
+    "RGBa": (RGBA.convert("RGBa"), ON_WHITE, 3),
+    "RGBX": (RGB.convert("RGBX"), PIXELS, 0),
+    "CMYK": (RGB.convert("CMYK"), PIXELS, 0),
+    "YCbCr": (RGB.convert("YCbCr"), PIXELS, 2),
+    "HSV": (RGB.convert("HSV"), PIXELS, 6),
+    "I;16": (Image.fromarray(GREY.astype(np.uint16) * 257), SHADES, 0),
+    "I;16 dark": (Image.fromarray(GREY.astype(np.uint16)), SHADES * 0, 0),
+    "I": (Image.fromarray(GREY.astype(np.int32)), SHADES, 0),
+    "F": (Image.fromarray(GREY.astype(np.float32) / 255), SHADES, 0),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes(mode: str) -> None:
+    image, expected, tolerance = MODES[mode]
+    assert image.mode == mode.split()[0]
+    assert np.abs(opened(image).astype(float) - expected).max() <= tolerance
+
+
+IN_FILES = [
+    *[("1", "PNG"), ("L", "PNG"), ("LA", "PNG"), ("P", "PNG"), ("RGBA", "PNG"), ("I;16", "PNG"), ("I;16", "TIFF")],
+    *[("RGBA", "TIFF"), ("CMYK", "TIFF"), ("I", "TIFF"), ("F", "TIFF"), ("1", "TIFF"), ("RGBA", "WEBP"), ("P", "BMP")],
+]
+
+
+@pytest.mark.parametrize(("mode", "kind"), IN_FILES)
+def test_modes_in_files(mode: str, kind: str) -> None:
+    image, expected, tolerance = MODES[mode]
+    data = encoded(image, kind, **({"lossless": True, "exact": True} if kind == "WEBP" else {}))
+    assert np.abs(opened(data).astype(float) - expected).max() <= tolerance
+
+
+def test_lab() -> None:
+    if not features.check("littlecms2"):
+        pytest.skip("needs a Pillow with littlecms2")
+    # L, a, b of white, of black and of a mid grey, as Pillow stores them.
+    lab = Image.fromarray(np.array([[[255, 0, 0], [0, 0, 0], [137, 0, 0]]], np.uint8), "LAB")
+    assert np.abs(opened(lab)[0].astype(int) - [[255] * 3, [0] * 3, [128] * 3]).max() <= 2
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB", "P"])
+def test_transparent_colour_in_png(mode: str) -> None:
+    image = Image.new(mode, (2, 1), 0)
+    image.putpixel((1, 0), {"1": 1, "L": 90, "RGB": (90, 90, 90), "P": 1}[mode])
+    if mode == "P":
+        image.putpalette([0, 0, 0, 90, 90, 90])
+    data = encoded(image, transparency=(0, 0, 0) if mode == "RGB" else 0)
+    assert opened(data)[0, 0].tolist() == [255, 255, 255]
+    assert opened(data)[0, 1].tolist() == ([255] * 3 if mode == "1" else [90] * 3)
+
+
+def test_palette_with_alpha() -> None:
+    image = Image.fromarray(np.array([[0, 1, 2]], np.uint8), "P")
+    image.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255])
+    assert opened(encoded(image, transparency=bytes([0, 255, 51])))[0].tolist() == [
+        [255, 255, 255],
+        [0, 255, 0],
+        [204, 204, 255],
+    ]
+
+
+def test_cmyk_of_adobe_is_not_inverted() -> None:
+    """Pillow writes and reads CMYK JPEGs in Adobe's inverted form: red must stay red."""
+    data = encoded(Image.new("CMYK", (16, 16), (0, 255, 255, 0)), "JPEG", quality=95)
+    assert b"Adobe" in data
+    assert np.abs(opened(data).astype(int) - [255, 0, 0]).max() <= 3
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_exif_orientation(orientation: int, kind: str) -> None:
+    exif = Image.Exif()
+    exif[274] = orientation
+    exif[315] = "somebody"
+    options = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
+    data = encoded(RGB, kind, exif=exif, **options)
+    expected = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB")
+    np.testing.assert_array_equal(opened(data), np.asarray(expected))
+    assert expected.size == ((6, 4) if orientation < 5 else (4, 6))
+
+
+def test_exif_orientation_by_hand() -> None:
+    """6 is a camera held upright: the first row of the file is the right-hand column of the picture."""
+    exif = b"Exif\0\0MM\0*" + struct.pack(">IHHHIHHI", 8, 1, 274, 3, 1, 6, 0, 0)
+    np.testing.assert_array_equal(opened(encoded(RGB, exif=exif))[:, -1], PIXELS[0])
+
+
+@pytest.mark.parametrize(
+    "exif",
+    [
+        b"Exif\0\0",
+        b"Exif\0\0II*\0",
+        b"Exif\0\0II*\0\xff\xff\xff\xff",
+        b"Exif\0\0II*\0" + struct.pack("<IHHHI", 8, 9, 274, 3, 1),  # cut off in the entry
+        b"Exif\0\0II*\0" + struct.pack("<IHHHIHHI", 8, 1, 274, 3, 1, 99, 0, 0),
+        b"Exif\0\0II*\0" + struct.pack("<IHHHIHHI", 8, 1, 274, 2, 1, 6, 0, 0),
+        b"\0" * 9,
+    ],
+)
+def test_damaged_exif_is_no_orientation(exif: bytes) -> None:
+    np.testing.assert_array_equal(opened(encoded(RGB, exif=exif)), PIXELS)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "TIFF", "WEBP"])
+def test_first_frame(kind: str) -> None:
+    frames = [Image.new("RGB", (8, 5), colour) for colour in ("red", "blue")]
+    options: dict[str, Any] = {"lossless": True} if kind == "WEBP" else {}
+    data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
+    assert opened(data)[0, 0].tolist() == [255, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        PIXELS,
+        np.dstack([PIXELS, np.full((4, 6), 255, np.uint8)]),
+        PIXELS[::-1, ::-1][::-1, ::-1],
+        np.asfortranarray(PIXELS),
+        np.broadcast_to(PIXELS, (1, 4, 6, 3))[0],
+        PIXELS.astype(np.int64),
+        PIXELS.astype(">i4"),
+        PIXELS / 255,
+        (PIXELS / 255).astype(np.float16),
+        (PIXELS / 255).astype(">f8"),
+        PIXELS.astype(np.uint16) * 257,
+        PIXELS.astype(">u2") * 257,
+    ],
+    ids=lambda array: f"{array.dtype.str}{array.shape}",
+)
+def test_arrays(array: np.ndarray) -> None:
+    np.testing.assert_array_equal(opened(array), PIXELS)
+
+
+def test_array_axes() -> None:
+    np.testing.assert_array_equal(opened(GREY), SHADES)
+    np.testing.assert_array_equal(opened(GREY[:, :, None]), SHADES)
+    np.testing.assert_array_equal(opened(GREY > 127), BLACK_AND_WHITE)
+    np.testing.assert_array_equal(opened(PIXELS.transpose(2, 0, 1), data_format="channels_first"), PIXELS)
+    np.testing.assert_array_equal(opened(GREY, data_format="channels_first"), SHADES)
+    # By the rule, and without a guess: the last axis is the channels, unless told.
+    line = np.zeros((1, 1000, 3), np.uint8)
+    assert open_picture(line).size == (1000, 1)
+    assert open_picture(line, data_format="channels_first").size == (3, 1000)
+    assert open_picture(np.zeros((3, 5, 3), np.uint8)).size == (5, 3)
+
+
+def test_a_picture_is_not_written_to() -> None:
+    image, array = RGBA.copy(), PIXELS.copy()
+    array.flags.writeable = False
+    open_picture(image)
+    open_picture(array)
+    assert image.mode == "RGBA"
+    np.testing.assert_array_equal(np.asarray(image), np.asarray(RGBA))
+
+
+NAN = np.full((2, 2, 3), 0.5)
+NAN[0, 0, 0] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [
+        (np.zeros((3, 40, 50)), "wanted .*channels_first"),
+        (np.zeros((40, 50, 5), np.uint8), "C = 1, 2, 3 or 4$"),
+        (np.zeros(5, np.uint8), r"shape \(5,\)"),
+        (np.zeros((0, 5, 3), np.uint8), "no pixels"),
+        (np.zeros((5, 0), np.uint8), "no pixels"),
+        (PIXELS.astype(np.float32), "wanted 0 ... 1 .for 0 ... 255 pass uint8"),
+        (PIXELS / 255 - 0.5, "floats in"),
+        (NAN, "nan"),
+        (np.full((2, 2), np.inf), "inf"),
+        (np.full((2, 2), -1), "0 ... 255"),
+        (np.full((2, 2), 300), "0 ... 255"),
+        (PIXELS.astype(np.uint16), "pass uint8"),
+        (np.zeros((2, 2), complex), "complex128"),
+        (np.zeros((2, 2), object), "object"),
+        (np.array([["a"]]), "<U1"),
+        (Image.fromarray(GREY.astype(np.float32)), "wanted 0 ... 1"),
+        (Image.fromarray(GREY.astype(np.int32) * 300), "0 ... 255"),
+        (Image.new("RGB", (0, 5)), "empty .0 x 5"),
+        (b"", "empty"),
+        (b"hello, world", "not a picture in a format"),
+        (None, "NoneType is not a picture"),
+        (7, "builtins.int is not a picture"),
+        (io.StringIO("text"), "mode 'rb'"),
+        ("https://example.org/a.png", "does not download"),
+        ("a\0b", "cannot be read"),
+        (b"<?xml version='1.0'?>\n<!-- x -->\n<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
+        (b"  <svg width='9' height='9'></svg>", "SVG"),
+        (b"<!DOCTYPE html><html>404</html>", "HTML"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "PostScript"),
+        (b"%PDF-1.7\n", "PDF"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        (b"\0\0\0\x20ftypheic" + bytes(20), "AVIF or HEIC"),
+        (b"\0\0\0\x20ftypisom" + bytes(20), "video"),
+        (encoded(RGB, "ICO"), "ICO"),
+        (encoded(RGB, "TGA"), "not a picture"),
+        (encoded(RGB, "EPS"), "PostScript"),
+    ],
+    ids=str,
+)
+def test_refused(picture: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        open_picture(picture)
+    assert len(str(caught.value)) < 400
+
+
+def test_unknown_data_format() -> None:
+    with pytest.raises(InputError, match="channels_second"):
+        open_picture(PIXELS, data_format="channels_second")
+
+
+def test_paths(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"none\.png: no such file"):
+        open_picture(tmp_path / "none.png")
+    with pytest.raises(InputError, match="a folder"):
+        open_picture(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="special file"):
+        open_picture(tmp_path / "pipe")
+    (tmp_path / "a.png").write_bytes(b"nothing")
+    with pytest.raises(InputError, match=r"a\.png: not a picture"):
+        open_picture(str(tmp_path / "a.png"))
+
+
+NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM"])
+@pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+def test_cut_off(kind: str) -> None:
+    """At every tenth of its length and near both ends: refused, and by nothing but our own error."""
+    data = encoded(NOISE, kind)
+    for keep in [*range(1, 40), *(len(data) * tenth // 10 for tenth in range(1, 10))]:
+        with pytest.raises(InputError, match=r"^picture: "):
+            open_picture(data[:keep])
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM"])
+@pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+def test_damaged(kind: str) -> None:
+    """Bytes changed at random: a picture or our own error, never another."""
+    rng = np.random.default_rng(1)
+    data = np.frombuffer(encoded(NOISE, kind), np.uint8)
+    for _ in range(150):
+        mutant = data.copy()
+        where = rng.integers(0, min(len(data), 200 if rng.random() < 0.7 else len(data)), rng.integers(1, 6))
+        mutant[where] = rng.integers(0, 256, len(where))
+        with contextlib.suppress(InputError):
+            opened(mutant.tobytes(), most_pixels=10**6)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, for a limit on memory")
+def test_bombs_are_refused_before_they_are_decoded(tmp_path: Path) -> None:
+    bombs = {
+        "png": forged_png(100_000, 100_000),
+        "png within Pillow's limit": forged_png(12_000, 12_000),
+        "gif": b"GIF89a\xff\xff\xff\xff\0\0\0," + struct.pack("<HHHHB", 0, 0, 65535, 65535, 0) + b"\x08\x01\0\0;",
+        "bmp": b"BM" + struct.pack("<IHHIIiiHHIIiiII", 99, 0, 0, 54, 40, 50_000, 50_000, 1, 24, 0, 0, 0, 0, 0, 0),
+        "ppm": b"P6 99999 99999 255\n",
+        "webp": b"RIFF\x16\0\0\0WEBPVP8X" + struct.pack("<I", 10) + bytes(4) + b"\xff\xff\0\xff\xfe\0",
+        "jpeg": encoded(RGB, "JPEG").replace(struct.pack(">HH", 4, 6), struct.pack(">HH", 65000, 65000), 1),
+        "tiff": encoded(RGB, "TIFF").replace(
+            struct.pack("<HHII", 256, 4, 1, 6), struct.pack("<HHII", 256, 4, 1, 1 << 30)
+        ),
+    }
+    # Four thousand tags that all claim the same half of a megabyte, in both kinds of TIFF and below an EXIF directory.
+    for kind, (number, count, start, width) in {
+        "small": ("I", "H", b"II*\0", 8),
+        "big": ("Q", "Q", b"II+\0\x08\0\0\0", 16),
+    }.items():
+        tags = b"".join(struct.pack(f"<HH{number}{number}", 1000 + i, 7, 500_000, width) for i in range(4000))
+        body = start + struct.pack(f"<{number}{count}", width, 4000) + tags
+        bombs[f"{kind} tiff tags"] = body + bytes(600_000)
+    nested = struct.pack("<IHHHIII", 8, 1, 34665, 4, 1, 26, 0)
+    bombs["tags below a tiff"] = b"II*\0" + nested + bombs["small tiff tags"][8:]
+    code = """
+import resource, sys, warnings
+from pathlib import Path
+import numpy, PIL.Image
+from zoo.errors import InputError
+from zoo.processors import open_picture
+warnings.simplefilter("ignore")
+now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (256 << 20),) * 2)
+for name in sys.argv[1:]:
+    try:
+        open_picture(name)
+    except InputError as e:
+        assert "refused before decoding" in str(e), e
+    else:
+        raise SystemExit(name + " was opened")
+"""
+    for name, data in bombs.items():
+        (tmp_path / name).write_bytes(data)
+    names = [str(tmp_path / name) for name in bombs]
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_most_pixels() -> None:
+    with pytest.raises(InputError, match="6 x 4 is more than 23 pixels, refused before decoding"):
+        open_picture(encoded(RGB), most_pixels=23)
+    with pytest.raises(InputError, match="23 pixels"):
+        open_picture(Image.open(io.BytesIO(encoded(RGB))), most_pixels=23)
+    assert open_picture(encoded(RGB), most_pixels=24).size == (6, 4)
+
+
+@pytest.mark.parametrize("lossless", [False, True])
+@pytest.mark.parametrize("exif", [b"", b"Exif\0\0"])
+def test_webp_sizes(lossless: bool, exif: bytes) -> None:
+    """All three layouts: lossy, lossless and extended."""
+    data = encoded(NOISE, "WEBP", lossless=lossless, exif=exif)
+    assert webp_size(data) == (60, 40)
+    with pytest.raises(InputError, match="60 x 40 is more than 2399 pixels"):
+        open_picture(data, most_pixels=2399)
+
+
+def test_large_metadata_is_bounded() -> None:
+    plain = encoded(NOISE, "JPEG")
+    segment = b"\xff\xe1\xff\xffExif\0\0" + bytes(65527)
+    with pytest.raises(InputError, match="bytes of EXIF, at most"):
+        open_picture(plain[:2] + segment * 900 + plain[2:])
+    profile = b"\xff\xe2\xff\xffICC_PROFILE\0\x01\x01" + bytes(65519)
+    assert open_picture(plain[:2] + profile * 300 + plain[2:]).size == (60, 40)
+    png = encoded(RGB)
+    for kind, start in ((b"iCCP", b"x\0\0"), (b"zTXt", b"x\0\0")):
+        bomb = chunk(kind, start + zlib.compress(bytes(64 << 20)))
+        with pytest.raises(InputError, match=r"(?i)too large"):
+            open_picture(png[:33] + bomb + png[33:])
