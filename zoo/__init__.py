@@ -31,16 +31,18 @@ def load(
     cache_dir: str | os.PathLike[str] | None = None,
     token: str | bool | None = None,
 ) -> Task:
-    """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with text.
+    """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with pictures.
 
-    task: "embed", "fill-mask", "classify", "tag", "answer" or "rerank"; by default what the checkpoint was trained for.
+    task: for texts "embed", "fill-mask", "classify", "tag", "answer" or "rerank", for pictures "embed", "classify" or
+    "segment"; by default what the checkpoint was trained for.
     device: None or "cpu" runs on NumPy, without torch; "cuda", "cuda:1", "torch:cpu" on torch.
     dtype: "float32" on NumPy; also "float16" and "bfloat16" on torch, where the default is the file's own.
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.
     cache_dir, token: as in huggingface_hub, whose environment variables (HF_HOME, HF_TOKEN, HF_ENDPOINT,
     HF_HUB_OFFLINE, ...) hold too.
 
-    The result has `.model`, `.config`, `.tokenizer` and `.report` (what was renamed, tied, left unused).
+    The result has `.model`, `.config`, `.tokenizer` or, for pictures, `.processor`, and `.report` (what was renamed,
+    tied, left unused).
     """
     from .tasks import load_task
 

@@ -1,0 +1,448 @@
+"""Tasks of pictures: against transformers on checkpoints that it wrote, and on zoo's own where no torch is needed."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import zoo
+from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
+from zoo.models import beit, vit
+from zoo.ops import naive
+from zoo.tasks import PICTURE_TASKS, TASKS, task_class
+from zoo.tasks.segment import palette, winners
+from zoo.weights import Random
+
+SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "image_size": 24,
+    "patch_size": 4,
+}
+UPER = {"out_indices": [1, 2, 3, 4], "auxiliary_channels": 16, "pool_scales": [1, 2, 3], "use_mean_pooling": True}
+RELATIVE = {"use_relative_position_bias": True, "use_absolute_position_embeddings": True, "image_size": 24}
+PROCESSORS = {
+    "vit": {"image_processor_type": "ViTImageProcessor", "size": {"height": 24, "width": 24}},
+    "deit": {"feature_extractor_type": "DeiTFeatureExtractor", "size": 28, "crop_size": 24, "do_center_crop": True},
+    "beit": {"feature_extractor_type": "BeitFeatureExtractor", "size": 24, "crop_size": 24, "do_center_crop": False},
+}
+LABELS = {i: f"kind {i}" for i in range(7)}
+
+
+def draw(rng, height, width):
+    """A picture with shapes in it, so that neither its patches nor its pixels are alike."""
+    small = rng.integers(0, 256, (5, 7, 3), np.uint8)
+    return Image.fromarray(small).resize((width, height), Image.Resampling.BICUBIC)
+
+
+@pytest.fixture
+def pictures(tmp_path, rng):
+    """Paths of pictures of several sizes and modes."""
+    paths = []
+    for i, (size, mode, ending) in enumerate(
+        [((40, 61), "RGB", "png"), ((90, 33), "L", "png"), ((24, 24), "RGB", "jpg"), ((57, 130), "P", "png")]
+    ):
+        paths.append(str(tmp_path / f"{i}.{ending}"))
+        draw(rng, *size).convert(mode).save(paths[-1])
+    return paths
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory):
+    """`reference(name, **config)`: the folder of a random checkpoint that transformers wrote."""
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+
+    def make(name, processor=None, **options):
+        folder = tmp_path_factory.mktemp(name)
+        family = next(f for f in ("ViT", "DeiT", "Beit") if name.startswith(f))
+        options = {**SMALL, "id2label": LABELS, **options}
+        torch.manual_seed(0)
+        model = getattr(transformers, name)(getattr(transformers, f"{family}Config")(**options))
+        with torch.no_grad():
+            # Larger than at the start of training, so that results are far from a tie; no bias is zero.
+            for p in model.parameters():
+                p.add_(torch.randn_like(p) * 0.15)
+        model.save_pretrained(folder)
+        processor = {**PROCESSORS[family.lower()], **(processor or {})}
+        (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def pipe():
+    """`pipe(task, folder)`: transformers' pipeline, its processor the one of Pillow."""
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+
+    def make(task, folder):
+        processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
+        return transformers.pipeline(task, model=str(folder), image_processor=processor, device="cpu")
+
+    return make
+
+
+MODELS = {
+    "ViTForImageClassification": vit.ViTForImageClassification,
+    "ViTModel": vit.ViTModel,
+    "ViTForMaskedImageModeling": vit.ViTForMaskedImageModeling,
+    "DeiTModel": vit.DeiTModel,
+    "DeiTForImageClassificationWithTeacher": vit.DeiTForImageClassificationWithTeacher,
+    "BeitForImageClassification": beit.BeitForImageClassification,
+    "BeitModel": beit.BeitModel,
+    "BeitForSemanticSegmentation": beit.BeitForSemanticSegmentation,
+    "BeitBackbone": beit.BeitBackbone,
+}
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """`tiny(name, **config)`: the folder of a random checkpoint that zoo wrote, so that no torch is needed."""
+
+    def make(name, processor=None, **options):
+        folder = tmp_path_factory.mktemp(name)
+        cls = MODELS[name]
+        more = UPER if name == "BeitForSemanticSegmentation" else {}
+        labels = {str(i): label for i, label in LABELS.items()}
+        config = cls.config_class.from_dict({**SMALL, "id2label": labels, **more, **options})
+        zoo.save(cls.from_source(Random(), config), folder)
+        family = cls.config_class.model_type
+        (folder / "preprocessor_config.json").write_text(json.dumps({**PROCESSORS[family], **(processor or {})}))
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def task(tiny):
+    """`task(name)`: each task of pictures on a random checkpoint, made once."""
+    made = {}
+    of = {"classify": "ViTForImageClassification", "embed": "DeiTModel", "segment": "BeitForSemanticSegmentation"}
+
+    def get(name):
+        if name not in made:
+            made[name] = zoo.load(tiny(of[name]))
+            assert made[name].name == name
+            assert type(made[name]) is task_class(name, pictures=True)
+        return made[name]
+
+    return get
+
+
+def numbers(task, result):
+    """The result for one picture as an array."""
+    if task.name == "classify":
+        return np.array([label.score for label in sorted(result)])
+    return result if task.name == "embed" else result.mask
+
+
+CLASSIFIERS = [
+    ("ViTForImageClassification", {}),
+    ("DeiTForImageClassification", {}),
+    ("DeiTForImageClassificationWithTeacher", {}),
+    ("BeitForImageClassification", RELATIVE),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), CLASSIFIERS)
+@pytest.mark.parametrize("problem", [None, "multi_label_classification", "regression", "single_label_classification"])
+def test_classify(reference, pipe, pictures, name, options, problem):
+    folder = reference(name, **options, problem_type=problem)
+    classify, theirs = zoo.load(folder), pipe("image-classification", folder)
+    assert type(classify.model).__name__ == name
+    for ours, wanted in zip(classify(pictures), theirs(pictures), strict=True):
+        assert len(ours) == 5
+        assert [label.label for label in ours] == [w["label"] for w in wanted]
+        np.testing.assert_allclose([x.score for x in ours], [w["score"] for w in wanted], rtol=1e-4, atol=1e-5)
+    if problem is None:
+        for function in ("softmax", "sigmoid", "none"):
+            ours = classify(pictures[0], function_to_apply=function, top_k=1)
+            wanted = theirs(pictures[0], function_to_apply=function, top_k=1)
+            np.testing.assert_allclose(ours[0].score, wanted[0]["score"], rtol=1e-4)
+        assert len(classify(pictures[0], top_k=None)) == len(classify(pictures[0], top_k=100)) == 7
+
+
+def test_one_label_is_a_sigmoid(reference, pipe, pictures):
+    folder = reference("ViTForImageClassification", id2label={0: "cat"})
+    (ours,), (wanted,) = zoo.load(folder)(pictures[0]), pipe("image-classification", folder)(pictures[0])
+    assert ours.label == wanted["label"] == "cat"
+    np.testing.assert_allclose(ours.score, wanted["score"], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("ViTModel", {}), ("DeiTModel", {}), ("BeitModel", RELATIVE), ("BeitModel", {"use_mean_pooling": False})],
+)
+def test_embed(reference, pipe, pictures, name, options):
+    folder = reference(name, **options)
+    embed, theirs = zoo.load(folder), pipe("image-feature-extraction", folder)
+    pooled = np.array(theirs(pictures, pool=True))[:, 0]
+    states = np.array(theirs(pictures))[:, 0]
+    special = 2 if name == "DeiTModel" else 1
+    assert states.shape == (len(pictures), special + 36, 32)
+
+    def check(found, wanted):
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
+
+    check(embed(pictures), pooled)
+    check(embed(pictures[1]), pooled[1])
+    check(embed(pictures, pooling="pooler"), pooled)
+    check(embed(pictures, pooling="cls"), states[:, 0])
+    check(embed(pictures, pooling="mean"), states[:, special:].mean(1))
+    check(embed(pictures, normalize=True), pooled / np.linalg.norm(pooled, axis=1, keepdims=True))
+    check(np.stack(embed.patches(pictures)), states[:, special:])
+    check(embed.patches(pictures[2], grid=True), states[2, special:].reshape(6, 6, 32))
+
+
+def test_segment(reference, pipe, pictures):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    folder = reference("BeitForSemanticSegmentation", **RELATIVE, **UPER)
+    segment, theirs = zoo.load(folder), pipe("image-segmentation", folder)
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
+    for path, ours in zip(pictures, segment(pictures), strict=True):
+        image = Image.open(path).convert("RGB")
+        assert ours.mask.shape == (image.height, image.width)
+        with torch.no_grad():
+            outputs = theirs.model(**processor(image, return_tensors="pt"))
+        (wanted,) = processor.post_process_semantic_segmentation(outputs, [(image.height, image.width)])
+        assert len(ours.labels) > 1
+        assert (ours.mask == wanted.numpy()).mean() >= 0.9999
+        areas = {w["label"]: np.asarray(w["mask"]) == 255 for w in theirs(path)}
+        assert {area.label for area in ours.labels} == set(areas)
+        for area in ours.labels:
+            assert LABELS[area.id] == area.label
+            np.testing.assert_allclose(area.share, areas[area.label].mean(), atol=1e-3)
+        np.testing.assert_array_equal(ours.picture, np.asarray(image))
+
+
+def test_the_mask_is_the_largest_logit_at_each_pixel(rng, monkeypatch):
+    logits = rng.standard_normal((1, 5, 8, 11)).astype(np.float32)
+    wanted = naive.interpolate(logits, (37, 21), "bilinear")[0].argmax(-1)
+    for at_once in (1, 37 * 21 * 4, 1 << 24):
+        monkeypatch.setattr("zoo.tasks.segment.AT_ONCE", at_once)
+        found = winners(logits, (37, 21))
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, wanted)
+    assert not winners(np.ones_like(logits), (3, 3)).any()  # the first of equals
+
+
+def test_overlay(task, pictures, tmp_path):
+    found = task("segment")(pictures[0])
+    shares = [area.share for area in found.labels]
+    assert shares == sorted(shares, reverse=True)
+    np.testing.assert_allclose(sum(shares), 1)
+    path = tmp_path / "overlay.image"  # a PNG whatever its name
+    image = found.overlay(path)
+    with Image.open(path) as written:
+        assert written.format == "PNG"
+        np.testing.assert_array_equal(np.asarray(written), np.asarray(image))
+    colours = palette(7)[found.mask]
+    np.testing.assert_allclose(np.asarray(image), (colours / 2 + found.picture / 2), atol=1)
+    np.testing.assert_array_equal(np.asarray(found.overlay(alpha=0)), found.picture)
+    np.testing.assert_array_equal(np.asarray(found.overlay(alpha=1)), colours)
+    with pytest.raises(InputError, match="alpha is 2"):
+        found.overlay(alpha=2)
+    with pytest.raises(ZooError, match=r"cannot write to .*overlay\.png: No such file"):
+        found.overlay(tmp_path / "none" / "overlay.png")
+
+
+def test_palette():
+    colours = palette(1000)
+    assert len(np.unique(colours, axis=0)) == 1000
+    assert colours.any(1).all()
+    np.testing.assert_array_equal(palette(3), [[128, 0, 0], [0, 128, 0], [128, 128, 0]])
+
+
+@pytest.mark.parametrize("name", PICTURE_TASKS)
+def test_whatever_a_picture_is_given_as(task, name, pictures):
+    one = task(name)
+    path = pictures[0]
+    with Image.open(path) as image:
+        array = np.asarray(image)
+    content = Path(path).read_bytes()
+    wanted = numbers(one, one(path))
+    for given in (content, io.BytesIO(content), Image.fromarray(array), array, array / np.float32(255)):
+        np.testing.assert_array_equal(numbers(one, one(given)), wanted)
+    first = np.moveaxis(array, -1, 0)
+    np.testing.assert_array_equal(numbers(one, one(first, data_format="channels_first")), wanted)
+    for several in ([path], (path,), iter([path]), array[None]):
+        (found,) = one(several)
+        np.testing.assert_array_equal(numbers(one, found), wanted)
+    sideways = Image.fromarray(array).transpose(Image.Transpose.ROTATE_90)
+    exif = sideways.getexif()
+    exif[274] = 6
+    file = io.BytesIO()
+    sideways.save(file, "PNG", exif=exif)
+    np.testing.assert_array_equal(numbers(one, one(file.getvalue())), wanted)
+
+
+@pytest.mark.parametrize("name", PICTURE_TASKS)
+def test_same_alone_and_in_a_batch(task, name, pictures):
+    one = task(name)
+    many = [pictures[i % 4] for i in range(11)]
+    together = one(many)
+    for path, found in zip(many, together, strict=True):
+        alone = numbers(one, one(path))
+        if name == "segment":
+            assert (numbers(one, found) == alone).mean() > 0.999
+        else:
+            np.testing.assert_allclose(numbers(one, found), alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PICTURE_TASKS)
+def test_threads_share_a_task(task, name, pictures):
+    one = task(name)
+    wanted = [numbers(one, one(path)) for path in pictures]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            for found, expected in zip(pool.map(one, pictures), wanted, strict=True):
+                np.testing.assert_array_equal(numbers(one, found), expected)
+
+
+@pytest.mark.parametrize("name", PICTURE_TASKS)
+def test_torch_gives_the_same(task, name, pictures):
+    pytest.importorskip("torch")
+    one = task(name)
+    other = zoo.load(one.checkpoint.folder, device="torch:cpu")
+    for ours, theirs in zip(one(pictures), other(pictures), strict=True):
+        a, b = numbers(one, ours), numbers(one, theirs)
+        if name == "segment":
+            assert (a == b).mean() > 0.999
+        else:
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PICTURE_TASKS)
+def test_saved_is_loaded_as_the_same_task(task, name, pictures, tmp_path):
+    one = task(name)
+    again = zoo.load(zoo.save(one, tmp_path / name))
+    assert type(again) is type(one)
+    for ours, theirs in zip(one(pictures), again(pictures), strict=True):
+        np.testing.assert_array_equal(numbers(one, ours), numbers(one, theirs))
+    without = type(one)(one.model, one.processor)
+    np.testing.assert_array_equal(numbers(one, without(pictures[0])), numbers(one, one(pictures[0])))
+    with pytest.raises(ZooError, match=r"made without a checkpoint, from which preprocessor_config\.json"):
+        without.save(tmp_path / "without")
+
+
+def test_pictures_of_different_sizes_share_no_batch(tiny, pictures, monkeypatch):
+    embed = zoo.load(tiny("BeitModel", {"do_resize": False}))
+    seen = []
+    call = type(embed.model).__call__
+    monkeypatch.setattr(type(embed.model), "__call__", lambda self, x: seen.append(x.shape) or call(self, x))
+    many = [pictures[0], pictures[1], pictures[0], pictures[3], pictures[0]]
+    found = embed.patches(many, grid=True)
+    assert [x.shape for x in found] == [(10, 15, 32), (22, 8, 32), (10, 15, 32), (14, 32, 32), (10, 15, 32)]
+    assert sorted(seen) == [(1, 57, 130, 3), (1, 90, 33, 3), (3, 40, 61, 3)]
+    for path, x in zip(many, found, strict=True):
+        np.testing.assert_allclose(x, embed.patches(path, grid=True), rtol=1e-4, atol=1e-5)
+
+    seen.clear()
+    embed.batch_pixels = 40 * 61 * 2
+    embed(many)
+    assert max(b * y * x for b, y, x, _ in seen if b > 1) <= embed.batch_pixels
+    assert sum(shape[0] for shape in seen) == 5
+
+    positions = zoo.load(tiny("ViTModel", {"do_resize": False}))  # resized to the picture
+    assert positions.patches(pictures[0], grid=True).shape == (10, 15, 32)
+
+
+def test_what_is_no_picture(task, pictures, tmp_path):
+    classify = task("classify")
+    for bad, error, match in [
+        (None, InputError, "NoneType is not a picture"),
+        (7, InputError, "int is not a picture"),
+        ([], InputError, "pictures is empty"),
+        (iter(()), InputError, "pictures is empty"),
+        ({"a": 1}, InputError, "pictures is of type dict"),
+        ([pictures], InputError, r"pictures\[0\] is of type list"),
+        (str(tmp_path / "none.png"), NotFoundError, r"none\.png"),
+        ([pictures[0], str(tmp_path / "none.png")], NotFoundError, r"pictures\[1\]: .*none\.png"),
+        ([pictures[0], b"GIF89a"], InputError, r"pictures\[1\]: the header is damaged or cut off"),
+        ("https://example.com/cat.png", InputError, "does not download"),
+        (np.zeros((3, 8, 8), np.uint8), InputError, "data_format='channels_first'"),
+    ]:
+        for one in (classify, task("segment")):
+            with pytest.raises(error, match=match):
+                one(bad)
+    with pytest.raises(InputError, match="more than 100 pixels, refused before decoding"):
+        classify(pictures[0], most_pixels=100)
+    with pytest.raises(InputError, match="top_k is 0"):
+        classify(pictures[0], top_k=0)
+    with pytest.raises(InputError, match=r"function_to_apply is 'softmx'.*'softmax'"):
+        classify(pictures[0], function_to_apply="softmx")
+    with pytest.raises(InputError, match=r"pooling is 'polar'.*'pooler'"):
+        task("embed")(pictures[0], pooling="polar")
+
+
+def test_no_pooler_is_no_pooler(tiny, pictures):
+    embed = zoo.load(tiny("ViTForImageClassification"), task="embed")
+    np.testing.assert_array_equal(embed(pictures), embed(pictures, pooling="cls"))
+    with pytest.raises(InputError, match="pooling is 'pooler', but the checkpoint has none"):
+        embed(pictures, pooling="pooler")
+
+
+def test_the_task_follows_from_the_architecture_or_the_caller(tiny, pictures):
+    for name, wanted in [
+        ("BeitForImageClassification", "ImageClassify"),
+        ("DeiTForImageClassificationWithTeacher", "ImageClassify"),
+        ("BeitModel", "ImageEmbed"),
+    ]:
+        assert type(zoo.load(tiny(name))).__name__ == wanted
+    for name in ("ViTForMaskedImageModeling", "BeitBackbone"):
+        folder = tiny(name)
+        with pytest.raises(
+            UnsupportedError, match=f"{name}, for which there is no task: name one of embed, .*load_model"
+        ):
+            zoo.load(folder)
+        assert zoo.load(folder, task="embed")(pictures).shape == (4, 32)
+        assert type(zoo.load_model(folder)).__name__ == name
+
+
+def test_texts_and_pictures_are_not_mixed_up(task):
+    folder = task("classify").checkpoint.folder
+    for name in TASKS.keys() - PICTURE_TASKS.keys():
+        with pytest.raises(UnsupportedError, match=f"'{name}' is for texts, .* a vit checkpoint, which reads pictures"):
+            zoo.load(folder, task=name)
+    with pytest.raises(UnsupportedError, match=r"has no ViTForSemanticSegmentation"):
+        zoo.load(folder, task="segment")
+    with pytest.raises(UnsupportedError, match=r"'segmnt' is not one of .*; did you mean 'segment'"):
+        zoo.load(folder, task="segmnt")
+
+
+def test_a_text_checkpoint_does_not_segment(tmp_path):
+    from zoo.models import bert
+
+    config = bert.BertConfig.from_dict({**SMALL, "num_hidden_layers": 1, "vocab_size": 9})
+    zoo.save(bert.BertModel.from_config(config), tmp_path)
+    with pytest.raises(UnsupportedError, match=r"'segment' is for pictures, .* a bert checkpoint, which reads texts"):
+        zoo.load(tmp_path, task="segment")
+
+
+def test_a_checkpoint_without_a_processor(task, tmp_path):
+    zoo.save(task("classify").model, tmp_path)
+    with pytest.raises(NotFoundError, match=r"preprocessor_config\.json"):
+        zoo.load(tmp_path)
+
+
+def test_a_progress_bar_only_where_it_is_wanted(task, pictures, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        task("embed")(pictures)
+        assert capsys.readouterr().err == ""
+        task("embed")(pictures, progress=True)
+    error = capsys.readouterr().err
+    assert "4/4" in error
+    assert "pictures" in error

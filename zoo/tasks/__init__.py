@@ -1,0 +1,131 @@
+"""Tasks: a checkpoint with its tokenizer or processor, as one verb.  `load_task` is what `zoo.load` calls."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UnsupportedError, nearest
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..hub import Checkpoint
+    from .base import Task
+
+__all__ = ["PICTURE_TASKS", "TASKS", "load_task", "task_class"]
+
+# name -> (module in this package, class), for checkpoints that read texts
+TASKS: dict[str, tuple[str, str]] = {
+    "embed": ("embed", "Embed"),
+    "fill-mask": ("fill_mask", "FillMask"),
+    "classify": ("classify", "Classify"),
+    "tag": ("tag", "Tag"),
+    "answer": ("answer", "Answer"),
+    "rerank": ("rerank", "Rerank"),
+}
+# and for those that read pictures
+PICTURE_TASKS: dict[str, tuple[str, str]] = {
+    "embed": ("image_embed", "ImageEmbed"),
+    "classify": ("image_classify", "ImageClassify"),
+    "segment": ("segment", "Segment"),
+}
+_PICTURE_MODELS = ("vit", "deit", "beit")
+
+# How the name of an architecture ends -> the task that it was trained for, if that is one of them.
+_TRAINED_FOR: dict[str, str | None] = {
+    "ForMaskedLM": "fill-mask",
+    "ForPreTraining": "fill-mask",
+    "ForSequenceClassification": "classify",
+    "ForTokenClassification": "tag",
+    "ForQuestionAnswering": "answer",
+    "ForImageClassification": "classify",
+    "ForImageClassificationWithTeacher": "classify",
+    "ForSemanticSegmentation": "segment",
+    "LMHeadModel": None,
+    "Model": "embed",
+}
+
+
+def load_task(
+    name_or_folder: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    revision: str | None = None,
+    local_files_only: bool = False,
+    cache_dir: str | os.PathLike[str] | None = None,
+    token: str | bool | None = None,
+) -> Task:
+    """A checkpoint, ready to be called: see `zoo.load`."""
+    if task is not None:
+        _check(task)  # an unknown name is an error before anything is downloaded
+
+    from ..hub import find
+    from ..loader import read_config
+
+    checkpoint = find(
+        name_or_folder, revision=revision, local_files_only=local_files_only, cache_dir=cache_dir, token=token
+    )
+    config = read_config(checkpoint.folder)
+    task, pictures = task or default_task(checkpoint, config), reads_pictures(config)
+    if task not in (PICTURE_TASKS if pictures else TASKS):
+        known, kind, other = (TASKS, "texts", "pictures") if not pictures else (PICTURE_TASKS, "pictures", "texts")
+        raise UnsupportedError(
+            f"task {task!r} is for {other}, and {checkpoint.name} is a {config.model_type} checkpoint, "
+            f"which reads {kind}: its tasks are {', '.join(known)}"
+        )
+    return task_class(task, pictures=pictures).from_checkpoint(checkpoint, config, device=device, dtype=dtype)
+
+
+def task_class(name: str, *, pictures: bool = False) -> type[Task]:
+    """The class of a task, by its name in TASKS, or for pictures in PICTURE_TASKS."""
+    _check(name)
+    kinds = PICTURE_TASKS if pictures else TASKS
+    if name not in kinds:
+        raise UnsupportedError(f"task {name!r} is not one for {'pictures' if pictures else 'texts'}")
+    module, cls = kinds[name]
+    return getattr(importlib.import_module(f".{module}", __name__), cls)
+
+
+def reads_pictures(config: Config) -> bool:
+    """Whether a checkpoint reads pictures, not texts."""
+    return config.model_type in _PICTURE_MODELS
+
+
+def _check(name: str) -> None:
+    names = list(dict.fromkeys([*TASKS, *PICTURE_TASKS]))
+    if not isinstance(name, str) or name not in names:
+        raise UnsupportedError(f"task {name!r} is not one of {', '.join(names)}{nearest(str(name), names)}")
+
+
+def default_task(checkpoint: Checkpoint, config: Config) -> str:
+    """What a checkpoint was trained for: a sentence encoder by its modules.json, anything else by its architecture."""
+    from .sentence_encoder import is_sentence_encoder
+
+    pictures = reads_pictures(config)
+    if not pictures and is_sentence_encoder(checkpoint.folder):
+        return "embed"
+    name = next(iter(config.architectures), "Model")
+    task = next((task for end, task in _TRAINED_FOR.items() if name.endswith(end)), None)
+    if task is None:
+        raise UnsupportedError(
+            f"{checkpoint.name} is a {name}, for which there is no task: "
+            f"name one of {', '.join(PICTURE_TASKS if pictures else TASKS)} (task=...), "
+            "or take the bare model from zoo.load_model"
+        )
+    return "rerank" if task == "classify" and config.num_labels == 1 and not pictures else task
+
+
+def __getattr__(name: str) -> Any:
+    """The classes themselves, `from zoo.tasks import Embed`, imported when they are asked for."""
+    if name == "Task":
+        from .base import Task
+
+        return Task
+    for kinds in (TASKS, PICTURE_TASKS):
+        for task, (_, cls) in kinds.items():
+            if name == cls:
+                return task_class(task, pictures=kinds is PICTURE_TASKS)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

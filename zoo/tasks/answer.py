@@ -1,0 +1,154 @@
+"""Answer: the passage of a context that answers a question (extractive question answering)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import ops
+from ..errors import InputError
+from .base import TextTask, as_texts, check_count, softmax
+
+if TYPE_CHECKING:
+    from ..tokenizers import Encoding
+
+# Question and context together, and what neighbouring windows of a long context share: SQuAD's habits.
+WINDOW_TOKENS = 384
+STRIDE = 128
+
+
+class Span(NamedTuple):
+    """A passage of the context that was passed, context[start:end]; an empty one where there is no answer."""
+
+    text: str
+    score: float  # probability of its first token times that of its last, among the tokens of its window
+    start: int
+    end: int
+
+
+class Answer(TextTask):
+    """The passage that answers a question.
+
+    >>> answer = zoo.load("deepset/bert-base-cased-squad2")
+    >>> answer(question="Where do I live?", context="My name is Wolfgang and I live in Berlin.")
+    Span(text='Berlin', score=0.9..., start=34, end=40)
+    """
+
+    name = "answer"
+    head = "ForQuestionAnswering"
+
+    def __call__(
+        self,
+        question: str | Iterable[str],
+        context: str | Iterable[str],
+        *,
+        top_k: int | None = None,
+        max_answer_len: int = 15,
+        handle_impossible: bool = False,
+        whole_words: bool = True,
+        progress: bool | None = None,
+    ) -> Any:
+        """The best Span; with top_k, the list of that many, best first.  For several questions, a list of either.
+
+        question, context: one each, as many of one as of the other, or one of either for all of the other.
+        max_answer_len: tokens of the longest answer.  handle_impossible: "no answer" competes as an empty Span, with
+        the least of the scores that the windows give it.  whole_words: answers are widened to the words that they begin
+        and end in; say False for languages that do not put spaces between words.
+
+        A long context is read through windows of 384 tokens that overlap by 128; of equal spans the best one counts.
+        """
+        questions, one_question = as_texts(question, "question")
+        contexts, one_context = as_texts(context, "context")
+        count = max(len(questions), len(contexts))
+        if not one_question and not one_context and len(questions) != len(contexts):
+            raise InputError(f"context: {len(contexts)} contexts for {len(questions)} questions, expected one for each")
+        if one_question:
+            questions = questions * count
+        if one_context:
+            contexts = contexts * count
+        length = check_count(max_answer_len, "max_answer_len")
+        wanted = 1 if top_k is None else check_count(top_k, "top_k")
+
+        window = min(self.max_tokens, WINDOW_TOKENS)
+        found: list[dict[tuple[int, int], float]] = [{} for _ in questions]
+        nothing = [np.inf] * count
+        for i, row, logits in self.rows(
+            questions,
+            contexts,
+            self._logits,
+            truncation="only_second",
+            max_length=window,
+            stride=min(window // 2, STRIDE),
+            overflow=True,
+            progress=progress,
+        ):
+            start, end, null = _probabilities(row, logits, self.tokenizer.cls_token_id)
+            nothing[i] = min(nothing[i], null)
+            taken: set[tuple[int, int]] = set()
+            for first, last, score in _spans(start, end, length):
+                if len(taken) == wanted:
+                    break
+                place = _place(row, first, last, whole_words)
+                taken.add(place)
+                found[i][place] = max(score, found[i].get(place, 0.0))
+        out = []
+        for i, places in enumerate(found):
+            spans = [Span(contexts[i][a:b], score, a, b) for (a, b), score in places.items()]
+            if handle_impossible:
+                spans.append(Span("", float(nothing[i]), 0, 0))
+            if not spans:
+                raise InputError(
+                    f"{'context' if one_context else f'context[{i}]'} holds no word that could be an answer"
+                )
+            spans.sort(key=lambda span: -span.score)
+            out.append(spans[0] if top_k is None else spans[:wanted])
+        return out[0] if one_question and one_context else out
+
+    def _logits(self, batch: Encoding) -> list[np.ndarray]:
+        """(2, T) for each row, without padding."""
+        y = self.call(self.model, batch)
+        both = np.stack([ops.to_numpy(y.start_logits), ops.to_numpy(y.end_logits)], axis=1)
+        return [z[:, mask] for z, mask in zip(both, batch.attention_mask, strict=True)]
+
+
+def _probabilities(row: Any, logits: np.ndarray, cls: int | None) -> tuple[np.ndarray, np.ndarray, float]:
+    """Of each token to be an answer's first, and its last, (T,) each, 0 outside the context; and of no answer.
+
+    The first token competes: it is where models put the answer that is not there.
+    """
+    inside = np.array([s == 1 for s in row.sequence_ids]) & ~np.array(row.special_tokens_mask, bool)
+    competes = inside.copy()
+    competes[0] = row.ids[0] == cls
+    if not competes.any():
+        return np.zeros(len(inside)), np.zeros(len(inside)), 1.0
+    start, end = softmax(np.where(competes, logits, -np.inf).astype(np.float64))
+    null = float(start[0] * end[0])
+    return start * inside, end * inside, null
+
+
+def _spans(start: np.ndarray, end: np.ndarray, length: int) -> Iterator[tuple[int, int, float]]:
+    """(first, last, score) of every span of at most `length` tokens, best first."""
+    T, L = len(start), min(length, len(start))
+    ends = np.lib.stride_tricks.sliding_window_view(
+        np.append(end, np.zeros(L - 1)), L
+    )  # (T, L): ends[t, k] = end[t + k]
+    scores = (start[:, None] * ends).ravel()
+    for k in np.argsort(-scores, kind="stable"):
+        if scores[k] <= 0:
+            return
+        first = int(k) // L
+        yield first, min(first + int(k) % L, T - 1), float(scores[k])
+
+
+def _place(row: Any, first: int, last: int, whole_words: bool) -> tuple[int, int]:
+    """The span's characters."""
+    start, end = row.offsets[first][0], row.offsets[last][1]
+    if not whole_words:
+        return start, end
+    a, b = row.token_to_word(first), row.token_to_word(last)
+    if a is None or b is None:
+        return start, end
+    before, after = row.word_to_chars(a, 1), row.word_to_chars(b, 1)
+    return (start if before is None else before[0]), (end if after is None else after[1])

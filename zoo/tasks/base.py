@@ -1,0 +1,260 @@
+"""Task: what all tasks share, which is progress and saving; and TextTask: reading texts, in batches without padding to
+waste.
+
+Shapes: B rows of a batch, T tokens, D hidden_size, C labels, V vocab_size.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..errors import InputError, ZooError
+from ..pretrained import Pretrained
+from ..typing import Array
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..hub import Checkpoint
+    from ..tokenizers import Encoding, Tokenizer
+
+# With more, a batch's activations no longer stay in the caches of a CPU: on two cores 4096 took 1.5 to 2 times as long
+# as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU wants more.
+BATCH_TOKENS = 768
+BATCH_TOKENS_TORCH = 16384
+# So many texts are held as tokens at once: it bounds memory, and is enough to sort by length.
+TEXTS_AT_ONCE = 4096
+# Seconds of work before a progress bar appears.
+PATIENCE = 3
+
+
+class Task:
+    """A model with what prepares its input, to be called.  Calls change nothing in it: threads may share one.
+
+    One input alone gives one result, a list (or any iterable) of them a list or array of results, in the same order.
+    """
+
+    name: ClassVar[str]
+    head: ClassVar[str]  # what follows the family's name in the class of the model
+
+    def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
+        self.model, self.checkpoint = model, checkpoint
+        self.config, self.report = model.config, model.report
+        self.body: Any = getattr(model, model.layout.prefix, model)  # the model without its head
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> Task:
+        """The task of a checkpoint whose files are at hand; options as for `loader.model_of`."""
+        raise NotImplementedError
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """The result: each task says what it takes and gives."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        of = f" of {self.checkpoint.name}" if self.checkpoint else ""
+        return f"<{type(self).__name__}{of}: {type(self.model).__name__}>"
+
+    def save(self, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
+        """Write a folder that `zoo.load` reads as the same task; dtype as in `zoo.save`."""
+        from ..loader import save_model
+
+        path = save_model(self.model, folder, dtype=dtype)
+        try:
+            self.save_preparation(path)
+            for name in self.extra_files():
+                target = path / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                source = self.checkpoint.folder / name if self.checkpoint else target
+                if not (target.exists() and target.samefile(source)):
+                    shutil.copyfile(source, target)
+        except OSError as e:
+            raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
+        return path
+
+    def save_preparation(self, folder: Path) -> None:
+        """Write what prepares the input, where that is not among the files that are copied."""
+
+    def extra_files(self) -> list[str]:
+        """What saving copies from the checkpoint's folder."""
+        return []
+
+
+class TextTask(Task):
+    """A model with its tokenizer, to be called with texts.
+
+    `max_tokens` is the longest row that the checkpoint takes, special tokens included; `batch_tokens` the most that
+    are computed at once.
+    """
+
+    def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
+        super().__init__(model, checkpoint)
+        self.tokenizer = tokenizer
+        positions = self.body.embeddings.most_tokens
+        self.max_tokens = min(tokenizer.model_max_length or positions, positions)
+        on_numpy = isinstance(self.body.embeddings.word, np.ndarray)
+        self.batch_tokens = BATCH_TOKENS if on_numpy else BATCH_TOKENS_TORCH
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> TextTask:
+        from ..loader import model_of
+        from ..tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        return cls(model_of(checkpoint, head=cls.head, **options), tokenizer, checkpoint)
+
+    def save_preparation(self, folder: Path) -> None:
+        self.tokenizer.save(folder)
+
+    def call(self, model: Any, batch: Encoding) -> Any:
+        """The output of the model, or of its body, for a batch."""
+        mask, types = batch.attention_mask, batch.token_type_ids
+        return model(batch.input_ids, None if mask.all() else mask, types if types.any() else None)
+
+    def rows(
+        self,
+        texts: list[str],
+        pairs: list[str] | None,
+        compute: Callable[[Encoding], Sequence[Any] | Array],
+        *,
+        progress: bool | None = None,
+        truncation: Any = True,
+        max_length: int | None = None,
+        stride: int = 0,
+        overflow: bool = False,
+    ) -> Iterator[tuple[int, Any, Any]]:
+        """(index of the text, its row, a `tokenizers.Encoding`, what `compute` says of it), in the order of the texts.
+
+        `compute` gets padded batches of rows of about equal length, and gives one item for each row.  The other
+        arguments are the tokenizer's; with truncation=False a text that is too long is an error.  A cut is warned of.
+        """
+        limit = min(max_length or self.max_tokens, self.max_tokens)
+        cut = 0
+        with Progress(len(texts), progress) as advance:
+            for at in range(0, len(texts), TEXTS_AT_ONCE):
+                some = slice(at, at + TEXTS_AT_ONCE)
+                encodings = self.tokenizer.encode_batch(
+                    texts[some],
+                    None if pairs is None else pairs[some],
+                    truncation=truncation,
+                    max_length=limit if truncation else None,
+                    stride=stride,
+                    overflow=overflow,
+                )
+                lengths, sample = encodings.lengths, encodings.overflow_to_sample
+                if not truncation and lengths.max() > limit:
+                    i = int(lengths.argmax())
+                    raise InputError(
+                        f"texts[{at + i}] has {lengths[i]} tokens, but the checkpoint takes at most {limit}, "
+                        "and this task does not cut texts"
+                    )
+                if truncation and not overflow:
+                    longest: list[Any] = [encodings.rows[i] for i in np.flatnonzero(lengths == limit)]
+                    cut += sum(bool(row.overflowing) for row in longest)
+                begins = np.append(True, sample[1:] != sample[:-1])
+                found: list[Any] = [None] * len(lengths)
+                for index in batches(lengths, self.batch_tokens):
+                    batch = self.tokenizer.pad(encodings, index, padding_side="right")
+                    for i, item in zip(index, compute(batch), strict=True):
+                        found[i] = item
+                    advance(int(begins[index].sum()))
+                for i, row, item in zip(sample, encodings.rows, found, strict=True):
+                    yield at + int(i), row, item
+        if cut:
+            _warn(f"{cut} of {len(texts)} texts had more than {limit} tokens, and were cut there")
+
+
+def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Rows (R,) by length, the longest first, cut so that no batch has more than `budget` tokens with its padding."""
+    order = np.argsort(-lengths, kind="stable")
+    at = 0
+    while at < len(order):
+        count = max(1, budget // max(1, int(lengths[order[at]])))
+        yield order[at : at + count]
+        at += count
+
+
+def as_texts(value: Any, name: str) -> tuple[list[str], bool]:
+    """The texts that a user passed as the argument `name`, and whether it was one text alone."""
+    if isinstance(value, str):
+        return [check_text(value, name)], True
+    return [check_text(text, f"{name}[{i}]") for i, text in enumerate(as_list(value, name))], False
+
+
+def as_list(value: Any, name: str) -> list[Any]:
+    """The items of a list, tuple, array, generator, ... that is not empty."""
+    if isinstance(value, bytes | bytearray | dict) or not isinstance(value, Iterable):
+        raise InputError(f"{name} is {_kind(value)}, expected a text or a list of texts")
+    items = list(value)
+    if not items:
+        raise InputError(f"{name} is empty, expected at least one text")
+    return items
+
+
+def check_text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {_kind(value)}, expected a text (str)")
+    try:
+        value.encode()
+    except UnicodeEncodeError as e:
+        raise InputError(f"{name} has a lone surrogate at character {e.start}: it is not valid Unicode") from None
+    return value
+
+
+def check_count(value: Any, name: str) -> int:
+    """A number of results, at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+    return int(value)
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    """Over the last axis."""
+    y = np.exp(x - x.max(axis=-1, keepdims=True))
+    return y / y.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    # Each branch of the usual formula overflows on one side; tanh does on neither.
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None"
+    return f"of type {type(value).__name__}{' (decode it first)' if isinstance(value, bytes | bytearray) else ''}"
+
+
+def _warn(message: str) -> None:
+    """A warning that names the line of the caller outside zoo, however deep in it the reason lies."""
+    level, frame = 1, sys._getframe()
+    while (
+        frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]
+    ):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+class Progress:
+    """A progress bar that appears when the work takes its time, and only where someone watches."""
+
+    def __init__(self, total: int, wanted: bool | None, unit: str = "texts"):
+        self.bar: Any = None
+        if wanted or (wanted is None and total > 1 and sys.stderr is not None and sys.stderr.isatty()):
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=total, unit=f" {unit}", delay=0 if wanted else PATIENCE, leave=bool(wanted))
+
+    def __enter__(self) -> Callable[[int], object]:
+        return self.bar.update if self.bar is not None else lambda count: None
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()

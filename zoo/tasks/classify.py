@@ -1,0 +1,105 @@
+"""Classify: the labels of a text, or of a pair of texts, with their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import ops
+from ..errors import InputError, nearest
+from .base import TextTask, as_list, as_texts, check_count, check_text, sigmoid, softmax
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
+
+
+class Label(NamedTuple):
+    label: str
+    score: float
+
+
+class Classify(TextTask):
+    """Labels with scores, best first.
+
+    >>> classify = zoo.load("cardiffnlp/twitter-roberta-base-sentiment-latest")
+    >>> classify("What a day!", top_k=1)
+    [Label(label='positive', score=0.9...)]
+    >>> entails = zoo.load("FacebookAI/roberta-large-mnli")
+    >>> entails("A man sleeps.", "A man is awake.")[0].label
+    'CONTRADICTION'
+    """
+
+    name = "classify"
+    head = "ForSequenceClassification"
+
+    def __call__(
+        self,
+        texts: str | Iterable[str | tuple[str, str]],
+        pairs: str | Iterable[str] | None = None,
+        *,
+        top_k: int | None = None,
+        function_to_apply: str | None = None,
+        progress: bool | None = None,
+    ) -> list[Any]:
+        """A list of Label, best first, for one text; a list of such lists for several.
+
+        texts: a text, or texts; an item may also be a pair, (text, second text).  pairs: the second texts, one each.
+        top_k: how many labels; all if not given.
+        function_to_apply: what turns logits into scores, "softmax", "sigmoid" or "none".  If not given, it is "none"
+        for a regression (`problem_type` in the config), "sigmoid" for several labels at once or a single one, else
+        "softmax".
+
+        What is longer than the checkpoint takes is cut at the end (of a pair, the longer text), with a warning.
+        """
+        if top_k is not None:
+            top_k = check_count(top_k, "top_k")
+        score = score_function(self.config, function_to_apply)
+        first, second, single = as_pairs(texts, pairs)
+        out = []
+        for _, _, logits in self.rows(
+            first, second, lambda batch: ops.to_numpy(self.call(self.model, batch)), progress=progress
+        ):
+            out.append(best_labels(self.config, score(logits), top_k))
+        return out[0] if single else out
+
+
+def score_function(config: Config, name: str | None) -> Callable[[np.ndarray], np.ndarray]:
+    """What turns logits into scores: the function that a user names, or the one that a config's labels ask for."""
+    if name is None:
+        problem = config.extra.get("problem_type")
+        several = problem == "multi_label_classification" or config.num_labels == 1
+        name = "none" if problem == "regression" else "sigmoid" if several else "softmax"
+    if name not in FUNCTIONS:
+        raise InputError(
+            f"function_to_apply is {name!r}, expected {', '.join(FUNCTIONS)}{nearest(str(name), FUNCTIONS)}"
+        )
+    return FUNCTIONS[name]
+
+
+def best_labels(config: Config, scores: np.ndarray, top_k: int | None) -> list[Label]:
+    """scores (C,) -> the highest of them, all if top_k is None; those that are equal in the order of the labels."""
+    order = np.argsort(-scores, kind="stable")[:top_k]
+    return [Label(config.id2label[i], float(scores[i])) for i in order.tolist()]
+
+
+def as_pairs(texts: Any, pairs: Any) -> tuple[list[str], list[str] | None, bool]:
+    """First texts, second texts if there are any, and whether it was one input alone."""
+    if pairs is not None:
+        (first, single), (second, alone) = as_texts(texts, "texts"), as_texts(pairs, "pairs")
+        if single != alone or len(first) != len(second):
+            raise InputError(f"pairs: {len(second)} second texts for {len(first)} texts, expected one for each")
+        return first, second, single
+    if isinstance(texts, str):
+        return [check_text(texts, "texts")], None, True
+    items = as_list(texts, "texts")
+    if not any(isinstance(item, tuple | list) for item in items):
+        return [check_text(item, f"texts[{i}]") for i, item in enumerate(items)], None, False
+    for i, item in enumerate(items):
+        if not isinstance(item, tuple | list) or len(item) != 2:
+            raise InputError(f"texts[{i}] is not a pair of texts, as others in the list are")
+    columns = [[check_text(item[k], f"texts[{i}][{k}]") for i, item in enumerate(items)] for k in (0, 1)]
+    return columns[0], columns[1], False

@@ -1,0 +1,59 @@
+"""ImageClassify: the labels of a picture with their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..processors import MOST_PIXELS, Picture
+from .base import check_count
+from .classify import best_labels, score_function
+from .pictures import PictureTask, as_pictures, floats
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+
+class ImageClassify(PictureTask):
+    """Labels with scores, best first.
+
+    >>> classify = zoo.load("google/vit-base-patch16-224")
+    >>> classify("cat.png", top_k=1)
+    [Label(label='tabby, tabby cat', score=0.5...)]
+    """
+
+    name = "classify"
+    head = "ForImageClassification"
+
+    @classmethod
+    def head_of(cls, config: Config) -> str:
+        taught = config.architectures[:1] == ("DeiTForImageClassificationWithTeacher",)
+        return "ForImageClassificationWithTeacher" if taught else cls.head
+
+    def __call__(
+        self,
+        pictures: Picture | Iterable[Picture],
+        *,
+        top_k: int | None = 5,
+        function_to_apply: str | None = None,
+        progress: bool | None = None,
+        data_format: str | None = None,
+        most_pixels: int = MOST_PIXELS,
+    ) -> list[Any]:
+        """A list of Label, best first, for one picture; a list of such lists for several.
+
+        top_k: how many labels; all if None.  function_to_apply: as for texts, "softmax", "sigmoid" or "none".
+        data_format ("channels_first" for arrays (C, H, W)), most_pixels: as in `open_picture`.
+        """
+        if top_k is not None:
+            top_k = check_count(top_k, "top_k")
+        score = score_function(self.config, function_to_apply)
+        given, single = as_pictures(pictures, "pictures")
+
+        def compute(pixel_values: Any, sizes: Any) -> Any:
+            found = self.call(pixel_values)
+            return floats(getattr(found, "logits", found))
+
+        rows = self.rows(given, compute, progress=progress, data_format=data_format, most_pixels=most_pixels)
+        out = [best_labels(self.config, score(logits), top_k) for logits in rows]
+        return out[0] if single else out

@@ -1,0 +1,105 @@
+"""ImageEmbed: a vector for each picture, or for each of its patches.
+
+Shapes: N = h w patches from top left to bottom right, D hidden_size, E the vector's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, nearest
+from ..processors import MOST_PIXELS, Picture
+from .pictures import PictureTask, as_pictures, floats
+from .sentence_encoder import normalize as unit_length
+
+POOLINGS = ("pooler", "cls", "mean")
+
+
+class ImageEmbed(PictureTask):
+    """Pictures to vectors.
+
+    >>> embed = zoo.load("google/vit-base-patch16-224-in21k")
+    >>> embed(["cat.png", "dog.png"]).shape
+    (2, 768)
+    >>> embed.patches("cat.png", grid=True).shape
+    (14, 14, 768)
+
+    The vector is the output of the checkpoint's pooler, or the class token where there is none.
+    """
+
+    name = "embed"
+    head = "Model"
+
+    def __call__(
+        self,
+        pictures: Picture | Iterable[Picture],
+        *,
+        pooling: str | None = None,
+        normalize: bool = False,
+        progress: bool | None = None,
+        data_format: str | None = None,
+        most_pixels: int = MOST_PIXELS,
+    ) -> np.ndarray:
+        """A picture -> (E,), several -> (B, E), float32.
+
+        pooling: "pooler", "cls" (the class token) or "mean" (of the patches) in place of the checkpoint's own.
+        normalize: whether vectors get length 1.  data_format, most_pixels: as in `open_picture`.
+        """
+        if pooling is not None and pooling not in POOLINGS:
+            raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")
+        given, single = as_pictures(pictures, "pictures")
+
+        def vectors(found: Any) -> np.ndarray:
+            if pooling == "mean":
+                return self._patches(found).mean(1)
+            if pooling == "cls" or (pooling is None and found.pooler_output is None):
+                return floats(found.last_hidden_state[:, 0])
+            if found.pooler_output is None:
+                raise InputError("pooling is 'pooler', but the checkpoint has none: expected 'cls' or 'mean'")
+            return floats(found.pooler_output)
+
+        rows = self._rows(given, vectors, progress, data_format, most_pixels)
+        out = np.stack(rows)
+        if normalize:
+            out = unit_length(out)
+        return out[0] if single else out
+
+    def patches(
+        self,
+        pictures: Picture | Iterable[Picture],
+        *,
+        grid: bool = False,
+        progress: bool | None = None,
+        data_format: str | None = None,
+        most_pixels: int = MOST_PIXELS,
+    ) -> Any:
+        """The last state of each patch: (N, D), or with `grid` (h, w, D), float32; a list of arrays for several."""
+        given, single = as_pictures(pictures, "pictures")
+        rows = self._rows(given, self._patches, progress, data_format, most_pixels, grid=grid)
+        return rows[0] if single else rows
+
+    def _rows(
+        self,
+        given: list[Any],
+        read: Callable[[Any], np.ndarray],
+        progress: bool | None,
+        data_format: str | None,
+        most_pixels: int,
+        grid: bool = False,
+    ) -> list[np.ndarray]:
+        """What `read` makes of the model's output, for each picture an array of its own."""
+
+        def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
+            rows = read(self.call(pixel_values))
+            if grid:
+                rows = rows.reshape(len(rows), *self.body.embeddings.grid(pixel_values), -1)
+            return [row.copy() for row in rows]
+
+        return self.rows(given, compute, progress=progress, data_format=data_format, most_pixels=most_pixels)
+
+    def _patches(self, found: Any) -> np.ndarray:
+        """-> (B, N, D)."""
+        return floats(found.last_hidden_state[:, len(self.body.embeddings.special) :])

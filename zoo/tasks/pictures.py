@@ -1,0 +1,146 @@
+"""PictureTask: what all tasks of pictures share, which is reading them and cutting them into batches.
+
+Shapes: B pictures of a batch, Y and X height and width after the processor, H and W before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import ops
+from ..errors import InputError, ZooError
+from ..pretrained import Pretrained
+from ..processors import MOST_PIXELS, ImageProcessor
+from ..typing import Array
+from .base import Progress, Task
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..hub import Checkpoint
+
+# Four pictures of 224 x 224, which is where a CPU has nothing more to gain from a larger batch; a GPU has.
+BATCH_PIXELS = 4 * 224 * 224
+BATCH_PIXELS_TORCH = 64 * 224 * 224
+# So much may wait, in pictures of sizes that do not go into one batch, before some of it is computed.
+WAITING = 4
+PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+
+
+class PictureTask(Task):
+    """A model with its image processor, to be called with pictures.
+
+    A picture is a path, the bytes of a file, an open file, a PIL image or an array: see `zoo.processors.open_picture`.
+    `batch_pixels` is the most that is computed at once, in pixels as the processor hands them on.
+    """
+
+    def __init__(self, model: Pretrained, processor: ImageProcessor, checkpoint: Checkpoint | None = None):
+        super().__init__(model, checkpoint)
+        self.processor = processor
+        on_numpy = isinstance(self.body.embeddings.projection.weight, np.ndarray)
+        self.batch_pixels = BATCH_PIXELS if on_numpy else BATCH_PIXELS_TORCH
+        # BEiT takes pictures of any size by itself; the others only when told, and then it changes nothing for those
+        # of the checkpoint's own size.
+        self.options = {} if self.config.model_type == "beit" else {"interpolate_pos_encoding": True}
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> PictureTask:
+        from ..loader import model_of
+
+        processor = ImageProcessor.from_folder(checkpoint.folder)
+        return cls(model_of(checkpoint, head=cls.head_of(config), **options), processor, checkpoint)
+
+    @classmethod
+    def head_of(cls, config: Config) -> str:
+        """The head of a checkpoint that the task wants."""
+        return cls.head
+
+    def extra_files(self) -> list[str]:
+        if self.checkpoint is None:
+            raise ZooError(f"{self!r} was made without a checkpoint, from which {PROCESSOR_FILES[0]} would be copied")
+        return [name for name in PROCESSOR_FILES if (self.checkpoint.folder / name).is_file()]
+
+    def call(self, pixel_values: Array) -> Any:
+        """The output of the model.  pixel_values (B, Y, X, 3), of any size."""
+        model: Any = self.model
+        return model(pixel_values, **self.options)
+
+    def rows(
+        self,
+        pictures: Sequence[Any],
+        compute: Callable[[Array, Sequence[tuple[int, int]]], Sequence[Any]],
+        *,
+        progress: bool | None = None,
+        data_format: str | None = None,
+        most_pixels: int = MOST_PIXELS,
+    ) -> list[Any]:
+        """What `compute` says of each picture, in their order.
+
+        `compute` gets pixel_values (B, Y, X, 3) and the sizes (H, W) of B pictures, and gives one item for each.  Only
+        pictures that the processor makes equally large share a batch, so that none depends on what it is called with.
+        """
+        found: list[Any] = [None] * len(pictures)
+        groups: dict[tuple[int, int], list[tuple[int, np.ndarray, tuple[int, int]]]] = {}
+        waiting = 0
+
+        def flush(size: tuple[int, int]) -> int:
+            index, pixels, sizes = zip(*groups.pop(size), strict=True)
+            for i, item in zip(index, compute(np.concatenate(pixels), sizes), strict=True):
+                found[i] = item
+            advance(len(index))
+            return len(index) * size[0] * size[1]
+
+        with Progress(len(pictures), progress, "pictures") as advance:
+            for i, picture in enumerate(pictures):
+                with naming(i, len(pictures)):
+                    done = self.processor(picture, data_format=data_format, most_pixels=most_pixels)
+                Y, X = done.pixel_values.shape[1:3]
+                group = groups.setdefault((Y, X), [])
+                group.append((i, done.pixel_values, done.sizes[0]))
+                waiting += Y * X
+                if (len(group) + 1) * Y * X > self.batch_pixels:
+                    waiting -= flush((Y, X))
+                while waiting > WAITING * self.batch_pixels:
+                    waiting -= flush(max(groups, key=lambda size: len(groups[size]) * size[0] * size[1]))
+            for size in list(groups):
+                flush(size)
+        return found
+
+
+@contextlib.contextmanager
+def naming(index: int, count: int) -> Iterator[None]:
+    """Errors that say which of `count` pictures they are about."""
+    try:
+        yield
+    except ZooError as e:
+        if count == 1:
+            raise
+        raise type(e)(f"pictures[{index}]: {str(e).removeprefix('picture: ')}") from None
+
+
+def as_pictures(value: Any, name: str) -> tuple[list[Any], bool]:
+    """The pictures that a user passed as the argument `name`, and whether it was one alone."""
+    alone = (str, os.PathLike, bytes, bytearray, memoryview)
+    if isinstance(value, np.ndarray):
+        items, single = ([value], True) if value.ndim != 4 else (list(value), False)
+    elif isinstance(value, alone) or hasattr(value, "read") or not isinstance(value, Iterable):
+        items, single = [value], True
+    elif isinstance(value, dict):
+        raise InputError(f"{name} is of type dict, expected a picture or a list of pictures")
+    else:
+        items, single = list(value), False
+    if not items:
+        raise InputError(f"{name} is empty, expected at least one picture")
+    for i, item in enumerate(items):
+        if isinstance(item, list | tuple):
+            raise InputError(f"{name}[{i}] is of type {type(item).__name__}, expected a picture")
+    return items, single
+
+
+def floats(x: Array) -> np.ndarray:
+    """An array of a model's output as float32."""
+    return ops.to_numpy(x).astype(np.float32, copy=False)

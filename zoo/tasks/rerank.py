@@ -1,0 +1,93 @@
+"""Rerank: documents in the order in which they answer a query, by a cross-encoder that reads both together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import ops
+from ..errors import UnsupportedError
+from ..json_file import read_json
+from ..pretrained import Pretrained
+from .base import TextTask, as_list, check_count, check_text, sigmoid
+
+if TYPE_CHECKING:
+    from ..hub import Checkpoint
+    from ..tokenizers import Tokenizer
+
+# The names of what turns the logit into a score, as sentence-transformers writes them.
+SCORES = {"Sigmoid": sigmoid, "Identity": lambda x: x}
+
+
+class Ranked(NamedTuple):
+    document: int  # its index in the list that was passed
+    score: float
+    text: str
+
+
+class Rerank(TextTask):
+    """Documents by relevance to a query.
+
+    >>> rerank = zoo.load("cross-encoder/ms-marco-MiniLM-L6-v2")
+    >>> rerank("How many people live in Berlin?", ["Berlin is well known.", "Berlin has 3.8 million inhabitants."])[0]
+    Ranked(document=1, score=8.7..., text='Berlin has 3.8 million inhabitants.')
+    """
+
+    name = "rerank"
+    head = "ForSequenceClassification"
+
+    def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
+        super().__init__(model, tokenizer, checkpoint)
+        if self.config.num_labels != 1:
+            raise UnsupportedError(
+                f"the checkpoint has {self.config.num_labels} labels, and reranking wants one: use task='classify'"
+            )
+        self._score = SCORES[self._activation()]
+
+    def __call__(
+        self,
+        query: str,
+        documents: Iterable[str],
+        *,
+        top_k: int | None = None,
+        raw: bool = False,
+        progress: bool | None = None,
+    ) -> list[Ranked]:
+        """The documents, the most relevant first; equal ones keep their order.
+
+        top_k: how many; all if not given.  Scores are in 0 ... 1, unless the checkpoint says that its logits are the
+        scores; raw=True gives the logits in any case.
+
+        Where query and document together are longer than the checkpoint takes, the longer is cut, with a warning.
+        """
+        query = check_text(query, "query")
+        if isinstance(documents, str):
+            documents = [documents]
+        texts = [check_text(text, f"documents[{i}]") for i, text in enumerate(as_list(documents, "documents"))]
+        if top_k is not None:
+            top_k = check_count(top_k, "top_k")
+        found: list[Ranked] = []
+        for i, _, logit in self.rows(
+            [query] * len(texts),
+            texts,
+            lambda batch: ops.to_numpy(self.call(self.model, batch))[:, 0],
+            progress=progress,
+        ):
+            found.append(Ranked(i, float(logit if raw else self._score(logit)), texts[i]))
+        return sorted(found, key=lambda r: -r.score)[:top_k]
+
+    def extra_files(self) -> list[str]:
+        name = "config_sentence_transformers.json"
+        return [name] if self.checkpoint and name in self.checkpoint.files else []
+
+    def _activation(self) -> str:
+        """By the checkpoint, in one of the three places where sentence-transformers has kept it; else the sigmoid."""
+        nested: Any = self.config.extra.get("sentence_transformers")
+        name = nested.get("activation_fn") if isinstance(nested, dict) else None
+        name = name or self.config.extra.get("sbert_ce_default_activation_function")
+        if name is None and (files := self.extra_files()) and self.checkpoint:
+            name = read_json(self.checkpoint.folder / files[0]).get("activation_fn")
+        kind = str(name or "torch.nn.Sigmoid")
+        if not kind.startswith("torch.nn.") or kind.rpartition(".")[2] not in SCORES:
+            raise UnsupportedError(f"the checkpoint's scores come from {kind!r}, and zoo has only {', '.join(SCORES)}")
+        return kind.rpartition(".")[2]

@@ -1,0 +1,136 @@
+"""Segment: what each pixel of a picture shows.
+
+Shapes: H and W height and width of the picture as it was given, upright; h and w those of the logits; L labels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import ops
+from ..errors import InputError, ZooError
+from ..processors import MOST_PIXELS, Picture, open_picture
+from ..typing import Array
+from .pictures import PictureTask, as_pictures, naming
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+# Elements of the logits at the size of the picture that are held at once, 4 MiB: all would be 7 GB for a photograph
+# and 150 labels.
+AT_ONCE = 1 << 20
+
+
+class Area(NamedTuple):
+    label: str
+    id: int
+    share: float  # of the pixels, 0 ... 1
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """What each pixel of a picture shows."""
+
+    mask: np.ndarray  # (H, W) int32: the index of a label for each pixel
+    labels: list[Area]  # those that occur, the largest first
+    picture: np.ndarray = field(repr=False)  # (H, W, 3) uint8, upright
+
+    def overlay(self, path: str | os.PathLike[str] | None = None, *, alpha: float = 0.5) -> Image.Image:
+        """The picture with the labels' colours laid over it; written as a PNG file if a path is given.
+
+        alpha: how much of the colours, 0 ... 1.  A label has the same colour in every picture: see `palette`.
+        """
+        from PIL import Image
+
+        if not 0 <= alpha <= 1:
+            raise InputError(f"alpha is {alpha!r}, expected a number in 0 ... 1")
+        colours = Image.fromarray(palette(int(self.mask.max()) + 1)[self.mask])
+        image = Image.blend(Image.fromarray(self.picture), colours, alpha)
+        if path is not None:
+            try:
+                image.save(Path(path), format="PNG")
+            except OSError as e:
+                raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
+        return image
+
+
+class Segment(PictureTask):
+    """Pictures to masks.
+
+    >>> segment = zoo.load("microsoft/beit-base-finetuned-ade-640-640")
+    >>> found = segment("street.jpg")
+    >>> found.labels[0]
+    Area(label='building', id=1, share=0.4...)
+    >>> found.overlay("overlay.png")
+    """
+
+    name = "segment"
+    head = "ForSemanticSegmentation"
+
+    def __call__(
+        self,
+        pictures: Picture | Iterable[Picture],
+        *,
+        progress: bool | None = None,
+        data_format: str | None = None,
+        most_pixels: int = MOST_PIXELS,
+    ) -> Any:
+        """A Segmentation for one picture, a list of them for several; each holds its picture, decoded.
+
+        data_format, most_pixels: as in `open_picture`.
+        """
+        given, single = as_pictures(pictures, "pictures")
+        arrays = []
+        for i, picture in enumerate(given):
+            with naming(i, len(given)):
+                arrays.append(np.asarray(open_picture(picture, data_format=data_format, most_pixels=most_pixels)))
+
+        def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
+            logits = self.call(pixel_values)
+            return [winners(logits[i : i + 1], size) for i, size in enumerate(sizes)]
+
+        masks = self.rows(arrays, compute, progress=progress, most_pixels=most_pixels)
+        out = [Segmentation(mask, self._areas(mask), array) for mask, array in zip(masks, arrays, strict=True)]
+        return out[0] if single else out
+
+    def _areas(self, mask: np.ndarray) -> list[Area]:
+        counts = np.bincount(mask.reshape(-1))
+        order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+        return [Area(self.config.id2label[i], i, float(counts[i] / mask.size)) for i in order.tolist()]
+
+
+def winners(logits: Array, size: tuple[int, int]) -> np.ndarray:
+    """The label with the largest logit after bilinear interpolation; the first of several.
+
+    logits (1, h, w, L), size (H, W) -> (H, W) int32.
+    """
+    step = max(1, AT_ONCE // (size[0] * size[1]))
+    mask = np.zeros(size, np.int32)
+    best = np.full(size, -np.inf, np.float32)
+    for first in range(0, logits.shape[3], step):
+        planes = ops.interpolate(logits[..., first : first + step], size)
+        for i in range(planes.shape[3]):
+            plane = ops.to_numpy(planes[0, :, :, i])
+            np.copyto(mask, first + i, where=plane > best)
+            np.maximum(best, plane, out=best)
+    return mask
+
+
+def palette(count: int) -> np.ndarray:
+    """(count, 3) uint8: a colour for each label, all different, and the first ones far from each other.
+
+    The bits of label + 1 are dealt to red, green and blue in turn, from the highest bit of each down, as in the colour
+    map of PASCAL VOC, whose black (for no label) is left out.
+    """
+    rest = np.arange(1, count + 1)
+    out = np.zeros((count, 3), np.uint8)
+    for bit in range(7, -1, -1):
+        out |= ((rest[:, None] >> np.arange(3) & 1) << bit).astype(np.uint8)
+        rest = rest >> 3
+    return out
