@@ -1,0 +1,187 @@
+"""`zoo info`: what a checkpoint is made of.  Its weights are mapped and named, but nothing is computed with them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ZooError
+from .terminal import Terminal, json_text
+
+if TYPE_CHECKING:
+    from ..hub import Checkpoint
+    from ..weights import Source
+
+SHOWN = 4  # names of a kind in a terminal; JSON has all
+TEXT_SIZES = {
+    "num_hidden_layers": "layers",
+    "hidden_size": "hidden",
+    "num_attention_heads": "heads",
+    "intermediate_size": "feed-forward",
+    "vocab_size": "vocabulary",
+    "max_position_embeddings": "positions",
+}
+PICTURE_SIZES = {
+    **{field: name for field, name in TEXT_SIZES.items() if field not in ("vocab_size", "max_position_embeddings")},
+    "image_size": "picture",
+    "patch_size": "patch",
+}
+
+
+def info(args: argparse.Namespace) -> None:
+    """The command, with the arguments as parsed."""
+    found = describe(args.name, revision=args.revision, local_files_only=args.local_files_only)
+    as_json = args.json or not sys.stdout.isatty()
+    terminal = Terminal(sys.stdout, plain_text=not as_json)
+    if as_json:
+        terminal.line(json_text(found, indent=2))
+    else:
+        _show(terminal, found)
+
+
+def describe(name: str, *, revision: str | None = None, local_files_only: bool = False) -> dict[str, Any]:
+    """Everything that the command knows of a checkpoint."""
+    from ..hub import find
+    from ..loader import model_of
+    from ..nn import count_parameters
+    from ..tasks import reads_pictures
+    from ..weights.files import open_weights
+
+    checkpoint = find(name, revision=revision, local_files_only=local_files_only)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # unused tensors have their own line here
+        model = model_of(checkpoint)
+    config, report = model.config, model.report
+    pictures, task = reads_pictures(config), _task(checkpoint, config)
+    labelled = task in ("classify", "segment") if pictures else hasattr(model, "classifier")
+    return {
+        "name": checkpoint.name,
+        "revision": checkpoint.revision,
+        "folder": str(checkpoint.folder),
+        "architecture": type(model).__name__,
+        "model_type": config.model_type,
+        "task": task,
+        "parameters": count_parameters(model),
+        **{field: getattr(config, field) for field in (PICTURE_SIZES if pictures else TEXT_SIZES)},
+        "labels": list(config.id2label.values()) if labelled else None,
+        **({"processor": _processor(checkpoint)} if pictures else {"tokenizer": _tokenizer(checkpoint)}),
+        "stored": _stored(open_weights(checkpoint.weights)),
+        "renamed": report.renamed,
+        "tied": report.tied,
+        "ignored": list(report.ignored),
+        "unused": list(report.unused),
+        "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
+    }
+
+
+def _task(checkpoint: Checkpoint, config: Any) -> str | None:
+    from ..tasks import default_task
+
+    try:
+        return default_task(checkpoint, config)
+    except ZooError:  # such as a decoder: there is a model, but no task
+        return None
+
+
+def _tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Its kind, or the error if there is none that can be read."""
+    from ..tokenizer_files import FILES
+    from ..tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+    except ZooError as e:
+        return {"error": str(e)}
+    return {
+        "kind": type(tokenizer.backend.model).__name__,
+        "vocabulary": tokenizer.vocab_size,
+        "longest": tokenizer.model_max_length,
+        "files": [file for file in checkpoint.files if file in FILES],
+    }
+
+
+def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Its kind and what it does with sizes, or the error if there is none that can be read."""
+    from ..processors import ImageProcessor
+
+    try:
+        processor = ImageProcessor.from_folder(checkpoint.folder)
+    except ZooError as e:
+        return {"error": str(e)}
+    return {"kind": f"{processor.family}ImageProcessor", "size": processor.size, "crop": processor.crop}
+
+
+def _stored(source: Source) -> dict[str, dict[str, int]]:
+    """By element type, how many tensors the files hold, and how many elements."""
+    out: dict[str, dict[str, int]] = {}
+    for name in source.names():
+        elements = 1
+        for n in source.shape(name):
+            elements *= n
+        of = out.setdefault(source.dtype(name), {"tensors": 0, "elements": 0})
+        of["tensors"] += 1
+        of["elements"] += elements
+    return out
+
+
+def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
+    if "processor" in found:
+        sizes, prepared = PICTURE_SIZES, ("processor", _picture_text(found["processor"]))
+    else:
+        sizes, prepared = TEXT_SIZES, ("tokenizer", _token_text(found["tokenizer"]))
+    terminal.title(found["name"])
+    rows = [
+        ("architecture", f"{found['architecture']} ({found['model_type']})"),
+        ("task", found["task"] or "none: zoo.load_model gives the bare model"),
+        ("parameters", f"{found['parameters']:,} ({found['parameters'] / 1e6:.1f} M)"),
+        ("sizes", ", ".join(_size(name, found[field]) for field, name in sizes.items())),
+        prepared,
+        ("stored as", ", ".join(f"{s['tensors']} x {dtype}" for dtype, s in found["stored"].items())),
+        ("folder", found["folder"]),
+    ]
+    if found["labels"] is not None:
+        rows.insert(4, ("labels", _some(found["labels"])))
+    if found["revision"]:
+        rows.insert(1, ("commit", found["revision"]))
+    for kind in ("renamed", "tied"):
+        rows.append((kind, _some([f"{a} = {b}" for a, b in found[kind].items()])))
+    for kind in ("ignored", "unused"):
+        rows.append((kind, _some(found[kind])))
+    terminal.fields(rows)
+    terminal.title("files")
+    terminal.table([(size_text(size), file) for file, size in found["files"].items()], right=(0,))
+
+
+def _size(name: str, value: Any) -> str:
+    return f"{name} {value:,}" if isinstance(value, int) else f"{name} {' x '.join(map(str, value))}"
+
+
+def _token_text(tokenizer: Mapping[str, Any]) -> str:
+    return tokenizer.get("error") or f"{tokenizer['kind']}, {tokenizer['vocabulary']:,} tokens"
+
+
+def _picture_text(processor: Mapping[str, Any]) -> str:
+    if "error" in processor:
+        return processor["error"]
+    size, crop = processor["size"], processor["crop"]
+    resized = "any size" if size is None else ", ".join(f"{name} {value}" for name, value in size.items())
+    return f"{processor['kind']}, {resized}" + (f", cropped to {crop[0]} x {crop[1]}" if crop else "")
+
+
+def _some(names: Sequence[str]) -> str:
+    if not names:
+        return "none"
+    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return (f"{len(names)}: " if more else "") + ", ".join(names[:SHOWN]) + more
+
+
+def size_text(size: float) -> str:
+    """Bytes, to three digits or so."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"

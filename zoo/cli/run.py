@@ -1,0 +1,140 @@
+"""`zoo run`: inputs from the command line or stdin, through a task, to tables or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import zoo
+
+from ..errors import InputError, ZooError
+from . import UsageError
+from .terminal import Terminal, json_text
+
+OPTIONS = {
+    "top_k": ("fill-mask", "classify", "answer", "rerank"),
+    "pair": ("classify",),
+    "question": ("answer",),
+    "context": ("answer",),
+    "overlay": ("segment",),
+}
+BLOCK = 1 << 16  # bytes of stdin read at once, or less if there are not so many yet
+
+
+def run(args: argparse.Namespace) -> None:
+    """The command, with the arguments as parsed."""
+    streamed = args.inputs in ([], ["-"]) and not (args.question is not None and args.context is not None)
+    if streamed and not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
+        raise UsageError("no INPUT: give texts or pictures, or '-' for the lines of stdin")
+    if args.task is not None:
+        _check(args, args.task)
+    task: Any = zoo.load(
+        args.name,
+        task=args.task,
+        device=args.device,
+        dtype=args.dtype,
+        revision=args.revision,
+        local_files_only=args.local_files_only,
+    )
+    _check(args, task.name)
+    if args.pair is not None and hasattr(task, "processor"):
+        raise UsageError(f"--pair is for texts, and {args.name} reads pictures")
+    as_json = args.json or not sys.stdout.isatty()
+    terminal = Terminal(sys.stdout, plain_text=not as_json)
+
+    if task.name == "rerank":
+        query, *documents = _rerank_inputs(args.inputs)
+        ranked = task(query, documents, top_k=args.top_k)
+        if as_json:
+            terminal.line(json_text(ranked))
+        else:
+            terminal.show(task, [query], [ranked])
+    elif streamed:
+        for first, lines in _stdin_blocks():
+            try:
+                results = _call(task, lines, args)
+            except ZooError as e:
+                raise type(e)(f"stdin, lines {first} ... {first + len(lines) - 1}: {e}") from None
+            if as_json:
+                for result in results:
+                    terminal.line(json_text(result))
+            else:
+                terminal.show(task, lines, results)
+            sys.stdout.flush()
+    else:
+        results = _call(task, args.inputs, args)
+        if as_json:
+            terminal.line(json_text(results[0] if len(results) == 1 else results))
+        else:
+            terminal.show(task, args.inputs or [args.question or ""], results)
+
+
+def _check(args: argparse.Namespace, task: str) -> None:
+    """Refuse options that the task does not have, and inputs that do not go together."""
+    for option, tasks in OPTIONS.items():
+        if getattr(args, option) is not None and task not in tasks:
+            raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")
+    if args.overlay is not None and (len(args.inputs) != 1 or args.inputs == ["-"]):
+        raise UsageError("--overlay wants one INPUT, the path of a picture")
+    if "-" in args.inputs and len(args.inputs) > 1 and task != "rerank":
+        raise UsageError("'-' stands for all inputs: give no other INPUT with it")
+    if task == "answer":
+        given = [args.question is not None, args.context is not None]
+        if not any(given):
+            raise UsageError("answer wants --question, --context or both")
+        if all(given) and args.inputs:
+            raise UsageError("with --question and --context both given, answer takes no INPUT")
+    if args.pair is not None and len(args.pair) not in (1, len(args.inputs)):
+        raise UsageError(f"{len(args.pair)} --pair for {len(args.inputs)} INPUT: give one for each, or one for all")
+
+
+def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
+    """The task's result for each text."""
+    options = {} if args.top_k is None else {"top_k": args.top_k}
+    if task.name == "answer":
+        if args.question is None:
+            return task(texts, args.context, **options)
+        return task(args.question, texts if args.context is None else [args.context], **options)
+    if args.pair is not None:
+        options["pairs"] = args.pair if len(args.pair) == len(texts) else args.pair * len(texts)
+    results = list(task(texts, **options))
+    if args.overlay is not None:
+        results[0].overlay(args.overlay)
+    return [_summary(result) for result in results] if task.name == "segment" else results
+
+
+def _summary(found: Any) -> dict[str, Any]:
+    """A Segmentation without its mask, which has as many numbers as the picture has pixels."""
+    return {"height": found.mask.shape[0], "width": found.mask.shape[1], "labels": found.labels}
+
+
+def _rerank_inputs(inputs: list[str]) -> list[str]:
+    """Query and documents, with the lines of stdin in place of '-'."""
+    texts: list[str] = []
+    for text in inputs or ["-"]:
+        texts += [line for _, lines in _stdin_blocks() for line in lines] if text == "-" else [text]
+    if len(texts) < 2:
+        raise UsageError("rerank wants a query and at least one document")
+    return texts
+
+
+def _stdin_blocks() -> Iterator[tuple[int, list[str]]]:
+    """(number of the first line, lines without their ends), as many as have arrived at a time."""
+    number, rest = 1, b""
+    while block := os.read(sys.stdin.fileno(), BLOCK):
+        *lines, rest = (rest + block).split(b"\n")
+        if lines:
+            yield number, [_decoded(line, number + i) for i, line in enumerate(lines)]
+            number += len(lines)
+    if rest:
+        yield number, [_decoded(rest, number)]
+
+
+def _decoded(line: bytes, number: int) -> str:
+    try:
+        return line.removesuffix(b"\r").decode()
+    except UnicodeDecodeError as e:
+        raise InputError(f"stdin, line {number} is not UTF-8: byte {line[e.start]:#04x} at {e.start}") from None
