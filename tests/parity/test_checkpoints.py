@@ -1,0 +1,83 @@
+"""The random checkpoints have the tensors of the real files, follow from the seed, and load in zoo without torch."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+import pytest
+
+from parity.checkpoints import build, parameters
+from parity.specs import SPECS, TextSpec, config_of, shapes
+from zoo.errors import InputError
+from zoo.loader import load_model
+from zoo.tokenizers import Tokenizer
+from zoo.weights.files import open_weights
+
+TEXTS = {name: spec for name, spec in SPECS.items() if isinstance(spec, TextSpec)}
+WITHOUT_TORCH = [name for name, spec in TEXTS.items() if spec.format in ("safetensors", "sharded")]
+
+
+@pytest.mark.parametrize(
+    ("name", "tensors", "size"),
+    [
+        # Sizes in bytes of model.safetensors on the hub; what is missing is the header.
+        ("bert-base-uncased", 206, 440_449_768),
+        ("all-MiniLM-L6-v2", 103, 90_868_376),
+        ("roberta-base", 202, 498_818_054),
+        ("xlm-roberta-base", 204, 1_115_567_652),
+    ],
+)
+def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, tensors, size):
+    spec = TEXTS[name]
+    buffers = 8 * config_of(spec, "full")["max_position_embeddings"] if spec.position_ids else 0
+    header = size - 4 * parameters(spec, "full") - buffers
+    assert len(list(shapes(spec, config_of(spec, "full")))) == tensors
+    assert 80 * tensors < header < 140 * tensors
+
+
+@pytest.mark.parametrize("name", WITHOUT_TORCH)
+def test_zoo_loads_all_of_it(tmp_path, name):
+    build(name, tmp_path)
+    model = load_model(tmp_path, strict=True)
+    assert type(model).__name__ == SPECS[name].architecture
+    ids = Tokenizer.from_folder(tmp_path)("The weather is lovely today.").input_ids
+    assert 0 < ids.max() < model.config.vocab_size
+
+
+def test_the_strays_of_real_files_are_there(tmp_path):
+    names = set(open_weights(build("bert-base-uncased", tmp_path / "a")).names())
+    assert "bert.embeddings.LayerNorm.gamma" in names
+    assert "bert.pooler.dense.bias" in names
+    assert "cls.predictions.decoder.weight" not in names
+    names = set(open_weights(build("xlm-roberta-base", tmp_path / "b")).names())
+    assert "roberta.pooler.dense.weight" in names
+    assert not any(name.endswith("position_ids") for name in names)
+    names = set(open_weights(build("all-MiniLM-L6-v2", tmp_path / "c")).names())
+    assert {"embeddings.position_ids", "pooler.dense.weight"} <= names
+
+
+def test_the_content_follows_from_the_seed(tmp_path):
+    def digest(folder, seed):
+        build("roberta-ner", folder, seed=seed)
+        return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.iterdir()}
+
+    one, again, other = digest(tmp_path / "a", 1), digest(tmp_path / "b", 1), digest(tmp_path / "c", 2)
+    assert one == again
+    assert one["model.safetensors"] != other["model.safetensors"]
+
+
+def test_no_parameter_is_neutral(tmp_path):
+    """A bias of 0 or a norm of 1 would hide a model that forgets it."""
+    source = open_weights(build("bert-cross-decoder", tmp_path))
+    for name in source.names():
+        array = source.read(name).array
+        assert np.isfinite(array).all()
+        assert array.std() > 0.01, name
+        assert math.isclose(array.mean(), 1 if "LayerNorm.weight" in name else 0, abs_tol=0.2), name
+
+
+def test_an_unknown_name_is_refused(tmp_path):
+    with pytest.raises(InputError, match="did you mean 'roberta-base'"):
+        build("roberta-bse", tmp_path)

@@ -1,0 +1,103 @@
+"""The judge: what counts as different, and what is not looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from parity.compare import FLOAT32, Pair, compare, compare_ids, tolerance_for
+from zoo.errors import UnsupportedError
+
+
+@pytest.fixture
+def states(rng):
+    return rng.standard_normal((3, 5, 8)).astype(np.float32)
+
+
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], bool)
+
+
+def test_figures_are_those_of_their_definitions(states):
+    other = states * np.float32(1.001)
+    other[0, 0, 0] += np.float32(0.5)
+    stage = compare("layer.0", [Pair("padded", other, states)], FLOAT32)
+    a, b = other.astype(float), states.astype(float)
+    assert stage.max_abs == np.abs(a - b).max()
+    assert stage.relative_l2 == pytest.approx(np.linalg.norm(a - b) / np.linalg.norm(b), rel=1e-12)
+    assert stage.cosine == pytest.approx((a * b).sum() / np.linalg.norm(a) / np.linalg.norm(b), rel=1e-12)
+    assert stage.values == states.size
+    assert not stage.holds
+
+
+@pytest.mark.parametrize(("factor", "holds"), [(1 + 5e-6, True), (1 + 5e-5, False)])
+def test_relative_l2_is_judged(states, factor, holds):
+    assert compare("layer.0", [Pair("a", states * np.float64(factor), states)], FLOAT32).holds is holds
+
+
+def test_one_wrong_value_among_many_is_found_by_max_abs(rng):
+    theirs = rng.standard_normal((1, 512, 768)).astype(np.float32)
+    ours = theirs.copy()
+    ours[0, 77, 5] += 2e-4
+    stage = compare("layer.0", [Pair("a", ours, theirs)], FLOAT32)
+    assert stage.relative_l2 < FLOAT32.relative_l2
+    assert not stage.holds
+
+
+def test_padding_is_not_compared(states):
+    other = states.copy()
+    other[~MASK] = np.nan
+    assert compare("layer.0", [Pair("padded", other, states, MASK)], FLOAT32).holds
+    other[1, 2] += 1
+    assert not compare("layer.0", [Pair("padded", other, states, MASK)], FLOAT32).holds
+
+
+def test_padding_is_found_in_start_logits_and_not_in_classes(states):
+    logits = states[:, :, 0]
+    other = logits.copy()
+    other[~MASK] += 9
+    assert compare("start_logits", [Pair("padded", other, logits, MASK)], FLOAT32).holds
+    assert not compare("logits", [Pair("padded", other, logits, MASK)], FLOAT32).holds
+
+
+def test_the_worst_batch_is_named_and_a_single_small_logit_is_not_judged_by_itself():
+    big, small = np.array([[3.0], [-2.0]]), np.array([[1e-4]])
+    stage = compare("logits", [Pair("two", big, big), Pair("alone", small + 1e-8, small)], FLOAT32)
+    assert (stage.batch, stage.holds, stage.top1) == ("alone", True, None)
+    assert not compare("logits", [Pair("two", big, big), Pair("alone", small + 1e-3, small)], FLOAT32).holds
+
+
+def test_zeros_agree_with_zeros_alone():
+    zeros = np.zeros((2, 3))
+    assert compare("logits", [Pair("a", zeros, zeros)], FLOAT32).holds
+    assert not compare("logits", [Pair("a", zeros + 1e-9, zeros)], FLOAT32).holds
+
+
+def test_top1_counts_rows_with_the_same_largest_value(states):
+    other = states.copy()
+    other[0, 0, other[0, 0].argmin()] = 99
+    other[2, 4, other[2, 4].argmin()] = 99  # padding
+    stage = compare("logits", [Pair("padded", other, states, MASK)], FLOAT32)
+    assert stage.top1 == pytest.approx(8 / 9)
+
+
+@pytest.mark.parametrize(
+    ("ours", "note"),
+    [(None, "only transformers has"), (np.zeros((2, 2)), "shape"), (np.full((2, 3), np.nan), "NaN or infinity")],
+)
+def test_what_cannot_be_compared_does_not_hold(ours, note):
+    stage = compare("logits", [Pair("a", ours, np.ones((2, 3)))], FLOAT32)
+    assert not stage.holds
+    assert note in stage.note
+
+
+def test_ids_must_be_the_same():
+    same = compare_ids([("a", [[1, 2, 3]], [[1, 2, 3]])])
+    other = compare_ids([("a", [[1, 2, 3], [4]], [[1, 2, 3], [4, 5]])])
+    assert (same.holds, same.top1) == (True, 1.0)
+    assert (other.holds, other.top1) == (False, 0.5)
+    assert "1 of 2 rows differ; the first at token 1: [], expected [5]" in other.note
+
+
+def test_a_tolerance_that_nobody_set_is_refused():
+    with pytest.raises(UnsupportedError, match="no tolerance is set for float16 on numpy"):
+        tolerance_for("numpy", "float16")
