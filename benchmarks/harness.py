@@ -1,0 +1,181 @@
+"""What the benchmarks share: taking turns, ratios, tables, where results go, and on what machine they were measured."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = (
+    *("numpy", "tokenizers", "safetensors", "huggingface_hub"),
+    *("torch", "transformers", "sentence-transformers", "onnxruntime"),
+)
+# For a while after a call, idle threads wait for more by spinning on a core, which would slow down whoever comes next:
+# measured on 2 cores, OpenMP's (torch) for 5 ms, ONNX Runtime's for 25 ms, OpenBLAS's (NumPy) for up to 100 ms.
+SETTLED = 0.05  # of a core: what the process may still use when the next turn begins
+LONGEST_PAUSE = 0.5  # seconds
+TURN = 0.1  # seconds that one turn lasts at least, so that a fast call is timed warm
+
+
+def take_turns(contenders: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of one call for each contender, once in each round.
+
+    They take turns, each round beginning with another one, and before each turn all threads come to rest.  A call that
+    is shorter than TURN is repeated until the turn has lasted that long, and the median counts.
+    """
+    names = list(contenders)
+    repeats = {name: _repeats(contenders[name]) for name in names}
+    out: dict[str, list[float]] = {name: [] for name in names}
+    for i in range(rounds):
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            settle()
+            if repeats[name] > 1:
+                contenders[name]()  # wakes the threads, and fills the caches
+            out[name].append(statistics.median(_seconds(contenders[name]) for _ in range(repeats[name])))
+    return out
+
+
+def settle(step: float = 0.02) -> None:
+    """Wait until no thread of this process spins any more."""
+    for _ in range(round(LONGEST_PAUSE / step)):
+        begin, used = time.perf_counter(), time.process_time()
+        time.sleep(step)
+        if time.process_time() - used < SETTLED * (time.perf_counter() - begin):
+            return
+
+
+def _repeats(call: Callable[[], Any]) -> int:
+    call()
+    return max(1, round(TURN / _seconds(call)))
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def compare(times: Mapping[str, Sequence[float]], targets: Mapping[str, float], ours: str = "zoo") -> dict[str, Any]:
+    """Medians and minima in ms; ours / peer as the median of each round's ratio, with the target that it should meet.
+
+    ratio_of_minima tells how far noise made the ratio: it hits those hardest whose threads spin.
+    """
+    ms = {
+        name: {"median_ms": 1e3 * statistics.median(t), "min_ms": 1e3 * min(t), "rounds_ms": [1e3 * s for s in t]}
+        for name, t in times.items()
+    }
+    ratios = {}
+    for peer in times:
+        if peer == ours:
+            continue
+        ratio = statistics.median(a / b for a, b in zip(times[ours], times[peer], strict=True))
+        target = targets.get(peer)
+        ratios[peer] = {
+            "ratio": ratio,
+            "ratio_of_minima": min(times[ours]) / min(times[peer]),
+            "target": target,
+            "met": None if target is None else ratio <= target,
+        }
+    return {"times": ms, "ratios": ratios}
+
+
+def show_ratio(found: Mapping[str, Any]) -> str:
+    """`0.85 (0.84) <= 0.88`: the ratio, that of the minima, and the target, with a word where it is missed."""
+    text = f"{found['ratio']:.2f} ({found['ratio_of_minima']:.2f})"
+    if found["target"] is None:
+        return text
+    return f"{text} {'<=' if found['met'] else 'MISSES'} {found['target']:g}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Aligned columns, the first to the left."""
+    widths = [max(len(line[i]) for line in (head, *rows)) for i in range(len(head))]
+    lines = (head, ["-" * w for w in widths], *rows)
+    return "\n".join(
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )
+
+
+def calm() -> None:
+    """No downloads, and no progress bars or advice among the figures; children inherit it."""
+    os.environ.update(
+        TRANSFORMERS_VERBOSITY="error", TQDM_DISABLE="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false"
+    )
+
+
+def environment(threads: int) -> dict[str, Any]:
+    """The machine and the versions that a result was measured with."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "cpu": cpu_model(),
+        "cores": available_cores(),
+        "threads": threads,
+        "load_before": load,
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "versions": versions,
+        "variables": {
+            k: v for k, v in os.environ.items() if k.startswith(("OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_"))
+        },
+    }
+
+
+def cpu_model() -> str:
+    """As the system calls it; the feature set tells chips apart that a hypervisor gives no name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    field = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in lines) if v}
+    flags = set(field.get("flags", "").split())
+    has = [f for f in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile") if f in flags]
+    return f"{field.get('model name', platform.machine())} ({' '.join(has)})"
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def summary(environment: Mapping[str, Any]) -> str:
+    """One line on the machine, one on the versions, and one if the machine has other things to do."""
+    versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items())
+    lines = [
+        f"{environment['cpu']}, {environment['cores']} cores, {environment['threads']} threads",
+        f"Python {environment['python']}, {versions}",
+    ]
+    load = environment["load_before"]
+    if load is not None and load > environment["cores"] / 4:
+        lines.append(
+            f"provisional: the load is {load:.1f}, so others compute here too, and spinning threads suffer most"
+        )
+    return "\n".join(lines)
+
+
+def write(path: str | os.PathLike[str], result: Mapping[str, Any]) -> None:
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def dated(name: str) -> Path:
+    """results/<name>-<today>.json"""
+    return RESULTS / f"{name}-{datetime.date.today().isoformat()}.json"
