@@ -1,0 +1,93 @@
+"""What must hold of the code as a whole."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("torch", "triton", "transformers", "scipy", "huggingface_hub", "tokenizers", "safetensors", "PIL")
+MODELS = sorted((ROOT / "zoo" / "models").glob("*/model*.py"))
+
+# Methods that exist in both, and differ, or exist in one only.
+ARRAY_METHODS = {
+    *(
+        "repeat",
+        "transpose",
+        "max",
+        "min",
+        "mean",
+        "sum",
+        "std",
+        "var",
+        "permute",
+        "view",
+        "size",
+        "astype",
+        "to",
+        "copy",
+    ),
+    *(
+        "clone",
+        "flatten",
+        "squeeze",
+        "unsqueeze",
+        "swapaxes",
+        "argmax",
+        "cumsum",
+        "clip",
+        "clamp",
+        "expand",
+        "take",
+        "dot",
+    ),
+}
+
+
+def loaded_after(code: str, *names: str) -> set[str]:
+    """Which of the modules a fresh interpreter has loaded after `code`."""
+    script = f"{code}\nimport sys\nprint(*[n for n in {names!r} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(done.stdout.split())
+
+
+def test_importing_zoo_loads_nothing_heavy():
+    assert loaded_after("import zoo", *HEAVY) == set()
+
+
+def test_running_a_model_on_numpy_never_loads_torch():
+    code = (
+        "import numpy as np\nfrom zoo.models.bert import BertConfig, BertModel\n"
+        "config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,"
+        " intermediate_size=8)\n"
+        "BertModel.from_config(config)(np.ones((1, 3), int))"
+    )
+    assert loaded_after(code, *HEAVY) == set()
+
+
+def test_loading_a_real_checkpoint_never_loads_torch(minilm):
+    code = f"import zoo\nassert zoo.load({str(minilm)!r})('A text.').shape == (384,)"
+    assert loaded_after(code, "torch", "triton", "transformers", "scipy") == set()
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_models_compute_through_ops_alone(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
+            assert module.partition(".")[0] not in ("numpy", "torch", "triton", "transformers"), f"line {node.lineno}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of_ops = isinstance(node.func.value, ast.Name) and node.func.value.id in ("ops", "np")
+            assert of_ops or node.func.attr not in ARRAY_METHODS, f"line {node.lineno}: .{node.func.attr}() of an array"
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_models_say_where_they_come_from(path):
+    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    assert "https://" in doc
+    assert "Shapes:" in doc
