@@ -56,7 +56,8 @@ def attention(
     lengths, mask = _lengths(B, S, T, start, mask)
     start = start if T > 1 else None
     plain = bias is None and mask is None and start is None
-    blocks = _blocks(B, G, r, T, S, K, lengths, plain, threads.count())
+    cost = B * H * T * S * (2 + K / 20)
+    blocks = _blocks(B, G, r, T, S, K, lengths, plain, threads.count(cost))
 
     def job(i: int) -> None:
         b0, b1, g0, g1, t0, t1, keys = block = blocks[i]
@@ -99,7 +100,7 @@ def attention(
             np.matmul(vs, p, out=y)
             np.multiply(y, z, out=y)
 
-    threads.run(job, len(blocks), cost=B * H * T * S * (2 + K / 20))
+    threads.run(job, len(blocks), cost)
     return out
 
 

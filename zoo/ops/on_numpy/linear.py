@@ -40,7 +40,8 @@ def linear(
         X = X.T if N > FEW else np.ascontiguousarray(X.T)
     else:
         Y = result((E, tile.columns if tile else N), dtype)
-    shares = _shares(heights, threads.count(), N, tile is not None, copied)
+    cost = N * D * E / 40
+    shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
 
     def share(i: int) -> None:
         if tile:
@@ -60,7 +61,7 @@ def linear(
                     np.matmul(W if multipliable(W) else np.ascontiguousarray(W), X[:, tokens], out=y)
                 finish(y, None if bias is None else bias[own, None], act, None if R is None else R[own, tokens])
 
-    threads.run(share, len(shares), cost=N * D * E / 40)
+    threads.run(share, len(shares), cost)
     return Y.reshape(*lead, E) if rowwise else logical(Y[:, :N], lead)
 
 

@@ -34,9 +34,11 @@ def set_count(n: int | None) -> None:
     _chosen = n
 
 
-def count() -> int:
-    """How many threads a large op may use at this moment."""
+def count(cost: float = math.inf) -> int:
+    """How many threads an op may use at this moment; cost: as for `run`."""
     global _limit, _control
+    if cost <= ALONE:
+        return 1
     if _limit is None:
         _control, _limit = blas.find(), limit()
     if _control is None:
