@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -150,7 +151,4 @@ def map_leaves(fn: Callable[[Array], Array], node: T, memo: dict[int, Any] | Non
 def count_parameters(model: Module) -> int:
     """The number of parameters, each shared one once."""
     unique = {id(array): array for _, array in leaves(model)}
-    return sum(
-        int(array.size) if hasattr(array, "nbytes") and not callable(array.size) else array.numel()
-        for array in unique.values()
-    )
+    return sum(math.prod(array.shape) for array in unique.values())

@@ -73,7 +73,7 @@ def placement(device: str | None) -> tuple[Any, str]:
         import torch
     except ImportError:
         raise UnsupportedError(
-            f"device {device!r} needs torch, which is not installed: pip install 'zoo[gpu]'"
+            f"device {device!r} needs torch, which is not installed: install zoo with its extra 'gpu'"
         ) from None
     from .ops import on_torch
 

@@ -145,14 +145,7 @@ class Sharded:
 
 def non_finite(source: Source, names: Iterable[str] | None = None) -> list[str]:
     """Those of the tensors (default: all) that hold a NaN or an infinity.  Reads all of their bytes, in blocks."""
-    found = []
-    for name in source.names() if names is None else names:
-        stored = source.read(name)
-        if any(map(_is_bad, _blocks(stored))):
-            found.append(name)
-        if stored.dtype != "F32":  # only float32 is used where it lies
-            release(stored.array)
-    return found
+    return [n for n in (source.names() if names is None else names) if any(map(_is_bad, _blocks(source.read(n))))]
 
 
 _BLOCK = 1 << 20
@@ -167,7 +160,13 @@ def _blocks(stored: Stored) -> Iterator[Stored]:
 
 
 def _is_bad(block: Stored) -> bool:
-    array, dtype = block
+    bad = _has_bad(*block)
+    if block.dtype != "F32":  # only float32 is used where it lies
+        release(block.array)
+    return bad
+
+
+def _has_bad(array: np.ndarray, dtype: str) -> bool:
     if dtype in _NOT_FINITE:
         bits = _NOT_FINITE[dtype]
         return bool(((array & bits) == bits).any())
