@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from parity import pictures
+from parity.cases import Batch
 from parity.checkpoints import build, parameters
 from parity.compare import FLOAT32, Pair, compare_masks
 from parity.specs import config_of, shapes
@@ -19,6 +22,15 @@ from zoo.models.vit import ViTModel
 from zoo.ops import interpolate
 from zoo.processors import ImageProcessor
 from zoo.weights.files import open_weights
+
+IMAGES = Path(__file__).parents[1] / "data" / "images"
+PHOTOGRAPHS = [IMAGES / "coco_000000039769.png"]
+REAL = [
+    "vit-base-patch16-224",
+    "deit-base-distilled-patch16-224",
+    "beit-base-patch16-224",
+    "beit-base-finetuned-ade-640-640",
+]
 
 
 @pytest.mark.parametrize(
@@ -362,3 +374,27 @@ def test_a_mask_of_shifted_pixels_is_found(bench):
             stages["mask"] = np.roll(stages["mask"], 1)
     wrong = [stage.name for stage in compare_stages(bench.inputs, ours, bench.theirs, FLOAT32) if not stage.holds]
     assert wrong == ["mask"]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_photographs_become_the_same_pixel_values(name):
+    """From a file to the model's full size, bit by bit."""
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    config = dict(SPECS[name].processor)
+    ours = ImageProcessor.from_dict(config, SPECS[name].model_type)
+    reference = getattr(transformers, f"{ours.family}ImageProcessorPil").from_dict(dict(config))
+    theirs = reference(images=[Image.open(path) for path in PHOTOGRAPHS], return_tensors="np")["pixel_values"]
+    np.testing.assert_array_equal(ours(PHOTOGRAPHS).pixel_values.transpose(0, 3, 1, 2), theirs)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_photographs_agree_at_every_stage(bench, name):
+    from parity.run import compare_processors, compare_stages, reference_stages, zoo_stages
+
+    bench = bench(name)
+    opened = [Image.open(path) for path in PHOTOGRAPHS]
+    batch = Batch("photographs", {"pixel_values": bench.processor(PHOTOGRAPHS).pixel_values}, pictures=opened)
+    ours, theirs = zoo_stages(bench.load(), batch), reference_stages(bench.reference, batch)
+    stages = [compare_processors(bench.reference, [batch]), *compare_stages([batch], [ours], [theirs], FLOAT32)]
+    assert {"processor", "embeddings", "layer.0", "logits"} <= {stage.name for stage in stages}
+    assert [stage for stage in stages if not stage.holds] == []
