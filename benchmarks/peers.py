@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import logging
 import warnings
@@ -101,8 +102,7 @@ def _onnxruntime(folder: Path, threads: int) -> Encoder:
 
 
 def onnx_session(path: Path, threads: int) -> Any:
-    import onnxruntime
-
+    onnxruntime = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
