@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
+from weakref import WeakSet
 
 import numpy as np
 
@@ -107,11 +108,16 @@ def parse_quota(text: str) -> float | None:
 
 # The BLAS at one thread: by the first of several callers until the last has left
 
-_inside: set[object] = set()
+
+class _Token:
+    """One caller.  Held weakly: if an interrupt keeps it from leaving, it is gone with the caller's frame."""
+
+
+_inside: WeakSet[_Token] = WeakSet()
 _saved: int | None = None
 
 
-def _enter(token: object) -> None:
+def _enter(token: _Token) -> None:
     global _saved
     with _lock:
         if not _inside and _control and _saved is None:
@@ -121,7 +127,7 @@ def _enter(token: object) -> None:
         _inside.add(token)
 
 
-def _leave(token: object) -> None:
+def _leave(token: _Token) -> None:
     global _saved
     with _lock:
         _inside.discard(token)
@@ -184,7 +190,7 @@ def run(fn: Callable[[int], object], n: int, cost: float) -> None:
     cost: nanoseconds that one thread would take for all, roughly.
     """
     threads = count()
-    token = object()
+    token = _Token()
     try:
         _enter(token)
         with np.errstate(all="ignore"):
@@ -239,7 +245,7 @@ def _settle(job: _Job) -> None:
 def _after_fork() -> None:
     """In a child process: the workers are gone, and no other thread is inside."""
     global _lock, _jobs, _workers, _inside, _saved
-    _lock, _jobs, _workers, _inside = threading.Lock(), SimpleQueue(), [], set()
+    _lock, _jobs, _workers, _inside = threading.Lock(), SimpleQueue(), [], WeakSet()
     if _control and _saved is not None:
         _control.set(_saved)
     _saved = None
