@@ -31,6 +31,8 @@ from zoo.registry import architectures, model_class
         ("id2label", {"zero": "a"}, "key that is not an integer"),
         ("id2label", ["a"], "id2label is a list"),
         ("num_labels", -1, "num_labels"),
+        ("architectures", "BertModel", "architectures = 'BertModel', expected a list"),
+        ("architectures", [1], "expected a list of class names"),
     ],
 )
 def test_refused(field, value, says):

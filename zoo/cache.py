@@ -19,7 +19,8 @@ class KVCache:
         self.start = ops.arange(batch, like) * 0
         self.keys = [ops.zeros((batch, capacity, heads, size), like) for _ in range(layers)]
         self.values = [ops.zeros((batch, capacity, heads, size), like) for _ in range(layers)]
-        self.cross: dict[int, tuple[Array, Array]] = {}  # a layer's keys and values of the encoder's states
+        # A layer's keys and values of the encoder's states, and the mask of these.
+        self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
 
     def extend(self, layer: int, k: Array, v: Array) -> tuple[Array, Array]:
         """Store k and v (B, T, G, K) of one layer -> all keys and values so far, (B, length + T, G, K)."""

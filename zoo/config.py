@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import ConfigError, UnsupportedError
-from .json_file import read_json
 
 C = TypeVar("C", bound="Config")
 
@@ -46,19 +44,15 @@ class Config:
         """A config from the object in config.json: every known field checked for its type."""
         raw = dict(raw)
         raw["id2label"] = _labels(raw)
-        raw["architectures"] = tuple(raw.get("architectures") or ())
+        named = raw.get("architectures") or []
+        if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+            raise ConfigError(f"architectures = {named!r}, expected a list of class names")
+        raw["architectures"] = tuple(named)
         hints = get_type_hints(cls)
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
         values = {k: _typed(k, v, hints[k]) for k, v in raw.items() if k in known}
         extra = {k: v for k, v in raw.items() if k not in known and k not in ("label2id", "num_labels")}
         return cls(**values, extra=extra)
-
-    @classmethod
-    def from_file(cls: type[C], path: Path) -> C:
-        try:
-            return cls.from_dict(read_json(path))
-        except (ConfigError, UnsupportedError) as e:
-            raise type(e)(e if str(path) in str(e) else f"{path}: {e}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """The object to write into config.json: what was read, nothing lost."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from .nn import leaves
 from .pretrained import Pretrained
 from .registry import config_class
 from .registry import model_class as class_for
+from .replacing import replacing
 
 if TYPE_CHECKING:
     from .config import Config
@@ -93,7 +93,7 @@ def model_of(
         saved_as = ", ".join(config.architectures) or "nothing in particular"
         raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None
     if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
-        bad = non_finite(source, [part.name for parts in model._parts.values() for part in parts])
+        bad = non_finite(source, dict.fromkeys(part.name for parts in model._parts.values() for part in parts))
         if bad:
             warnings.warn(f"{checkpoint.name} holds NaN or infinity in {_listed(bad)}", stacklevel=3)
     if model.report.unused:
@@ -114,17 +114,20 @@ def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str 
 
     dtype: another element type for all ("float32", "float16", "bfloat16").  Files appear complete or not at all.
     """
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     types = {None: None, "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
     if dtype not in types:
         raise UnsupportedError(f"dtype {dtype!r} is not supported, expected one of {', '.join(t for t in types if t)}")
     tensors = _tensors(model, types[dtype])
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
+    if dtype is not None:  # transformers loads what is named here, whatever the file has
+        config.pop("dtype", None)
+        config["torch_dtype"] = dtype
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _replacing(folder / "config.json") as path:
+        with replacing(folder / "config.json") as path:
             path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        with _replacing(folder / "model.safetensors") as path:
+        with replacing(folder / "model.safetensors") as path:
             write_safetensors(path, tensors)
     except OSError as e:
         raise ZooError(f"cannot write to {folder}: {e.strerror or e}") from e
@@ -136,14 +139,24 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, Stored]:
     from .ops import backend
 
     out: dict[str, Stored] = {}
+    owners: dict[str, Any] = {}
     for path, array in leaves(model):
         parts, start = model._parts[path], 0
         for part in parts:
             rows = array if len(parts) == 1 else array[start : start + part.rows]
+            start += part.rows
+            if part.name in owners:
+                if owners[part.name] is not array:
+                    raise ZooError(
+                        f"{part.name} is shared by parts of the model that now differ: {path} is another array"
+                    )
+                continue
+            owners[part.name] = array
             stored = backend(array).stored(rows, dtype or part.dtype)
+            if stored.dtype == "F16" and part.dtype != "F16" and np.isinf(stored.array).any():
+                raise ZooError(f"{part.name} holds values beyond float16: save it as bfloat16 or float32")
             for name in (part.name, *model._copies.get(part.name, ())):
                 out[name] = stored
-            start += part.rows
     return out
 
 
@@ -164,14 +177,3 @@ def write_safetensors(path: Path, tensors: dict[str, Stored]) -> None:
         f.write(text)
         for stored in tensors.values():
             f.write(np.ascontiguousarray(stored.array).data)
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` when all is written."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield partial
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -44,6 +44,8 @@ class Pretrained(Module):
         # An untied projection still shares its bias with the head where the file has only one of the two.
         tied = {t: o for t, o in cls.tied.items() if config.tie_word_embeddings or t.endswith(".bias")}
         named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
+        if backend is not ops.on_numpy and dtype is None:
+            dtype = _one_dtype(named)
         sizes = {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if f.type in ("int", int)}
         w = Weights(named, backend, dtype=dtype, device=device, sizes=sizes)
         model = cls(w, config)
@@ -65,10 +67,18 @@ class Pretrained(Module):
         return cast(M, load_model(name_or_folder, model_class=cls, **options))
 
 
+def _one_dtype(named: Named) -> str:
+    """The element type of a checkpoint, float32 where it has several: torch multiplies no two kinds."""
+    names = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
+    found = {named.dtype(name) for name in named.names()} & names.keys()
+    return names[found.pop()] if len(found) == 1 else "float32"
+
+
 def placement(device: str | None) -> tuple[Any, str]:
     """The backend module and the device's name there, of a device that a user named."""
-    if device is None or device in ("cpu", "numpy"):
+    if device is None or str(device) in ("cpu", "numpy"):
         return ops.on_numpy, "cpu"
+    device = str(device)
     try:
         import torch
     except ImportError:
@@ -79,13 +89,14 @@ def placement(device: str | None) -> tuple[Any, str]:
 
     name = device.removeprefix("torch:") if device != "torch" else "cpu"
     try:
-        kind = torch.device(name).type
+        found = torch.device(name)
     except RuntimeError:
+        found = None
+    if found is None or found.type not in ("cpu", "cuda"):
+        raise UnsupportedError(f"device {device!r} is not supported, expected 'cpu', 'cuda', 'cuda:1' or 'torch:cpu'")
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise UnsupportedError(
-            f"device {device!r} is unknown, expected 'cpu', 'cuda', 'cuda:1', 'torch:cpu', ..."
-        ) from None
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise UnsupportedError(
-            f"device {device!r}: torch {torch.__version__} finds no CUDA GPU; 'cpu' works everywhere"
+            f"device {device!r}: torch {torch.__version__} finds {torch.cuda.device_count()} CUDA GPUs; "
+            "'cpu' works everywhere"
         )
     return on_torch, name

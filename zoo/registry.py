@@ -62,6 +62,11 @@ def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
     for name in wanted:
         if name.startswith(family.prefix) and name.removeprefix(family.prefix) in family.heads:
             return family.load(name.removeprefix(family.prefix))
+    kind = architectures().get(wanted[0])
+    if kind is not None:
+        raise ConfigError(
+            f"the architecture {wanted[0]!r} is of the family {kind}, but model_type is {config.model_type!r}"
+        )
     guess = nearest(wanted[0], architectures())
     raise UnsupportedError(f"config.json asks for the architecture {wanted[0]!r}, which zoo does not have{guess}")
 

@@ -5,7 +5,6 @@ Legend: B rows of a batch, T tokens of a row, R rows before padding.
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from .errors import InputError, TokenizerError
+from .replacing import copy_file
 from .tokenizer_files import ROLES, Loaded, load_files
 
 if TYPE_CHECKING:
@@ -94,6 +94,17 @@ class Tokenizer:
         self.is_pair_typed = self._typed and 1 in self.backend.encode("a", "a").type_ids
         self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
         self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_backends": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    @property
+    def files(self) -> list[Path]:
+        """What it was read from, and what `save` copies."""
+        return list(self._files)
 
     @classmethod
     def from_folder(cls, folder: str | Path, *, model_max_length: int | None = None) -> Tokenizer:
@@ -245,8 +256,7 @@ class Tokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         targets = [folder / path.name for path in self._files]
         for path, target in zip(self._files, targets, strict=True):
-            if not (target.exists() and target.samefile(path)):
-                shutil.copyfile(path, target)
+            copy_file(path, target)
         return targets
 
     def _backend(

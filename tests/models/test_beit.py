@@ -17,6 +17,7 @@ from vision_checkpoints import (
 )
 
 import zoo
+from zoo.errors import ConfigError
 from zoo.loader import load_model
 from zoo.models.beit import BeitConfig, BeitModel
 from zoo.models.beit.model import relative_index
@@ -305,3 +306,9 @@ def test_bfloat16(case, tmp_path, rng):
     assert ours.dtype == torch.bfloat16
     error, allowed = ((a.float() - wanted[key]).abs().max() for a in (ours, theirs[key]))
     assert error <= 3 * allowed
+
+
+@pytest.mark.parametrize("count", [-1, 10**9])
+def test_a_number_of_auxiliary_convolutions_that_cannot_be(count):
+    with pytest.raises(ConfigError, match="auxiliary_num_convs"):
+        BeitConfig.from_dict({"auxiliary_num_convs": count})

@@ -343,7 +343,7 @@ def test_write_(lib):
 def test_what_users_pass(lib):
     like = lib(normal(1))
     for x in ([[1, 2]], np.array([[1, 2]], np.int32), np.array([[1, 2]], np.uint8)):
-        ids = ops.to_numpy(ops.as_ids(x, like, "input_ids"))
+        ids = ops.to_numpy(ops.as_ids(x, like, "input_ids", 100))
         assert ids.dtype == np.int64
         assert ids.tolist() == [[1, 2]]
         mask = ops.to_numpy(ops.as_mask(np.array(x) - 1, like, "attention_mask", (1, 2)))

@@ -204,7 +204,7 @@ def test_pixels_that_a_model_cannot_take(lib):
         ops.as_pixels(np.zeros((1, 8, 9, 4), np.float32), like, 3)
     with pytest.raises(InputError, match="must be floats, as an image processor makes them of a picture; found uint8"):
         ops.as_pixels(np.zeros((1, 8, 9, 3), np.uint8), like, 3)
-    with pytest.raises(InputError, match="there is no picture in them"):
+    with pytest.raises(InputError, match="pixel_values is empty"):
         ops.as_pixels(np.zeros((0, 8, 9, 3), np.float32), like, 3)
     with pytest.raises(InputError, match="expected 4 dimensions"):
         ops.as_pixels(np.zeros((8, 9, 3), np.float32), like, 3)

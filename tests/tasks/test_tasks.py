@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import pickle
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -220,3 +222,23 @@ def test_a_progress_bar_only_where_it_is_wanted(task, capsys):
 def test_importing_zoo_imports_no_task():
     code = "import sys, zoo; print([m for m in sys.modules if m.startswith(('zoo.tasks', 'tqdm', 'tokenizers'))])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_task_whose_source_is_gone_is_not_saved_in_part(tiny, tmp_path):
+    shutil.copytree(tiny("ForMaskedLM"), tmp_path / "source")
+    fill = zoo.load(tmp_path / "source")
+    shutil.rmtree(tmp_path / "source")
+    with pytest.raises(zoo.ZooError, match=r"source.* is no longer there"):
+        zoo.save(fill, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_task_goes_through_a_pickle(tiny):
+    embed = zoo.load(tiny("ForMaskedLM"), task="embed")
+    again = pickle.loads(pickle.dumps(embed))
+    np.testing.assert_array_equal(again(["a river", "runs"]), embed(["a river", "runs"]))
+
+
+def test_a_scalar_array_is_no_list(tiny):
+    with pytest.raises(InputError, match="texts is of type ndarray"):
+        zoo.load(tiny("ForMaskedLM"), task="embed")(np.array("a"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -203,3 +206,40 @@ def test_numbers_that_are_none_are_named(masked_lm, tmp_path, value):
     rewrite(tmp_path, {**tensors, WORDS: bad})
     with pytest.warns(UserWarning, match=rf"holds NaN or infinity in {WORDS}"):
         load_model(tmp_path)
+
+
+def test_saving_in_another_type_says_so_in_the_config(masked_lm, tmp_path):
+    model, _ = masked_lm
+    zoo.save(model, tmp_path / "half", dtype="float16")
+    config = json.loads((tmp_path / "half" / "config.json").read_text())
+    assert config["torch_dtype"] == "float16"
+    assert "dtype" not in config
+
+
+def test_saving_refuses_what_would_lose_something(masked_lm, tmp_path):
+    model, _ = masked_lm
+    words = model.bert.embeddings.word
+    model.bert.embeddings.word = words * 0
+    with pytest.raises(zoo.ZooError, match=r"word_embeddings.* is shared by parts of the model that now differ"):
+        zoo.save(model, tmp_path / "edited")
+    model.bert.embeddings.word = words
+    model.bert.layers[0].down.weight = model.bert.layers[0].down.weight * np.float32(1e7)
+    with pytest.raises(zoo.ZooError, match=r"layer\.0\.output\.dense\.weight holds values beyond float16"):
+        zoo.save(model, tmp_path / "half", dtype="float16")
+
+
+def test_torch_gets_one_element_type(masked_lm, tmp_path, ids):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    _, tensors = masked_lm
+    rewrite(tmp_path, {k: v.astype(np.float16) if "layer.0" in k else v for k, v in tensors.items()})
+    assert load_model(tmp_path, device="torch:cpu")(ids).dtype == torch.float32
+    rewrite(tmp_path, {k: v.astype(np.float16) for k, v in tensors.items()})
+    assert load_model(tmp_path, device="torch:cpu")(ids).dtype == torch.float16
+
+
+def test_many_may_save_into_one_folder_at_once(masked_lm, tmp_path):
+    model, tensors = masked_lm
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: zoo.save(model, tmp_path / "shared"), range(8)))
+    assert load_file(tmp_path / "shared" / "model.safetensors").keys() == tensors.keys()
+    assert sorted(p.name for p in (tmp_path / "shared").iterdir()) == ["config.json", "model.safetensors"]

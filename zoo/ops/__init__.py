@@ -265,13 +265,27 @@ def pair(value: int | tuple[int, int]) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
-def as_ids(x: Any, like: Array, name: str, ndim: int = 2) -> Array:
-    """Integers given by a user (array or nested list) as an int64 array beside `like`; refuses anything else."""
+def as_ids(x: Any, like: Array, name: str, below: int, ndim: int = 2) -> Array:
+    """Integers in [0, below) given by a user (array or nested list) as an int64 array beside `like`; refuses all else.
+
+    What is on a GPU already is not looked at, since that would wait for the device.
+    """
     x = _checked(x, name, ndim)
     kind = _kind(x)
     if kind not in "iub" or (kind == "b" and name == "input_ids"):
         raise InputError(f"{name} must be integers, found dtype {x.dtype}")
+    if isinstance(x, np.ndarray) and (x.min() < 0 or x.max() >= below):
+        raise InputError(f"{name} must lie in [0, {below}), found {x.min()} to {x.max()}")
     return backend(like).as_ids(x, like)
+
+
+def as_states(x: Any, like: Array, name: str, rows: int | None, width: int) -> Array:
+    """Vectors given by a user, (B, T, width) floats, as an array of the dtype, and where, `like` is."""
+    x = _checked(x, name, 3)
+    shape = tuple(x.shape)
+    if _kind(x) in "iub" or shape[2] != width or rows not in (None, shape[0]):
+        raise InputError(f"{name} has shape {shape} and dtype {x.dtype}, expected floats ({rows or 'B'}, T, {width})")
+    return backend(like).as_pixels(x, like)
 
 
 def as_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array:
@@ -293,8 +307,6 @@ def as_pixels(x: Any, like: Array, channels: int) -> Array:
     if shape[3] != channels:
         hint = " (the channels come last: use x.transpose(0, 2, 3, 1))" if shape[1] == channels else ""
         raise InputError(f"pixel_values have shape {shape}, expected (batch, height, width, {channels}){hint}")
-    if not shape[0]:
-        raise InputError(f"pixel_values have shape {shape}: there is no picture in them")
     return backend(like).as_pixels(x, like)
 
 
@@ -314,6 +326,8 @@ def _checked(x: Any, name: str, ndim: int) -> Array:
     backend(x)
     if x.ndim != ndim:
         raise InputError(f"{name} has shape {tuple(x.shape)}, expected {ndim} dimensions")
+    if 0 in x.shape:
+        raise InputError(f"{name} is empty: its shape is {tuple(x.shape)}")
     return x
 
 

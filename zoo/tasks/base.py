@@ -7,7 +7,6 @@ Shapes: B rows of a batch, T tokens, D hidden_size, C labels, V vocab_size.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 
 from ..errors import InputError, ZooError
 from ..pretrained import Pretrained
+from ..replacing import copy_file
 from ..typing import Array
 
 if TYPE_CHECKING:
@@ -66,18 +66,24 @@ class Task:
         """Write a folder that `zoo.load` reads as the same task; dtype as in `zoo.save`."""
         from ..loader import save_model
 
+        # Looked for first: a folder with a new model and an old tokenizer would be worse than none.
+        gone = [path for path in self.sources() if not path.is_file()]
+        if gone:
+            raise ZooError(f"{self!r} cannot be saved: {gone[0]}, which would be copied, is no longer there")
         path = save_model(self.model, folder, dtype=dtype)
         try:
             self.save_preparation(path)
             for name in self.extra_files():
                 target = path / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                source = self.checkpoint.folder / name if self.checkpoint else target
-                if not (target.exists() and target.samefile(source)):
-                    shutil.copyfile(source, target)
+                copy_file(self.checkpoint.folder / name if self.checkpoint else target, target)
         except OSError as e:
             raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
         return path
+
+    def sources(self) -> list[Path]:
+        """The files that saving copies."""
+        return [self.checkpoint.folder / name for name in self.extra_files()] if self.checkpoint else []
 
     def save_preparation(self, folder: Path) -> None:
         """Write what prepares the input, where that is not among the files that are copied."""
@@ -109,6 +115,9 @@ class TextTask(Task):
 
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
         return cls(model_of(checkpoint, head=cls.head, **options), tokenizer, checkpoint)
+
+    def sources(self) -> list[Path]:
+        return [*super().sources(), *self.tokenizer.files]
 
     def save_preparation(self, folder: Path) -> None:
         self.tokenizer.save(folder)
@@ -190,7 +199,7 @@ def as_texts(value: Any, name: str) -> tuple[list[str], bool]:
 
 def as_list(value: Any, name: str) -> list[Any]:
     """The items of a list, tuple, array, generator, ... that is not empty."""
-    if isinstance(value, bytes | bytearray | dict) or not isinstance(value, Iterable):
+    if isinstance(value, bytes | bytearray | dict) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
         raise InputError(f"{name} is {_kind(value)}, expected a text or a list of texts")
     items = list(value)
     if not items:

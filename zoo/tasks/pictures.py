@@ -62,7 +62,8 @@ class PictureTask(Task):
     def extra_files(self) -> list[str]:
         if self.checkpoint is None:
             raise ZooError(f"{self!r} was made without a checkpoint, from which {PROCESSOR_FILES[0]} would be copied")
-        return [name for name in PROCESSOR_FILES if (self.checkpoint.folder / name).is_file()]
+        found = [name for name in PROCESSOR_FILES if (self.checkpoint.folder / name).is_file()]
+        return found or [PROCESSOR_FILES[0]]
 
     def call(self, pixel_values: Array) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), of any size."""

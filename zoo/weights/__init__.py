@@ -104,6 +104,8 @@ class Weights:
         full = [self.path + name for name in names]
         origins = tuple(self.named.resolve(name) for name in full)
         if origins in self.reads.arrays:
+            for name, shape in zip(full, shapes, strict=True):
+                self._check(name, shape)
             return self.reads.arrays[origins]
         placed = [self._place(name, shape) for name, shape in zip(full, shapes, strict=True)]
         array = join(placed) if len(placed) > 1 else placed[0]
@@ -120,7 +122,7 @@ class Weights:
         self.reads.arrays[origins] = array
         return array
 
-    def _place(self, name: str, shape: tuple[int, ...]) -> Array:
+    def _check(self, name: str, shape: tuple[int, ...]) -> None:
         if name not in self.named:
             raise MissingWeightError(f"the checkpoint has no tensor {name!r}{nearest(name, self.named.names())}")
         found = self.named.shape(name, shape)
@@ -128,6 +130,9 @@ class Weights:
             fields = [f"{k} = {v}" for k, v in self.sizes.items() if v in shape and v not in found]
             because = f" (by {', '.join(fields)} in the config)" if fields else ""
             raise WeightShapeError(f"tensor {self.named.resolve(name)!r} has shape {found}, expected {shape}{because}")
+
+    def _place(self, name: str, shape: tuple[int, ...]) -> Array:
+        self._check(name, shape)
         stored = self.named.read(name, shape)
         try:
             placed = self.backend.place(stored, name, self.dtype, self.device)
@@ -145,6 +150,6 @@ class Weights:
         return Report(
             renamed={n: o for n, o in self.named.origin.items() if n != o and n not in self.named.tied},
             tied=dict(self.named.tied),
-            ignored=tuple(ignored),
+            ignored=(*ignored, *self.named.heads),
             unused=tuple(o for o in unread.values() if o not in ignored),
         )

@@ -40,6 +40,7 @@ class Named:
         self.origin: dict[str, str] = {}
         self.tied: dict[str, str] = {}
         self.copies: dict[str, list[str]] = {}  # file name -> other file names that hold the same array
+        self.heads: list[str] = []  # of a file with a head: its tensors that are called as one of the body's
         self._align(is_body)
         for target, owner in tied.items():
             self._tie(target, owner)
@@ -68,12 +69,15 @@ class Named:
     def _align(self, is_body: bool) -> None:
         """Map each name of the file to its canonical one."""
         prefix = self.layout.prefix + "."
-        files = list(self.source.names())
+        files = dict.fromkeys(self.source.names())
         prefixed = any(name.startswith(prefix) for name in files)
         for file_name in files:
             name = file_name
             for pattern, new in self.layout.renames.items():
                 name = re.sub(pattern, new, name)
+            if is_body and prefixed and not name.startswith(prefix) and prefix + name in files:
+                self.heads.append(file_name)
+                continue
             if is_body:
                 name = name.removeprefix(prefix)
             elif not prefixed and name.partition(".")[0] in self.layout.body:

@@ -31,6 +31,8 @@ class BeitConfig(VisionConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.positive("vocab_size", "auxiliary_channels")
+        if not 0 <= self.auxiliary_num_convs <= 100:
+            raise ConfigError(f"auxiliary_num_convs = {self.auxiliary_num_convs} is out of range, expected 0 ... 100")
         if not all(type(s) is int and s >= 1 for s in self.pool_scales):
             raise ConfigError(f"pool_scales = {self.pool_scales!r} are not all sizes of 1 or more")
         if len(self.outputs) != 4 and self.add_fpn:

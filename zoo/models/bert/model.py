@@ -119,15 +119,17 @@ class CrossAttention(Module):
         self.out = Linear(w / "output.dense", D, D)
         self.norm = LayerNorm(w / "output.LayerNorm", D, cfg.layer_norm_eps)
 
-    def __call__(self, x: Array, states: Array, mask: Array | None, cache: KVCache | None, layer: int) -> Array:
-        """x (B, T, D), states (B, S, D), mask (B, S) -> (B, T, D)."""
+    def __call__(self, x: Array, states: Array | None, mask: Array | None, cache: KVCache | None, layer: int) -> Array:
+        """x (B, T, D), mask (B, S), states (B, S, D), not needed once the cache has them -> (B, T, D)."""
         if cache is not None and layer in cache.cross:
-            k, v = cache.cross[layer]
-        else:
+            k, v, mask = cache.cross[layer]
+        elif states is not None:
             split = (*states.shape[:2], self.heads, -1)
             k, v = self.key(states).reshape(split), self.value(states).reshape(split)
             if cache is not None:
-                cache.cross[layer] = k, v
+                cache.cross[layer] = k, v, mask
+        else:
+            raise InputError("cross-attention needs encoder_hidden_states")
         q = self.query(x).reshape(*x.shape[:2], self.heads, -1)
         return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
 
@@ -153,7 +155,7 @@ class Layer(Module):
     ) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         x = self.attention(x, mask, start, cache, layer)
-        if self.cross is not None and states is not None:
+        if self.cross is not None and (states is not None or (cache is not None and layer in cache.cross)):
             x = self.cross(x, states, states_mask, cache, layer)
         return self.norm(self.down(self.up(x)), residual=x)
 
@@ -194,31 +196,36 @@ class BertModel(BertPretrained):
     ) -> BertModelOutput:
         """Ids and attention_mask (B, T) -> states of every token; with a cache, attention_mask (B, length + T)."""
         cfg, like = self.config, self.embeddings.word
+        ids = embeds = None
         if input_ids is not None and inputs_embeds is None:
-            ids = ops.as_ids(input_ids, like, "input_ids")
+            ids = ops.as_ids(input_ids, like, "input_ids", cfg.vocab_size)
             B, T = ids.shape
         elif inputs_embeds is not None and input_ids is None:
-            ids = None
-            B, T = inputs_embeds.shape[:2]
+            embeds = ops.as_states(inputs_embeds, like, "inputs_embeds", None, cfg.hidden_size)
+            B, T = embeds.shape[:2]
         else:
             raise InputError("give either input_ids or inputs_embeds")
         past = 0 if cache is None else cache.length
         if cache is not None and not cfg.is_decoder:
             raise InputError("a cache needs a decoder: the config says is_decoder = False")
-        token_type_ids = self._ids(token_type_ids, "token_type_ids", (B, T))
-        position_ids = self._ids(position_ids, "position_ids", (B, T))
+        token_type_ids = self._ids(token_type_ids, "token_type_ids", cfg.type_vocab_size, (B, T))
+        position_ids = self._ids(position_ids, "position_ids", cfg.max_position_embeddings, (B, T))
         if attention_mask is not None:
             attention_mask = ops.as_mask(attention_mask, like, "attention_mask", (B, past + T))
         states, states_mask = encoder_hidden_states, encoder_attention_mask
         if states is not None and not cfg.add_cross_attention:
             raise InputError("encoder_hidden_states need cross-attention: the config says add_cross_attention = False")
-        if states is not None and states_mask is not None:
+        if states is not None:
+            states = ops.as_states(states, like, "encoder_hidden_states", B, cfg.hidden_size)
+        if states_mask is not None:
+            if states is None:
+                raise InputError("encoder_attention_mask needs encoder_hidden_states")
             states_mask = ops.as_mask(states_mask, like, "encoder_attention_mask", tuple(states.shape[:2]))
         start = None
         if cfg.is_decoder:
             start = ops.arange(B, like) * 0 if cache is None else cache.start
 
-        x = self.embeddings(ids, token_type_ids, position_ids, inputs_embeds, past)
+        x = self.embeddings(ids, token_type_ids, position_ids, embeds, past)
         for i, layer in enumerate(self.layers):
             x = layer(x, attention_mask, start, cache, i, states, states_mask)
         if cache is not None:
@@ -229,13 +236,13 @@ class BertModel(BertPretrained):
         """An empty cache for a decoder; capacity in tokens, all positions of the checkpoint if not given."""
         cfg = self.config
         H, K = cfg.num_attention_heads, cfg.hidden_size // cfg.num_attention_heads
-        S = capacity or self.embeddings.most_tokens
+        S = self.embeddings.most_tokens if capacity is None else capacity
         return KVCache(cfg.num_hidden_layers, batch, S, H, K, like=self.embeddings.word)
 
-    def _ids(self, given: Array | None, name: str, shape: tuple[int, int]) -> Array | None:
+    def _ids(self, given: Array | None, name: str, below: int, shape: tuple[int, int]) -> Array | None:
         if given is None:
             return None
-        ids = ops.as_ids(given, self.embeddings.word, name)
+        ids = ops.as_ids(given, self.embeddings.word, name, below)
         if tuple(ids.shape) not in (shape, (1, shape[1])):
             raise InputError(f"{name} has shape {tuple(ids.shape)}, expected {shape}")
         return ids
@@ -355,6 +362,7 @@ class BertForMultipleChoice(BertPretrained):
         self, input_ids: Array, attention_mask: Array | None = None, token_type_ids: Array | None = None
     ) -> Array:
         """input_ids, attention_mask, token_type_ids (B, choices, T) -> logits (B, choices)."""
+        input_ids = ops.as_ids(input_ids, self.bert.embeddings.word, "input_ids", self.config.vocab_size, ndim=3)
         B, T = input_ids.shape[0], input_ids.shape[-1]
         flat = (a if a is None else a.reshape(-1, T) for a in (input_ids, attention_mask, token_type_ids))
         return self.classifier(self.bert(*flat).pooler_output).reshape(B, -1)

@@ -45,7 +45,7 @@ class RobertaEmbeddings(Embeddings):
     def positions(self, input_ids: Array | None, T: int, past: int) -> Array:
         """From input_ids, not from the mask: padding in the middle of a text is not counted.  -> (T,) or (B, T)."""
         if input_ids is None:
-            return ops.arange(T, self.word) + (self.pad + 1)
+            return ops.arange(T, self.word) + (self.pad + 1 + past)
         token = input_ids != self.pad
         return (ops.cumsum(token, 1) + past) * token + self.pad
 
@@ -158,6 +158,7 @@ class RobertaForMultipleChoice(RobertaPretrained):
         self, input_ids: Array, attention_mask: Array | None = None, token_type_ids: Array | None = None
     ) -> Array:
         """input_ids, attention_mask, token_type_ids (B, choices, T) -> logits (B, choices)."""
+        input_ids = ops.as_ids(input_ids, self.roberta.embeddings.word, "input_ids", self.config.vocab_size, ndim=3)
         B, T = input_ids.shape[0], input_ids.shape[-1]
         flat = (a if a is None else a.reshape(-1, T) for a in (input_ids, attention_mask, token_type_ids))
         return self.classifier(self.roberta(*flat).pooler_output).reshape(B, -1)

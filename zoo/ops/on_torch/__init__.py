@@ -123,21 +123,26 @@ def gather_bias(table: Tensor, index: Tensor) -> Tensor:
     return table.T[:, index][None]
 
 
+def _tensor(x: np.ndarray | Tensor) -> Tensor:
+    # A copy: torch has neither read-only nor negatively strided tensors.
+    return torch.from_numpy(np.array(x, order="C")) if isinstance(x, np.ndarray) else x
+
+
 def as_ids(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return torch.as_tensor(x).to(device=like.device, dtype=torch.int64)
+    return _tensor(x).to(device=like.device, dtype=torch.int64)
 
 
 def as_mask(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return torch.as_tensor(x).to(device=like.device, dtype=torch.bool)
+    return _tensor(x).to(device=like.device, dtype=torch.bool)
 
 
 def as_pixels(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return torch.as_tensor(x).to(device=like.device, dtype=like.dtype)
+    return _tensor(x).to(device=like.device, dtype=like.dtype)
 
 
 def to_numpy(x: Tensor) -> np.ndarray:
     x = x.detach().cpu()
-    return x.float().numpy() if x.dtype in (torch.bfloat16, torch.float16) else x.contiguous().numpy()
+    return (x.float() if x.dtype in (torch.bfloat16, torch.float16) else x).contiguous().numpy()
 
 
 # Weights on their way in and out
