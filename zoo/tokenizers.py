@@ -73,10 +73,11 @@ class Tokenizer:
     is_pair_typed: bool  # whether the tokens of a second text get segment 1
     vocab_size: int  # with the added tokens
     all_special_ids: frozenset[int]
+    files: list[Path]  # what it was read from, and what `save` copies
 
     def __init__(self, loaded: Loaded, *, model_max_length: int | None = None) -> None:
         self.backend = loaded.backend
-        self._files = loaded.files
+        self.files = loaded.files
         for role in ROLES:
             token = loaded.roles.get(role)
             setattr(self, f"{role}_token", token)
@@ -100,11 +101,6 @@ class Tokenizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
-
-    @property
-    def files(self) -> list[Path]:
-        """What it was read from, and what `save` copies."""
-        return list(self._files)
 
     @classmethod
     def from_folder(cls, folder: str | Path, *, model_max_length: int | None = None) -> Tokenizer:
@@ -254,8 +250,8 @@ class Tokenizer:
         """Copies the files that the tokenizer was loaded from, as they lie; returns their new paths."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        targets = [folder / path.name for path in self._files]
-        for path, target in zip(self._files, targets, strict=True):
+        targets = [folder / path.name for path in self.files]
+        for path, target in zip(self.files, targets, strict=True):
             copy_file(path, target)
         return targets
 

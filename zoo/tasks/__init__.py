@@ -53,21 +53,16 @@ def load_task(
     task: str | None = None,
     device: str | None = None,
     dtype: str | None = None,
-    revision: str | None = None,
-    local_files_only: bool = False,
-    cache_dir: str | os.PathLike[str] | None = None,
-    token: str | bool | None = None,
+    **where: Any,
 ) -> Task:
-    """A checkpoint, ready to be called: see `zoo.load`."""
+    """A checkpoint, ready to be called: see `zoo.load`; where: `zoo.hub.find`'s arguments (revision, token, ...)."""
     if task is not None:
         _check(task)  # an unknown name is an error before anything is downloaded
 
     from ..hub import find
     from ..loader import read_config
 
-    checkpoint = find(
-        name_or_folder, revision=revision, local_files_only=local_files_only, cache_dir=cache_dir, token=token
-    )
+    checkpoint = find(name_or_folder, **where)
     config = read_config(checkpoint.folder)
     task, pictures = task or default_task(checkpoint, config), reads_pictures(config)
     if task not in (PICTURE_TASKS if pictures else TASKS):
