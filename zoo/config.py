@@ -39,6 +39,15 @@ class Config:
     def label2id(self) -> dict[str, int]:
         return {label: i for i, label in self.id2label.items()}
 
+    @property
+    def tied(self) -> bool:
+        """Whether the output projection shares the word embeddings."""
+        return self.tie_word_embeddings
+
+    def sizes(self) -> dict[str, int]:
+        """The fields that are whole numbers: one of them says otherwise where a tensor has a wrong shape."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.type in ("int", int)}
+
     @classmethod
     def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
         """A config from the object in config.json: every known field checked for its type."""

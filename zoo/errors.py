@@ -61,6 +61,10 @@ class InputError(ZooError, ValueError):
     """What was passed to a model or a task cannot be used: the message says which argument, and why."""
 
 
+class TableError(InputError):
+    """Cells do not form a table, or a file is no table or cannot hold it: the message names the row and column."""
+
+
 def nearest(name: str, among: Iterable[str], count: int = 3) -> str:
     """`; did you mean ...?`, or nothing where nothing is near: the end of an error message."""
     near = difflib.get_close_matches(name, list(among), count, cutoff=0.5)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import warnings
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
+from .warning import warn
 from .weights.files import choose_weight_files, read_index
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+")  # 1_Pooling, 2_Dense: the step
 _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+EMBEDDED = ("stories260k",)  # checkpoints that come with zoo, by name: folders in zoo/data
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -78,7 +79,8 @@ def find(
     """The files of a checkpoint, downloaded if need be.
 
     `name_or_folder` is a folder if it exists, is a `Path`, or looks like one (starts with `.`, `/`, `~`, a drive
-    letter); otherwise it is a hub name, `org/name` or the older `name`.  `revision` is a branch, tag or commit;
+    letter); then a checkpoint that comes with zoo ("stories260k"); otherwise it is a hub name, `org/name` or the older
+    `name`.  `revision` is a branch, tag or commit;
     all files are of the one commit that it stands for now.  Where the hub is out of reach or refuses, cached files are
     used, with a warning; `local_files_only` and HF_HUB_OFFLINE ask for that, without one.  `weights=False` leaves out
     the weight files.  `cache_dir` and `token` mean what they mean to huggingface_hub.
@@ -89,9 +91,12 @@ def find(
     said = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
     if not isinstance(said, str) or not said.strip():
         raise HubError(f"{name_or_folder!r} is no checkpoint: wanted a hub name, 'org/name', or the path of a folder")
-    if isinstance(name_or_folder, os.PathLike) or _is_path(said):
+    is_path = isinstance(name_or_folder, os.PathLike) or _is_path(said)
+    if is_path or said in EMBEDDED:
         if revision is not None:
             raise HubError(f"revision {revision!r} was asked of the folder {said!r}: only hub names have revisions")
+        if not is_path:
+            return _gather(said, Path(__file__).parent / "data" / said, None, weights)
         return _in_folder(said, weights)
 
     _check_name(said)
@@ -142,9 +147,7 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
     """What of a checkpoint lies in a folder; `NotFoundError` where it cannot do without a file that is absent."""
     try:
         names = os.listdir(folder)
-        modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
-        there = {*names, *(f"{n}/{file}" for n in modules for file in os.listdir(folder / n))}
-        small = sorted(n for n in _beside_weights(there) if (folder / n).is_file())
+        small = beside_weights(folder)
         if "config.json" not in small:
             raise NotFoundError(f"{folder} has no config.json{nearest('config.json', names)}")
         chosen = _choose(names, folder) if weights else []
@@ -161,6 +164,14 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
         raise HubError(f"cannot read the folder {folder}: {error}") from error
     files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
     return Checkpoint(name, folder, revision, tuple(files), tuple(paths))
+
+
+def beside_weights(folder: Path) -> list[str]:
+    """The names, relative to a folder, of what it holds of a checkpoint beside its weights."""
+    names = os.listdir(folder)
+    modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
+    there = {*names, *(f"{n}/{file}" for n in modules for file in os.listdir(folder / n))}
+    return sorted(n for n in _beside_weights(there) if (folder / n).is_file())
 
 
 def _choose(names: list[str], where: object) -> list[str]:
@@ -230,7 +241,7 @@ def _on_hub(wanted: _Wanted) -> Checkpoint:
         except OfflineError as absent:
             both = f"{problem}; {absent}" if isinstance(problem, OfflineError) else str(problem)
             raise type(problem)(both) from problem.__cause__
-        warnings.warn(f"{problem}; using the cached files of commit {found.revision}", stacklevel=3)
+        warn(f"{problem}; using the cached files of commit {found.revision}")
         return found
     return _download(wanted, commit, listed)
 

@@ -51,8 +51,25 @@ def parse_json(
     make: Callable[[dict[str, Any]], Any] = lambda found: found,
 ) -> dict[str, Any]:
     """The same for bytes at hand; `where` is what the message names, `make` gets every object, innermost first."""
+    value = _parsed(data, where, error, make, "a JSON object")
+    if not isinstance(value, dict):
+        raise error(f"{where}: a JSON {type(value).__name__}, an object was wanted")
+    return value
+
+
+def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigError) -> list[Any]:
+    """The same for a file that holds one list."""
+    value = _parsed(data, where, error, lambda found: found, "a JSON list")
+    if not isinstance(value, list):
+        raise error(f"{where}: a JSON {type(value).__name__}, a list was wanted")
+    return value
+
+
+def _parsed(
+    data: bytes, where: object, error: type[ZooError], make: Callable[[dict[str, Any]], Any], wanted: str
+) -> Any:
     if not data.strip():
-        raise error(f"{where}: empty, a JSON object was wanted")
+        raise error(f"{where}: empty, {wanted} was wanted")
     try:
         text = data.decode("utf-8-sig")
         value = json.loads(
@@ -72,8 +89,6 @@ def parse_json(
         raise error(f"{where}: nested too deeply") from None
     except ValueError as e:
         raise error(f"{where}: not JSON that can be used: {e}") from None
-    if not isinstance(value, dict):
-        raise error(f"{where}: a JSON {type(value).__name__}, an object was wanted")
     return value
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError
 from .json_file import read_json
+from .leftovers import CONFIG, WEIGHTS, refuse_other_kind, refuse_other_weights
 from .nn import leaves
 from .pretrained import Pretrained
 from .registry import config_class
 from .registry import model_class as class_for
 from .replacing import replacing
+from .typing import Array
+from .warning import warn
 
 if TYPE_CHECKING:
     from .config import Config
@@ -95,13 +98,13 @@ def model_of(
     if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
         bad = non_finite(source, dict.fromkeys(part.name for parts in model._parts.values() for part in parts))
         if bad:
-            warnings.warn(f"{checkpoint.name} holds NaN or infinity in {_listed(bad)}", stacklevel=3)
+            warn(f"{checkpoint.name} holds NaN or infinity in {_listed(bad)}")
     if model.report.unused:
         names = model.report.unused
         text = f"{checkpoint.name} holds {len(names)} tensors that {cls.__name__} does not know: {_listed(names)}"
         if strict:
             raise UnusedWeightError(text)
-        warnings.warn(text, stacklevel=3)
+        warn(text)
     return model
 
 
@@ -113,32 +116,52 @@ def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str 
     """Write config.json and model.safetensors, under the names and in the element types that the model was read with.
 
     dtype: another element type for all ("float32", "float16", "bfloat16").  Files appear complete or not at all.
+    ZooError where the folder holds other weights, or a checkpoint of another class of model with files of its own.
     """
+    refuse_other_kind(Path(folder).expanduser(), _saved_config(model, dtype))
+    return write_model(model, folder, dtype=dtype)
+
+
+def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
+    """`save_model` for one who has looked at what else the folder holds."""
     folder = Path(folder).expanduser()
     types = {None: None, "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
     if dtype not in types:
         raise UnsupportedError(f"dtype {dtype!r} is not supported, expected one of {', '.join(t for t in types if t)}")
+    refuse_other_weights(folder)
     tensors = _tensors(model, types[dtype])
-    config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
-    if dtype is not None:  # transformers loads what is named here, whatever the file has
-        config.pop("dtype", None)
-        config["torch_dtype"] = dtype
+    text = json.dumps(_saved_config(model, dtype), indent=2, ensure_ascii=False) + "\n"
+    header = {name: (tensor.dtype, tuple(tensor.array.shape)) for name, tensor in tensors.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / "config.json") as path:
-            path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        with replacing(folder / "model.safetensors") as path:
-            write_safetensors(path, tensors)
+        # Neither takes its place before both are written.
+        with replacing(folder / CONFIG) as config, replacing(folder / WEIGHTS) as weights:
+            config.write_text(text, encoding="utf-8")
+            _write(weights, header, lambda name: _converted(name, tensors[name]))
     except OSError as e:
         raise ZooError(f"cannot write to {folder}: {e.strerror or e}") from e
     return folder
 
 
-def _tensors(model: Pretrained, dtype: str | None) -> dict[str, Stored]:
-    """Every tensor that the model was made of, by its name in the checkpoint."""
-    from .ops import backend
+def _saved_config(model: Pretrained, dtype: str | None) -> dict[str, Any]:
+    config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
+    if dtype is not None:  # transformers loads what is named here, whatever the file has
+        config.pop("dtype", None)
+        config["torch_dtype"] = dtype
+    return config
 
-    out: dict[str, Stored] = {}
+
+class _Unsaved(NamedTuple):
+    """A tensor before it is converted to what its file holds."""
+
+    array: Array
+    was: str  # its element type in the file that it came from
+    dtype: str  # and in the one that is written
+
+
+def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
+    """Every tensor that the model was made of, by its name in the checkpoint."""
+    out: dict[str, _Unsaved] = {}
     owners: dict[str, Any] = {}
     for path, array in leaves(model):
         parts, start = model._parts[path], 0
@@ -152,28 +175,44 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, Stored]:
                     )
                 continue
             owners[part.name] = array
-            stored = backend(array).stored(rows, dtype or part.dtype)
-            if stored.dtype == "F16" and part.dtype != "F16" and np.isinf(stored.array).any():
-                raise ZooError(f"{part.name} holds values beyond float16: save it as bfloat16 or float32")
             for name in (part.name, *model._copies.get(part.name, ())):
-                out[name] = stored
+                out[name] = _Unsaved(rows, part.dtype, dtype or part.dtype)
     return out
 
 
-def write_safetensors(path: Path, tensors: dict[str, Stored]) -> None:
-    """Write the format of https://github.com/huggingface/safetensors, one tensor at a time.
+def _converted(name: str, tensor: _Unsaved) -> np.ndarray:
+    from .ops import backend
+
+    array = backend(tensor.array).stored(tensor.array, tensor.dtype).array
+    if tensor.dtype == "F16" and tensor.was != "F16" and np.isinf(array).any():
+        raise ZooError(f"{name} holds values beyond float16: save it as bfloat16 or float32")
+    return array
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, Stored]) -> None:
+    """Write the format of https://github.com/huggingface/safetensors."""
+    header = {name: (stored.dtype, stored.array.shape) for name, stored in tensors.items()}
+    _write(path, header, lambda name: tensors[name].array)
+
+
+def _write(
+    path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], array_of: Callable[[str], np.ndarray]
+) -> None:
+    """tensors: name -> element type and shape.  Each array is asked for when its turn comes, and then let go.
 
     The library itself takes no bfloat16 from NumPy, and holds a second copy of everything while it writes.
     """
+    from .weights.mapped import element_bits
+
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
-    for name, stored in tensors.items():
-        begin, end = end, end + stored.array.nbytes
-        header[name] = {"dtype": stored.dtype, "shape": list(stored.array.shape), "data_offsets": [begin, end]}
+    for name, (dtype, shape) in tensors.items():
+        begin, end = end, end + math.prod(shape) * element_bits(dtype) // 8
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
     with open(path, "wb") as f:
         f.write(len(text).to_bytes(8, "little"))
         f.write(text)
-        for stored in tensors.values():
-            f.write(np.ascontiguousarray(stored.array).data)
+        for name in tensors:
+            f.write(np.ascontiguousarray(array_of(name)).data)

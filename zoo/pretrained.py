@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar, cast
@@ -26,6 +25,7 @@ class Pretrained(Module):
     layout: ClassVar[Layout]
     is_body: ClassVar[bool] = False  # a bare model, whose tensors have no prefix
     tied: ClassVar[Mapping[str, str]] = {}  # canonical name -> the one that it shares its array with
+    keeps_halves: ClassVar[bool] = False  # whether, on NumPy, matrices of 16-bit numbers are widened only in use
 
     config: Any
     report: Report
@@ -42,12 +42,12 @@ class Pretrained(Module):
         """The model with weights from `source`.  device None or "cpu": NumPy; "cuda", "torch:cpu", ...: torch."""
         backend, device = placement(device)
         # An untied projection still shares its bias with the head where the file has only one of the two.
-        tied = {t: o for t, o in cls.tied.items() if config.tie_word_embeddings or t.endswith(".bias")}
+        tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
         named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
         if backend is not ops.on_numpy and dtype is None:
             dtype = _one_dtype(named)
-        sizes = {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if f.type in ("int", int)}
-        w = Weights(named, backend, dtype=dtype, device=device, sizes=sizes)
+        keeps = cls.keeps_halves and backend is ops.on_numpy and dtype is None
+        w = Weights(named, backend, dtype=dtype, device=device, sizes=config.sizes(), keeps_halves=keeps)
         model = cls(w, config)
         model.report = w.report()
         model._parts = {path: w.reads.parts[id(array)] for path, array in leaves(model)}

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .errors import TokenizerError, nearest
-from .json_file import read_bounded, read_json
+from .json_file import read_bounded
 from .sentencepiece_model import USER_DEFINED, read_sentencepiece
+from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json
 
 if TYPE_CHECKING:
     import tokenizers
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-LIMIT = 256 << 20  # bytes of one tokenizer file; the largest on the hub are near 35 MB
-ROLES = ("pad", "cls", "sep", "mask", "unk", "bos", "eos")
 FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -68,8 +67,8 @@ def load_files(folder: Path) -> Loaded:
     """Reads or builds the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
     files = [folder / name for name in FILES if (folder / name).is_file()]
     have = {path.name for path in files}
-    config = _json(folder / "tokenizer_config.json") if "tokenizer_config.json" in have else {}
-    declared, added = _special_tokens(folder, have, config)
+    config = tokenizer_json(folder / "tokenizer_config.json") if "tokenizer_config.json" in have else {}
+    declared, added = special_tokens(folder, have, config)
     roles = {role: token if isinstance(token, str) else token.content for role, token in declared.items()}
     if "tokenizer.json" in have:
         from tokenizers import Tokenizer
@@ -95,7 +94,8 @@ def load_files(folder: Path) -> Loaded:
     if family:
         known = {role: token for role, token in family.roles.items() if backend.token_to_id(token) is not None}
         roles = {**known, **roles}
-    _add_tokens(folder, backend, roles, declared, added, config, family, built="tokenizer.json" not in have)
+    built = "tokenizer.json" not in have
+    add_tokens(folder, backend, roles, declared, added, config, bert=family is BERT, built=built)
     if family and backend.post_processor is None:
         _template(folder, backend, family, roles, config)
     if config.get("split_special_tokens"):
@@ -113,10 +113,6 @@ def _guarded(call: Callable[[], T], what: str) -> T:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise TokenizerError(f"{what}: {str(error)[:300]}") from None
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return read_json(path, limit=LIMIT, error=TokenizerError)
 
 
 def _bytes(path: Path) -> bytes:
@@ -231,7 +227,7 @@ def _byte_level_bpe(folder: Path, config: dict[str, Any], roles: dict[str, str])
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     path = folder / "vocab.json"
-    vocab = _json(path)
+    vocab = tokenizer_json(path)
     for token, index in vocab.items():
         if type(index) is not int or not 0 <= index < 1 << 31:
             raise TokenizerError(f"{path}: token {token!r} has the id {index!r}, wanted a whole number")
@@ -318,88 +314,3 @@ def _template(
         lambda: processors.TemplateProcessing(single=single, pair=pair, special_tokens=known),
         f"{folder}: special tokens {cls!r} and {sep!r}",
     )
-
-
-def _special_tokens(
-    folder: Path, have: set[str], config: dict[str, Any]
-) -> tuple[dict[str, str | tokenizers.AddedToken], dict[int, tokenizers.AddedToken]]:
-    """The declared tokens by role (a plain string where its flags are not stated), and the added tokens by id.
-
-    As in transformers: `added_tokens_decoder` makes special_tokens_map.json and added_tokens.json void; without it
-    special_tokens_map.json outranks tokenizer_config.json.
-    """
-    where = "tokenizer_config.json"
-    added: dict[int, tokenizers.AddedToken] = {}
-    source = dict(config)
-    decoder = config.get("added_tokens_decoder")
-    if decoder is not None:
-        if not isinstance(decoder, dict):
-            raise TokenizerError(f"{folder / where}: added_tokens_decoder is not an object")
-        for key, value in decoder.items():
-            if not key.isdecimal():
-                raise TokenizerError(f"{folder / where}: added_tokens_decoder has {key!r}, wanted an id")
-            added[int(key)] = _added(value, special=False, where=f"{folder / where}: added_tokens_decoder[{key}]")
-    elif "special_tokens_map.json" in have:
-        source.update(_json(folder / "special_tokens_map.json"))
-        where = "special_tokens_map.json"
-    flags = {token.content: token for token in added.values()}
-    declared: dict[str, str | tokenizers.AddedToken] = {}
-    for role in ROLES:
-        if (value := source.get(f"{role}_token")) is not None:
-            token = _added(value, special=True, where=f"{folder / where}: {role}_token")
-            unstated = token.content if isinstance(value, str) else token
-            declared[role] = flags.get(token.content, unstated)
-    if decoder is None and "added_tokens.json" in have:
-        special = {token if isinstance(token, str) else token.content for token in declared.values()}
-        for content, index in _json(folder / "added_tokens.json").items():
-            if type(index) is not int or index < 0:
-                raise TokenizerError(f"{folder / 'added_tokens.json'}: {content!r} has the id {index!r}")
-            added[index] = _added(content, special=content in special, where=str(folder / "added_tokens.json"))
-    return declared, added
-
-
-def _added(value: Any, *, special: bool, where: str) -> tokenizers.AddedToken:
-    from tokenizers import AddedToken
-
-    if isinstance(value, str) and value:
-        return AddedToken(value, special=special, normalized=not special)
-    if isinstance(value, dict) and isinstance(value.get("content"), str) and value["content"]:
-        options: Any = {k: value[k] for k in ("lstrip", "rstrip", "single_word", "normalized", "special") if k in value}
-        if all(isinstance(flag, bool) for flag in options.values()):
-            return AddedToken(value["content"], **{"special": special, **options})
-    raise TokenizerError(f"{where} is {str(value)[:120]!r}, wanted a token or an object with its content")
-
-
-def _add_tokens(
-    folder: Path,
-    backend: tokenizers.Tokenizer,
-    roles: dict[str, str],
-    declared: dict[str, str | tokenizers.AddedToken],
-    added: dict[int, tokenizers.AddedToken],
-    config: dict[str, Any],
-    family: Family | None,
-    built: bool,
-) -> None:
-    """Makes the special and added tokens unsplittable; the flags of tokens that tokenizer.json has already stand."""
-    from tokenizers import AddedToken
-
-    known = {token.content: token for token in backend.get_added_tokens_decoder().values()}
-    for index, token in sorted(added.items()):
-        if token.content in known:
-            continue
-        known[token.content] = token
-        backend.add_tokens([token])
-        if built and (new := backend.token_to_id(token.content)) != index:
-            raise TokenizerError(f"{folder}: the added token {token.content!r} has the id {new}, not {index}")
-    for role, content in roles.items():
-        token = declared.get(role, content)
-        if isinstance(token, str):  # RoBERTa's mask takes the space before it along, as a word's token would
-            token = AddedToken(content, special=True, normalized=False, lstrip=role == "mask" and family is not BERT)
-        token = known.setdefault(content, token)
-        token.special = True
-        backend.add_special_tokens([token])
-    extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
-    for value in extra if isinstance(extra, list) else []:
-        token = _added(value, special=True, where=f"{folder}: extra_special_tokens")
-        if token.content not in known:
-            backend.add_special_tokens([token])

@@ -14,7 +14,8 @@ import numpy as np
 
 from .errors import InputError, TokenizerError
 from .replacing import copy_file
-from .tokenizer_files import ROLES, Loaded, load_files
+from .special_tokens import ROLES
+from .tokenizer_files import Loaded, load_files
 
 if TYPE_CHECKING:
     import tokenizers

@@ -35,7 +35,7 @@ def call(arguments: dict) -> dict:
 
 def main() -> None:
     if os.environ.get("TEST_NO_SOCKETS"):
-        socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = die  # type: ignore[assignment]
+        socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = die
     if limit := os.environ.get("TEST_FILE_SIZE"):  # stands for a full disk: writes beyond it fail
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
     wait = time.sleep

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -154,7 +155,10 @@ def until(timer: threading.Timer, layer: Layer, x: np.ndarray) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_an_interrupt_leaves_everything_sane():
+def test_an_interrupt_leaves_everything_sane(request):
+    # A process in the background of a shell begins with interrupts ignored.
+    request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     layer, x = Layer(), inputs(1)[0]
     expected = layer(x)
     for delay in np.linspace(0.001, 0.02, 12):

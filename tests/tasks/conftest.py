@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 DATA = Path(__file__).parent.parent / "data" / "tokenizers"
@@ -80,3 +81,17 @@ def tiny(tmp_path_factory) -> Callable[..., Path]:
         return save_model(model, folder)
 
     return make
+
+
+@pytest.fixture
+def pictures(tmp_path: Path, rng: np.random.Generator) -> list[str]:
+    """Paths of pictures of several sizes and modes."""
+    from picture_checkpoints import draw
+
+    paths = []
+    for i, (size, mode, ending) in enumerate(
+        [((40, 61), "RGB", "png"), ((90, 33), "L", "png"), ((24, 24), "RGB", "jpg"), ((57, 130), "P", "png")]
+    ):
+        paths.append(str(tmp_path / f"{i}.{ending}"))
+        draw(rng, *size).convert(mode).save(paths[-1])
+    return paths

@@ -97,6 +97,7 @@ def test_bad_input(folder):
     answer = zoo.load(folder)
     for arguments, match in [
         ((QUESTION, ""), "context holds no word"),
+        ((QUESTION, [SHORT, "", SHORT]), r"context\[1\] holds no word"),
         (([QUESTION], ["a", "  "]), "context: 2 contexts for 1 questions"),
         (("why " * 400, SHORT), "texts\\[0\\]|no room"),
         ((None, SHORT), "question is None"),
@@ -106,3 +107,18 @@ def test_bad_input(folder):
             answer(*arguments)
     with pytest.raises(InputError, match="top_k is 0"):
         answer(QUESTION, SHORT, top_k=0)
+
+
+def test_a_context_without_words_is_found_before_anything_is_computed(tiny, monkeypatch):
+    answer = zoo.load(tiny("ForQuestionAnswering"))
+    with monkeypatch.context() as patch:
+        patch.setattr(answer, "model", None)
+        for contexts, match in [
+            ([SHORT, " \n", ""], r"context\[1\] holds no word"),
+            ("\u200b", "context holds no word"),
+        ]:
+            with pytest.raises(InputError, match=match):
+                answer(QUESTION, contexts)
+    found = answer(QUESTION, [SHORT, ""], handle_impossible=True)
+    assert found[1] == ("", 1.0, 0, 0)
+    assert answer(QUESTION, "?!").text in ("?", "!", "?!")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.errors import InputError, UnsupportedError
+from zoo.errors import ConfigError, InputError, UnsupportedError
 
 TEXTS = [
     "The weather is lovely today.",
@@ -168,3 +168,20 @@ def test_an_unknown_prompt_or_pooling(embed):
         embed("a", prompt_name="query")
     with pytest.raises(InputError, match=r"pooling is 'meen'.*did you mean 'mean'"):
         embed("a", pooling="meen")
+
+
+@pytest.mark.parametrize("modules", ['[], "a": 1', "{}", "[1]", ""])
+def test_modules_that_are_no_list_of_objects(tiny, modules):
+    folder = tiny()
+    (folder / "modules.json").write_text(modules)
+    with pytest.raises(ConfigError, match=r"modules\.json"):
+        zoo.load(folder)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("f4", 1e25), ("f8", 1e200), ("f2", 1e4), ("f4", 1.0)])
+def test_similarity_of_vectors_of_any_size(tiny, rng, dtype, size):
+    embed = zoo.load(tiny())
+    x = rng.normal(size=(5, 32))
+    wanted = x / np.linalg.norm(x, axis=1, keepdims=True)
+    found = embed.similarity((x * size).astype(dtype))
+    np.testing.assert_allclose(found, wanted @ wanted.T, atol=1e-3 if dtype == "f2" else 1e-6)

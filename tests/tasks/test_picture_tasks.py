@@ -1,4 +1,4 @@
-"""Tasks of pictures: against transformers on checkpoints that it wrote, and on zoo's own where no torch is needed."""
+"""Tasks of pictures on zoo's own checkpoints, where no torch is needed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from picture_checkpoints import LABELS, PROCESSORS, SMALL, UPER
 from PIL import Image
 
 import zoo
@@ -20,77 +21,7 @@ from zoo.tasks import PICTURE_TASKS, TASKS, task_class
 from zoo.tasks.segment import palette, winners
 from zoo.weights import Random
 
-SMALL = {
-    "hidden_size": 32,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "image_size": 24,
-    "patch_size": 4,
-}
-UPER = {"out_indices": [1, 2, 3, 4], "auxiliary_channels": 16, "pool_scales": [1, 2, 3], "use_mean_pooling": True}
-RELATIVE = {"use_relative_position_bias": True, "use_absolute_position_embeddings": True, "image_size": 24}
-PROCESSORS = {
-    "vit": {"image_processor_type": "ViTImageProcessor", "size": {"height": 24, "width": 24}},
-    "deit": {"feature_extractor_type": "DeiTFeatureExtractor", "size": 28, "crop_size": 24, "do_center_crop": True},
-    "beit": {"feature_extractor_type": "BeitFeatureExtractor", "size": 24, "crop_size": 24, "do_center_crop": False},
-}
-LABELS = {i: f"kind {i}" for i in range(7)}
-
-
-def draw(rng, height, width):
-    """A picture with shapes in it, so that neither its patches nor its pixels are alike."""
-    small = rng.integers(0, 256, (5, 7, 3), np.uint8)
-    return Image.fromarray(small).resize((width, height), Image.Resampling.BICUBIC)
-
-
-@pytest.fixture
-def pictures(tmp_path, rng):
-    """Paths of pictures of several sizes and modes."""
-    paths = []
-    for i, (size, mode, ending) in enumerate(
-        [((40, 61), "RGB", "png"), ((90, 33), "L", "png"), ((24, 24), "RGB", "jpg"), ((57, 130), "P", "png")]
-    ):
-        paths.append(str(tmp_path / f"{i}.{ending}"))
-        draw(rng, *size).convert(mode).save(paths[-1])
-    return paths
-
-
-@pytest.fixture(scope="session")
-def reference(tmp_path_factory):
-    """`reference(name, **config)`: the folder of a random checkpoint that transformers wrote."""
-    torch = pytest.importorskip("torch", reason="needs torch, the reference")
-    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
-
-    def make(name, processor=None, **options):
-        folder = tmp_path_factory.mktemp(name)
-        family = next(f for f in ("ViT", "DeiT", "Beit") if name.startswith(f))
-        options = {**SMALL, "id2label": LABELS, **options}
-        torch.manual_seed(0)
-        model = getattr(transformers, name)(getattr(transformers, f"{family}Config")(**options))
-        with torch.no_grad():
-            # Larger than at the start of training, so that results are far from a tie; no bias is zero.
-            for p in model.parameters():
-                p.add_(torch.randn_like(p) * 0.15)
-        model.save_pretrained(folder)
-        processor = {**PROCESSORS[family.lower()], **(processor or {})}
-        (folder / "preprocessor_config.json").write_text(json.dumps(processor))
-        return folder
-
-    return make
-
-
-@pytest.fixture
-def pipe():
-    """`pipe(task, folder)`: transformers' pipeline, its processor the one of Pillow."""
-    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
-
-    def make(task, folder):
-        processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
-        return transformers.pipeline(task, model=str(folder), image_processor=processor, device="cpu")
-
-    return make
-
+NAMES = ("embed", "classify", "segment")
 
 MODELS = {
     "ViTForImageClassification": vit.ViTForImageClassification,
@@ -146,87 +77,6 @@ def numbers(task, result):
     return result if task.name == "embed" else result.mask
 
 
-CLASSIFIERS = [
-    ("ViTForImageClassification", {}),
-    ("DeiTForImageClassification", {}),
-    ("DeiTForImageClassificationWithTeacher", {}),
-    ("BeitForImageClassification", RELATIVE),
-]
-
-
-@pytest.mark.parametrize(("name", "options"), CLASSIFIERS)
-@pytest.mark.parametrize("problem", [None, "multi_label_classification", "regression", "single_label_classification"])
-def test_classify(reference, pipe, pictures, name, options, problem):
-    folder = reference(name, **options, problem_type=problem)
-    classify, theirs = zoo.load(folder), pipe("image-classification", folder)
-    assert type(classify.model).__name__ == name
-    for ours, wanted in zip(classify(pictures), theirs(pictures), strict=True):
-        assert len(ours) == 5
-        assert [label.label for label in ours] == [w["label"] for w in wanted]
-        np.testing.assert_allclose([x.score for x in ours], [w["score"] for w in wanted], rtol=1e-4, atol=1e-5)
-    if problem is None:
-        for function in ("softmax", "sigmoid", "none"):
-            ours = classify(pictures[0], function_to_apply=function, top_k=1)
-            wanted = theirs(pictures[0], function_to_apply=function, top_k=1)
-            np.testing.assert_allclose(ours[0].score, wanted[0]["score"], rtol=1e-4)
-        assert len(classify(pictures[0], top_k=None)) == len(classify(pictures[0], top_k=100)) == 7
-
-
-def test_one_label_is_a_sigmoid(reference, pipe, pictures):
-    folder = reference("ViTForImageClassification", id2label={0: "cat"})
-    (ours,), (wanted,) = zoo.load(folder)(pictures[0]), pipe("image-classification", folder)(pictures[0])
-    assert ours.label == wanted["label"] == "cat"
-    np.testing.assert_allclose(ours.score, wanted["score"], rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("ViTModel", {}), ("DeiTModel", {}), ("BeitModel", RELATIVE), ("BeitModel", {"use_mean_pooling": False})],
-)
-def test_embed(reference, pipe, pictures, name, options):
-    folder = reference(name, **options)
-    embed, theirs = zoo.load(folder), pipe("image-feature-extraction", folder)
-    pooled = np.array(theirs(pictures, pool=True))[:, 0]
-    states = np.array(theirs(pictures))[:, 0]
-    special = 2 if name == "DeiTModel" else 1
-    assert states.shape == (len(pictures), special + 36, 32)
-
-    def check(found, wanted):
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
-
-    check(embed(pictures), pooled)
-    check(embed(pictures[1]), pooled[1])
-    check(embed(pictures, pooling="pooler"), pooled)
-    check(embed(pictures, pooling="cls"), states[:, 0])
-    check(embed(pictures, pooling="mean"), states[:, special:].mean(1))
-    check(embed(pictures, normalize=True), pooled / np.linalg.norm(pooled, axis=1, keepdims=True))
-    check(np.stack(embed.patches(pictures)), states[:, special:])
-    check(embed.patches(pictures[2], grid=True), states[2, special:].reshape(6, 6, 32))
-
-
-def test_segment(reference, pipe, pictures):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    folder = reference("BeitForSemanticSegmentation", **RELATIVE, **UPER)
-    segment, theirs = zoo.load(folder), pipe("image-segmentation", folder)
-    processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
-    for path, ours in zip(pictures, segment(pictures), strict=True):
-        image = Image.open(path).convert("RGB")
-        assert ours.mask.shape == (image.height, image.width)
-        with torch.no_grad():
-            outputs = theirs.model(**processor(image, return_tensors="pt"))
-        (wanted,) = processor.post_process_semantic_segmentation(outputs, [(image.height, image.width)])
-        assert len(ours.labels) > 1
-        assert (ours.mask == wanted.numpy()).mean() >= 0.9999
-        areas = {w["label"]: np.asarray(w["mask"]) == 255 for w in theirs(path)}
-        assert {area.label for area in ours.labels} == set(areas)
-        for area in ours.labels:
-            assert LABELS[area.id] == area.label
-            np.testing.assert_allclose(area.share, areas[area.label].mean(), atol=1e-3)
-        np.testing.assert_array_equal(ours.picture, np.asarray(image))
-
-
 def test_the_mask_is_the_largest_logit_at_each_pixel(rng, monkeypatch):
     logits = rng.standard_normal((1, 5, 8, 11)).astype(np.float32)
     wanted = naive.interpolate(logits, (37, 21), "bilinear")[0].argmax(-1)
@@ -265,7 +115,7 @@ def test_palette():
     np.testing.assert_array_equal(palette(3), [[128, 0, 0], [0, 128, 0], [128, 128, 0]])
 
 
-@pytest.mark.parametrize("name", PICTURE_TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_whatever_a_picture_is_given_as(task, name, pictures):
     one = task(name)
     path = pictures[0]
@@ -288,7 +138,7 @@ def test_whatever_a_picture_is_given_as(task, name, pictures):
     np.testing.assert_array_equal(numbers(one, one(file.getvalue())), wanted)
 
 
-@pytest.mark.parametrize("name", PICTURE_TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_same_alone_and_in_a_batch(task, name, pictures):
     one = task(name)
     many = [pictures[i % 4] for i in range(11)]
@@ -301,7 +151,7 @@ def test_same_alone_and_in_a_batch(task, name, pictures):
             np.testing.assert_allclose(numbers(one, found), alone, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", PICTURE_TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_threads_share_a_task(task, name, pictures):
     one = task(name)
     wanted = [numbers(one, one(path)) for path in pictures]
@@ -311,7 +161,7 @@ def test_threads_share_a_task(task, name, pictures):
                 np.testing.assert_array_equal(numbers(one, found), expected)
 
 
-@pytest.mark.parametrize("name", PICTURE_TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_torch_gives_the_same(task, name, pictures):
     pytest.importorskip("torch")
     one = task(name)
@@ -324,7 +174,7 @@ def test_torch_gives_the_same(task, name, pictures):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", PICTURE_TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_saved_is_loaded_as_the_same_task(task, name, pictures, tmp_path):
     one = task(name)
     again = zoo.load(zoo.save(one, tmp_path / name))
@@ -416,7 +266,7 @@ def test_texts_and_pictures_are_not_mixed_up(task):
     for name in TASKS.keys() - PICTURE_TASKS.keys():
         with pytest.raises(UnsupportedError, match=f"'{name}' is for texts, .* a vit checkpoint, which reads pictures"):
             zoo.load(folder, task=name)
-    with pytest.raises(UnsupportedError, match=r"has no ViTForSemanticSegmentation"):
+    with pytest.raises(UnsupportedError, match=r"'segment' is for other models, .*a vit checkpoint.* embed, classify$"):
         zoo.load(folder, task="segment")
     with pytest.raises(UnsupportedError, match=r"'segmnt' is not one of .*; did you mean 'segment'"):
         zoo.load(folder, task="segmnt")

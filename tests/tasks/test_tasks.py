@@ -24,6 +24,7 @@ HEADS = {
     "tag": "ForTokenClassification",
     "answer": "ForQuestionAnswering",
     "rerank": "ForSequenceClassification",
+    "generate": "LMHeadModel",
 }
 
 
@@ -35,7 +36,7 @@ def task(tiny):
     def get(name):
         if name not in made:
             options = {"num_labels": 1} if name == "rerank" else {"num_labels": 4}
-            made[name] = zoo.load(tiny(HEADS[name], **options))
+            made[name] = zoo.load(tiny(HEADS[name], is_decoder=name == "generate", **options))
             assert made[name].name == name
         return made[name]
 
@@ -54,6 +55,8 @@ def call(task, texts):
         return np.array([[e.score for e in task_row] for task_row in (t[:1] for t in task(texts, ignore=()))])
     if task.name == "answer":
         return np.array([[s.score] for s in task("Which word?", texts)])
+    if task.name == "generate":
+        return np.array([[t.logprob for t in made.tokens] for made in task(texts, max_new_tokens=3, details=True)])
     return np.array([[r.score] for r in sorted(task("Which word?", texts))])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +15,7 @@ from zoo.errors import CheckpointError, MissingWeightError, UnusedWeightError, W
 from zoo.loader import load_model
 from zoo.models.bert import BertConfig, BertForMaskedLM, BertModel
 from zoo.models.roberta import RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification
+from zoo.nn import leaves
 
 SMALL = {
     "vocab_size": 50,
@@ -226,6 +228,36 @@ def test_saving_refuses_what_would_lose_something(masked_lm, tmp_path):
     model.bert.layers[0].down.weight = model.bert.layers[0].down.weight * np.float32(1e7)
     with pytest.raises(zoo.ZooError, match=r"layer\.0\.output\.dense\.weight holds values beyond float16"):
         zoo.save(model, tmp_path / "half", dtype="float16")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_saving_in_another_type_holds_one_tensor_at_a_time(tmp_path, dtype):
+    config = BertConfig(
+        vocab_size=4000, hidden_size=256, num_hidden_layers=8, num_attention_heads=4, intermediate_size=1024
+    )
+    model = BertModel.from_config(config)
+    parameters = sum(array.size for _, array in leaves(model))
+    largest = 4000 * 256
+    assert parameters > 7 * largest
+    zoo.save(model, tmp_path / "first")  # what is imported at first use is not counted
+    tracemalloc.start()
+    try:
+        zoo.save(model, tmp_path / "narrow", dtype=dtype)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * 2 * largest + (4 << 20)
+    assert (tmp_path / "narrow" / "model.safetensors").stat().st_size == pytest.approx(2 * parameters, rel=0.01)
+
+
+def test_a_save_that_fails_changes_nothing(masked_lm, tmp_path):
+    model, _ = masked_lm
+    zoo.save(model, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    model.bert.layers[0].down.weight = model.bert.layers[0].down.weight * np.float32(1e7)
+    with pytest.raises(zoo.ZooError, match="beyond float16"):
+        zoo.save(model, tmp_path, dtype="float16")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_torch_gets_one_element_type(masked_lm, tmp_path, ids):

@@ -120,7 +120,7 @@ def _read(picture: Any, name: str) -> bytes:
 def _open(data: bytes, name: str, most_pixels: int) -> Image.Image:
     """Pillow's image, its header read and nothing decoded."""
     # Pillow registers these two only when it loads all of its plugins.
-    from PIL import Image, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin  # noqa: F401
+    from PIL import Image, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin  # noqa: F401  (for that)
 
     if not data:
         raise InputError(f"{name}: empty, a picture was wanted")

@@ -64,6 +64,13 @@ class Answer(TextTask):
         count = max(len(questions), len(contexts))
         if not one_question and not one_context and len(questions) != len(contexts):
             raise InputError(f"context: {len(contexts)} contexts for {len(questions)} questions, expected one for each")
+        if not handle_impossible:
+            for i, text in enumerate(contexts):
+                if self._is_wordless(text):
+                    raise InputError(
+                        f"{'context' if one_context else f'context[{i}]'} holds no word that could be an answer: leave "
+                        'it out, or let "no answer" be one (handle_impossible=True)'
+                    )
         if one_question:
             questions = questions * count
         if one_context:
@@ -96,15 +103,15 @@ class Answer(TextTask):
         out = []
         for i, places in enumerate(found):
             spans = [Span(contexts[i][a:b], score, a, b) for (a, b), score in places.items()]
-            if handle_impossible:
+            if handle_impossible or not spans:  # without any, all of the probability went to "no answer"
                 spans.append(Span("", float(nothing[i]), 0, 0))
-            if not spans:
-                raise InputError(
-                    f"{'context' if one_context else f'context[{i}]'} holds no word that could be an answer"
-                )
             spans.sort(key=lambda span: -span.score)
             out.append(spans[0] if top_k is None else spans[:wanted])
         return out[0] if one_question and one_context else out
+
+    def _is_wordless(self, text: str) -> bool:
+        """Whether a text has no tokens; that it has letters or digits is seen sooner."""
+        return not any(map(str.isalnum, text)) and not self.tokenizer.backend.encode(text, add_special_tokens=False).ids
 
     def _logits(self, batch: Encoding) -> list[np.ndarray]:
         """(2, T) for each row, without padding."""

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..errors import InputError, ZooError
+from ..errors import InputError, TokenizerError, ZooError
+from ..leftovers import CONFIG, refuse_other_files
 from ..pretrained import Pretrained
 from ..replacing import copy_file
 from ..typing import Array
+from ..warning import warn
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -31,6 +32,9 @@ BATCH_TOKENS = 768
 BATCH_TOKENS_TORCH = 16384
 # So many texts are held as tokens at once: it bounds memory, and is enough to sort by length.
 TEXTS_AT_ONCE = 4096
+# Tables are often padded by a few percent; a larger part that no token reaches speaks of a vocabulary cut short.
+MOST_UNREACHED = 0.1
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 # Seconds of work before a progress bar appears.
 PATIENCE = 3
 
@@ -63,14 +67,20 @@ class Task:
         return f"<{type(self).__name__}{of}: {type(self.model).__name__}>"
 
     def save(self, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
-        """Write a folder that `zoo.load` reads as the same task; dtype as in `zoo.save`."""
-        from ..loader import save_model
+        """Write a folder that `zoo.load` reads as the same task; dtype as in `zoo.save`.
+
+        ZooError where the folder holds files of another checkpoint that would stay.
+        """
+        from ..loader import write_model
 
         # Looked for first: a folder with a new model and an old tokenizer would be worse than none.
         gone = [path for path in self.sources() if not path.is_file()]
         if gone:
             raise ZooError(f"{self!r} cannot be saved: {gone[0]}, which would be copied, is no longer there")
-        path = save_model(self.model, folder, dtype=dtype)
+        path = Path(folder).expanduser()
+        if self.checkpoint is None or not path.is_dir() or not path.samefile(self.checkpoint.folder):
+            refuse_other_files(path, {CONFIG, *self.extra_files(), *(source.name for source in self.sources())})
+        write_model(self.model, path, dtype=dtype)
         try:
             self.save_preparation(path)
             for name in self.extra_files():
@@ -102,6 +112,7 @@ class TextTask(Task):
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
+        check_vocabulary(tokenizer, self.config.vocab_size)
         self.tokenizer = tokenizer
         positions = self.body.embeddings.most_tokens
         self.max_tokens = min(tokenizer.model_max_length or positions, positions)
@@ -177,7 +188,33 @@ class TextTask(Task):
                 for i, row, item in zip(sample, encodings.rows, found, strict=True):
                     yield at + int(i), row, item
         if cut:
-            _warn(f"{cut} of {len(texts)} texts had more than {limit} tokens, and were cut there")
+            warn(f"{cut} of {len(texts)} texts had more than {limit} tokens, and were cut there")
+
+
+def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
+    """That the ids of a tokenizer and the rows of the embedding table (config.vocab_size) are of one checkpoint.
+
+    Added tokens beyond the table are warned of: there are checkpoints like that, and most texts hold none of them.
+    """
+    where = next((f"{path}: " for path in tokenizer.files if path.name in VOCABULARIES), "")
+    table = f"the embedding table has {rows} rows (vocab_size in config.json)"
+    added = {token.content: i for i, token in tokenizer.backend.get_added_tokens_decoder().items()}
+    # The whole vocabulary as a dictionary takes a good part of the time of a load: it is made where it is needed.
+    if max(tokenizer.vocab_size, *(i + 1 for i in added.values()), 0) > rows or tokenizer.tokens([rows]) != [None]:
+        known: dict[str, int] = tokenizer.backend.get_vocab(with_added_tokens=True)
+        beyond = {token: i for token, i in sorted(known.items(), key=lambda item: item[1]) if i >= rows}
+        if not added.keys() >= beyond.keys():
+            raise TokenizerError(
+                f"{where}ids go up to {max(beyond.values())}, but {table}: one of the two is another checkpoint's"
+            )
+        if beyond:
+            shown = ", ".join(f"{token!r} ({i})" for token, i in [*beyond.items()][:5])
+            more = f" and {len(beyond) - 5} more" if len(beyond) > 5 else ""
+            warn(f"{where}{table}, and tokens were added beyond it, which cannot be used: {shown}{more}")
+    elif tokenizer.vocab_size < (1 - MOST_UNREACHED) * rows:
+        warn(
+            f"{where}{tokenizer.vocab_size} tokens, but {table}: is the vocabulary cut short, or another checkpoint's?"
+        )
 
 
 def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
@@ -239,16 +276,6 @@ def _kind(value: Any) -> str:
     if value is None:
         return "None"
     return f"of type {type(value).__name__}{' (decode it first)' if isinstance(value, bytes | bytearray) else ''}"
-
-
-def _warn(message: str) -> None:
-    """A warning that names the line of the caller outside zoo, however deep in it the reason lies."""
-    level, frame = 1, sys._getframe()
-    while (
-        frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]
-    ):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
 
 
 class Progress:

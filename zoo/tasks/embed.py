@@ -136,5 +136,5 @@ class Embed(TextTask):
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
             if value.ndim not in (1, 2):
                 raise InputError(f"{name} has shape {value.shape}, expected vectors (N, E)")
-            return normalize(np.atleast_2d(value))
+            return normalize(np.atleast_2d(value).astype(np.result_type(value, np.float32), copy=False))
         return normalize(np.atleast_2d(self(value)))

