@@ -55,6 +55,17 @@ class LayerNorm(Module):
         return ops.layer_norm(x, self.weight, self.bias, self.eps, residual)
 
 
+class RMSNorm(Module):
+    """Root mean square norm over the last axis."""
+
+    def __init__(self, w: Weights, d: int, eps: float):
+        self.weight, self.eps = w.get("weight", (d,)), eps
+
+    def __call__(self, x: Array) -> Array:
+        """x (..., d) -> (..., d)."""
+        return ops.rms_norm(x, self.weight, self.eps)
+
+
 class BatchNorm(Module):
     """A batch norm with the statistics that it has learned: it is folded into the convolution before it."""
 
@@ -68,7 +79,7 @@ class BatchNorm(Module):
 
 
 class Conv2d(Module):
-    """act(norm(convolution + bias))."""
+    """post(act(norm(convolution + bias)) + residual)."""
 
     def __init__(
         self,
@@ -82,16 +93,19 @@ class Conv2d(Module):
         bias: bool = True,
         act: str | None = None,
         norm: BatchNorm | None = None,
+        post: str | None = None,
     ):
         self.weight = w.get("weight", (c_out, c_in, *ops.pair(kernel)))
         self.bias = w.get("bias", (c_out,)) if bias else None
-        self.stride, self.padding, self.dilation, self.act = stride, padding, dilation, ops.activation(act)
-        self.norm = norm
+        self.stride, self.padding, self.dilation = stride, padding, dilation
+        self.act, self.post, self.norm = ops.activation(act), ops.activation(post), norm
         self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
+        self._prepared = ops.prepare_conv(self._folded[0], stride, dilation)
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
         """x (B, Y, X, c_in), residual (B, Y', X', c_out) -> (B, Y', X', c_out)."""
-        return ops.conv2d(x, *self._folded, self.stride, self.padding, self.dilation, self.act, residual)
+        size = self.stride, self.padding, self.dilation
+        return ops.conv2d(x, *self._folded, *size, self.act, residual, self.post, self._prepared)
 
 
 class ConvTranspose2d(Module):

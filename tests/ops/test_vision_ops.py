@@ -12,7 +12,7 @@ import pytest
 from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive
-from zoo.ops.on_numpy import conv, threads
+from zoo.ops.on_numpy import conv, threads, winograd
 
 
 @pytest.fixture(params=["numpy", "numpy on 3 threads", "torch"])
@@ -22,8 +22,8 @@ def lib(request, monkeypatch):
         torch = pytest.importorskip("torch", reason="needs torch, the other backend")
         return torch.from_numpy
     monkeypatch.setattr(threads, "ALONE", 0)
-    # Small enough that these small pictures make several tiles, and several groups of channels.
-    monkeypatch.setattr(conv, "TILE", 16)
+    # Small enough that these small pictures make several blocks.
+    monkeypatch.setattr(winograd, "TILES", 2)
     monkeypatch.setattr(conv, "WINDOWS", 300)
     monkeypatch.setattr(threads, "_chosen", threads._chosen)  # what set_count changes is undone
     threads.set_count(1 if request.param == "numpy" else 3)
@@ -87,6 +87,19 @@ def test_conv2d(kind, finish, picture, lib, rng):
         act=act,
         residual=None if residual is None else lib(residual),
     )
+    check(found, wanted)
+
+
+@pytest.mark.parametrize("kind", ["1x1", "1x1 with stride", "patches", "3x3", "3x3 with stride", "7x7 with stride"])
+@pytest.mark.parametrize("added", [False, True])
+def test_conv2d_that_ends_with_an_activation(kind, added, picture, lib, rng):
+    (kernel, options), C, D = CONVS[kind], 5, 7
+    x, bias = picture(2, 11, 9, C), rng.standard_normal(D).astype(np.float32)
+    weight = rng.standard_normal((D, C, *kernel)).astype(np.float32)
+    residual = picture(*naive.conv2d(x, weight, **options).shape) if added else None
+    wanted = naive.conv2d(x, weight, bias, **options, act="tanh", residual=residual, post="relu")
+    given = None if residual is None else lib(residual)
+    found = ops.conv2d(lib(x), lib(weight), lib(bias), **options, act="tanh", residual=given, post="relu")
     check(found, wanted)
 
 
@@ -158,9 +171,44 @@ def test_interpolate_to_the_same_size_changes_nothing(rng):
         np.testing.assert_array_equal(ops.interpolate(x, (14, 9), mode), x)
 
 
+@pytest.mark.parametrize("size", [(7, 5), (14, 10), (3, 4), (1, 1), (20, 3)])
+def test_nearest(size, picture, lib):
+    x = picture(2, 7, 5, 3)
+    for given in (x, x > 0):
+        found = ops.to_numpy(ops.interpolate(lib(given), size, "nearest"))
+        assert found.dtype == given.dtype
+        np.testing.assert_array_equal(found, naive.interpolate(given, size, "nearest"))
+
+
+def test_nearest_is_torch_s(lib):
+    """Of every size of a picture that is asked for, each pixel: where it lies follows from float32 arithmetic."""
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    for before in range(1, 1400):
+        after = -(-before // 32)
+        x = np.arange(before, dtype=np.float32)[None, :, None, None]
+        wanted = torch.nn.functional.interpolate(torch.from_numpy(x[:, :, 0, 0])[:, None], size=after)
+        found = ops.to_numpy(ops.interpolate(lib(x), (after, 1), "nearest"))
+        np.testing.assert_array_equal(found[0, :, 0, 0], wanted[0, 0])
+
+
+def test_sinusoids(lib, rng):
+    for x in (rng.uniform(0, 7, (2, 5, 3)), np.arange(6)[None], np.zeros(4), rng.uniform(-50, 50, (3, 4)).T):
+        like = lib(np.zeros(1, np.float32))
+        found = ops.to_numpy(ops.sinusoids(lib(np.asarray(x)), 10, like))
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, naive.sinusoids(x, 10), rtol=0, atol=1e-5)
+        found = ops.to_numpy(ops.sinusoids(lib(x), 4, like, 20.0))
+        np.testing.assert_allclose(found, naive.sinusoids(x, 4, 20.0), rtol=0, atol=1e-5)
+
+
+def test_all_true(lib):
+    assert ops.all_true(lib(np.ones((2, 3), bool))) is True
+    assert ops.all_true(lib(np.arange(6).reshape(2, 3) > 0)) is False
+
+
 def test_an_unknown_interpolation(lib):
-    with pytest.raises(UnsupportedError, match="'nearest' is not implemented"):
-        ops.interpolate(lib(np.zeros((1, 2, 2, 1), np.float32)), (4, 4), "nearest")
+    with pytest.raises(UnsupportedError, match="'area' is not implemented"):
+        ops.interpolate(lib(np.zeros((1, 2, 2, 1), np.float32)), (4, 4), "area")
 
 
 @pytest.mark.parametrize(

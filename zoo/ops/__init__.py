@@ -125,6 +125,39 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float, residual: Array
     return backend(x).layer_norm(x, weight, bias, eps, residual)
 
 
+def rms_norm(x: Array, weight: Array, eps: float) -> Array:
+    """x / sqrt(mean(x ** 2) + eps) * weight over the last axis (Zhang et al. 2019, https://arxiv.org/abs/1910.07467).
+
+    x (..., D), weight (D,) -> (..., D).  The quotient is rounded to the dtype of x before weight multiplies it.
+    """
+    return backend(x).rms_norm(x, weight, eps)
+
+
+def rotary(positions: Array, frequencies: tuple[float, ...], scale: float, like: Array) -> tuple[Array, Array]:
+    """scale * cos and scale * sin of positions * frequencies, in float32: what `rope` turns by.
+
+    positions (B or 1, T) integers, K / 2 frequencies in radians a token -> two of (B or 1, T, K / 2).
+    """
+    return backend(like).rotary(positions, frequencies, scale, like)
+
+
+def rope(x: Array, cos: Array, sin: Array) -> Array:
+    """Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864).
+
+    x (B, T, H, K), cos and sin (B or 1, T, K / 2) from `rotary` -> (B, T, H, K): the i-th and the (i + K / 2)-th
+    feature of each head are a point in the plane, turned by the i-th angle of its token.  Rounded once, at the end.
+    """
+    return backend(x).rope(x, cos, sin)
+
+
+def gated(x: Array, act: str | None) -> Array:
+    """act(gate) * up of a fused projection (Shazeer 2020, https://arxiv.org/abs/2002.05202): SwiGLU where act is silu.
+
+    x (..., 2 F), the gate before the rest -> (..., F).  `act` is a value of `ACTIVATIONS`.
+    """
+    return backend(x).gated(x, act)
+
+
 def softmax(x: Array) -> Array:
     """Softmax over the last axis.  x (..., D) -> (..., D); a row of -inf gives zeros."""
     return backend(x).softmax(x)
@@ -189,17 +222,26 @@ def conv2d(
     dilation: int | tuple[int, int] = 1,
     act: str | None = None,
     residual: Array | None = None,
+    post: str | None = None,
+    prepared: Array | None = None,
 ) -> Array:
-    """act(convolution + bias) + residual, over pictures with zeros around them.
+    """post(act(convolution + bias) + residual), over pictures with zeros around them.
 
     x (B, Y, X, C), weight (O, C, kY, kX), bias (O,), residual (B, Y', X', O) -> (B, Y', X', O), where
-    Y' = (Y + 2 padding - dilation (kY - 1) - 1) // stride + 1.  A pair is (vertical, horizontal).
+    Y' = (Y + 2 padding - dilation (kY - 1) - 1) // stride + 1.  A pair is (vertical, horizontal).  `act` and `post` are
+    values of `ACTIVATIONS`; `post` is for networks that add before their activation, as ResNets do.  `prepared` is what
+    `prepare_conv` made of the weight.
     """
     stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
     for size, k, p, d in zip(x.shape[1:3], weight.shape[2:], padding, dilation, strict=True):
         if size + 2 * p < d * (k - 1) + 1:
             raise InputError(f"a picture of {x.shape[1]} x {x.shape[2]} is smaller than a kernel of {d * (k - 1) + 1}")
-    return backend(x).conv2d(x, weight, bias, stride, padding, dilation, act, residual)
+    return backend(x).conv2d(x, weight, bias, stride, padding, dilation, act, residual, post, prepared)
+
+
+def prepare_conv(weight: Array, stride: int | tuple[int, int] = 1, dilation: int | tuple[int, int] = 1) -> Array | None:
+    """What makes `conv2d` with this weight, stride and dilation faster; None where nothing does."""
+    return backend(weight).prepare_conv(weight, pair(stride), pair(dilation))
 
 
 def conv_transpose2d(
@@ -230,11 +272,26 @@ def fold_norm(
 def interpolate(x: Array, size: tuple[int, int], mode: str = "bilinear") -> Array:
     """Pictures of another size; pixels are areas, not points (torch's align_corners=False), and are not smoothed.
 
-    x (B, Y, X, C) -> (B, *size, C).  mode: "bilinear" or "bicubic" (a = -0.75).
+    x (B, Y, X, C) -> (B, *size, C).  mode: "bilinear", "bicubic" (a = -0.75), or "nearest" (torch's: the pixel at
+    the whole part of i * before / after, in float32), which takes arrays of any type, masks among them.
     """
-    if mode not in ("bilinear", "bicubic"):
-        raise UnsupportedError(f"interpolation {mode!r} is not implemented, expected 'bilinear' or 'bicubic'")
+    modes = ("bilinear", "bicubic", "nearest")
+    if mode not in modes:
+        raise UnsupportedError(f"interpolation {mode!r} is not implemented, expected one of {', '.join(modes)}")
     return backend(x).interpolate(x, tuple(size), mode)
+
+
+def sinusoids(x: Array, size: int, like: Array, base: float = 10000.0) -> Array:
+    """Sines and cosines of numbers at `size` / 2 frequencies, in turn: sin, cos, sin, cos, ...
+
+    x (...) -> (..., size) of the dtype of `like`; the k-th frequency is base ** (-2 k / size).
+    """
+    return backend(x).sinusoids(x, size, like, base)
+
+
+def all_true(mask: Array) -> bool:
+    """Whether a bool array is known to be true everywhere.  On a GPU nothing is known: asking would wait for it."""
+    return backend(mask).all_true(mask)
 
 
 def max_pool2d(

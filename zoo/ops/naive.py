@@ -78,6 +78,30 @@ def layer_norm(x, weight, bias, eps, residual=None):
     return (x - mean) / np.sqrt(var + eps) * _f64(weight) + _f64(bias)
 
 
+def rms_norm(x, weight, eps):
+    x = _f64(x)
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) * _f64(weight)
+
+
+def rotary(positions, frequencies, scale):
+    angles = np.multiply.outer(_f64(positions), _f64(frequencies))
+    return scale * np.cos(angles), scale * np.sin(angles)
+
+
+def rope(x, cos, sin):
+    out = np.zeros(x.shape)
+    for b, t, h, i in np.ndindex(*x.shape[:3], x.shape[3] // 2):
+        c, s = (_f64(a)[b if len(a) > 1 else 0, t, i] for a in (cos, sin))
+        p, q = _f64(x[b, t, h, i]), _f64(x[b, t, h, i + x.shape[3] // 2])
+        out[b, t, h, i], out[b, t, h, i + x.shape[3] // 2] = p * c - q * s, q * c + p * s
+    return out
+
+
+def gated(x, act):
+    F = x.shape[-1] // 2
+    return ACT[act](_f64(x[..., :F])) * _f64(x[..., F:])
+
+
 def softmax(x):
     x = _f64(x)
     top = x.max(-1, keepdims=True)
@@ -116,7 +140,7 @@ def gather_bias(table, index):
     return np.array([[[_f64(table)[i, h] for i in row] for row in index] for h in range(table.shape[1])])[None]
 
 
-def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, residual=None):
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, residual=None, post=None):
     (sy, sx), (py, px), (dy, dx) = (np.broadcast_to(v, 2) for v in (stride, padding, dilation))
     kY, kX = weight.shape[2:]
     x = np.pad(_f64(x), ((0, 0), (py, py), (px, px), (0, 0)))
@@ -129,7 +153,7 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, resi
     if bias is not None:
         out = out + _f64(bias)
     out = ACT[act](out)
-    return out if residual is None else out + _f64(residual)
+    return ACT[post](out if residual is None else out + _f64(residual))
 
 
 def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, act=None):
@@ -159,6 +183,9 @@ def _resized(x, count, mode):
     """x (N, ...) -> (count, ...): each new sample from its 2 or 4 nearest, the edge repeated beyond the edge."""
     N, out = len(x), []
     for i in range(count):
+        if mode == "nearest":
+            out.append(x[min(math.floor(np.float32(i) * np.float32(N / count)), N - 1)])
+            continue
         at = (i + 0.5) * N / count - 0.5
         if mode == "bilinear":
             at = max(at, 0.0)
@@ -173,6 +200,14 @@ def interpolate(x, size, mode="bilinear"):
     x = _resized(np.moveaxis(_f64(x), 1, 0), size[0], mode)
     x = _resized(np.moveaxis(x, 2, 0), size[1], mode)  # (X', Y', B, C)
     return x.transpose(2, 1, 0, 3)
+
+
+def sinusoids(x, size, base=10000.0):
+    out = np.zeros((*np.shape(x), size))
+    for k in range(size):
+        angle = _f64(x) / base ** (2 * (k // 2) / size)
+        out[..., k] = np.cos(angle) if k % 2 else np.sin(angle)
+    return out
 
 
 def max_pool2d(x, kernel, stride, padding=0):

@@ -66,11 +66,13 @@ class Weights:
         dtype: str | None = None,
         device: str = "cpu",
         sizes: Mapping[str, int] | None = None,
+        keeps_halves: bool = False,
         path: str = "",
         reads: Reads | None = None,
     ):
         self.named, self.backend, self.dtype, self.device, self.path = named, backend, dtype, device, path
         self.sizes = sizes or {}  # config field -> value, to say which field a wrong shape contradicts
+        self.keeps_halves = keeps_halves  # whether matrices of 16-bit numbers stay as the file has them
         self.reads = Reads() if reads is None else reads
 
     def __truediv__(self, part: str | int) -> Weights:
@@ -80,6 +82,7 @@ class Weights:
             dtype=self.dtype,
             device=self.device,
             sizes=self.sizes,
+            keeps_halves=self.keeps_halves,
             path=f"{self.path}{part}.",
             reads=self.reads,
         )
@@ -98,16 +101,22 @@ class Weights:
 
     def matrix(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array:
         """Matrices (rows[i], cols) for `ops.linear`, one below the other, in the form that the backend prefers."""
-        return self._read(names, [(r, cols) for r in rows], self.backend.rows)
+        return self._read(names, [(r, cols) for r in rows], self.backend.rows, self.keeps_halves)
 
-    def _read(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], join: Callable[[list[Array]], Any]) -> Any:
+    def _read(
+        self,
+        names: Sequence[str],
+        shapes: Sequence[tuple[int, ...]],
+        join: Callable[[list[Array]], Any],
+        keep: bool = False,
+    ) -> Any:
         full = [self.path + name for name in names]
         origins = tuple(self.named.resolve(name) for name in full)
         if origins in self.reads.arrays:
             for name, shape in zip(full, shapes, strict=True):
                 self._check(name, shape)
             return self.reads.arrays[origins]
-        placed = [self._place(name, shape) for name, shape in zip(full, shapes, strict=True)]
+        placed = [self._place(name, shape, keep) for name, shape in zip(full, shapes, strict=True)]
         array = join(placed) if len(placed) > 1 else placed[0]
         parts = [
             Part(origin, shape[0] if shape else 1, self.named.dtype(name))
@@ -131,11 +140,14 @@ class Weights:
             because = f" (by {', '.join(fields)} in the config)" if fields else ""
             raise WeightShapeError(f"tensor {self.named.resolve(name)!r} has shape {found}, expected {shape}{because}")
 
-    def _place(self, name: str, shape: tuple[int, ...]) -> Array:
+    def _place(self, name: str, shape: tuple[int, ...], keep: bool) -> Array:
         self._check(name, shape)
         stored = self.named.read(name, shape)
         try:
-            placed = self.backend.place(stored, name, self.dtype, self.device)
+            if keep:
+                placed = self.backend.keep(stored, name)
+            else:
+                placed = self.backend.place(stored, name, self.dtype, self.device)
         except MemoryError:
             raise CheckpointError(f"not enough memory for tensor {name!r} of shape {shape}") from None
         if not (isinstance(placed, np.ndarray) and np.may_share_memory(placed, stored.array)):

@@ -10,7 +10,9 @@ import numpy as np
 from ...errors import CheckpointError, InputError, UnsupportedError
 from ...weights.source import Stored
 from .attention import attention
-from .conv import conv2d, conv_transpose2d, fold_norm
+from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
+from .decoder import gated, rms_norm, rope, rotary
+from .half import BFLOAT16, is_half, widen
 from .linear import linear
 from .norm import layer_norm, softmax
 from .pool import adaptive_avg_pool2d, add_scaled, max_pool2d, mean, pixel_shuffle
@@ -19,6 +21,7 @@ from .resize import interpolate
 __all__ = [
     "adaptive_avg_pool2d",
     "add_scaled",
+    "all_true",
     "arange",
     "as_ids",
     "as_mask",
@@ -30,15 +33,22 @@ __all__ = [
     "cumsum",
     "embedding",
     "fold_norm",
+    "gated",
     "gather_bias",
     "interpolate",
+    "keep",
     "layer_norm",
     "linear",
     "max_pool2d",
     "mean",
     "pixel_shuffle",
     "place",
+    "prepare_conv",
+    "rms_norm",
+    "rope",
+    "rotary",
     "rows",
+    "sinusoids",
     "softmax",
     "stored",
     "to_numpy",
@@ -51,7 +61,8 @@ __all__ = [
 def embedding(ids: np.ndarray, table: np.ndarray, name: str) -> np.ndarray:
     if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must lie in [0, {len(table)}), found {ids.min()} to {ids.max()}")
-    return table[ids]
+    found = table[ids]
+    return widen(found) if is_half(found) else found
 
 
 def cumsum(x: np.ndarray, axis: int) -> np.ndarray:
@@ -78,6 +89,19 @@ def write_(out: np.ndarray, x: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 def where(condition, x, y):
     return np.where(condition, x, y)
+
+
+def sinusoids(x: np.ndarray, size: int, like: np.ndarray, base: float) -> np.ndarray:
+    at = np.arange(size // 2, dtype=np.float32)
+    angle = np.divide.outer(np.asarray(x, np.float32), np.float32(base) ** (2 * at / size))
+    out = np.empty((size, *x.shape), np.float32)  # feature-major, as what they are added to
+    np.sin(np.moveaxis(angle, -1, 0), out=out[0::2])
+    np.cos(np.moveaxis(angle, -1, 0), out=out[1::2])
+    return np.moveaxis(out, 0, -1).astype(like.dtype, copy=False)
+
+
+def all_true(mask: np.ndarray) -> bool:
+    return bool(mask.all())
 
 
 def gather_bias(table, index):
@@ -117,6 +141,14 @@ def place(stored: Stored, name: str, dtype: str | None, device: str) -> np.ndarr
     return array.astype(dtype or "float32", copy=False)
 
 
+def keep(stored: Stored, name: str) -> np.ndarray:
+    """A matrix for `linear` and `embedding` as its file has it, uncopied: also bfloat16 (as uint16) and float16."""
+    if stored.dtype not in ("F16", "BF16"):
+        return place(stored, name, None, "cpu")
+    array = np.asarray(stored.array)
+    return array if array.flags.aligned else array.copy()
+
+
 def rows(parts: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
     """Matrices whose rows follow one another, in the form that `linear` likes best: as they lie, never copied."""
     return parts[0] if len(parts) == 1 else tuple(parts)
@@ -124,6 +156,10 @@ def rows(parts: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
 
 def stored(x: np.ndarray, dtype: str) -> Stored:
     """A parameter as it goes to a file that has element type `dtype`."""
+    if x.dtype == BFLOAT16 and dtype == "BF16":
+        return Stored(x, dtype)
+    if is_half(x):
+        x = widen(x)
     if dtype == "BF16":
         return Stored(_to_bfloat16(x), dtype)
     with np.errstate(over="ignore"):

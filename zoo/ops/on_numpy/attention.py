@@ -39,6 +39,12 @@ def attention(
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
     r, dtype, few = H // G, q.dtype, B * T <= FEW
+    if T == 1 < r and bias is None:  # the heads that share keys as so many queries: the keys are gone through once
+        if start is not None:
+            seen = np.arange(S) <= np.asarray(start)[:, None]
+            mask = seen if mask is None else mask & seen
+        each = attention(q.reshape(B, G, r, K).swapaxes(1, 2), k, v, None, mask, None, scale)
+        return each.swapaxes(1, 2).reshape(B, 1, H, K)
     # Heads as (group, member): queries (B, G, r, K, T), keys (B, G, 1, S, K), values (B, G, 1, K, S).
     Q = q.reshape(B, T, G, r, K).transpose(0, 2, 3, 4, 1)
     KT = _matrices(k.transpose(0, 2, 1, 3))[:, :, None]
@@ -57,7 +63,9 @@ def attention(
     start = start if T > 1 else None
     plain = bias is None and mask is None and start is None
     cost = B * H * T * S * (2 + K / 20)
-    blocks = _blocks(B, G, r, T, S, K, lengths, plain, threads.count(cost))
+    blocks = _blocks(B, G, r, T, S, K, lengths, start, plain, threads.count(cost))
+    # The heads that share keys as so many queries more: the keys are gone through once for all of them.
+    folds = r > 1 and bias is None and not few
 
     def job(i: int) -> None:
         b0, b1, g0, g1, t0, t1, keys = block = blocks[i]
@@ -66,10 +74,13 @@ def attention(
             y[...] = 0
             return
         kt, vs = KT[b0:b1, g0:g1, :, :keys], V[b0:b1, g0:g1, ..., :keys]
-        qs = scratch(0, (b1 - b0, g1 - g0, r, K, t1 - t0), dtype)
-        p = scratch(1, (b1 - b0, g1 - g0, r, keys, t1 - t0), dtype)
-        np.multiply(Q[b0:b1, g0:g1, ..., t0:t1], scale, out=qs)
+        heads, queries = (1, r * (t1 - t0)) if folds else (r, t1 - t0)
+        qs = scratch(0, (b1 - b0, g1 - g0, heads, K, queries), dtype)
+        p = scratch(1, (b1 - b0, g1 - g0, heads, keys, queries), dtype)
+        np.multiply(Q[b0:b1, g0:g1, ..., t0:t1], scale, out=_unfolded(qs, r) if folds else qs)
         extra = None if plain else _extra(block, r, G, start, mask, bias, dtype)
+        if extra is not None and folds and extra.shape[-1] > 1:
+            extra = np.tile(extra, r)
         ragged = [] if lengths is None else [(b - b0, lengths[b]) for b in range(b0, b1) if lengths[b] < keys]
         ones = np.ones((1, keys), dtype)
 
@@ -96,12 +107,21 @@ def attention(
         if few:
             np.matmul(p.swapaxes(-1, -2), vs.swapaxes(-1, -2), out=y)
             np.multiply(y, z.swapaxes(-1, -2), out=y)
+        elif folds:
+            each = np.matmul(vs, p, out=scratch(2, qs.shape, dtype))
+            np.multiply(_unfolded(each, r), _unfolded(z, r), out=y)
         else:
             np.matmul(vs, p, out=y)
             np.multiply(y, z, out=y)
 
     threads.run(job, len(blocks), cost)
     return out
+
+
+def _unfolded(x: np.ndarray, r: int) -> np.ndarray:
+    """(b, g, 1, rows, r t) as (b, g, r, rows, t): a view."""
+    b, g, _, rows, columns = x.shape
+    return x.reshape(b, g, rows, r, columns // r).transpose(0, 1, 3, 2, 4)
 
 
 def _matrices(x: np.ndarray) -> np.ndarray:
@@ -129,7 +149,16 @@ def _lengths(
 
 
 def _blocks(
-    B: int, G: int, r: int, T: int, S: int, K: int, lengths: list[int] | None, plain: bool, threads: int
+    B: int,
+    G: int,
+    r: int,
+    T: int,
+    S: int,
+    K: int,
+    lengths: list[int] | None,
+    start: np.ndarray | None,
+    plain: bool,
+    threads: int,
 ) -> list[Block]:
     """The whole of the scores in blocks, about as many as keep all threads busy and none larger than SCORES."""
     queries = T
@@ -144,12 +173,15 @@ def _blocks(
         ]
     queries = max(1, min(queries, room // (r * S)))
     heads = max(1, min(G, room // (r * queries * S)))
-    return [
-        Block(b, b + 1, g, min(g + heads, G), t, min(t + queries, T), S if lengths is None else lengths[b])
-        for b in range(B)
-        for g in range(0, G, heads)
-        for t in range(0, T, queries)
-    ]
+    found = []
+    for b in range(B):
+        for t in range(0, T, queries):
+            end = min(t + queries, T)
+            keys = S if lengths is None else lengths[b]
+            if start is not None:
+                keys = min(keys, int(start[b]) + end)
+            found += [Block(b, b + 1, g, min(g + heads, G), t, end, keys) for g in range(0, G, heads)]
+    return found
 
 
 def _extra(

@@ -1,22 +1,27 @@
-"""Convolutions as products with the weight exactly as its file has it, on tiles that stay in cache."""
+"""Convolutions as products of windows with the weight, in blocks that stay in cache; results are row-major."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from . import threads
 from .activations import finish
-from .layout import columns, logical
+from .layout import SMALL, columns, logical
 from .linear import linear
-from .pool import overlap
+from .pictures import blocks, padded
 from .scratch import result, scratch
+from .winograd import conv3x3, transform
 
 Pair = tuple[int, int]
 
-TILE = 2048  # pixels of an output tile
-WINDOWS = 1 << 20  # elements of a tile's windows that are gathered at a time
+WINDOWS = 1 << 20  # elements of a block's windows
+STACKED = 64  # windows in a product that needs no packing
+NARROW = 16  # channels, below which transforms cost more than they save
+LARGEST = 512 * 512 * 9  # elements of a weight that is kept transformed too, which takes four times its memory
+OFTEN = 16  # output pixels per channel, from which it pays to transform a weight for one use
 
 
 def conv2d(
@@ -28,40 +33,80 @@ def conv2d(
     dilation: Pair,
     act: str | None,
     residual: np.ndarray | None,
+    post: str | None,
+    prepared: np.ndarray | None,
 ) -> np.ndarray:
-    (B, Y, X, C), (D, _, kY, kX) = x.shape, weight.shape
-    if padding == (0, 0) and stride == (kY, kX) and (kY == kX == 1 or dilation == (1, 1)):
-        return linear(_patches(x, kY, kX), weight.reshape(D, -1), bias, act, residual)
+    B, (D, C, kY, kX) = len(x), weight.shape
     if kY == kX == 1 and padding == (0, 0):
-        return linear(x[:, :: stride[0], :: stride[1]], weight.reshape(D, C), bias, act, residual)
-    size = tuple(
+        x, stride = x[:, :: stride[0], :: stride[1]], (1, 1)
+    apart = padding == (0, 0) and stride == (kY, kX) and (kY == kX == 1 or dilation == (1, 1))
+    if apart and post is None and not (kY == kX == 1 and x.strides[-1] == x.itemsize):
+        return linear(_patches(x, kY, kX), weight.reshape(D, -1), bias, act, residual)
+    height, width = (
         (n + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, p, d, k, s in zip((Y, X), padding, dilation, (kY, kX), stride, strict=True)
+        for n, p, d, k, s in zip(x.shape[1:3], padding, dilation, (kY, kX), stride, strict=True)
     )
-    planes = x.transpose(3, 0, 1, 2)
-    W = weight.reshape(D, C * kY * kX)
-    out = result((D, B * size[0] * size[1]), x.dtype)
-    R = None if residual is None else columns(np.broadcast_to(residual, (B, *size, D)))
-    tiles = _tiles(B, *size)
+    R = None if residual is None else np.ascontiguousarray(np.broadcast_to(residual, (B, height, width, D)))
+    pixels = B * height * width
+    if prepared is None and _is_plain(weight, stride, dilation) and pixels >= OFTEN * min(C, D):
+        prepared = transform(weight)
+    if prepared is not None:
+        return conv3x3(x, prepared, bias, padding, act, R, post)
+    W = weight.transpose(2, 3, 1, 0).reshape(kY * kX * C, D)
+    out = result((B, height, width, D), x.dtype)
+    work = blocks(B, height, width, max(1, WINDOWS // len(W)))
 
-    def tile(i: int) -> None:
-        b, y0, y1 = tiles[i]
-        n = (y1 - y0) * size[1]
-        own = slice((b * size[0] + y0) * size[1], (b * size[0] + y1) * size[1])
-        y = out[:, own]
-        step = max(1, min(C, WINDOWS // (kY * kX * n)))
-        for c in range(0, C, step):
-            channels = slice(c, c + step)
-            windows = _windows(planes[channels, b], (kY, kX), stride, padding, dilation, y0, y1, size[1])
-            w = W[:, c * kY * kX : (c + step) * kY * kX]
-            part = y if c == 0 else scratch(3, y.shape, x.dtype)
-            np.matmul(w, windows, out=part)
-            if c:
-                np.add(y, part, out=y)
-        finish(y, None if bias is None else bias[:, None], act, None if R is None else R[:, own])
+    def block(i: int) -> None:
+        own, rows = work[i]
+        windows = _windows(x[own], (kY, kX), stride, padding, dilation, rows, width)
+        y = out[own, rows].reshape(-1, D)
+        _product(windows, W, y)
+        finish(y, None if bias is None else bias[None], act, None if R is None else R[own, rows].reshape(-1, D))
+        finish(y, None, post, None)
 
-    threads.run(tile, len(tiles), cost=W.size * out.shape[1] / 40)
-    return logical(out, (B, *size))
+    threads.run(block, len(work), cost=W.size * out.size / D / 40)
+    return out
+
+
+def prepare_conv(weight: np.ndarray, stride: Pair, dilation: Pair) -> np.ndarray | None:
+    is_kept = _is_plain(weight, stride, dilation) and weight.size <= LARGEST
+    return transform(weight) if is_kept else None
+
+
+def _is_plain(weight: np.ndarray, stride: Pair, dilation: Pair) -> bool:
+    D, C, *kernel = weight.shape
+    return kernel == [3, 3] and stride == dilation == (1, 1) and C >= NARROW <= D
+
+
+def _windows(
+    x: np.ndarray, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair, rows: slice, width: int
+) -> np.ndarray:
+    """The windows of some rows of output pixels.  x (B, Y, X, C) -> (B rows width, kY kX C)."""
+    B, _, _, C = x.shape
+    y, z = (
+        (own.start * s - p, (own.stop - 1) * s - p + d * (k - 1) + 1)
+        for own, s, p, d, k in zip((rows, slice(0, width)), stride, padding, dilation, kernel, strict=True)
+    )
+    pictures = padded(x, y, z)
+    if kernel == (1, 1) and stride == (1, 1):
+        return pictures.reshape(-1, C)
+    b, y, z, c = pictures.strides
+    shape = (B, rows.stop - rows.start, width, *kernel, C)
+    out = scratch(3, shape, x.dtype)
+    strides = (b, y * stride[0], z * stride[1], y * dilation[0], z * dilation[1], c)
+    np.copyto(out, as_strided(pictures, shape, strides))
+    return out.reshape(-1, math.prod(kernel) * C)
+
+
+def _product(x: np.ndarray, W: np.ndarray, out: np.ndarray) -> None:
+    """out = x @ W; with a small W as a stack of products so small that BLAS does not stop to pack them."""
+    n = len(x) // STACKED if STACKED * W.size <= SMALL else 0
+    if n:
+        whole = n * STACKED
+        np.matmul(x[:whole].reshape(n, STACKED, -1), W, out=out[:whole].reshape(n, STACKED, -1))
+        x, out = x[whole:], out[whole:]
+    if len(x):
+        np.matmul(x, W, out=out)
 
 
 def _patches(x: np.ndarray, kY: int, kX: int) -> np.ndarray:
@@ -70,29 +115,6 @@ def _patches(x: np.ndarray, kY: int, kX: int) -> np.ndarray:
     h, w = Y // kY, X // kX
     x = x[:, : h * kY, : w * kX].reshape(B, h, kY, w, kX, C)
     return logical(x.transpose(5, 2, 4, 0, 1, 3).reshape(C * kY * kX, B * h * w), (B, h, w))
-
-
-def _tiles(B: int, Y: int, X: int) -> list[tuple[int, int, int]]:
-    """(picture, from row, to row) of pieces of about TILE pixels, and no fewer of them than keep all threads busy."""
-    rows = max(1, min(TILE // X, -(-B * Y // threads.count())))
-    return [(b, y, min(y + rows, Y)) for b in range(B) for y in range(0, Y, rows)]
-
-
-def _windows(
-    planes: np.ndarray, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair, y0: int, y1: int, width: int
-) -> np.ndarray:
-    """The windows of output rows y0 to y1.  planes (C, Y, X) -> (C kY kX, (y1 - y0) width)."""
-    C, Y, X = planes.shape
-    out = scratch(2, (C, *kernel, y1 - y0, width), planes.dtype)
-    for i in range(kernel[0]):
-        to_y, at_y = overlap(y0 * stride[0] + i * dilation[0] - padding[0], stride[0], Y, y1 - y0)
-        for j in range(kernel[1]):
-            to_x, at_x = overlap(j * dilation[1] - padding[1], stride[1], X, width)
-            window = out[:, i, j]
-            if to_y != slice(0, y1 - y0) or to_x != slice(0, width):
-                window[...] = 0
-            np.copyto(window[:, to_y, to_x], planes[:, at_y, at_x])
-    return out.reshape(C * math.prod(kernel), -1)
 
 
 def conv_transpose2d(
@@ -140,4 +162,7 @@ def fold_norm(
     scale = gamma / np.sqrt(var.astype(np.float64) + eps)
     shift = beta + ((0 if bias is None else bias) - mean.astype(np.float64)) * scale
     shape = [-1 if i == axis else 1 for i in range(weight.ndim)]
-    return (weight * scale.reshape(shape)).astype(weight.dtype), shift.astype(weight.dtype)
+    folded = (weight * scale.reshape(shape)).astype(weight.dtype)
+    if axis == 0:  # in the order in which conv2d reads it
+        folded = np.ascontiguousarray(folded.transpose(2, 3, 1, 0)).transpose(3, 2, 0, 1)
+    return folded, shift.astype(weight.dtype)

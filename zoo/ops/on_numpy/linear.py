@@ -8,13 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import threads
+from . import half, threads
 from .activations import finish
 from .layout import FEW, SMALL, columns, logical, multipliable
 from .scratch import result, scratch
 
 WIDE = 16384  # outputs from which only a vocabulary comes: logits are row-major, as their readers expect
 WHOLE, DEPTH = 1024, 384  # features that are summed in one go, and how many of them at a time where there are more
+FAR = 1 << 21  # elements of a weight, from which it is not in a cache: then its way from memory takes the time
+# Elements of a weight, from which a single row is left to BLAS's own threads.  Memory gives it twice as many a second
+# then as to ours, which sleep between two products; but BLAS's go on spinning for a while after the last.
+ONE_ROW = 1 << 20
 SMALL_OUT = 1200  # M * N of a product on a transposed operand, up to which that holds
 
 
@@ -35,16 +39,27 @@ def linear(
     rowwise = N <= FEW or E >= WIDE
     tile = None if rowwise or dtype != np.float32 else _tile(N, D)
     copied = tile is not None and not _lies_well(X, tile)
+    halves = any(half.is_half(w) for w in weights)
     if rowwise:
         Y, R = result((N, E), dtype), None if R is None else R.T
         X = X.T if N > FEW else np.ascontiguousarray(X.T)
     else:
         Y = result((E, tile.columns if tile else N), dtype)
-    cost = N * D * E / 40
+        if tile and halves and copied:
+            X, copied = _padded(X, tile.columns), False  # once, and not for every tile of a weight
+    if N == 1 and D * E >= ONE_ROW and not halves and threads.as_many_in_blas():
+        at = 0
+        for W in weights:
+            _row_product(X, W, Y[:, at : at + len(W)])
+            at += len(W)
+        finish(Y, None if bias is None else bias[None], act, R)
+        return Y.reshape(*lead, E)
+    cost = D * E * max(N / 40, 0.25 if D * E > FAR else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
+    operands = half.operands(X, weights, rowwise) if halves else []
 
     def share(i: int) -> None:
-        if tile:
+        if tile and not halves:
             _tiled_product(
                 [(weights[which][a:b], Y[at : at + b - a]) for which, a, b, at, _ in shares[i]], X, tile, copied
             )
@@ -53,16 +68,48 @@ def linear(
             own = slice(at, at + b - a)
             if rowwise:
                 y = Y[:, own]
-                _row_product(X, W, y)
+                if halves:
+                    _half_product(W, operands[which], y, True, None)
+                else:
+                    _row_product(X, W, y)
                 finish(y, None if bias is None else bias[None, own], act, None if R is None else R[:, own])
             else:
                 y = Y[own, tokens]
-                if not tile:
+                if halves:
+                    _half_product(W, [x[:, tokens] for x in operands[which]], y, False, tile)
+                elif not tile:
                     np.matmul(W if multipliable(W) else np.ascontiguousarray(W), X[:, tokens], out=y)
                 finish(y, None if bias is None else bias[own, None], act, None if R is None else R[own, tokens])
 
     threads.run(share, len(shares), cost)
     return Y.reshape(*lead, E) if rowwise else logical(Y[:, :N], lead)
+
+
+def _half_product(W: np.ndarray, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None) -> None:
+    """The product of a matrix of 16-bit numbers, of which a few rows at a time are widened; xs: of `half.operands`.
+
+    y (N, E), xs (N, D or D / 2) if rowwise, else y (E, N), xs (D or D / 2, N).
+    """
+    if rowwise and len(y) == 1 and len(xs) == 2:
+        half.vector_product(W, xs, y[0])
+        return
+    width = W.shape[1] // len(xs)
+    # The more tokens, the less it matters where the tile is, and the more what is done once for each.
+    room = half.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)
+    step = max(16, room // max(1, width) // 16 * 16)
+    for a in range(0, len(W), step):
+        rows = slice(a, a + step)
+        out = y[:, rows] if rowwise else y[rows]
+        for k, (part, x) in enumerate(zip(half.widened(W[rows], len(xs)), xs, strict=True)):
+            z = out if k == 0 else scratch(7, out.shape, y.dtype)
+            if rowwise:
+                _row_product(x, part, z)
+            elif tile:
+                _tiled_product([(part, z)], x, tile, False)
+            else:
+                np.matmul(part, x, out=z)
+            if k:
+                np.add(out, z, out=out)
 
 
 class Tile(NamedTuple):

@@ -1,4 +1,4 @@
-"""Pooling, means and pixel shuffling of pictures, feature-major."""
+"""Pooling, means and pixel shuffling of pictures."""
 
 from __future__ import annotations
 
@@ -6,44 +6,40 @@ import numpy as np
 
 from . import threads
 from .layout import columns, logical
+from .pictures import blocks, padded
 from .resize import along, averages
-from .scratch import result
+from .scratch import result, scratch
 
 PIECE = 1 << 16  # elements that stay in cache
 
 
 def max_pool2d(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int]) -> np.ndarray:
     B, Y, X, C = x.shape
-    size = tuple((n + 2 * p - k) // s + 1 for n, p, k, s in zip((Y, X), padding, kernel, stride, strict=True))
-    planes = x.transpose(3, 0, 1, 2)
-    out = result((C, B * size[0] * size[1]), x.dtype).reshape(C, B, *size)
+    (sy, sx), (py, px) = stride, padding
+    height, width = ((n + 2 * p - k) // s + 1 for n, p, k, s in zip((Y, X), padding, kernel, stride, strict=True))
+    out = result((B, height, width, C), x.dtype)
+    work = blocks(B, height, width, max(1, 2 * PIECE // C))
 
-    def share(i: int) -> None:
-        own = slice(i * C // shares, (i + 1) * C // shares)
-        y = out[own]
-        y[...] = -np.inf
-        for i in range(kernel[0]):
-            for j in range(kernel[1]):
-                to, at = zip(
-                    overlap(i - padding[0], stride[0], Y, size[0]),
-                    overlap(j - padding[1], stride[1], X, size[1]),
-                    strict=True,
-                )
-                window = y[:, :, to[0], to[1]]
-                np.maximum(window, planes[own][:, :, at[0], at[1]], out=window)
+    def block(i: int) -> None:
+        own, rows = work[i]
+        size = rows.stop - rows.start
+        y, z = rows.start * sy - py, -px
+        pixels = padded(
+            x[own], (y, y + (size - 1) * sy + kernel[0]), (z, z + (width - 1) * sx + kernel[1]), fill=-np.inf
+        )
+        across = scratch(3, (len(pixels), size, *pixels.shape[2:]), x.dtype)
+        _maxima([pixels[:, i : i + (size - 1) * sy + 1 : sy] for i in range(kernel[0])], across)
+        _maxima([across[:, :, j : j + (width - 1) * sx + 1 : sx] for j in range(kernel[1])], out[own, rows])
 
-    shares = min(C, threads.count())
-    threads.run(share, shares, cost=float(x.size * kernel[0] * kernel[1]))
-    return out.transpose(1, 2, 3, 0)
+    threads.run(block, len(work), cost=float(x.size * (kernel[0] + kernel[1])) / 4)
+    return out
 
 
-def overlap(offset: int, stride: int, size: int, count: int) -> tuple[slice, slice]:
-    """Of `count` outputs, each of which reads pixel offset + stride * i: those whose pixel exists, and these pixels."""
-    first = max(0, -(offset // stride))
-    last = min(count, (size - 1 - offset) // stride + 1)
-    if last <= first:
-        return slice(0, 0), slice(0, 0)
-    return slice(first, last), slice(offset + first * stride, offset + (last - 1) * stride + 1, stride)
+def _maxima(parts: list[np.ndarray], out: np.ndarray) -> None:
+    """The largest of each element; a NaN among them is."""
+    np.maximum(parts[0], parts[min(1, len(parts) - 1)], out=out)
+    for part in parts[2:]:
+        np.maximum(out, part, out=out)
 
 
 def adaptive_avg_pool2d(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:

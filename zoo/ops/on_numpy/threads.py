@@ -50,6 +50,11 @@ def count(cost: float = math.inf) -> int:
         return min(_limit, _saved or _control.get())
 
 
+def as_many_in_blas() -> bool:
+    """Whether BLAS, left to itself, would use the threads that we may use: several, and nobody holds it at one."""
+    return _chosen is None and count() > 1 and not len(_inside) and _control is not None and _control.get() == _limit
+
+
 def limit() -> int:
     """What the environment, the CPU affinity and the cgroup allow."""
     affinity = getattr(os, "sched_getaffinity", None)

@@ -10,25 +10,36 @@ from torch import Tensor
 from ...errors import CheckpointError, InputError, UnsupportedError
 from ...weights.source import Stored
 from .activations import ACT
+from .decoder import gated, rms_norm, rope, rotary
 from .vision import (
     adaptive_avg_pool2d,
+    all_true,
     conv2d,
     conv_transpose2d,
     fold_norm,
     interpolate,
     max_pool2d,
     pixel_shuffle,
+    prepare_conv,
+    sinusoids,
 )
 
 __all__ = [
     "ACT",
     "adaptive_avg_pool2d",
+    "all_true",
     "conv2d",
     "conv_transpose2d",
     "fold_norm",
+    "gated",
     "interpolate",
     "max_pool2d",
     "pixel_shuffle",
+    "prepare_conv",
+    "rms_norm",
+    "rope",
+    "rotary",
+    "sinusoids",
 ]
 
 

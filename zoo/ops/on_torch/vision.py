@@ -20,9 +20,15 @@ def conv2d(
     dilation: Pair,
     act: str | None,
     residual: Tensor | None,
+    post: str | None,
+    prepared: Tensor | None,
 ) -> Tensor:
     y = ACT[act](F.conv2d(_planes(x), weight, bias, stride, padding, dilation).permute(0, 2, 3, 1))
-    return y if residual is None else y + residual
+    return ACT[post](y if residual is None else y + residual)
+
+
+def prepare_conv(weight: Tensor, stride: Pair, dilation: Pair) -> Tensor | None:
+    return None  # cuDNN and oneDNN choose their algorithms themselves
 
 
 def conv_transpose2d(
@@ -48,7 +54,26 @@ def fold_norm(
 
 
 def interpolate(x: Tensor, size: Pair, mode: str) -> Tensor:
+    if mode == "nearest":  # of any type, which torch's own does not take
+        rows, columns = (_nearest(before, after, x) for before, after in zip(x.shape[1:3], size, strict=True))
+        return x[:, rows[:, None], columns]
     return F.interpolate(_planes(x), size=size, mode=mode, align_corners=False).permute(0, 2, 3, 1)
+
+
+def _nearest(before: int, after: int, like: Tensor) -> Tensor:
+    step = torch.tensor(before / after, dtype=torch.float32, device=like.device)
+    at = torch.arange(after, dtype=torch.float32, device=like.device) * step
+    return at.long().clamp(max=before - 1)
+
+
+def sinusoids(x: Tensor, size: int, like: Tensor, base: float) -> Tensor:
+    at = torch.arange(size // 2, device=x.device, dtype=torch.float32)
+    angle = x.float()[..., None] / base ** (2 * at / size)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2).to(like.dtype)
+
+
+def all_true(mask: Tensor) -> bool:
+    return mask.device.type == "cpu" and bool(mask.all())
 
 
 def max_pool2d(x: Tensor, kernel: Pair, stride: Pair, padding: Pair) -> Tensor:

@@ -1,0 +1,256 @@
+"""Convolutions on the CPU against torch's, at the sizes of ResNet-18 on a picture of 1000 x 700, and the whole of it.
+
+    python -m benchmarks.convolutions                 # writes benchmarks/results/convolutions-<date>.json
+    python -m benchmarks.convolutions --quick         # one round, nothing written
+    python -m benchmarks.convolutions --rounds 20 --size 224 224 --json out.json
+
+float32.  torch gets both of its memory orders, with bias and without activation, as zoo does; a ratio is to the faster
+of the two.  For the whole network, "torch" is the sequence of its functions with the norms folded and activations in
+place, and "transformers" its eager ResNetModel.  Outputs are compared before anything is timed.  GFLOP/s count the
+multiplications and additions of the definition, of which zoo needs fewer.  The exit status is 1 only if outputs
+disagree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import harness
+
+TARGETS = {"torch": 1.0, "transformers": 0.8}  # of the whole network
+TOLERANCE = 1e-5  # largest difference, relative to the largest output
+STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))  # width, and stride of the first block
+
+
+class Shape(NamedTuple):
+    """A convolution of Y x X pixels, and how often ResNet-18 has it."""
+
+    name: str
+    Y: int
+    X: int
+    C: int
+    D: int
+    kernel: int
+    stride: int
+    times: int
+
+    @property
+    def gflop(self) -> float:
+        return 2e-9 * _half(self.Y, self.stride) * _half(self.X, self.stride) * self.C * self.D * self.kernel**2
+
+
+def shapes(Y: int, X: int) -> list[Shape]:
+    """The convolutions of ResNet-18, from the picture on."""
+    out = [Shape("stem 7x7/2", Y, X, 3, 64, 7, 2, 1)]
+    Y, X, C = _half(_half(Y, 2), 2), _half(_half(X, 2), 2), 64
+    for D, stride in STAGES:
+        if stride > 1:
+            out.append(Shape(f"3x3/2 {C} to {D}", Y, X, C, D, 3, 2, 1))
+            out.append(Shape(f"1x1/2 {C} to {D}", Y, X, C, D, 1, 2, 1))
+        Y, X, C = _half(Y, stride), _half(X, stride), D
+        out.append(Shape(f"3x3 {D}", Y, X, D, D, 3, 1, 4 if stride == 1 else 3))
+    return out
+
+
+def _half(size: int, stride: int) -> int:
+    return -(-size // stride)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    threads = args.threads or int(os.environ.get("OMP_NUM_THREADS") or harness.available_cores())
+    # Before NumPy is loaded, since its BLAS looks only then.
+    os.environ.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
+    harness.calm()
+    import torch
+
+    torch.set_num_threads(threads)
+    environment = harness.environment(threads)
+    print(harness.summary(environment), flush=True)
+    rounds = args.rounds or (1 if args.quick else 9)
+    rows, agree = [], True
+    every = shapes(*args.size)
+    work: list[tuple[str, float, int, Callable[[], dict[str, Callable[[], Any]]]]] = [
+        (s.name, s.gflop, s.times, lambda s=s: convolutions(s)) for s in every
+    ]
+    work.append(("max pool 3x3/2", 0.0, 1, lambda: pools(*(_half(n, 2) for n in args.size))))
+    work.append(("ResNet-18", sum(s.times * s.gflop for s in every), 1, lambda: networks(*args.size)))
+    with torch.inference_mode():
+        for name, gflop, count, make in work:
+            calls = make()
+            errors = _differences(calls)
+            row = {"row": name, "count": count, "gflop": gflop, "differences": errors}
+            rows.append(row)
+            if max(errors.values()) > TOLERANCE:
+                agree = False
+                print(f"{name}: not timed, since outputs differ: {errors}", flush=True)
+                continue
+            times = harness.take_turns(calls, rounds)
+            row.update(harness.compare(times, TARGETS if name == "ResNet-18" else {}))
+            print(name, "done", flush=True)
+    print(f"\nmilliseconds: median (minimum) of {rounds} rounds; zoo's time / the faster of torch's; GFLOP/s")
+    print(_table([row for row in rows if "times" in row]))
+    if "ratios" in rows[-1]:
+        for peer, found in rows[-1]["ratios"].items():
+            print(f"ResNet-18, zoo / {peer}: {harness.show_ratio(found)}")
+    path = args.json or (None if args.quick else harness.dated("convolutions"))
+    if path:
+        harness.write(path, {"environment": environment, "rounds": rounds, "size": args.size, "rows": rows})
+        print(f"written to {path}")
+    return 0 if agree else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    assert __doc__
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.convolutions",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--size", type=int, nargs=2, default=(1000, 700), metavar=("Y", "X"), help="of the picture")
+    parser.add_argument("--rounds", type=int, help="turns of each contender (default 9; 1 with --quick)")
+    parser.add_argument("--threads", type=int, help="for all (default: OMP_NUM_THREADS, or the cores there are)")
+    parser.add_argument("--quick", action="store_true", help="one round, nothing written")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
+    return parser
+
+
+def convolutions(shape: Shape) -> dict[str, Callable[[], Any]]:
+    """One convolution with bias, its weight prepared as a model's is."""
+    import numpy as np
+    import torch
+
+    from zoo import ops
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, shape.Y, shape.X, shape.C), np.float32)
+    weight = rng.standard_normal((shape.D, shape.C, shape.kernel, shape.kernel), np.float32)
+    weight /= np.float32(shape.C**0.5 * shape.kernel)
+    bias, ones, zeros = rng.standard_normal(shape.D, np.float32), np.ones(shape.D), np.zeros(shape.D)
+    ours, _ = ops.fold_norm(weight, bias, ones, zeros, zeros, ones, 0.0)
+    prepared = ops.prepare_conv(ours, shape.stride)
+    size = (shape.stride, shape.kernel // 2)
+    calls: dict[str, Callable[[], Any]] = {
+        "zoo": lambda: ops.conv2d(x, ours, bias, *size, prepared=prepared),
+    }
+    for name, order in _orders(torch).items():
+        planes, w = (torch.from_numpy(a).contiguous(memory_format=order) for a in (_first(x), weight))
+        b = torch.from_numpy(bias)
+        calls[name] = lambda planes=planes, w=w, b=b: torch.nn.functional.conv2d(planes, w, b, *size)
+    return calls
+
+
+def pools(Y: int, X: int) -> dict[str, Callable[[], Any]]:
+    import numpy as np
+    import torch
+
+    from zoo import ops
+
+    x = np.random.default_rng(0).standard_normal((1, Y, X, 64), np.float32)
+    calls: dict[str, Callable[[], Any]] = {"zoo": lambda: ops.max_pool2d(x, 3, 2, 1)}
+    for name, order in _orders(torch).items():
+        planes = torch.from_numpy(_first(x)).contiguous(memory_format=order)
+        calls[name] = lambda planes=planes: torch.nn.functional.max_pool2d(planes, 3, 2, 1)
+    return calls
+
+
+def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
+    """ResNet-18 with random weights, the same for all."""
+    import numpy as np
+    import torch
+    from safetensors.torch import save_file
+    from transformers import ResNetConfig, ResNetModel
+
+    from zoo import ops
+    from zoo.models.table_transformer.config import ResNetConfig as OurConfig
+    from zoo.models.table_transformer.resnet import ResNet
+    from zoo.weights import Weights
+    from zoo.weights.files import open_weights
+    from zoo.weights.layout import Layout, Named
+
+    torch.manual_seed(0)
+    fields = {"hidden_sizes": [D for D, _ in STAGES], "depths": [2] * len(STAGES), "layer_type": "basic"}
+    theirs = ResNetModel(ResNetConfig(**fields)).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        save_file(theirs.state_dict(), path)
+        named = Named(open_weights(path), Layout("", ("embedder", "encoder")), is_body=True, tied={})
+        ours = ResNet(Weights(named, ops.on_numpy), OurConfig(**fields))
+    x = np.random.default_rng(0).standard_normal((1, Y, X, 3), np.float32)
+    first = torch.from_numpy(_first(x)).contiguous()
+    calls: dict[str, Callable[[], Any]] = {
+        "zoo": lambda: ours(x),
+        "transformers": lambda: theirs(first).last_hidden_state,
+    }
+    for name, order in _orders(torch).items():
+        planes = first.contiguous(memory_format=order)
+        network = _torch_network(theirs, order)
+        calls[name] = lambda network=network, planes=planes: network(planes)
+    return calls
+
+
+def _torch_network(model: Any, order: Any) -> Callable[[Any], Any]:
+    import torch
+    import torch.nn.functional as F
+    from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+    def folded(layer: Any) -> Callable[[Any], Any]:
+        conv = fuse_conv_bn_eval(layer.convolution, layer.normalization).to(memory_format=order)
+        return lambda x: F.conv2d(x, conv.weight, conv.bias, conv.stride, conv.padding)
+
+    stem = folded(model.embedder.embedder)
+    blocks = [
+        (*map(folded, block.layer), None if isinstance(block.shortcut, torch.nn.Identity) else folded(block.shortcut))
+        for stage in model.encoder.stages
+        for block in stage.layers
+    ]
+
+    def network(x: Any) -> Any:
+        x = F.max_pool2d(F.relu_(stem(x)), 3, 2, 1)
+        for first, second, shortcut in blocks:
+            residual = shortcut(x) if shortcut else x
+            x = F.relu_(second(F.relu_(first(x))).add_(residual))
+        return x
+
+    return network
+
+
+def _orders(torch: Any) -> dict[str, Any]:
+    return {"torch": torch.contiguous_format, "torch channels_last": torch.channels_last}
+
+
+def _first(x: Any) -> Any:
+    """The same with channels first."""
+    return x.transpose(0, 3, 1, 2)
+
+
+def _differences(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Of each contender, the largest difference to torch's output, relative to its largest value."""
+    import numpy as np
+
+    outputs = {name: call() for name, call in calls.items()}
+    planes = {name: _first(y) if name == "zoo" else y.numpy() for name, y in outputs.items()}
+    wanted = planes.pop("torch")
+    return {name: float(np.abs(got - wanted).max() / np.abs(wanted).max()) for name, got in planes.items()}
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    names = ["zoo", "torch", "torch channels_last", "transformers"]
+    lines = []
+    for row in rows:
+        times = row["times"]
+        best = min(("torch", "torch channels_last"), key=lambda name: times[name]["median_ms"])
+        cells = [f"{times[n]['median_ms']:.1f} ({times[n]['min_ms']:.1f})" if n in times else "" for n in names]
+        rates = [f"{1e3 * row['gflop'] / times[n]['median_ms']:.0f}" if row["gflop"] else "" for n in ("zoo", best)]
+        count = f"{row['count']} x " if row["count"] > 1 else ""
+        lines.append([count + row["row"], *cells, harness.show_ratio(row["ratios"][best]).split(" <=")[0], *rates])
+    return harness.table(["", *names, "ratio", "zoo GFLOP/s", "torch GFLOP/s"], lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,176 @@
+"""The ops of Llama, and products with 16-bit matrices, against their float64 twins: odd shapes, strides, threads.
+
+Tolerance: float32 rounds sums of up to a few thousand products to about 1e-6 of their size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zoo import ops
+from zoo.errors import InputError
+from zoo.ops import naive
+from zoo.ops.on_numpy import half, threads
+
+FEW_AND_MANY = [(1, 1), (2, 3), (3, 40), (1, 300)]  # row-major, feature-major, several blocks
+
+
+@pytest.fixture(params=["numpy", "numpy on 3 threads", "torch"])
+def lib(request, monkeypatch):
+    """A function that gives an array to the library under test, strides and all."""
+    if request.param == "torch":
+        torch = pytest.importorskip("torch", reason="needs torch, the other backend")
+        return torch.from_numpy
+    monkeypatch.setattr(threads, "ALONE", 0)
+    monkeypatch.setattr(threads, "_chosen", threads._chosen)  # what set_count changes is undone
+    threads.set_count(1 if request.param == "numpy" else 3)
+    return lambda x: x
+
+
+@pytest.fixture(params=["row-major", "feature-major"])
+def make(request, rng):
+    """Random (..., D) in memory of that shape, or of shape (D, ...)."""
+
+    def array(*shape):
+        x = rng.standard_normal(shape, np.float32)
+        if request.param == "row-major":
+            return x
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 0)), 0, -1)
+
+    return array
+
+
+def check(found, wanted, tolerance=3e-6):
+    found = ops.to_numpy(found)
+    assert found.dtype == np.float32
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize(("rows", "tokens"), FEW_AND_MANY)
+def test_rms_norm(rows, tokens, make, lib, rng):
+    x, weight = make(rows, tokens, 37), rng.standard_normal(37, np.float32)
+    check(ops.rms_norm(lib(x), lib(weight), 0.01), naive.rms_norm(x, weight, 0.01))
+
+
+def test_rms_norm_rounds_before_it_multiplies():
+    torch = pytest.importorskip("torch", reason="needs torch, the backend that has narrow floats")
+    x = torch.randn(50, 64, generator=torch.manual_seed(0)).bfloat16()
+    weight = torch.randn(64, generator=torch.manual_seed(1)).bfloat16()
+    wide = x.float()
+    wanted = weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)).bfloat16()
+    assert torch.equal(ops.rms_norm(x, weight, 1e-5), wanted)
+
+
+@pytest.mark.parametrize(("rows", "tokens"), FEW_AND_MANY)
+@pytest.mark.parametrize("shared", [True, False])
+def test_rope(rows, tokens, shared, make, lib, rng):
+    x = make(rows, tokens, 5 * 6).reshape(rows, tokens, 5, 6)
+    positions = rng.integers(0, 500, (1 if shared else rows, tokens))
+    frequencies = (1.0, 0.125, 0.001)
+    found = ops.rotary(lib(positions), frequencies, 1.5, lib(x))
+    wanted = naive.rotary(positions, frequencies, 1.5)
+    for a, b in zip(found, wanted, strict=True):
+        check(a, b, 1e-4)  # float32 has angles of 500 radians to 3e-5
+    check(ops.rope(lib(x), *found), naive.rope(x, *(ops.to_numpy(a) for a in found)))
+
+
+def test_rope_keeps_lengths_and_depends_on_distance_alone(rng):
+    q, k = rng.standard_normal((2, 1, 1, 1, 8), np.float32)
+
+    def score(at, distance):
+        turned = [
+            ops.rope(x, *ops.rotary(np.array([[p]]), (1.0, 0.3, 0.1, 0.01), 1.0, x))
+            for x, p in ((q, at + distance), (k, at))
+        ]
+        return float((turned[0] * turned[1]).sum())
+
+    assert score(0, 5) == pytest.approx(score(70, 5), abs=1e-4)
+    assert score(0, 5) != pytest.approx(score(0, 6), abs=1e-4)
+    assert score(9, 0) == pytest.approx(float((q * k).sum()), abs=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "tokens"), FEW_AND_MANY)
+@pytest.mark.parametrize("act", ["silu", "gelu_tanh", None])
+def test_gated(rows, tokens, act, make, lib):
+    x = make(rows, tokens, 2 * 23)
+    before = x.copy()
+    check(ops.gated(lib(x), act), naive.gated(x, act))
+    np.testing.assert_array_equal(x, before)
+
+
+def test_gated_silu_of_large_numbers():
+    x = np.array([[[-1000.0, 100.0, 2.0, 3.0]]], np.float32)
+    np.testing.assert_array_equal(ops.gated(x, "silu"), [[[0.0, 300.0]]])
+
+
+# Products with matrices of 16-bit numbers, which only NumPy's backend keeps as they are
+
+
+def bfloat16(x):
+    return (np.ascontiguousarray(x, np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+
+
+def unaligned(x):
+    """The same array two bytes beyond where words begin, read-only as a mapped file is."""
+    return np.frombuffer(b"\0\0" + x.tobytes(), x.dtype, offset=2).reshape(x.shape)
+
+
+KINDS = {
+    "bfloat16": bfloat16,
+    "float16": lambda w: w.astype(np.float16),
+    "bfloat16, not at words": lambda w: unaligned(bfloat16(w)),
+    "every second row": lambda w: bfloat16(np.repeat(w, 2, 0))[::2],
+    "every second column": lambda w: bfloat16(np.repeat(w, 2, 1))[:, ::2],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tokens", [1, 5, 24, 61, 128, 300])
+@pytest.mark.parametrize("count", [1, 3])
+def test_linear_on_halves(kind, tokens, count, make, rng, monkeypatch):
+    monkeypatch.setattr(threads, "ALONE", 0)
+    monkeypatch.setattr(threads, "_chosen", threads._chosen)
+    monkeypatch.setattr(half, "TILE", 600)  # so that small matrices make several tiles
+    threads.set_count(count)
+    for D, heights in ((40, (70, 33)), (7, (19,)), (900, (65,))):
+        x = make(1, tokens, D)
+        weights = tuple(KINDS[kind](rng.standard_normal((E, D), np.float32)) for E in heights)
+        wide = tuple(half.widen(w) for w in weights)
+        bias, residual = rng.standard_normal(sum(heights), np.float32), make(1, tokens, sum(heights))
+        found = ops.linear(x, weights, bias, "silu", residual)
+        check(found, naive.linear(x, wide, bias, "silu", residual))
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 40])
+def test_linear_to_a_vocabulary_of_halves(tokens, make, rng):
+    x, weight = make(1, tokens, 12), bfloat16(rng.standard_normal((20000, 12), np.float32))
+    check(ops.linear(x, weight), naive.linear(x, half.widen(weight)))
+
+
+def test_one_matrix_of_halves_beside_one_of_float32(make, rng):
+    x, w = make(2, 30, 12), rng.standard_normal((2, 9, 12), np.float32)
+    pair = (bfloat16(w[0]), w[1])
+    check(ops.linear(x, pair), naive.linear(x, (half.widen(pair[0]), w[1])))
+
+
+def test_widening_is_exact(rng):
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    wanted = (bits.astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_array_equal(half.widen(bits), wanted)
+    every = bits.reshape(256, 256)
+    even, odd = (part.copy() for part in half.widened(every, 2))
+    np.testing.assert_array_equal(even, wanted.reshape(256, 256)[:, 0::2])
+    np.testing.assert_array_equal(odd, wanted.reshape(256, 256)[:, 1::2])
+    np.testing.assert_array_equal(next(half.widened(every, 1)), wanted.reshape(256, 256))
+
+
+def test_embedding_of_halves(rng):
+    table = bfloat16(rng.standard_normal((11, 6), np.float32))
+    ids = rng.integers(0, 11, (2, 4))
+    found = ops.embedding(ids, table)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, half.widen(table)[ids])
+    with pytest.raises(InputError, match="must lie in"):
+        ops.embedding(np.array([[11]]), table)

@@ -1,0 +1,118 @@
+"""What Llama computes between products: root mean square norms, rotary positions, gated activations."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from . import threads
+from .activations import ACT, BLOCK
+from .layout import FEW, columns, logical
+from .scratch import result, scratch
+
+TOKENS = 128  # that are normalised at a time: D of them, twice, stay in cache
+
+
+def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
+    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
+    N = math.prod(lead)
+    X = columns(x)
+    mean = _mean(D, dtype)
+    if N <= FEW:
+        with np.errstate(all="ignore"):
+            x = X.T
+            Y = np.multiply(x, _inverse(np.multiply(x, x) @ mean.T, eps))
+            np.multiply(Y, weight, out=Y)
+        return Y.reshape(*lead, D)
+    Y, g = result((D, N), dtype), weight[:, None]
+
+    def block(i: int) -> None:
+        own = slice(i * TOKENS, (i + 1) * TOKENS)
+        t, y = X[:, own], Y[:, own]
+        s = scratch(0, y.shape, dtype)
+        np.multiply(t, t, out=s)
+        np.multiply(t, _inverse(mean @ s, eps), out=s)
+        np.multiply(s, g, out=y)
+
+    threads.run(block, -(-N // TOKENS), cost=x.size)
+    return logical(Y, lead)
+
+
+def _inverse(square: np.ndarray, eps: float) -> np.ndarray:
+    square += eps
+    np.sqrt(square, out=square)
+    return np.reciprocal(square, out=square)
+
+
+@lru_cache(64)
+def _mean(D: int, dtype: np.dtype) -> np.ndarray:
+    return np.full((1, D), 1 / D, dtype)
+
+
+def rotary(
+    positions: np.ndarray, frequencies: tuple[float, ...], scale: float, like: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    angles = positions.astype(np.float32)[..., None] * np.array(frequencies, np.float32)
+    cos, sin = np.cos(angles), np.sin(angles)
+    if scale != 1:
+        cos *= np.float32(scale)
+        sin *= np.float32(scale)
+    return cos, sin
+
+
+def rope(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
+    B, T, H, K = x.shape
+    N, half, dtype = B * T, K // 2, x.dtype
+    if N <= FEW:
+        out = result((B, T, H, K), dtype)
+        cos, sin = (np.broadcast_to(a, (B, T, half))[:, :, None] for a in (cos, sin))
+        _rotate(x[..., :half], x[..., half:], cos, sin, out[..., :half], out[..., half:])
+        return out
+    # Feature-major: (H, K, N), the halves of a head being blocks.
+    X = columns(x.reshape(B, T, H * K)).reshape(H, K, N)
+    Y = result((H * K, N), dtype)
+    y = Y.reshape(H, K, N)
+    cos, sin = (np.ascontiguousarray(np.broadcast_to(a, (B, T, half)).reshape(N, half).T) for a in (cos, sin))
+
+    def head(h: int) -> None:
+        _rotate(X[h, :half], X[h, half:], cos, sin, y[h, :half], y[h, half:])
+
+    threads.run(head, H, cost=2.0 * x.size)
+    return logical(Y, (B, T)).reshape(B, T, H, K)
+
+
+def _rotate(
+    a: np.ndarray, b: np.ndarray, cos: np.ndarray, sin: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> None:
+    t = scratch(0, a.shape, a.dtype)
+    np.multiply(a, cos, out=first)
+    np.multiply(b, sin, out=t)
+    np.subtract(first, t, out=first)
+    np.multiply(b, cos, out=second)
+    np.multiply(a, sin, out=t)
+    np.add(second, t, out=second)
+
+
+def gated(x: np.ndarray, act: str | None) -> np.ndarray:
+    lead, F = x.shape[:-1], x.shape[-1] // 2
+    N, fn = math.prod(lead), ACT[act]
+    X = columns(x)
+    rowwise = N <= FEW
+    Y = result((N, F) if rowwise else (F, N), x.dtype)
+    gate, up = X[:F], X[F:]
+    if rowwise:
+        gate, up = gate.T, up.T
+    step = max(1, BLOCK // max(1, Y.shape[1]))
+
+    def block(i: int) -> None:
+        own = slice(i * step, (i + 1) * step)
+        y = Y[own]
+        np.copyto(y, gate[own])
+        if fn is not None:
+            fn(y)
+        np.multiply(y, up[own], out=y)
+
+    threads.run(block, -(-len(Y) // step), cost=2.0 * Y.size)
+    return Y.reshape(*lead, F) if rowwise else logical(Y, lead)
