@@ -35,6 +35,8 @@ PICTURE_TARGETS = {
     "beit-base": {1: {"transformers": 0.93}, 8: {"transformers": 0.93}},
     "vit-tiny": {1: {}, 8: {}},
 }
+TABLE_SIZES = {"table-structure": ((1000, 700), (800, 800)), "table-tiny": ((96, 64),)}
+TABLE_TARGETS = {"transformers": 0.8}
 JPEG_TARGETS = {"transformers": 1.0}
 PREPROCESSORS = {  # by what they make of a picture
     "224": {"image_processor_type": "ViTImageProcessor", "size": 224, "resample": 2},
@@ -45,14 +47,14 @@ PREPROCESSORS = {  # by what they make of a picture
         "resample": 2,
     },
 }
-MODELS = ("bert-base", "roberta-base", "minilm", "vit-base", "beit-base", "jpeg")
+MODELS = ("bert-base", "roberta-base", "minilm", "vit-base", "beit-base", "table-structure", "jpeg")
 TOLERANCE = 1e-4  # largest difference to transformers, relative to its largest output
 WORDS = """
 the a of and to in it that was for on with his they at be this from have or by one had not but what all were when
 we there can an your which their said if do will each about how up out them then she many some so these would
 other into has more her two like him see time could no make than first been its who now people my made over did
 down only way find use may water long little very after words called just where most know
-""".split()  # noqa: SIM905
+""".split()  # noqa: SIM905  (words, not quotes)
 
 
 class Row(NamedTuple):
@@ -105,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    known = (*MODELS, "bert-tiny", "vit-tiny")
+    known = (*MODELS, "bert-tiny", "vit-tiny", "table-tiny")
     parser.add_argument("--models", nargs="+", choices=known, default=MODELS, metavar="NAME", help=", ".join(known))
     parser.add_argument("--rounds", type=int, help="turns of each contender (default 9; 3 with --quick)")
     parser.add_argument(
@@ -118,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rows(model: str, cache: Path, threads: int, quick: bool) -> list[Row]:
-    from . import peers, picture_peers
+    from . import peers, picture_peers, table_peers
 
     rows = []
     if model == "jpeg":
@@ -127,6 +129,14 @@ def _rows(model: str, cache: Path, threads: int, quick: bool) -> list[Row]:
             prepare = picture_peers.preprocessors(config)
             calls = {name: partial(call, data) for name, call in prepare.items()}
             rows.append(Row(f"jpeg 4000x3000 to {name}", calls, JPEG_TARGETS))
+    elif model in TABLE_SIZES:
+        parts = table_peers.detectors(table_peers.checkpoint(cache, "tiny" if model == "table-tiny" else "full"))
+        for size in TABLE_SIZES[model]:
+            pictures = pixels(1, *size)
+            for part, detectors in parts.items():
+                calls = {name: partial(detect, *pictures) for name, detect in detectors.items()}
+                targets = {} if part or model == "table-tiny" else TABLE_TARGETS
+                rows.append(Row(f"{model} {size[0]}x{size[1]}{part}", calls, targets))
     elif model in PICTURE_TARGETS:
         encode_pictures = picture_peers.encoders(checkpoints.random_checkpoint(model, cache), threads)
         for batch in BATCHES:
@@ -161,11 +171,11 @@ def tokens(rows: int, length: int) -> tuple[Any, Any]:
     return ids, np.ones_like(ids)
 
 
-def pixels(batch: int) -> tuple[Any, Any]:
-    """The same random pictures of 224 x 224 with channels last and first, both laid out in memory as they say."""
+def pixels(batch: int, height: int = 224, width: int = 224) -> tuple[Any, Any]:
+    """The same random pictures with channels last and first, both laid out in memory as they say."""
     import numpy as np
 
-    last = np.random.default_rng(0).standard_normal((batch, 224, 224, 3), np.float32)
+    last = np.random.default_rng(0).standard_normal((batch, height, width, 3), np.float32)
     return last, np.ascontiguousarray(last.transpose(0, 3, 1, 2))
 
 

@@ -20,7 +20,20 @@ from zoo.errors import InputError, nearest
 from zoo.loader import write_safetensors
 from zoo.weights import Stored
 
-from .specs import SPECS, Size, Spec, TextSpec, VisionSpec, config_of, shapes, vision
+from .specs import (
+    SPECS,
+    Size,
+    Spec,
+    TableSpec,
+    TextSpec,
+    TrOCRSpec,
+    VisionSpec,
+    config_of,
+    shapes,
+    table,
+    trocr,
+    vision,
+)
 from .vocabularies import WRITERS
 
 
@@ -36,6 +49,14 @@ def build(spec_name: str, folder: Path, size: Size = "tiny", seed: int = 0) -> P
     _write_json(folder / "config.json", config)
     if isinstance(spec, VisionSpec):
         _write_json(folder / "preprocessor_config.json", vision.processor_of(spec, config))
+    elif isinstance(spec, TrOCRSpec):
+        decoder = config.get("decoder", config)
+        WRITERS[spec.tokenizer](folder, decoder["vocab_size"], decoder["max_position_embeddings"])
+        _write_json(folder / "generation_config.json", trocr.GENERATION)
+        if spec.processor:
+            _write_json(folder / "preprocessor_config.json", trocr.processor_of(spec, config))
+    elif isinstance(spec, TableSpec):
+        _write_json(folder / "preprocessor_config.json", table.processor_of(spec, config))
     elif isinstance(spec, TextSpec):
         usable = config["max_position_embeddings"] - (0 if spec.model_type == "bert" else config["pad_token_id"] + 1)
         WRITERS[spec.tokenizer](folder, config["vocab_size"], usable)
@@ -56,10 +77,14 @@ def _arrays(spec: Spec, config: Mapping[str, Any], seed: int) -> Iterator[tuple[
         if isinstance(spec, TextSpec) and spec.gamma_beta:
             name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
         yield name, array
-        if name.endswith("running_var"):
+        if name.endswith("running_var") and not isinstance(spec, TableSpec):  # whose norms are frozen
             yield name.replace("running_var", "num_batches_tracked"), np.array(160000)
     if isinstance(spec, TextSpec) and spec.position_ids:
         yield f"{spec.prefix}embeddings.position_ids", np.arange(config["max_position_embeddings"])[None]
+    if isinstance(spec, TrOCRSpec) and spec.float_tensor:
+        yield "decoder.model.decoder.embed_positions._float_tensor", np.zeros(1, np.float32)
+    if isinstance(spec, TableSpec):
+        yield from ((name, np.array(0)) for name in table.counters(spec))
     if isinstance(spec, VisionSpec):
         for name in vision.indices(spec, config):
             yield name, _relative_index(*vision.grid_of(config))
@@ -80,7 +105,7 @@ def _relative_index(h: int, w: int) -> np.ndarray:
 def _draw(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Float32 numbers on the scales of a trained model: no bias is 0, no norm the identity, attention is not flat."""
     x = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(shape, np.float32)
-    scale, mean = _distribution(name, shape)
+    scale, mean = table.distribution(name, shape) or _distribution(name, shape)
     x *= np.float32(scale)
     if name.endswith("running_var"):
         np.abs(x, out=x)
@@ -91,7 +116,7 @@ def _draw(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 def _distribution(name: str, shape: tuple[int, ...]) -> tuple[float, float]:
     """Standard deviation and mean of a parameter's values."""
-    is_norm = re.search(r"layer_?norm|bn\.|fpn1\.1\.", name, re.IGNORECASE) is not None
+    is_norm = re.search(r"layer_?norm|\.norm\.|bn\.|fpn1\.1\.", name, re.IGNORECASE) is not None
     if "lambda_" in name:
         return 0.05, 0.1
     if name.endswith(("running_mean", "running_var")):
@@ -109,7 +134,7 @@ def _distribution(name: str, shape: tuple[int, ...]) -> tuple[float, float]:
     if "embeddings" in name:
         return 0.05, 0  # small, as trained ones are: a norm over them shows a wrong epsilon
     gain = 1.0
-    if name.endswith(("query.weight", "key.weight")):
+    if name.endswith(("query.weight", "key.weight", "q_proj.weight", "k_proj.weight")):
         gain = 1.4
     elif "output.dense" in name:
         gain = 0.8

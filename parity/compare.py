@@ -14,6 +14,7 @@ from zoo.errors import UnsupportedError
 # Stages whose second axis is the text's tokens; an array of three axes always has them there.
 OVER_TOKENS = ("start_logits", "end_logits")
 SAME_PIXELS = 0.9999  # of a segmentation: where two labels are as likely, rounding decides
+SAME_BOX = 1e-4  # of a detection: how far a coordinate may be off, in parts of the picture's width or height
 BLOCK = 1 << 20  # values that are compared at a time
 
 
@@ -162,6 +163,25 @@ def compare_masks(pairs: Sequence[Pair]) -> Stage:
     worst = pairs[int(np.argmin(same))].batch
     note = f"{round((1 - share) * count)} of {count} pixels differ, {kinds} labels"
     return Stage("mask", worst, count, nan, nan, nan, nan, share, share >= SAME_PIXELS, note)
+
+
+def compare_objects(pairs: Sequence[Pair]) -> Stage:
+    """The last stage of a detection: rows of picture, threshold, label, and a box in parts of the picture.
+
+    All but the boxes must be the same.
+    """
+    nan, count, largest = math.nan, 0, 0.0
+    for pair in pairs:
+        if pair.ours is None or pair.reference is None:
+            return Stage("objects", pair.batch, 0, nan, nan, nan, nan, None, False, _incomparable(pair))
+        count += len(pair.reference)
+        if not np.array_equal(pair.ours[:, :3], pair.reference[:, :3]):
+            note = f"{len(pair.ours)} objects, expected {len(pair.reference)}, or other labels"
+            return Stage("objects", pair.batch, count, nan, nan, nan, nan, 0.0, False, note)
+        largest = max(largest, float(np.abs(pair.ours[:, 3:] - pair.reference[:, 3:]).max(initial=0)))
+    kinds = len(np.unique(np.concatenate([_both(pair)[1][:, 2] for pair in pairs])))
+    note = f"{count} objects, {kinds} labels"
+    return Stage("objects", pairs[0].batch, count, 1.0, largest, nan, nan, 1.0, largest <= SAME_BOX, note)
 
 
 def _incomparable(pair: Pair) -> str:

@@ -60,6 +60,15 @@ def batches(config: VisionConfig, architecture: str, processor: ImageProcessor, 
     return found
 
 
+def padded_batches(processor: ImageProcessor) -> list[Batch]:
+    """Pictures of several sizes, padded to one; and one alone, without a mask, as nothing of it is padding."""
+    several = [draw(*size) for size in SIZES[:3]]
+    pixel_values, pixel_mask, _ = processor(several)
+    assert pixel_mask is not None
+    padded = Batch("padded", {"pixel_values": pixel_values, "pixel_mask": pixel_mask}, pictures=several)
+    return [padded, _batch("alone", processor, [draw(*SIZES[2], seed=1)])]
+
+
 def _batch(name: str, processor: ImageProcessor, pictures: list[Any]) -> Batch:
     return Batch(name, {"pixel_values": processor(pictures).pixel_values}, pictures=pictures)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +13,28 @@ import numpy as np
 from zoo.errors import ZooError
 from zoo.json_file import read_json
 
+from .specs.table import timm_name
 from .taps import numbered
 
 # model_type -> where in the bare model the embeddings and the list of layers are, and what the layers are called here
 PLACES = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta"), ("embeddings", "encoder.layer")),
     **dict.fromkeys(("vit", "deit", "beit"), ("embeddings", "layers")),
+    "llama": ("embed_tokens", "layers"),
+}
+# The same of TrOCR, for each of its parts; its decoder has no module for the embeddings: they go into the first layer.
+READER_PLACES = {
+    "vision-encoder-decoder": {
+        "encoder.": ("encoder.embeddings", "encoder.layers"),
+        "decoder.": (None, "decoder.model.decoder.layers"),
+    },
+    "trocr": {"": (None, "decoder.layers")},
+    "table-transformer": {"encoder.": ("", "encoder.layers"), "decoder.": ("", "decoder.layers")},
+}
+# And what a detector has before its layers: what of a module's output it is.
+DETECTOR_PLACES = {
+    "features": ("backbone.conv_encoder", lambda maps: maps[-1][0].movedim(1, -1)),
+    "positions": ("backbone", lambda output: output[1][-1].flatten(2).movedim(1, -1)),
 }
 
 NOT_COMPARED = ("loss", "hidden_states", "attentions", "past_key_values", "cross_attentions")
@@ -32,7 +48,7 @@ class BadReferenceError(ZooError):
 def require() -> None:
     """Import the reference, or say in one line how to install it."""
     try:
-        import torch  # noqa: F401
+        import torch  # noqa: F401  (which transformers imports late)
         import transformers
     except ImportError as e:
         raise BadReferenceError(f"the reference is not installed ({e.name}): pip install 'zoo[parity]'") from None
@@ -66,18 +82,22 @@ class Reference:
             raise BadReferenceError(f"transformers {transformers.__version__} has no {architecture}")
         # Eager, since rows without keys differ by back end, and float32, since version 5 keeps the file's element type.
         try:
-            self.model, info = cls.from_pretrained(
-                folder,
-                dtype=torch.float32,
-                attn_implementation="eager",
-                local_files_only=True,
-                output_loading_info=True,
-            )
+            if self.config["model_type"] == "table-transformer":
+                self.model, info = _table_transformer(cls, folder, self.config)
+            else:
+                self.model, info = cls.from_pretrained(
+                    folder,
+                    dtype=torch.float32,
+                    attn_implementation="eager",
+                    local_files_only=True,
+                    output_loading_info=True,
+                )
         except Exception as e:
             raise BadReferenceError(
                 f"transformers cannot load {folder} as {architecture}: {type(e).__name__}: {e}"
             ) from e
         self.model.eval()
+        _fill_sinusoids(self.model)
         self.heard = _heard(self.model.config, architecture)
         # Where layers are tiny, threads only wait for each other, and long where other work wants the cores too.
         small = self.model.num_parameters() < SMALL
@@ -98,16 +118,52 @@ class Reference:
         encoded = self._tokenizer(list(texts), pairs and list(pairs), truncation=True, max_length=max_length)
         return encoded["input_ids"]
 
-    def pixels(self, pictures: Sequence[Any]) -> np.ndarray:
-        """The pixel values (B, Y, X, C) of Pillow's pictures, which must be RGB."""
-        values = self._processor()(images=list(pictures), return_tensors="np")["pixel_values"]
-        return np.moveaxis(values, 1, -1)
+    def pixels(self, pictures: Sequence[Any]) -> dict[str, np.ndarray]:
+        """The pixel_values (B, Y, X, C) of Pillow's pictures, which must be RGB, and a pixel_mask if they have one."""
+        processor = self._processor()
+        if "Detr" in type(processor).__name__ and dict(processor.size).keys() == {"longest_edge"}:
+            return _by_longest_edge(processor, pictures)
+        found = processor(images=list(pictures), return_tensors="np")
+        return {name: np.moveaxis(a, 1, -1) if a.ndim == 4 else a for name, a in found.items()}
+
+    def generate(self, pixel_values: np.ndarray, **options: Any) -> list[list[int]]:
+        """The new tokens of each picture of (B, Y, X, C), up to and with the first that ends it; with a cache."""
+        pixels = self.torch.from_numpy(_writable(pixel_values)).permute(0, 3, 1, 2)
+        before = self.torch.get_num_threads()
+        self.torch.set_num_threads(self.threads)
+        try:
+            rows = self.model.generate(pixels, do_sample=False, use_cache=True, **options)[:, 1:].tolist()
+        finally:
+            self.torch.set_num_threads(before)
+        ends = [next((i + 1 for i, t in enumerate(row) if t in options["eos_token_id"]), len(row)) for row in rows]
+        return [row[:end] for row, end in zip(rows, ends, strict=True)]
+
+    def continued(self, prompt: np.ndarray, **options: Any) -> list[int]:
+        """The ids that follow those of a prompt (T,), greedily."""
+        ids = self.torch.from_numpy(prompt[None])
+        with self.torch.no_grad():
+            found = self.model.generate(ids, attention_mask=self.torch.ones_like(ids), do_sample=False, **options)
+        return found[0, len(prompt) :].tolist()
+
+    def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """What rows of tokens say, without the special ones."""
+        if not hasattr(self, "_tokenizer"):
+            self._tokenizer = self._load_tokenizer()
+        return self._tokenizer.batch_decode(rows, skip_special_tokens=True)
 
     def masks(self, logits: np.ndarray, sizes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
         """Of each picture of a size (Y, X), the label of every pixel, from logits (B, y, x, L)."""
         output = SimpleNamespace(logits=self.torch.from_numpy(np.moveaxis(logits, -1, 1).copy()))
         found = self._processor().post_process_semantic_segmentation(output, list(sizes))
         return [labels.numpy() for labels in found]
+
+    def objects(
+        self, logits: np.ndarray, boxes: np.ndarray, sizes: Sequence[tuple[int, int]], threshold: float
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Of each picture of a size (Y, X), the labels (n,) and boxes (n, 4) of its objects."""
+        output = SimpleNamespace(logits=self.torch.from_numpy(logits), pred_boxes=self.torch.from_numpy(boxes))
+        found = self._processor().post_process_object_detection(output, threshold, self.torch.tensor(sizes))
+        return [(one["labels"].numpy(), one["boxes"].numpy()) for one in found]
 
     def stages(self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Every stage's output, by name and in order: embeddings, layer.0, ..., and the fields of the output.
@@ -116,17 +172,28 @@ class Reference:
         """
         torch, found = self.torch, {}
 
-        def keep(name: str) -> Any:
+        def keep(name: str, pick: Callable[[Any], Any] = _first) -> Any:
             def hook(_module: Any, _inputs: Any, output: Any) -> None:
-                found[name] = _numpy(output[0] if isinstance(output, tuple) else output)
+                found[name] = _numpy(pick(output))
 
             return hook
 
-        embeddings, layers = PLACES[self.config["model_type"]]
-        body = self.model.base_model
-        hooks = [body.get_submodule(embeddings).register_forward_hook(keep("embeddings"))]
-        for i, layer in enumerate(body.get_submodule(layers)[: self.heard]):
-            hooks.append(layer.register_forward_hook(keep(f"layer.{i}")))
+        def keep_input(name: str) -> Any:
+            return lambda _module, inputs: found.update({name: _numpy(inputs[0])})
+
+        kind, body, hooks = self.config["model_type"], self.model.base_model, []
+        for prefix, (embeddings, layers) in (READER_PLACES.get(kind) or {"": PLACES[kind]}).items():
+            if embeddings == "":
+                pass  # their stages are others
+            elif embeddings:
+                hooks.append(body.get_submodule(embeddings).register_forward_hook(keep(f"{prefix}embeddings")))
+            else:
+                first = body.get_submodule(layers)[0]
+                hooks.append(first.register_forward_pre_hook(keep_input(f"{prefix}embeddings")))
+            for i, layer in enumerate(body.get_submodule(layers)[: self.heard]):
+                hooks.append(layer.register_forward_hook(keep(f"{prefix}layer.{i}")))
+        for stage, (place, pick) in DETECTOR_PLACES.items() if kind == "table-transformer" else ():
+            hooks.append(body.get_submodule(place).register_forward_hook(keep(stage, pick)))
         before = torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
@@ -165,11 +232,88 @@ class Reference:
         return transformers.AutoTokenizer.from_pretrained(self.folder, local_files_only=True, **more)
 
 
+def _fill_sinusoids(model: Any) -> None:
+    """Version 5 makes TrOCR's table of positions before it has memory for it, and leaves it empty: `weights` is none
+    of the model's buffers.
+    """
+    for module in model.modules():
+        if type(module).__name__ == "TrOCRSinusoidalPositionalEmbedding" and module.weights.is_meta:
+            rows = module.weights.shape[0]
+            module.weights = module.get_embedding(rows, module.embedding_dim, module.padding_idx)
+
+
 def _heard(config: Any, architecture: str) -> int:
     """How many layers have a part in what comes out: zoo does not compute the others."""
     if architecture == "BeitForSemanticSegmentation":  # its head reads what goes into the layers of out_indices
         return max(config.out_indices) - 1
+    if architecture == "VisionEncoderDecoderModel":
+        return max(config.encoder.num_hidden_layers, config.decoder.decoder_layers)
+    if architecture.startswith("TableTransformer"):
+        return max(config.encoder_layers, config.decoder_layers)
     return max(config.out_indices) if architecture == "BeitBackbone" else config.num_hidden_layers
+
+
+def _table_transformer(cls: Any, folder: Path, raw: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """A Table Transformer and what its file lacks, as from_pretrained gives it.
+
+    transformers reads the first checkpoints through timm alone, and takes no `dilation: null`, which the later ones
+    have.  So a backbone with timm's names is described by its tensors, and read under the names of transformers' own.
+    """
+    import torch
+    import transformers
+    from safetensors.torch import load_file
+
+    path = folder / "model.safetensors"
+    state = load_file(path) if path.exists() else torch.load(folder / "pytorch_model.bin", weights_only=True)
+    backbone = raw.get("backbone_config")
+    is_timm = any(name.endswith("conv_encoder.model.conv1.weight") for name in state)
+    if is_timm:
+        backbone = _described(state)
+    dropped = ("backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype", "transformers_version")
+    fields = {name: value for name, value in raw.items() if name not in (*dropped, "model_type", "architectures")}
+    fields |= {"use_timm_backbone": False, "dilation": bool(raw.get("dilation")), "attn_implementation": "eager"}
+    fields["backbone_config"] = transformers.ResNetConfig(**{**(backbone or {}), "out_features": ["stage4"]})
+    model = cls(transformers.TableTransformerConfig(**fields)).float()
+    own = {timm_name(name) if is_timm else name: name for name in model.state_dict()}
+    found = model.load_state_dict({own.get(name, name): tensor.float() for name, tensor in state.items()}, strict=False)
+    return model, {"missing_keys": found.missing_keys, "mismatched_keys": []}
+
+
+def _described(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The config of a ResNet with timm's names."""
+    first = next(name for name in state if name.endswith("conv_encoder.model.conv1.weight"))
+    prefix = first.removesuffix("conv1.weight")
+    is_deep = f"{prefix}layer1.0.conv3.weight" in state
+    stages, last = (1, 2, 3, 4), "conv3" if is_deep else "conv2"
+    return {
+        "layer_type": "bottleneck" if is_deep else "basic",
+        "embedding_size": state[f"{prefix}conv1.weight"].shape[0],
+        "hidden_sizes": [state[f"{prefix}layer{i}.0.{last}.weight"].shape[0] for i in stages],
+        "depths": [sum(f"{prefix}layer{i}.{j}.conv1.weight" in state for j in range(99)) for i in stages],
+    }
+
+
+def _by_longest_edge(processor: Any, pictures: Sequence[Any]) -> dict[str, np.ndarray]:
+    """What zoo makes of `size: {"longest_edge": N}`, which transformers refuses: it is told each picture's size.
+
+    The rule is that of the code which these checkpoints were trained with: the long side becomes N, the short follows.
+    """
+    edge, values = processor.size["longest_edge"], []
+    for picture in pictures:
+        height, width = (round(edge / max(picture.size) * side) for side in (picture.height, picture.width))
+        size = {"height": height, "width": width}
+        values.append(processor(images=[picture], size=size, do_pad=False, return_tensors="np")["pixel_values"][0])
+    Y, X = (max(value.shape[axis] for value in values) for axis in (1, 2))
+    pixel_values = np.zeros((len(values), Y, X, 3), np.float32)
+    pixel_mask = np.zeros((len(values), Y, X), np.int64)
+    for b, value in enumerate(values):
+        pixel_values[b, : value.shape[1], : value.shape[2]] = np.moveaxis(value, 0, -1)
+        pixel_mask[b, : value.shape[1], : value.shape[2]] = 1
+    return {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
+
+
+def _first(output: Any) -> Any:
+    return output[0] if isinstance(output, tuple) else output
 
 
 def _numpy(tensor: Any) -> np.ndarray:

@@ -121,7 +121,8 @@ def machine() -> dict[str, Any]:
     """The processor, how many cores this process may use, the system, and NumPy's BLAS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     facts = {"processor": _processor(), "cores": cores, "system": platform.platform()}
-    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})  # type: ignore[union-attr]
+    numpy: Any = np.show_config(mode="dicts")
+    blas = numpy.get("Build Dependencies", {}).get("blas", {})
     return {**facts, "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()}
 
 

@@ -10,10 +10,24 @@ import numpy as np
 
 from zoo import ops
 from zoo.errors import UnsupportedError
+from zoo.models.trocr import VisionEncoderDecoderModel
 from zoo.nn import Module, is_array
 
 # What transformers calls the only output of a model, where it is not the logits.
 BARE: dict[str, str] = dict.fromkeys(("ViTForMaskedImageModeling", "DeiTForMaskedImageModeling"), "reconstruction")
+
+
+# What is looked into, for what a model has: the names of the stages, and the attributes that compute them, of which a
+# list is a stage for each of its modules.
+PARTS = (
+    {"embeddings": "embeddings", "layer": "layers"},
+    {
+        "features": "backbone",
+        "positions": "positions",
+        "encoder.layer": "encoder_layers",
+        "decoder.layer": "decoder_layers",
+    },
+)
 
 
 class _Tap:
@@ -32,27 +46,42 @@ class _Tap:
 
 
 def body_of(model: Module) -> Any:
-    """The module under `model`, or the model itself, that has `embeddings` and a list of `layers`."""
+    """The module under `model`, or the model itself, that has all attributes of one of PARTS."""
     waiting: list[Any] = [model]
     while waiting:
         node = waiting.pop(0)
-        if isinstance(getattr(node, "layers", None), list) and hasattr(node, "embeddings"):
+        if _parts(node):
             return node
         waiting += [child for child in vars(node).values() if isinstance(child, Module)]
     raise UnsupportedError(f"{type(model).__name__} has no part with embeddings and a list of layers to look into")
 
 
+def _parts(node: Any) -> dict[str, str]:
+    return next((parts for parts in PARTS if all(hasattr(node, name) for name in parts.values())), {})
+
+
 @contextmanager
 def tapped(model: Module) -> Iterator[dict[str, np.ndarray]]:
-    """Within the context each call of `model` writes its stages into the dict: embeddings, layer.0, layer.1, ..."""
-    body, record = body_of(model), {}
-    embeddings, layers = body.embeddings, body.layers
-    body.embeddings = _Tap(embeddings, "embeddings", record)
-    body.layers = [_Tap(layer, f"layer.{i}", record) for i, layer in enumerate(layers)]
+    """Within the context each call of `model` writes its stages into the dict: embeddings, layer.0, layer.1, ...
+
+    Where there are two bodies: encoder.embeddings, ..., decoder.embeddings, ...
+    """
+    bodies, record = {"": body_of(model)}, {}
+    if isinstance(model, VisionEncoderDecoderModel):
+        bodies = {"encoder.": body_of(model.encoder), "decoder.": body_of(model.decoder)}
+    parts = [(prefix, body, _parts(body)) for prefix, body in bodies.items()]
+    places = [(f"{prefix}{stage}", body, name) for prefix, body, of in parts for stage, name in of.items()]
+    inner = [getattr(body, name) for _, body, name in places]
+    for (stage, body, name), one in zip(places, inner, strict=True):
+        if isinstance(one, list):
+            setattr(body, name, [_Tap(layer, f"{stage}.{i}", record) for i, layer in enumerate(one)])
+        else:
+            setattr(body, name, _Tap(one, stage, record))
     try:
         yield record
     finally:
-        body.embeddings, body.layers = embeddings, layers
+        for (_, body, name), one in zip(places, inner, strict=True):
+            setattr(body, name, one)
 
 
 def outputs(model: Module, result: Any) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ WORDS = """
     come made may part over new sound take only little work know place year live me back give most very after thing
     our just name good sentence man think say great where help through much before line right too mean old any same
     tell boy follow came want show also around form three small set put end does another well large must big even
-""".split()  # noqa: SIM905
+""".split()  # noqa: SIM905  (words, not quotes)
 SCRIPTS = (
     "àâäçéèêëîïñóôöúùûüßœ¿¡абвгдежзийклмнопрстуфхцчшщъыьэюяαβγδεηικλμνοπρστυωابتجدرسعفقكلمنهويةаאבגדהולמרשת"
     "你好世界今天天气很人工智能学习的是在有我他这中大来上日本語のはにをたでとがこんちわ한국어안녕하세요नमस्तेकाहैमेंรสวัดี。，！？、…«»“”‘’—€£"
@@ -35,8 +35,11 @@ def write_wordpiece(folder: Path, size: int, max_length: int, *, lower: bool = T
     _write_json(folder / "tokenizer_config.json", config)
 
 
-def write_bpe(folder: Path, size: int, max_length: int) -> None:
-    """vocab.json and merges.txt in RoBERTa's order: <s>, <pad>, </s>, <unk>, ..., <mask> last."""
+def write_bpe(folder: Path, size: int, max_length: int, *, named: bool = False) -> None:
+    """vocab.json and merges.txt in RoBERTa's order: <s>, <pad>, </s>, <unk>, ..., <mask> last.
+
+    named: whether the other files say whose they are, as they do for TrOCR, whose config.json does not.
+    """
     letters = _bytes_as_letters()
     tokens, merges = list(letters), []
     have = set(tokens)
@@ -52,7 +55,14 @@ def write_bpe(folder: Path, size: int, max_length: int) -> None:
     tokens = _sized(["<s>", "<pad>", "</s>", "<unk>"], tokens, ["<mask>"], size, "madeupword{:04d}")
     _write_json(folder / "vocab.json", {token: i for i, token in enumerate(tokens)})
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
-    _write_json(folder / "tokenizer_config.json", {"model_max_length": max_length})
+    config: dict[str, object] = {"model_max_length": max_length}
+    if named:
+        roles = {"bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>"}
+        mask = {"content": "<mask>", "single_word": False, "lstrip": True, "rstrip": False, "normalized": True}
+        tokens = {f"{role}_token": token for role, token in roles.items()}
+        _write_json(folder / "special_tokens_map.json", {**tokens, "mask_token": mask})
+        config |= {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": False, "trim_offsets": True}
+    _write_json(folder / "tokenizer_config.json", config)
 
 
 def write_sentencepiece(folder: Path, size: int, max_length: int) -> None:
@@ -78,6 +88,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "wordpiece, cased": lambda folder, size, most: write_wordpiece(folder, size, most, lower=False),
     "wordpiece, json": lambda folder, size, most: write_wordpiece(folder, size, most, as_json=True),
     "bpe": write_bpe,
+    "bpe, named": lambda folder, size, most: write_bpe(folder, size, most, named=True),
     "sentencepiece": write_sentencepiece,
 }
 

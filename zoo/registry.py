@@ -28,6 +28,7 @@ HEADS = (
     "ForMultipleChoice",
 )
 BERT_HEADS = (*HEADS, "ForPreTraining", "ForNextSentencePrediction", "LMHeadModel")
+LLAMA_HEADS = ("Model", "ForCausalLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
 IMAGE_HEADS = ("Model", "ForImageClassification", "ForMaskedImageModeling")
 
 FAMILIES = {
@@ -37,6 +38,10 @@ FAMILIES = {
     "vit": Family("zoo.models.vit", "ViT", IMAGE_HEADS),
     "deit": Family("zoo.models.vit", "DeiT", (*IMAGE_HEADS, "ForImageClassificationWithTeacher")),
     "beit": Family("zoo.models.beit", "Beit", (*IMAGE_HEADS, "ForSemanticSegmentation", "Backbone")),
+    "llama": Family("zoo.models.llama3", "Llama", LLAMA_HEADS),
+    "table-transformer": Family("zoo.models.table_transformer", "TableTransformer", ("Model", "ForObjectDetection")),
+    "vision-encoder-decoder": Family("zoo.models.trocr", "VisionEncoderDecoder", ("Model",)),
+    "trocr": Family("zoo.models.trocr", "TrOCR", ("ForCausalLM",)),
 }
 
 
@@ -74,6 +79,11 @@ def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
 def _family(model_type: Any) -> Family:
     if not isinstance(model_type, str) or not model_type:
         raise ConfigError("config.json has no model_type, which says what family the checkpoint belongs to")
+    if model_type == "detr":
+        raise UnsupportedError(
+            "model_type 'detr' is not one that zoo has: DETR norms after each part of a layer, 'table-transformer' "
+            "before it and after the whole encoder, so that neither can stand for the other"
+        )
     if model_type not in FAMILIES:
         guess = nearest(model_type, FAMILIES)
         raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has ({', '.join(FAMILIES)}){guess}")

@@ -37,11 +37,11 @@ def run(name: str, *args: str) -> str:
 @needs("torch", "transformers")
 def test_cpu(tmp_path: Path) -> None:
     path = tmp_path / "cpu.json"
-    options = ["--models", "bert-tiny", "vit-tiny", "minilm", "--quick", "--rounds", "1"]
+    options = ["--models", "bert-tiny", "vit-tiny", "table-tiny", "minilm", "--quick", "--rounds", "1"]
     out = run("cpu", *options, "--json", str(path), "--cache", str(tmp_path))
     result = json.loads(path.read_text())
-    wanted = ["bert-tiny 1x128", "vit-tiny batch 1", *(["minilm 1 sentence"] if checkpoints.minilm() else [])]
-    assert [row["row"] for row in result["rows"]] == wanted
+    wanted = ["bert-tiny 1x128", "vit-tiny batch 1", "table-tiny 96x64"]
+    assert [row["row"] for row in result["rows"]] == wanted + ["minilm 1 sentence"] * bool(checkpoints.minilm())
     for row in result["rows"]:
         assert {"zoo", "transformers"} <= set(row["times"])
         assert max(row["differences"].values()) < cpu.TOLERANCE

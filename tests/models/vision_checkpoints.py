@@ -90,6 +90,7 @@ def as_in_memory(model, folder):
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
-def edit_config(folder, **fields):
+def edit_config(folder, remove=(), **fields):
     path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    found = {**json.loads(path.read_text()), **fields}
+    path.write_text(json.dumps({name: value for name, value in found.items() if name not in remove}))

@@ -324,7 +324,7 @@ def test_refused_batches() -> None:
     with pytest.raises(InputError, match="would be resized to 224 x 2240000"):
         ImageProcessor.from_dict({**VIT, "size": {"shortest_edge": 224}})(np.zeros((1, 10000, 3), np.uint8))
     with pytest.raises(InputError, match=r"a builtins\.list is not a picture"):
-        ImageProcessor.from_dict(VIT)([[noise(5, 5)]])  # type: ignore[list-item]
+        ImageProcessor.from_dict(VIT)([[noise(5, 5)]])
 
 
 def test_pillow_is_imported_at_first_use() -> None:

@@ -6,8 +6,8 @@ Equal bit by bit to the Pillow backend of transformers 5 for ViT, DeiT, BEiT, DE
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,7 +76,7 @@ _IRRELEVANT = """
     image_processor_type feature_extractor_type processor_class _processor_class _valid_processor_keys _name_or_path
     auto_map transformers_version format do_convert_annotations return_segmentation_masks reduce_labels do_reduce_labels
     do_convert_rgb data_format return_tensors device disable_grouping use_fast model_input_names
-""".split()  # noqa: SIM905
+""".split()  # noqa: SIM905  (words, not quotes)
 _STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_pad")
 _VALUES = ("size", "resample", "crop_size", "rescale_factor", "image_mean", "image_std", "pad_size")
 
@@ -196,6 +196,14 @@ class ImageProcessor:
             if pixel_mask is not None:
                 pixel_mask[b, :h, :w] = True
         return ImageBatch(pixel_values, pixel_mask, sizes)
+
+    def with_size(self, size: Mapping[str, int]) -> ImageProcessor:
+        """The same processor with another `size`, such as {"longest_edge": 1000}: see `sizes.RULES` for the forms."""
+        if self.size is None:
+            raise InputError(f"size is {size!r}, but this processor does not resize")
+        if not isinstance(size, Mapping):
+            raise InputError(f"size is {size!r}, expected edges by name, such as {{'longest_edge': 1000}}")
+        return replace(self, size=read_size(dict(size), None, square=True))
 
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """(height, width) of a picture of that size after resizing and cropping, before padding."""

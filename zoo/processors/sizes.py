@@ -76,10 +76,11 @@ def _short_and_long(size: dict[str, int], height: int, width: int) -> tuple[int,
 
 
 def _long(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
-    """The long side becomes `longest_edge`, both up and down.
+    """The long side becomes `longest_edge`, both up and down; both sides are rounded, halves to even.
 
     transformers raises here.  This is how Microsoft's own code prepares pictures for the Table Transformers v1.1, whose
-    processors have this form.
+    processors have this form.  They say 800 for detection and for structure alike, but structure was trained at 1000:
+    zoo does as the file says, and `ImageProcessor.with_size` does otherwise.
     """
     scale = size["longest_edge"] / max(height, width)
     return round(scale * height), round(scale * width)

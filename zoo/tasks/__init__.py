@@ -23,14 +23,24 @@ TASKS: dict[str, tuple[str, str]] = {
     "tag": ("tag", "Tag"),
     "answer": ("answer", "Answer"),
     "rerank": ("rerank", "Rerank"),
+    "generate": ("generate", "Generate"),
 }
 # and for those that read pictures
 PICTURE_TASKS: dict[str, tuple[str, str]] = {
     "embed": ("image_embed", "ImageEmbed"),
     "classify": ("image_classify", "ImageClassify"),
     "segment": ("segment", "Segment"),
+    "detect": ("detect", "Detect"),
+    "read": ("read", "Read"),
 }
-_PICTURE_MODELS = ("vit", "deit", "beit")
+# model_type of what reads pictures -> its tasks
+_PICTURE_MODELS: dict[str, tuple[str, ...]] = {
+    "vit": ("embed", "classify"),
+    "deit": ("embed", "classify"),
+    "beit": ("embed", "classify", "segment"),
+    "table-transformer": ("detect",),
+    "vision-encoder-decoder": ("read",),
+}
 
 # How the name of an architecture ends -> the task that it was trained for, if that is one of them.
 _TRAINED_FOR: dict[str, str | None] = {
@@ -42,7 +52,10 @@ _TRAINED_FOR: dict[str, str | None] = {
     "ForImageClassification": "classify",
     "ForImageClassificationWithTeacher": "classify",
     "ForSemanticSegmentation": "segment",
-    "LMHeadModel": None,
+    "ForObjectDetection": "detect",
+    "VisionEncoderDecoderModel": "read",
+    "ForCausalLM": "generate",
+    "LMHeadModel": "generate",
     "Model": "embed",
 }
 
@@ -65,11 +78,12 @@ def load_task(
     checkpoint = find(name_or_folder, **where)
     config = read_config(checkpoint.folder)
     task, pictures = task or default_task(checkpoint, config), reads_pictures(config)
-    if task not in (PICTURE_TASKS if pictures else TASKS):
-        known, kind, other = (TASKS, "texts", "pictures") if not pictures else (PICTURE_TASKS, "pictures", "texts")
+    if task not in (own := tasks_of(config)):
+        kind, other = ("pictures", "texts") if pictures else ("texts", "pictures")
+        same = task in (PICTURE_TASKS if pictures else TASKS)
         raise UnsupportedError(
-            f"task {task!r} is for {other}, and {checkpoint.name} is a {config.model_type} checkpoint, "
-            f"which reads {kind}: its tasks are {', '.join(known)}"
+            f"task {task!r} is for {'other models' if same else other}, and {checkpoint.name} is a "
+            f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own)}"
         )
     return task_class(task, pictures=pictures).from_checkpoint(checkpoint, config, device=device, dtype=dtype)
 
@@ -89,6 +103,11 @@ def reads_pictures(config: Config) -> bool:
     return config.model_type in _PICTURE_MODELS
 
 
+def tasks_of(config: Config) -> tuple[str, ...]:
+    """The names of the tasks that a checkpoint's family has."""
+    return _PICTURE_MODELS.get(config.model_type, tuple(TASKS))
+
+
 def _check(name: str) -> None:
     names = list(dict.fromkeys([*TASKS, *PICTURE_TASKS]))
     if not isinstance(name, str) or name not in names:
@@ -104,10 +123,10 @@ def default_task(checkpoint: Checkpoint, config: Config) -> str:
         return "embed"
     name = next(iter(config.architectures), "Model")
     task = next((task for end, task in _TRAINED_FOR.items() if name.endswith(end)), None)
-    if task is None:
+    if task is None or task not in tasks_of(config):
         raise UnsupportedError(
             f"{checkpoint.name} is a {name}, for which there is no task: "
-            f"name one of {', '.join(PICTURE_TASKS if pictures else TASKS)} (task=...), "
+            f"name one of {', '.join(tasks_of(config))} (task=...), "
             "or take the bare model from zoo.load_model"
         )
     return "rerank" if task == "classify" and config.num_labels == 1 and not pictures else task

@@ -14,8 +14,9 @@ import numpy as np
 
 from .. import ops
 from ..errors import InputError, ZooError
+from ..nn import leaves
 from ..pretrained import Pretrained
-from ..processors import MOST_PIXELS, ImageProcessor
+from ..processors import MOST_PIXELS, ImageBatch, ImageProcessor
 from ..typing import Array
 from .base import Progress, Task
 
@@ -41,11 +42,11 @@ class PictureTask(Task):
     def __init__(self, model: Pretrained, processor: ImageProcessor, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
         self.processor = processor
-        on_numpy = isinstance(self.body.embeddings.projection.weight, np.ndarray)
+        on_numpy = isinstance(next(leaves(model))[1], np.ndarray)
         self.batch_pixels = BATCH_PIXELS if on_numpy else BATCH_PIXELS_TORCH
-        # BEiT takes pictures of any size by itself; the others only when told, and then it changes nothing for those
-        # of the checkpoint's own size.
-        self.options = {} if self.config.model_type == "beit" else {"interpolate_pos_encoding": True}
+        # ViT and DeiT take pictures of any size only when told, and then it changes nothing for those of the
+        # checkpoint's own size.
+        self.options = {"interpolate_pos_encoding": True} if self.config.model_type in ("vit", "deit") else {}
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> PictureTask:
@@ -73,24 +74,30 @@ class PictureTask(Task):
     def rows(
         self,
         pictures: Sequence[Any],
-        compute: Callable[[Array, Sequence[tuple[int, int]]], Sequence[Any]],
+        compute: Callable[..., Sequence[Any]],
         *,
+        processor: ImageProcessor | None = None,
         progress: bool | None = None,
         data_format: str | None = None,
         most_pixels: int = MOST_PIXELS,
     ) -> list[Any]:
         """What `compute` says of each picture, in their order.
 
-        `compute` gets pixel_values (B, Y, X, 3) and the sizes (H, W) of B pictures, and gives one item for each.  Only
-        pictures that the processor makes equally large share a batch, so that none depends on what it is called with.
+        `compute` gets pixel_values (B, Y, X, 3) and the sizes (H, W) of B pictures, and gives one item for each; where
+        the processor pads even a picture alone (`pad_size`), it gets a pixel_mask (B, Y, X) after them.  Only pictures
+        that the processor makes equally large share a batch, so that none depends on what it is called with.
         """
+        processor = processor or self.processor
         found: list[Any] = [None] * len(pictures)
-        groups: dict[tuple[int, int], list[tuple[int, np.ndarray, tuple[int, int]]]] = {}
+        groups: dict[tuple[int, int], list[tuple[int, ImageBatch]]] = {}
         waiting = 0
 
         def flush(size: tuple[int, int]) -> int:
-            index, pixels, sizes = zip(*groups.pop(size), strict=True)
-            for i, item in zip(index, compute(np.concatenate(pixels), sizes), strict=True):
+            index, batches = zip(*groups.pop(size), strict=True)
+            masks = [b.pixel_mask for b in batches if b.pixel_mask is not None]
+            masks = [] if all(mask.all() for mask in masks) else [np.concatenate(masks)]
+            pixels, sizes = np.concatenate([b.pixel_values for b in batches]), [b.sizes[0] for b in batches]
+            for i, item in zip(index, compute(pixels, sizes, *masks), strict=True):
                 found[i] = item
             advance(len(index))
             return len(index) * size[0] * size[1]
@@ -98,10 +105,10 @@ class PictureTask(Task):
         with Progress(len(pictures), progress, "pictures") as advance:
             for i, picture in enumerate(pictures):
                 with naming(i, len(pictures)):
-                    done = self.processor(picture, data_format=data_format, most_pixels=most_pixels)
+                    done = processor(picture, data_format=data_format, most_pixels=most_pixels)
                 Y, X = done.pixel_values.shape[1:3]
                 group = groups.setdefault((Y, X), [])
-                group.append((i, done.pixel_values, done.sizes[0]))
+                group.append((i, done))
                 waiting += Y * X
                 if (len(group) + 1) * Y * X > self.batch_pixels:
                     waiting -= flush((Y, X))

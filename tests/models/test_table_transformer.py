@@ -1,0 +1,295 @@
+"""Table Transformer against transformers, on checkpoints that transformers itself wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from table_checkpoints import (
+    BOTTLENECK,
+    DEVICES,
+    RESNET18,
+    SMALL,
+    as_timm,
+    assert_close,
+    padded,
+    reference,
+    run,
+    torch,
+    transformers,
+)
+from vision_checkpoints import as_in_memory, edit_config, rename
+
+import zoo
+from zoo.loader import load_model
+from zoo.models.table_transformer import TableTransformerConfig, TableTransformerModel
+
+DATA = Path(__file__).parents[1] / "data"
+CASES = {
+    "basic": {},
+    "bottleneck": {"backbone": BOTTLENECK},
+    "bottleneck that shrinks first": {"backbone": {**BOTTLENECK, "downsample_in_bottleneck": True}},
+    "first stage shrinks": {"backbone": {**RESNET18, "downsample_in_first_stage": True, "hidden_act": "gelu"}},
+    "learned positions": {"position_embedding_type": "learned"},
+    "for training": {"auxiliary_loss": True, "activation_function": "gelu"},
+    "body": {"name": "TableTransformerModel"},
+    "body for training": {"name": "TableTransformerModel", "auxiliary_loss": True},
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("case", CASES)
+def test_equals_transformers(case, device, tmp_path, rng):
+    model = reference(tmp_path, **CASES[case])
+    ours = load_model(tmp_path, device=device, strict=True)
+    assert type(ours) is getattr(zoo.models.table_transformer, type(model).__name__)
+    x, mask = padded(rng, (70, 130), (100, 64), (33, 33))
+    assert_close(ours(x, mask), run(model, x, mask))
+    assert_close(ours(x), run(model, x))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_timm_names(device, tmp_path, rng):
+    """The first checkpoints: no config of the backbone, timm's names, three counters that no one needs."""
+    model = reference(tmp_path, backbone=RESNET18)
+    strays = as_timm(tmp_path)
+    ours = load_model(tmp_path, device=device, strict=True)
+    assert set(ours.report.ignored) == strays
+    x, mask = padded(rng, (70, 100), (100, 64))
+    assert_close(ours(x, mask), run(model, x, mask))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", [(1, 1), (32, 33), (31, 65), (97, 2), (160, 128)])
+@pytest.mark.parametrize("kind", ["sine", "learned"])
+def test_sizes(kind, size, device, tmp_path, rng):
+    """A picture of any size, alone, with a mask that says nothing and without one: the same to the last bit."""
+    model = reference(tmp_path, position_embedding_type=kind)
+    ours = load_model(tmp_path, device=device)
+    x, mask = padded(rng, size)
+    found = ours(x)
+    assert_close(found, run(model, x))
+    for other in (ours(x, mask), ours(x, mask.astype(np.int64)), ours(x)):
+        np.testing.assert_array_equal(other.logits, found.logits)
+
+
+def test_mask_of_a_whole_picture_costs_no_positions(tmp_path, rng, monkeypatch):
+    reference(tmp_path)
+    ours = load_model(tmp_path)
+    x, mask = padded(rng, (64, 96), (63, 95))  # the mask has a gap, which none of the features sees
+    wanted = ours(x).logits
+    monkeypatch.delattr(type(ours.model.positions), "table")
+    np.testing.assert_array_equal(ours(x, mask).logits, wanted)
+
+
+@pytest.mark.parametrize("timm", [False, True])
+@pytest.mark.parametrize("case", ["basic", "learned positions", "body"])
+def test_round_trip_is_exact(case, timm, tmp_path):
+    from safetensors.numpy import load_file
+
+    options = {**CASES[case], "backbone": RESNET18} if timm else CASES[case]
+    model = reference(tmp_path / "a", **options)
+    strays = as_timm(tmp_path / "a") if timm else set()
+    zoo.save(load_model(tmp_path / "a"), tmp_path / "b")
+    a, b = (load_file(tmp_path / f / "model.safetensors") for f in "ab")
+    assert a.keys() - strays == b.keys()
+    for key in b:
+        np.testing.assert_array_equal(a[key], b[key])
+    assert type(load_model(tmp_path / "b", strict=True)).__name__ == type(model).__name__
+
+
+@pytest.mark.parametrize("case", ["basic", "body"])
+def test_names_of_transformers_memory(case, tmp_path, rng):
+    model = reference(tmp_path, **CASES[case])
+    as_in_memory(model, tmp_path)
+    x, mask = padded(rng, (70, 130), (100, 64))
+    assert_close(load_model(tmp_path, strict=True)(x, mask), run(model, x, mask))
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_body_of_a_head(tmp_path, rng):
+    model = reference(tmp_path)
+    ours = load_model(tmp_path, head="Model")
+    assert type(ours) is TableTransformerModel
+    x, mask = padded(rng, (70, 130), (100, 64))
+    assert_close(ours(x, mask), run(model.model, x, mask))
+
+
+HUB = {
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 40,
+    "num_queries": 11,
+    "id2label": {"0": "table", "1": "table rotated"},
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "depths"),
+    [
+        ({"backbone": "resnet18", "dilation": False, "use_pretrained_backbone": True}, "basic", [2, 2, 2, 2]),
+        ({"backbone": "resnet34.a1_in1k"}, "basic", [3, 4, 6, 3]),
+        ({}, "bottleneck", [3, 4, 6, 3]),
+        (
+            {"backbone_config": {"model_type": "timm_backbone", "backbone": "resnet18", "out_indices": [1, 2, 3, 4]}},
+            "basic",
+            [2, 2, 2, 2],
+        ),
+        (
+            {
+                "backbone": None,
+                "dilation": None,
+                "use_timm_backbone": False,
+                "use_pretrained_backbone": None,
+                "backbone_config": {"model_type": "resnet", "layer_type": "basic", "hidden_sizes": [64, 128, 256, 512]},
+            },
+            "basic",
+            [3, 4, 6, 3],
+        ),
+        ({"use_timm_backbone": False}, "bottleneck", [3, 4, 6, 3]),
+    ],
+)
+def test_backbones_that_configs_name(fields, kind, depths):
+    resnet = TableTransformerConfig.from_dict({**HUB, **fields}).resnet
+    assert resnet.layer_type == kind
+    assert list(resnet.depths) == depths
+    assert list(resnet.hidden_sizes) == [w * (4 if kind == "bottleneck" else 1) for w in (64, 128, 256, 512)]
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "labels"), [("detection", 15, ["table", "table rotated"]), ("structure-recognition", 125, None)]
+)
+def test_configs_of_the_hub(name, queries, labels):
+    raw = json.loads((DATA / "configs" / f"table-transformer-{name}.json").read_text())
+    config = TableTransformerConfig.from_dict(raw)
+    assert config.num_queries == queries
+    assert list(config.id2label.values()) == labels or (labels is None and config.num_labels == 6)
+    assert (config.resnet.layer_type, list(config.resnet.depths)) == ("basic", [2, 2, 2, 2])
+    saved = config.to_dict()
+    assert {key: saved[key] for key in raw} == raw
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"backbone": "resnet181"}, "did you mean 'resnet18'"),
+        ({"backbone": "convnext_tiny"}, "'convnext_tiny' is not implemented, only resnet18"),
+        ({"dilation": True}, "dilation = True"),
+        ({"backbone_config": {"model_type": "timm_backbone", "backbone": "resnet18", "output_stride": 16}}, "only 32"),
+        ({"backbone_config": {"model_type": "swin"}}, "'swin' is not implemented, only 'resnet'"),
+        ({"backbone_config": {"layer_type": "basics"}}, "backbone_config: layer_type.*did you mean 'basic'"),
+        ({"backbone_config": {"depths": [2, 2]}}, "do not fit together"),
+        ({"backbone_config": {"depths": []}}, "depths"),
+        ({"backbone_config": {"out_features": ["stage2", "stage3"]}}, "ends with its last stage"),
+        ({"backbone_config": {"hidden_sizes": ["64"]}}, "hidden_sizes"),
+        ({"backbone_kwargs": {"out_indices": [1, 2]}}, "ends with its last stage"),
+        ({"backbone_kwargs": {"outputstride": 16}}, "did you mean 'output_stride'"),
+        ({"backbone_config": {"model_type": "timm_backbone", "num_channels": "3"}}, "num_channels = '3' has type str"),
+        ({"backbone": "microsoft/resnet-18", "use_timm_backbone": False}, "in another repository"),
+        ({"position_embedding_type": "sin"}, "did you mean 'sine'"),
+        ({"num_queries": 0}, "num_queries = 0 is out of range"),
+        ({"d_model": 30, "encoder_attention_heads": 2, "decoder_attention_heads": 2}, "multiple of 4"),
+        ({"decoder_attention_heads": 7}, "decoder_attention_heads = 7 does not divide d_model"),
+        ({"num_hidden_layers": 3}, "num_hidden_layers = 3"),
+        ({"activation_function": 3}, "expected str"),
+    ],
+)
+def test_configs_that_zoo_does_not_read(fields, message):
+    with pytest.raises(zoo.ZooError, match=message):
+        TableTransformerConfig.from_dict({**HUB, **fields})
+
+
+def test_a_wrong_number_names_its_field(tmp_path):
+    reference(tmp_path)
+    edit_config(tmp_path, num_queries=15)
+    with pytest.raises(zoo.ZooError, match=r"query_position_embeddings.weight' has shape \(11, 32\).*num_queries = 15"):
+        load_model(tmp_path)
+
+
+def test_the_wrong_resnet_of_timm(tmp_path):
+    reference(tmp_path, backbone=RESNET18)
+    as_timm(tmp_path, "resnet34")
+    with pytest.raises(zoo.ZooError, match=r"no tensor 'model.backbone.conv_encoder.model.encoder.stages.0.layers.2"):
+        load_model(tmp_path)
+
+
+def test_detr_is_refused_in_words(tmp_path):
+    reference(tmp_path)
+    edit_config(tmp_path, model_type="detr", architectures=["DetrForObjectDetection"])
+    with pytest.raises(zoo.ZooError, match="'detr' is not one that zoo has: DETR norms after"):
+        load_model(tmp_path)
+
+
+def test_detr_under_another_name_lacks_a_norm(tmp_path):
+    reference(tmp_path)
+    rename(tmp_path, lambda name: name.replace("encoder.layernorm", "encoder.layernorm_of_no_one"))
+    with pytest.raises(zoo.ZooError, match=r"no tensor 'model\.encoder\.layernorm\.weight'"):
+        load_model(tmp_path)
+
+
+def test_tensors_of_no_one_are_told(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    reference(tmp_path)
+    path, name = tmp_path / "model.safetensors", "model.decoder.layers.0.extra.weight"
+    save_file({**load_file(path), name: np.ones(3, np.float32)}, path, {"format": "pt"})
+    with pytest.raises(zoo.ZooError, match=f"does not know: {name}"):
+        load_model(tmp_path, strict=True)
+
+
+def test_pictures_that_do_not_fit(tmp_path, rng):
+    reference(tmp_path, position_embedding_type="learned")
+    ours = load_model(tmp_path)
+    x, mask = padded(rng, (40, 50))
+    with pytest.raises(zoo.ZooError, match=r"pixel_mask has shape \(1, 50, 40\), expected \(1, 40, 50\)"):
+        ours(x, mask.transpose(0, 2, 1))
+    with pytest.raises(zoo.ZooError, match="pixel_mask must hold only 0"):
+        ours(x, mask * 2)
+    with pytest.raises(zoo.ZooError, match="channels come last"):
+        ours(x.transpose(0, 3, 1, 2))
+    with pytest.raises(zoo.ZooError, match="1 x 51 features is too large: there are positions for 50"):
+        ours(np.zeros((1, 8, 1601, 3), np.float32))
+
+
+def test_moving_a_model_moves_what_was_derived(tmp_path, rng):
+    from zoo.nn import map_leaves
+
+    model = reference(tmp_path)
+    ours, (x, mask) = load_model(tmp_path), padded(rng, (70, 100), (100, 64))
+    ours(x)  # so that there are positions to move
+    moved = map_leaves(lambda a: torch.from_numpy(np.array(a)), ours)
+    assert_close(moved(x, mask), run(model, x, mask))
+    assert_close(moved(x), run(model, x))
+
+
+def test_defaults_are_those_of_transformers():
+    theirs, ours = transformers.TableTransformerConfig().to_dict(), TableTransformerConfig().to_dict()
+    skipped = {"architectures", "id2label", "label2id", "backbone_config"}  # transformers writes out what it implies
+    for name in ours.keys() & theirs.keys() - skipped:
+        assert ours[name] == theirs[name], name
+    theirs = transformers.ResNetConfig().to_dict()
+    ours = TableTransformerConfig(use_timm_backbone=False).resnet
+    for name in ("embedding_size", "hidden_sizes", "depths", "layer_type", "hidden_act", "downsample_in_first_stage"):
+        found = getattr(ours, name)
+        assert (list(found) if isinstance(found, tuple) else found) == theirs[name], name
+
+
+def test_bfloat16(tmp_path, rng):
+    """As exact as transformers is itself in that type, give or take the luck of three roundings."""
+    model = reference(tmp_path)
+    x, _ = padded(rng, (70, 100))
+    wanted = run(model, x)["logits"]
+    with torch.no_grad():
+        theirs = model.to(torch.bfloat16)(torch.from_numpy(x).permute(0, 3, 1, 2).bfloat16()).logits
+    ours = load_model(tmp_path, device="torch:cpu", dtype="bfloat16")(x).logits
+    assert ours.dtype == torch.bfloat16
+    error, allowed = ((a.float() - wanted).abs().max() for a in (ours, theirs))
+    assert error <= 3 * allowed
+
+
+def test_random_weights_give_numbers(rng):
+    cfg = TableTransformerConfig(backbone="resnet18", **{k: v for k, v in SMALL.items() if k != "num_labels"})
+    found = TableTransformerModel.from_config(cfg)(padded(rng, (40, 70))[0]).last_hidden_state
+    assert found.shape == (1, 11, 32)
+    assert np.isfinite(found).all()

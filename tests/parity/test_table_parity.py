@@ -1,0 +1,242 @@
+"""Parity of Table Transformer: its random checkpoints, and faults that must be found where they are."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from parity import pictures
+from parity.checkpoints import build, parameters
+from parity.compare import FLOAT32, Pair, compare_objects
+from parity.specs import config_of, shapes
+from parity.specs.table import SPECS, resnet, timm_name
+from parity.taps import body_of
+from zoo.loader import load_model
+from zoo.processors import ImageProcessor
+from zoo.weights.files import open_weights
+
+DETECTION, STRUCTURE = "table-transformer-detection", "table-transformer-structure-recognition"
+V11, LEARNED = "table-transformer-structure-recognition-v1.1-all", "table-transformer-learned-positions"
+
+
+@pytest.mark.parametrize(("name", "size"), [(DETECTION, 115_396_053), (STRUCTURE, 115_512_789)])
+def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, size):
+    """Which are those of pytorch_model.bin; a zip takes some 150 to 250 bytes for each of its tensors."""
+    spec = SPECS[name]
+    tensors = list(shapes(spec, config_of(spec, "full")))
+    assert len(tensors) == 367
+    assert 150 * len(tensors) < size - 4 * parameters(spec, "full") < 350 * len(tensors)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_zoo_loads_all_of_it(tmp_path, name):
+    if SPECS[name].format == "bin":
+        pytest.importorskip("torch", reason="needs torch, to write a pytorch_model.bin")
+    assert type(load_model(build(name, tmp_path), strict=True)).__name__ == SPECS[name].architecture
+
+
+def test_the_strays_of_real_files_are_there(tmp_path):
+    names = set(open_weights(build(DETECTION, tmp_path)).names())
+    prefix = "model.backbone.conv_encoder.model."
+    for name in ("conv1.weight", "layer4.1.bn2.running_var", "layer2.0.downsample.1.bias"):
+        assert prefix + name in names
+    counters = {name for name in names if name.endswith("num_batches_tracked")}
+    assert counters == {f"{prefix}layer{i}.0.downsample.1.num_batches_tracked" for i in (2, 3, 4)}
+
+
+def test_the_names_of_timm():
+    """A few by hand, and no two alike."""
+    config = config_of(SPECS[LEARNED], "tiny")["backbone_config"]
+    names = [f"conv_encoder.model.{name}" for name, _ in resnet(config)]
+    found = {timm_name(name).removeprefix("conv_encoder.model."): name for name in names}
+    assert len(found) == len(names)
+    assert {"conv1.weight", "bn1.running_mean", "layer1.0.conv3.weight", "layer3.1.bn2.bias"} <= found.keys()
+    assert found["layer4.0.downsample.0.weight"].endswith("encoder.stages.3.layers.0.shortcut.convolution.weight")
+
+
+def test_no_parameter_is_neutral(tmp_path):
+    """A bias of 0 or a norm of 1 would hide a model that forgets it."""
+    source = open_weights(build(LEARNED, tmp_path))
+    for name in source.names():
+        array = source.read(name).array
+        assert np.isfinite(array).all()
+        assert array.std() > 0.01, name
+        assert not name.endswith("running_var") or array.min() > 0, name
+
+
+def _rows(*boxes, label=1):
+    return np.array([[0, 0.5, label, *box] for box in boxes])
+
+
+def test_objects_must_be_the_same_and_boxes_nearly():
+    theirs = _rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4))
+    found = compare_objects([Pair("padded", theirs + 0.9e-4 * (theirs == 0.4), theirs)])
+    assert (found.holds, found.note) == (True, "2 objects, 1 labels")
+    assert math.isclose(found.max_abs, 0.9e-4)
+    assert not compare_objects([Pair("padded", theirs + 1.1e-4 * (theirs == 0.4), theirs)]).holds
+    assert "1 objects, expected 2" in compare_objects([Pair("padded", theirs[:1], theirs)]).note
+    other = _rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4), label=2)
+    assert not compare_objects([Pair("padded", other, theirs)]).holds
+    assert "only zoo" in compare_objects([Pair("padded", theirs, None)]).note
+
+
+class Bench:
+    """A tiny checkpoint, and what the reference makes of it."""
+
+    def __init__(self, name, folder):
+        from parity.reference import Reference
+        from parity.run import reference_stages
+
+        self.folder = build(name, folder)
+        self.inputs = pictures.padded_batches(ImageProcessor.from_folder(folder))
+        self.reference = Reference(folder, SPECS[name].architecture)
+        self.theirs = [reference_stages(self.reference, batch) for batch in self.inputs]
+
+    def stages(self, model):
+        from parity.run import compare_processors, compare_stages, zoo_stages
+
+        ours = [zoo_stages(model, batch) for batch in self.inputs]
+        return [
+            compare_processors(self.reference, self.inputs),
+            *compare_stages(self.inputs, ours, self.theirs, FLOAT32),
+        ]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    pytest.importorskip("torch", reason="needs torch, for the reference")
+    pytest.importorskip("transformers", reason="needs transformers, the reference")
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = Bench(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return get
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+@pytest.mark.parametrize("name", SPECS)
+def test_every_stage_holds(bench, name, device):
+    bench = bench(name)
+    stages = bench.stages(load_model(bench.folder, strict=True, device=device))
+    layers = [f"{part}.layer.{i}" for part in ("encoder", "decoder") for i in range(3)]
+    wanted = {"processor", "features", "positions", *layers, "logits", "pred_boxes", "objects"}
+    assert wanted <= {stage.name for stage in stages}
+    assert [stage for stage in stages if not stage.holds] == []
+
+
+@pytest.mark.parametrize("name", [DETECTION, STRUCTURE, V11, LEARNED])
+def test_there_are_objects_to_compare(bench, name):
+    """Of several kinds, and fewer the more sure one wants to be."""
+    rows = np.concatenate([stages["objects"] for stages in bench(name).theirs])
+    counts = [int((rows[:, 1] == threshold).sum()) for threshold in (0.5, 0.7, 0.9)]
+    assert counts[0] > counts[1] > counts[2] > 0
+    assert len(np.unique(rows[:, 2])) > 1
+    assert rows[:, 3:].std(0).min() > 0.003
+
+
+def norm_of_another_epsilon(model):
+    for conv in body_of(model).backbone.blocks[0].convs:
+        conv.norm.eps = 1e-3
+        conv._folded = conv.norm.fold(conv.weight, conv.bias)
+        conv._prepared = None
+
+
+def shortcut_forgotten(model):
+    shortcut = body_of(model).backbone.blocks[-2].shortcut
+    body_of(model).backbone.blocks[-2].shortcut = lambda x: shortcut(x) * 0
+
+
+def relu_before_the_shortcut(model):
+    for block in body_of(model).backbone.blocks:
+        block.last.act, block.last.post = "relu", None
+
+
+def columns_before_rows(model):
+    positions = body_of(model).positions
+    table = positions.table
+    positions.table = lambda mask, like: np.concatenate(np.split(table(mask, like), 2, 3)[::-1], 3)
+
+
+def positions_of_the_padding(model):
+    positions = body_of(model).positions
+    table = positions.table
+    positions.table = lambda mask, like: table(np.ones_like(mask), like)
+
+
+def padding_seen(model):
+    layer = body_of(model).encoder_layers[1]
+    body_of(model).encoder_layers[1] = lambda x, positions, mask: layer(x, positions, None)
+
+
+def padding_seen_by_queries(model):
+    layer = body_of(model).decoder_layers[2]
+    body_of(model).decoder_layers[2] = lambda x, queries, memory, placed, mask: layer(x, queries, memory, placed, None)
+
+
+def positions_added_to_the_values(model):
+    layer = body_of(model).decoder_layers[0]
+    body_of(model).decoder_layers[0] = lambda x, queries, memory, placed, mask: layer(x, queries, placed, placed, mask)
+
+
+def queries_that_begin_with_themselves(model):
+    layer = body_of(model).decoder_layers[0]
+    body_of(model).decoder_layers[0] = lambda x, queries, *rest: layer(x + queries, queries, *rest)
+
+
+def encoder_norm_forgotten(model):
+    body_of(model).encoder_norm = lambda x: x
+
+
+def norm_after(model):
+    layer = body_of(model).encoder_layers[0]
+    layer.norm, layer.final_norm = layer.final_norm, layer.norm
+
+
+def box_without_sigmoid(model):
+    model.bbox_predictor[2].act = None
+
+
+def no_object_first(model):
+    head = model.class_labels_classifier
+    head.weight, head.bias = np.roll(head.weight, 1, 0), np.roll(head.bias, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "stage"),
+    [
+        (V11, norm_of_another_epsilon, "features"),
+        (DETECTION, shortcut_forgotten, "features"),
+        (LEARNED, relu_before_the_shortcut, "features"),
+        (V11, columns_before_rows, "positions"),
+        (V11, positions_of_the_padding, "positions"),
+        (LEARNED, columns_before_rows, "positions"),
+        (V11, norm_after, "encoder.layer.0"),
+        (V11, padding_seen, "encoder.layer.1"),
+        (V11, positions_added_to_the_values, "decoder.layer.0"),
+        (V11, queries_that_begin_with_themselves, "decoder.layer.0"),
+        (V11, encoder_norm_forgotten, "decoder.layer.0"),
+        (V11, padding_seen_by_queries, "decoder.layer.2"),
+        (V11, no_object_first, "logits"),
+        (V11, box_without_sigmoid, "pred_boxes"),
+    ],
+)
+def test_a_fault_is_found_where_it_is(bench, name, fault, stage):
+    bench = bench(name)
+    model = load_model(bench.folder, strict=True)
+    fault(model)
+    assert next(stage.name for stage in bench.stages(model) if not stage.holds) == stage
+
+
+def test_a_processor_of_another_rule_is_found(bench):
+    """The long side of 192 is rounded down by some rules."""
+    from parity.run import compare_processors
+
+    bench = bench(V11)
+    assert compare_processors(bench.reference, bench.inputs).holds
+    other = ImageProcessor.from_folder(bench.folder).with_size({"longest_edge": 191})
+    assert not compare_processors(bench.reference, pictures.padded_batches(other)).holds

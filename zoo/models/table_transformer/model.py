@@ -1,0 +1,224 @@
+"""Table Transformer (Smock et al. 2021, https://arxiv.org/abs/2110.00061): DETR (Carion et al. 2020,
+https://arxiv.org/abs/2005.12872) that norms before each part of a layer, trained to find tables, and in them rows,
+columns and cells.  A ResNet reads the picture; each of a fixed number of queries asks its features for one object.
+
+Shapes: B batch, Y and X height and width in pixels, C channels, h and w the same in features (1 / 32, rounded up),
+N = h w, Q num_queries, D d_model, L labels.  Pictures are (B, Y, X, C): channels come last.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+from ... import ops
+from ...errors import InputError
+from ...nn import Conv2d, LayerNorm, Linear, Module
+from ...pretrained import Pretrained
+from ...typing import Array
+from ...weights import Layout, Weights
+from .config import TableTransformerConfig
+from .resnet import TIMM_NAMES, ResNet
+
+LAYOUT = Layout(
+    prefix="model",
+    body=("backbone", "input_projection", "query_position_embeddings", "encoder", "decoder"),
+    renames=TIMM_NAMES,
+    ignored=(r"\.num_batches_tracked$",),  # what only training counts
+)
+
+EPS = 1e-5
+LONGEST = 50  # features along a side for which there are learned positions
+
+
+class TableTransformerModelOutput(NamedTuple):
+    last_hidden_state: Array  # (B, Q, D): what each query found
+    encoder_last_hidden_state: Array  # (B, N, D)
+    # (decoder layers, B, Q, D): what the queries found by each layer, where auxiliary_loss wants it
+    intermediate_hidden_states: Array | None
+
+
+class TableTransformerObjectDetectionOutput(NamedTuple):
+    logits: Array  # (B, Q, L + 1): the last is that of no object
+    pred_boxes: Array  # (B, Q, 4): centre x and y, width and height, as parts of the picture without its padding
+    last_hidden_state: Array  # (B, Q, D)
+    encoder_last_hidden_state: Array  # (B, N, D)
+
+
+class Positions(Module):
+    """What the model is told of where a feature lies; that of a whole grid is kept for the next picture of its size."""
+
+    def __init__(self, w: Weights, cfg: TableTransformerConfig):
+        self.size = cfg.d_model // 2
+        self._latest: tuple[tuple[int, int], Array] | None = None  # the grid without padding asked for last
+
+    def __call__(self, grid: tuple[int, int], mask: Array | None, like: Array) -> Array:
+        """mask (B, h, w), false where there is padding -> (1 or B, N, D)."""
+        latest = self._latest  # read once: other threads may ask for other grids
+        if mask is None and latest is not None and latest[0] == grid:
+            return latest[1]
+        N = grid[0] * grid[1]
+        found = self.table((ops.arange(N, like) >= 0).reshape(1, *grid) if mask is None else mask, like)
+        found = found.reshape(found.shape[0], N, 2 * self.size)
+        if mask is None:
+            self._latest = grid, found
+        return found
+
+    def table(self, mask: Array, like: Array) -> Array:
+        """mask (B, h, w) -> (1 or B, h, w, D)."""
+        raise NotImplementedError
+
+
+class SinePositions(Positions):
+    """Sines and cosines of how far down, and how far right, it is in the part that is not padding."""
+
+    def table(self, mask: Array, like: Array) -> Array:
+        y, x = ops.cumsum(mask, 1), ops.cumsum(mask, 2)
+        y = y / (y[:, -1:] + 1e-6) * (2 * math.pi)
+        x = x / (x[:, :, -1:] + 1e-6) * (2 * math.pi)
+        return ops.cat([ops.sinusoids(y, self.size, like), ops.sinusoids(x, self.size, like)], 3)
+
+
+class LearnedPositions(Positions):
+    """A vector for each column and one for each row, wherever the padding is."""
+
+    def __init__(self, w: Weights, cfg: TableTransformerConfig):
+        super().__init__(w, cfg)
+        self.rows = w.get("row_embeddings.weight", (LONGEST, self.size))
+        self.columns = w.get("column_embeddings.weight", (LONGEST, self.size))
+
+    def table(self, mask: Array, like: Array) -> Array:
+        _, h, w = mask.shape
+        if max(h, w) > LONGEST:
+            raise InputError(f"a picture of {h} x {w} features is too large: there are positions for {LONGEST} of them")
+        columns, rows = self.columns[None, None, :w], self.rows[None, :h, None]
+        return ops.cat([ops.cat([columns] * h, 1), ops.cat([rows] * w, 2)], 3)
+
+
+POSITIONS = {"sine": SinePositions, "learned": LearnedPositions}
+
+
+class Attention(Module):
+    def __init__(self, w: Weights, d: int, heads: int):
+        self.heads = heads
+        self.q, self.k, self.v, self.out = (Linear(w / f"{part}_proj", d, d) for part in ("q", "k", "v", "out"))
+
+    def __call__(self, queries: Array, keys: Array, values: Array, residual: Array, mask: Array | None = None) -> Array:
+        """queries, residual (B, T, D), keys and values (B, S, D), mask (B, S), false for a key to hide -> (B, T, D)."""
+        q, k, v = (y.reshape(*y.shape[:2], self.heads, -1) for y in (self.q(queries), self.k(keys), self.v(values)))
+        return self.out(ops.attention(q, k, v, mask=mask).reshape(queries.shape), residual)
+
+
+class EncoderLayer(Module):
+    def __init__(self, w: Weights, cfg: TableTransformerConfig):
+        D, F = cfg.d_model, cfg.encoder_ffn_dim
+        self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
+        self.attention = Attention(w / "self_attn", D, cfg.encoder_attention_heads)
+        self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
+        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function)
+        self.down = Linear(w / "fc2", F, D)
+
+    def __call__(self, x: Array, positions: Array, mask: Array | None) -> Array:
+        """x (B, N, D), positions (1 or B, N, D), mask (B, N) -> (B, N, D)."""
+        y = self.norm(x)
+        placed = y + positions
+        x = self.attention(placed, placed, y, x, mask)
+        return self.down(self.up(self.final_norm(x)), residual=x)
+
+
+class DecoderLayer(Module):
+    def __init__(self, w: Weights, cfg: TableTransformerConfig):
+        D, F, heads = cfg.d_model, cfg.decoder_ffn_dim, cfg.decoder_attention_heads
+        self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
+        self.attention = Attention(w / "self_attn", D, heads)
+        self.cross_norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
+        self.cross_attention = Attention(w / "encoder_attn", D, heads)
+        self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
+        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function)
+        self.down = Linear(w / "fc2", F, D)
+
+    def __call__(self, x: Array, queries: Array, memory: Array, placed_memory: Array, mask: Array | None) -> Array:
+        """x (B, Q, D), queries (Q, D), memory (B, N, D) without and with positions, mask (B, N) -> (B, Q, D)."""
+        y = self.norm(x)
+        placed = y + queries
+        x = self.attention(placed, placed, y, x)
+        x = self.cross_attention(self.cross_norm(x) + queries, placed_memory, memory, x, mask)
+        return self.down(self.up(self.final_norm(x)), residual=x)
+
+
+class TableTransformerPretrained(Pretrained):
+    config_class = TableTransformerConfig
+    layout = LAYOUT
+
+
+class TableTransformerModel(TableTransformerPretrained):
+    """A picture to what each query found in it."""
+
+    is_body = True
+    layout = replace(LAYOUT, ignored=(*LAYOUT.ignored, r"^(class_labels_classifier|bbox_predictor)\."))
+
+    def __init__(self, w: Weights, cfg: TableTransformerConfig):
+        D = cfg.d_model
+        self.config = cfg
+        self.backbone = ResNet(w / "backbone.conv_encoder.model", cfg.resnet)
+        self.input_projection = Conv2d(w / "input_projection", cfg.resnet.hidden_sizes[-1], D, 1)
+        self.positions = POSITIONS[cfg.position_embedding_type](w / "backbone.position_embedding", cfg)
+        self.encoder_layers = [EncoderLayer(w / "encoder.layers" / i, cfg) for i in range(cfg.encoder_layers)]
+        self.encoder_norm = LayerNorm(w / "encoder.layernorm", D, EPS)
+        self.queries = w.get("query_position_embeddings.weight", (cfg.num_queries, D))
+        self.decoder_layers = [DecoderLayer(w / "decoder.layers" / i, cfg) for i in range(cfg.decoder_layers)]
+        self.decoder_norm = LayerNorm(w / "decoder.layernorm", D, EPS)
+
+    def __call__(self, pixel_values: Array, pixel_mask: Array | None = None) -> TableTransformerModelOutput:
+        """pixel_values (B, Y, X, C) floats, pixel_mask (B, Y, X), false where a picture was padded -> states."""
+        pixels = ops.as_pixels(pixel_values, self.queries, self.config.resnet.num_channels)
+        x = self.input_projection(self.backbone(pixels))
+        B, h, w, D = x.shape
+        mask = None if pixel_mask is None else self._visible(pixel_mask, pixels.shape[:3], (h, w))
+        positions = self.positions((h, w), mask, self.queries)
+        mask = None if mask is None else mask.reshape(B, h * w)
+
+        x = x.reshape(B, h * w, D)
+        for layer in self.encoder_layers:
+            x = layer(x, positions, mask)
+        memory = self.encoder_norm(x)
+
+        placed_memory = memory + positions
+        x = ops.zeros((B, *self.queries.shape), self.queries)
+        steps = []
+        for layer in self.decoder_layers:
+            x = layer(x, self.queries, memory, placed_memory, mask)
+            if self.config.auxiliary_loss:  # for training, which however changes what the next layer is given
+                x = self.decoder_norm(x)
+                steps.append(x[None])
+        return TableTransformerModelOutput(self.decoder_norm(x), memory, ops.cat(steps, 0) if steps else None)
+
+    def _visible(self, pixel_mask: Array, shape: tuple[int, ...], grid: tuple[int, int]) -> Array | None:
+        """Which features are of the picture: (B, h, w), None for all."""
+        mask = ops.as_mask(pixel_mask, self.queries, "pixel_mask", tuple(shape))
+        mask = ops.interpolate(mask[:, :, :, None], grid, "nearest")[:, :, :, 0]
+        return None if ops.all_true(mask) else mask
+
+
+class TableTransformerForObjectDetection(TableTransformerPretrained):
+    def __init__(self, w: Weights, cfg: TableTransformerConfig):
+        D = cfg.d_model
+        self.config = cfg
+        self.model = TableTransformerModel(w / "model", cfg)
+        self.class_labels_classifier = Linear(w / "class_labels_classifier", D, cfg.num_labels + 1)
+        boxes = w / "bbox_predictor.layers"
+        self.bbox_predictor = [
+            Linear(boxes / 0, D, D, act="relu"),
+            Linear(boxes / 1, D, D, act="relu"),
+            Linear(boxes / 2, D, 4, act="sigmoid"),
+        ]
+
+    def __call__(self, pixel_values: Array, pixel_mask: Array | None = None) -> TableTransformerObjectDetectionOutput:
+        """pixel_values (B, Y, X, C) floats, pixel_mask (B, Y, X), false where it was padded -> an object a query."""
+        found = self.model(pixel_values, pixel_mask)
+        x = boxes = found.last_hidden_state
+        for layer in self.bbox_predictor:
+            boxes = layer(boxes)
+        logits = self.class_labels_classifier(x)
+        return TableTransformerObjectDetectionOutput(logits, boxes, x, found.encoder_last_hidden_state)

@@ -1,0 +1,76 @@
+"""ResNet (He et al. 2015, https://arxiv.org/abs/1512.03385) as a backbone: a picture to the features of its last stage.
+
+Shapes: B batch, Y and X height and width in pixels, C channels, D width of a stage.
+"""
+
+from __future__ import annotations
+
+from ... import ops
+from ...nn import BatchNorm, Conv2d, Module
+from ...typing import Array
+from ...weights import Weights
+from .config import ResNetConfig
+
+# timm's names to those of transformers, below the name of a backbone
+TIMM_NAMES = {
+    r"(conv_encoder\.model\.)conv1\.": r"\1embedder.embedder.convolution.",
+    r"(conv_encoder\.model\.)bn1\.": r"\1embedder.embedder.normalization.",
+    **{rf"(conv_encoder\.model\.)layer{i + 1}\.(\d+)\.": rf"\1encoder.stages.{i}.layers.\2." for i in range(4)},
+    **{rf"(stages\.\d+\.layers\.\d+\.)conv{i + 1}\.": rf"\1layer.{i}.convolution." for i in range(3)},
+    **{rf"(stages\.\d+\.layers\.\d+\.)bn{i + 1}\.": rf"\1layer.{i}.normalization." for i in range(3)},
+    r"(stages\.\d+\.layers\.\d+\.)downsample\.0\.": r"\1shortcut.convolution.",
+    r"(stages\.\d+\.layers\.\d+\.)downsample\.1\.": r"\1shortcut.normalization.",
+}
+
+
+def convolution(
+    w: Weights, d_in: int, d_out: int, kernel: int, stride: int, act: str | None = None, post: str | None = None
+) -> Conv2d:
+    """post(act(norm(convolution)) + residual), the norm folded in; at stride 1 the picture keeps its size."""
+    norm = BatchNorm(w / "normalization", d_out)
+    w = w / "convolution"
+    return Conv2d(w, d_in, d_out, kernel, stride, kernel // 2, bias=False, act=act, norm=norm, post=post)
+
+
+class Block(Module):
+    """act(two or three convolutions + a shortcut)."""
+
+    def __init__(self, w: Weights, cfg: ResNetConfig, d_in: int, d_out: int, stride: int):
+        if cfg.layer_type == "basic":
+            sizes = [(d_in, d_out, 3, stride), (d_out, d_out, 3, 1)]
+        else:
+            D = d_out // 4
+            first, second = (stride, 1) if cfg.downsample_in_bottleneck else (1, stride)
+            sizes = [(d_in, D, 1, first), (D, D, 3, second), (D, d_out, 1, 1)]
+        last = len(sizes) - 1
+        # transformers has relu here, whatever hidden_act says.
+        self.convs = [convolution(w / "layer" / i, *sizes[i], act="relu") for i in range(last)]
+        self.last = convolution(w / "layer" / last, *sizes[last], post=cfg.hidden_act)
+        is_same = stride == 1 and d_in == d_out
+        self.shortcut = None if is_same else convolution(w / "shortcut", d_in, d_out, 1, stride)
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, Y, X, d_in) -> (B, Y / stride, X / stride, d_out)."""
+        residual = x if self.shortcut is None else self.shortcut(x)
+        for conv in self.convs:
+            x = conv(x)
+        return self.last(x, residual)
+
+
+class ResNet(Module):
+    def __init__(self, w: Weights, cfg: ResNetConfig):
+        D = cfg.embedding_size
+        self.stem = convolution(w / "embedder.embedder", cfg.num_channels, D, 7, stride=2, act=cfg.hidden_act)
+        self.blocks = []
+        for i, (width, depth) in enumerate(zip(cfg.hidden_sizes, cfg.depths, strict=True)):
+            for j in range(depth):
+                stride = 2 if j == 0 and (i > 0 or cfg.downsample_in_first_stage) else 1
+                self.blocks.append(Block(w / "encoder.stages" / i / "layers" / j, cfg, D, width, stride))
+                D = width
+
+    def __call__(self, pixel_values: Array) -> Array:
+        """pixel_values (B, Y, X, C) -> (B, y, x, D), where y is Y / 32 rounded up."""
+        x = ops.max_pool2d(self.stem(pixel_values), 3, stride=2, padding=1)
+        for block in self.blocks:
+            x = block(x)
+        return x

@@ -1,0 +1,121 @@
+"""Detect: the objects in a picture, with boxes.
+
+Shapes: B pictures of a batch, Y and X height and width after the processor, H and W before it; Q queries, L labels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ZooError
+from ..processors import MOST_PIXELS, Picture, open_picture
+from ..processors.boxes import Detection, check_rule, check_threshold, draw_boxes, post_process_object_detection
+from .pictures import PictureTask, as_pictures, floats, naming
+from .segment import palette
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from ..typing import Array
+
+
+class Detections(list[Detection]):
+    """The objects of one picture, best first; a list in every respect, that can draw itself."""
+
+    def __init__(
+        self,
+        found: Iterable[Detection],
+        size: tuple[int, int],
+        labels: Sequence[str],
+        picture: Callable[[], Image.Image],
+    ):
+        super().__init__(found)
+        self.size = size  # (H, W) of the picture, upright
+        self.labels = tuple(labels)  # all that the detector knows: they decide the colours
+        self._picture = picture  # opens it
+
+    def draw(self, path: str | os.PathLike[str] | None = None) -> Image.Image:
+        """The picture with the boxes, their labels and scores; written as a PNG file if a path is given.
+
+        The picture is decoded anew: given as a path, it is to be there still.
+        """
+        colours = dict(zip(self.labels, map(tuple, palette(len(self.labels)).tolist()), strict=True))
+        image = draw_boxes(self._picture(), [(f"{d.label} {d.score:.2f}", d.box, colours[d.label]) for d in self])
+        if path is not None:
+            try:
+                image.save(Path(path), format="PNG")
+            except OSError as e:
+                raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
+        return image
+
+
+class Detect(PictureTask):
+    """Pictures to the objects in them.
+
+    >>> detector = zoo.load("microsoft/table-transformer-detection")
+    >>> found = detector("page.png", threshold=0.7)
+    >>> found[0]
+    Detection(label='table', score=0.9..., box=(110.2..., 73.3..., 1024.6..., 308.7...))
+    >>> found.draw("boxes.png")
+    """
+
+    name = "detect"
+    head = "ForObjectDetection"
+
+    def __call__(
+        self,
+        pictures: Picture | Iterable[Picture],
+        *,
+        threshold: float = 0.5,
+        rule: str = "score",
+        size: Mapping[str, int] | None = None,
+        progress: bool | None = None,
+        data_format: str | None = None,
+        most_pixels: int = MOST_PIXELS,
+    ) -> Any:
+        """Detections for one picture, which is a list of Detection, best first; a list of them for several pictures.
+
+        threshold: objects with a score above it, 0 ... 1.  rule: "score", or "argmax" for that of Microsoft's own code:
+        see `post_process_object_detection`.  size: in place of the checkpoint's, such as {"longest_edge": 1000}.
+        data_format, most_pixels: as in `open_picture`.
+
+        Pictures share a batch only where the processor makes them equally large: beside a larger one, padded, each
+        would get other scores than alone.
+        """
+        check_threshold(threshold)
+        check_rule(rule)
+        processor = self.processor if size is None else self.processor.with_size(size)
+        given, single = as_pictures(pictures, "pictures")
+        for i, picture in enumerate(given):
+            if hasattr(picture, "read"):  # an open file is read once, and may be drawn upon later
+                with naming(i, len(given)):
+                    given[i] = open_picture(picture, most_pixels=most_pixels)
+
+        def compute(pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Any = None) -> list[Any]:
+            out = self.call(pixel_values, pixel_mask)
+            return list(zip(floats(out.logits), floats(out.pred_boxes), sizes, strict=True))
+
+        rows = self.rows(
+            given, compute, processor=processor, progress=progress, data_format=data_format, most_pixels=most_pixels
+        )
+        labels = self.config.id2label
+        names = [labels[i] for i in sorted(labels)]
+        out = []
+        for i, (picture, (logits, boxes, height_width)) in enumerate(zip(given, rows, strict=True)):
+            with naming(i, len(given)):
+                (found,) = post_process_object_detection(
+                    logits[None], boxes[None], [height_width], labels, threshold=threshold, rule=rule
+                )
+            best_first = sorted(found, key=lambda d: -d.score)
+            again = partial(open_picture, picture, data_format=data_format, most_pixels=most_pixels)
+            out.append(Detections(best_first, height_width, names, again))
+        return out[0] if single else out
+
+    def call(self, pixel_values: Array, pixel_mask: Array | None = None) -> Any:
+        """The output of the model.  pixel_values (B, Y, X, 3), pixel_mask (B, Y, X) or None."""
+        model: Any = self.model
+        return model(pixel_values, pixel_mask)
