@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("torch", "triton", "transformers", "scipy", "huggingface_hub", "tokenizers", "safetensors", "PIL")
+HEAVY += ("openpyxl", "pandas")
 MODELS = sorted((ROOT / "zoo" / "models").glob("*/model*.py"))
 
 # Methods that exist in both, and differ, or exist in one only.

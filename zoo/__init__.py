@@ -33,8 +33,10 @@ def load(
 ) -> Task:
     """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with pictures.
 
-    task: for texts "embed", "fill-mask", "classify", "tag", "answer" or "rerank", for pictures "embed", "classify" or
-    "segment"; by default what the checkpoint was trained for.
+    "stories260k" comes with zoo: a small model that writes stories, with which no network is needed.
+
+    task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank" or "generate", for pictures "embed",
+    "classify", "segment", "detect" or "read"; by default what the checkpoint was trained for.
     device: None or "cpu" runs on NumPy, without torch; "cuda", "cuda:1", "torch:cpu" on torch.
     dtype: "float32" on NumPy; also "float16" and "bfloat16" on torch, where the default is the file's own.
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.
@@ -66,7 +68,11 @@ def load_model(name_or_folder: str | os.PathLike[str], **options: Any) -> Pretra
 
 
 def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
-    """Write a model, or a task with its tokenizer, as a checkpoint that zoo and transformers load."""
+    """Write a model, or a task with its tokenizer, as a checkpoint that zoo and transformers load.
+
+    dtype: "float32", "float16" or "bfloat16"; by default each tensor's own.  A folder with files of another checkpoint
+    that would stay beside the new ones is refused (ZooError): nothing is deleted.
+    """
     from .loader import save_model
     from .pretrained import Pretrained
 

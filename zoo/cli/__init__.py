@@ -1,8 +1,10 @@
-"""The command `zoo`: `zoo run` for a checkpoint's task, `zoo info` for what is in it."""
+"""The command `zoo`: `run` for a checkpoint's task, `chat` to talk with one, `info` for what is in it, `table` for the
+tables of a page, `grits` for how well two tables agree."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import warnings
@@ -29,10 +31,13 @@ Run a checkpoint on each INPUT, with the task that it was trained for, or with -
   tag        names, places and the like in each INPUT
   answer     the answer to --question Q in --context C; where one of them is left out, each INPUT is one
   rerank     the first INPUT is the query, the others are documents to sort
+  generate   what follows each INPUT; see --max-new-tokens, --temperature and --seed
   segment    the share of each label among the pixels; --overlay writes them over the picture
+  detect     objects with scores and boxes, in pixels; --overlay draws them on the picture
+  read       what a picture of a line of text says, or with --lines one of several lines
 
-Where the checkpoint reads pictures (embed, classify and segment), each INPUT is the path of one.  Without INPUT, or
-with '-' in place of it, the inputs are the lines of stdin, each answered as soon as it is read."""
+Where the checkpoint reads pictures (embed, classify, segment, detect and read), each INPUT is the path of one.  Without
+INPUT, or with '-' in place of it, the inputs are the lines of stdin, each answered as soon as it is read."""
 
 RUN_JSON = """\
 JSON is what the task returns in Python: for one INPUT its result, for several an array of results, for lines of stdin
@@ -42,8 +47,33 @@ in place of the mask.
 
   zoo run sentence-transformers/all-MiniLM-L6-v2 "The cat sits outside." "A cat is in the garden."
   zoo run FacebookAI/roberta-large-mnli "A man sleeps." --pair "A man is awake." --json
+  zoo run stories260k "Once upon a time"
   zoo run ./my-checkpoint --task tag < lines.txt > entities.jsonl
   zoo run microsoft/beit-base-finetuned-ade-640-640 street.jpg --overlay labels.png"""
+
+CHAT = """\
+Talk with a checkpoint that has a chat template: each line is a turn, and the answer comes as it is made.  Ctrl-C stops
+an answer, Ctrl-D ends.  Where stdin is a pipe, its lines are the turns, and only the answers are written."""
+
+TABLE = """\
+Find the tables of a page, the path of a picture, and write their cells: with -o to a file, otherwise to stdout.
+
+The text comes from --words, the words of the page with their boxes, from OCR or a PDF's text layer, or from --reader,
+a TrOCR checkpoint that reads the lines of each cell.  Without either the cells have boxes only."""
+
+TABLE_MORE = """\
+The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}, in pixels of PAGE as it is seen
+upright, and "confidence" if it is known.  Several tables make several sheets of one .xlsx, one .html or .md, and
+out-1.csv, out-2.csv and so on; JSON is an array of tables, one or many.  A page without a table is an error, with exit
+status 1.
+
+  zoo table page.png --words words.json -o tables.xlsx
+  zoo table table.png --no-detection --reader microsoft/trocr-base-printed -o table.csv
+  zoo table page.png --overlay cells.png --json"""
+
+GRITS = """\
+Compare a table that was found with the true one: the GriTS scores of its topology (top), content (con) and location
+(loc, between JSON files), 1 where they agree.  TRUE and PREDICTED are JSON as zoo writes it, or HTML with one table."""
 
 INFO = """\
 Show what a checkpoint is made of: architecture, task, sizes, tokenizer or processor, files, and what became of its
@@ -60,11 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            if args.command == "run":
-                from .run import run as command
-            else:
-                from .info import info as command
-            command(args)
+            command = importlib.import_module(f".{args.command}", __name__)
+            getattr(command, args.command)(args)
             sys.stdout.flush()
         return 0
     except UsageError as e:
@@ -103,8 +130,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="zoo", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    help_text = "run a checkpoint, or show what is in it; zoo run --help and zoo info --help say more"
-    parser.add_argument("command", choices=("run", "info"), metavar="run | info", help=help_text)
+    names = ("run", "chat", "info", "table", "grits")
+    help_text = "run a checkpoint, or talk with it, show what is in it, find or compare tables; see zoo run --help, ..."
+    parser.add_argument("command", choices=names, metavar=" | ".join(names), help=help_text)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the command works on")
 
     common = argparse.ArgumentParser(add_help=False)
@@ -113,8 +141,13 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     common.add_argument("--local-files-only", action="store_true", help="never use the network")
     common.add_argument("--json", action="store_true", help="JSON even in a terminal")
 
+    writing = argparse.ArgumentParser(add_help=False)
+    writing.add_argument("--max-new-tokens", type=_count, metavar="N", help="the length of what is written (512)")
+    writing.add_argument("--temperature", type=float, metavar="F", help="draw tokens, the wilder the higher; 0: do not")
+    writing.add_argument("--seed", type=int, metavar="N", help="draw the same tokens each time")
+
     run = argparse.ArgumentParser(
-        prog="zoo run", parents=[common], description=RUN, epilog=RUN_JSON, formatter_class=raw
+        prog="zoo run", parents=[common, writing], description=RUN, epilog=RUN_JSON, formatter_class=raw
     )
     run.add_argument(
         "inputs",
@@ -130,10 +163,43 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     run.add_argument("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
     run.add_argument("--question", metavar="Q", help="for answer")
     run.add_argument("--context", metavar="C", help="for answer")
-    run.add_argument("--overlay", metavar="FILE", help="for segment: a PNG file to write the picture and its labels to")
+    run.add_argument("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the picture and its labels")
+    run.add_argument("--threshold", type=float, metavar="F", help="for detect: the least score, 0 ... 1")
+    run.add_argument("--lines", action="store_const", const=True, help="for read: each picture has several lines")
+    run.add_argument("--num-beams", type=_count, metavar="N", help="for read: texts that are tried side by side (1)")
+
+    chat = argparse.ArgumentParser(prog="zoo chat", parents=[writing], description=CHAT)
+    chat.add_argument("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    chat.add_argument("--system", metavar="TEXT", help="what the answers are to be like")
+    chat.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
+    chat.add_argument("--local-files-only", action="store_true", help="never use the network")
+    chat.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
+    chat.add_argument("--dtype", help="float32; on torch also float16 and bfloat16")
 
     info = argparse.ArgumentParser(prog="zoo info", parents=[common], description=INFO)
-    return parser, {"run": run, "info": info}
+    table = argparse.ArgumentParser(prog="zoo table", description=TABLE, epilog=TABLE_MORE, formatter_class=raw)
+    table.add_argument("page", metavar="PAGE", help="the path of a picture")
+    table.add_argument("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json or .xlsx")
+    table.add_argument("--words", metavar="FILE", help="a JSON file with the words of the page")
+    table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint, in place of --words")
+    table.add_argument("--overlay", metavar="FILE", help="a PNG file to write the page and its cells to")
+    table.add_argument("--detection", metavar="NAME", help="a checkpoint that finds the tables of a page")
+    table.add_argument("--structure", metavar="NAME", help="a checkpoint that finds the rows and columns of a table")
+    table.add_argument("--no-detection", action="store_true", help="PAGE is the picture of one table")
+    table.add_argument(
+        "--threshold", type=float, default=0.5, metavar="F", help="least score of tables, rows, ..., 0 ... 1 (0.5)"
+    )
+    table.add_argument("--padding", type=_pixels, metavar="N", help="pixels of margin around a table (a 40th of PAGE)")
+    table.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
+    table.add_argument("--local-files-only", action="store_true", help="never use the network")
+    table.add_argument("--json", action="store_true", help="JSON even in a terminal")
+    grits = argparse.ArgumentParser(prog="zoo grits", description=GRITS)
+    grits.add_argument("true", metavar="TRUE", help="a .json or .html file")
+    grits.add_argument("predicted", metavar="PREDICTED", help="another one")
+    grits.add_argument("--metric", action="append", choices=("top", "con", "loc"), help="one or more; by default all")
+    grits.add_argument("--published", action="store_true", help="as the authors' program computes them")
+    grits.add_argument("--json", action="store_true", help="JSON even in a terminal")
+    return parser, {"run": run, "chat": chat, "info": info, "table": table, "grits": grits}
 
 
 def _count(text: str) -> int:
@@ -143,7 +209,14 @@ def _count(text: str) -> int:
     return value
 
 
-_count.__name__ = "whole number"  # argparse's word for it in the message about one that is not
+def _pixels(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{value} is below 0")
+    return value
+
+
+_count.__name__ = _pixels.__name__ = "whole number"  # argparse's word for it in the message about one that is not
 
 
 def _fail(message: str) -> int:

@@ -28,6 +28,10 @@ PICTURE_SIZES = {
     **{field: name for field, name in TEXT_SIZES.items() if field not in ("vocab_size", "max_position_embeddings")},
     "image_size": "picture",
     "patch_size": "patch",
+    "encoder_layers": "encoder layers",
+    "decoder_layers": "decoder layers",
+    "d_model": "hidden",
+    "num_queries": "queries",
 }
 
 
@@ -56,7 +60,9 @@ def describe(name: str, *, revision: str | None = None, local_files_only: bool =
         model = model_of(checkpoint)
     config, report = model.config, model.report
     pictures, task = reads_pictures(config), _task(checkpoint, config)
-    labelled = task in ("classify", "segment") if pictures else hasattr(model, "classifier")
+    sizes = PICTURE_SIZES if pictures else TEXT_SIZES
+    parts = [getattr(config, part, config) for part in ("encoder", "decoder")]  # TrOCR has a config for each
+    labelled = task in ("classify", "segment", "detect") if pictures else hasattr(model, "classifier")
     return {
         "name": checkpoint.name,
         "revision": checkpoint.revision,
@@ -65,7 +71,7 @@ def describe(name: str, *, revision: str | None = None, local_files_only: bool =
         "model_type": config.model_type,
         "task": task,
         "parameters": count_parameters(model),
-        **{field: getattr(config, field) for field in (PICTURE_SIZES if pictures else TEXT_SIZES)},
+        **{field: getattr(part, field) for part in parts for field in sizes if hasattr(part, field)},
         "labels": list(config.id2label.values()) if labelled else None,
         **({"processor": _processor(checkpoint)} if pictures else {"tokenizer": _tokenizer(checkpoint)}),
         "stored": _stored(open_weights(checkpoint.weights)),
@@ -137,7 +143,7 @@ def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
         ("architecture", f"{found['architecture']} ({found['model_type']})"),
         ("task", found["task"] or "none: zoo.load_model gives the bare model"),
         ("parameters", f"{found['parameters']:,} ({found['parameters'] / 1e6:.1f} M)"),
-        ("sizes", ", ".join(_size(name, found[field]) for field, name in sizes.items())),
+        ("sizes", ", ".join(_size(name, found[field]) for field, name in sizes.items() if field in found)),
         prepared,
         ("stored as", ", ".join(f"{s['tensors']} x {dtype}" for dtype, s in found["stored"].items())),
         ("folder", found["folder"]),

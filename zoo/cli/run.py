@@ -12,6 +12,7 @@ import zoo
 
 from ..errors import InputError, ZooError
 from . import UsageError
+from .generation import options_of, write
 from .terminal import Terminal, json_text
 
 OPTIONS = {
@@ -19,7 +20,13 @@ OPTIONS = {
     "pair": ("classify",),
     "question": ("answer",),
     "context": ("answer",),
-    "overlay": ("segment",),
+    "max_new_tokens": ("generate", "read"),
+    "temperature": ("generate",),
+    "seed": ("generate",),
+    "overlay": ("segment", "detect"),
+    "threshold": ("detect",),
+    "lines": ("read",),
+    "num_beams": ("read",),
 }
 BLOCK = 1 << 16  # bytes of stdin read at once, or less if there are not so many yet
 
@@ -55,6 +62,9 @@ def run(args: argparse.Namespace) -> None:
     elif streamed:
         for first, lines in _stdin_blocks():
             try:
+                if task.name == "generate" and not as_json:
+                    write(task, lines, options_of(args, task))
+                    continue
                 results = _call(task, lines, args)
             except ZooError as e:
                 raise type(e)(f"stdin, lines {first} ... {first + len(lines) - 1}: {e}") from None
@@ -64,6 +74,8 @@ def run(args: argparse.Namespace) -> None:
             else:
                 terminal.show(task, lines, results)
             sys.stdout.flush()
+    elif task.name == "generate" and not as_json:
+        write(task, args.inputs, options_of(args, task))
     else:
         results = _call(task, args.inputs, args)
         if as_json:
@@ -93,16 +105,19 @@ def _check(args: argparse.Namespace, task: str) -> None:
 
 def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
     """The task's result for each text."""
-    options = {} if args.top_k is None else {"top_k": args.top_k}
+    given = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task.name == "read" else ()))
+    options = {name: getattr(args, name) for name in given if getattr(args, name) is not None}
     if task.name == "answer":
         if args.question is None:
             return task(texts, args.context, **options)
         return task(args.question, texts if args.context is None else [args.context], **options)
+    if task.name == "generate":
+        options = options_of(args, task)
     if args.pair is not None:
         options["pairs"] = args.pair if len(args.pair) == len(texts) else args.pair * len(texts)
     results = list(task(texts, **options))
     if args.overlay is not None:
-        results[0].overlay(args.overlay)
+        (results[0].draw if task.name == "detect" else results[0].overlay)(args.overlay)
     return [_summary(result) for result in results] if task.name == "segment" else results
 
 

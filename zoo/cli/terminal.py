@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -45,8 +46,11 @@ class Terminal:
     def __init__(self, out: TextIO, plain_text: bool):
         self.out = out
         self.fancy = plain_text and out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        if hasattr(out, "reconfigure"):  # JSON is UTF-8 whatever the locale; a terminal shows what it can
-            out.reconfigure(**({"errors": "replace"} if plain_text else {"encoding": "utf-8"}))  # type: ignore[attr-defined]
+        if isinstance(out, io.TextIOWrapper):  # JSON is UTF-8 whatever the locale; a terminal shows what it can
+            if plain_text:
+                out.reconfigure(errors="replace")
+            else:
+                out.reconfigure(encoding="utf-8")
         self.width = shutil.get_terminal_size().columns
 
     def line(self, text: str = "") -> None:
@@ -102,6 +106,13 @@ class Terminal:
             elif task.name == "segment":
                 areas = result["labels"]
                 self.table([(clean(x.label), f"{100 * x.share:.1f} %", self.bar(x.share)) for x in areas], right=(1,))
+            elif task.name == "detect":
+                self.table(
+                    [(clean(x.label), f"{x.score:.4f}", ", ".join(f"{v:.1f}" for v in x.box)) for x in result], (1,)
+                )
+            elif task.name == "read":
+                rows = [(f"{result.confidence:.4f}", clean(line)) for line in result.text.split("\n")]
+                self.table([rows[0], *(("", line) for _, line in rows[1:])])
             elif task.name == "tag":
                 self.table([(x.label, f"{x.score:.4f}", f"{x.start}-{x.end}", clean(x.text)) for x in result], (1, 2))
             elif task.name == "answer":

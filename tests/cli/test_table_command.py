@@ -1,0 +1,267 @@
+"""`zoo table`: what it writes where, what it refuses before it loads anything, and its exit status."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import zoo
+from zoo.cli import main
+from zoo.processors.boxes import Detection
+from zoo.tables import Table
+
+# Two tables of 2 rows and 2 columns on a page of 300 x 400, the first row of each a header.
+PLACES = [(20.0, 30.0, 220.0, 90.0), (20.0, 150.0, 220.0, 210.0)]
+TEXTS = [["a", "b", "=1+1", "2,5"], ["c", "d", "", "<4>"]]
+
+
+class Reading(NamedTuple):
+    text: str
+    confidence: float
+
+
+class Stub:
+    """In place of the checkpoints: what `zoo.load` gives for their names."""
+
+    def __init__(self) -> None:
+        self.found = [Detection("table", 0.9, box) for box in PLACES]
+        self.loaded: list[tuple[str, str, Any]] = []
+        self.thresholds: set[float] = set()
+
+    def load(self, name: str, *, task: str, device: str | None = None, local_files_only: bool = False) -> Callable:
+        self.loaded.append((name, task, device))
+        if task == "read":
+            return lambda lines: [Reading("read", 0.5)] * len(lines)
+        return self.structure if "structure" in name else self.detection
+
+    def detection(self, picture: np.ndarray, threshold: float) -> list[Detection]:
+        self.thresholds.add(threshold)
+        return [d for d in self.found if d.score > threshold]
+
+    def structure(self, picture: np.ndarray, threshold: float) -> list[Detection]:
+        self.thresholds.add(threshold)
+        x, y = (picture.shape[1] - 200) / 2, (picture.shape[0] - 60) / 2
+        parts = [
+            ("table row", 0, 0, 200, 30),
+            ("table row", 0, 30, 200, 60),
+            ("table column", 0, 0, 100, 60),
+            ("table column", 100, 0, 200, 60),
+            ("table column header", 0, 0, 200, 30),
+        ]
+        return [Detection(label, 0.9, (a + x, b + y, c + x, d + y)) for label, a, b, c, d in parts]
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stub:
+    stub = Stub()
+    monkeypatch.setattr(zoo, "load", stub.load)
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (300, 400), "white").save("page.png")
+    words = [
+        {
+            "text": text,
+            "box": [x0 + 10 + 100 * (i % 2), y0 + 5 + 30 * (i // 2), x0 + 50 + 100 * (i % 2), y0 + 20 + 30 * (i // 2)],
+        }
+        for (x0, y0, _, _), texts in zip(PLACES, TEXTS, strict=True)
+        for i, text in enumerate(texts)
+        if text
+    ]
+    Path("words.json").write_text(json.dumps(words))
+    return stub
+
+
+def rows_of(path: str) -> list[list[str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def run(*args: str) -> int:
+    return main(["table", *args])
+
+
+def test_a_pipe_gets_json(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("page.png", "--words", "words.json") == 0
+    out = capsys.readouterr()
+    tables = [Table.from_dict(data) for data in json.loads(out.out)]
+    assert [[cell.text for cell in table.cells] for table in tables] == TEXTS
+    assert [table.header_rows for table in tables] == [1, 1]
+    np.testing.assert_allclose([table.box for table in tables], PLACES)
+    assert out.err == ""
+    assert [(name.split("-")[2], task) for name, task, _ in stub.loaded] == [
+        ("structure", "detect"),
+        ("detection", "detect"),
+    ]
+
+
+def test_a_terminal_gets_text(stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert run("page.png", "--words", "words.json") == 0
+    out = capsys.readouterr().out
+    assert "table 2 of 2\n" in out
+    assert re.search(r"^  rows +2, of the header 1$", out, re.MULTILINE)
+    assert re.search(r"^  a +b$", out, re.MULTILINE)
+    assert re.search(r"^  =1\+1 +2,5$", out, re.MULTILINE)
+    assert "(20, 150, 220, 210)" in out
+    assert run("page.png") == 0
+    assert capsys.readouterr().out.count("no text: give --words FILE or --reader NAME") == 2
+    assert run("page.png", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_one_table_is_one_csv_and_several_are_numbered(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("page.png", "--words", "words.json", "-o", "out.csv") == 0
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert out.err == "zoo: wrote out-1.csv, out-2.csv\n"
+    assert not Path("out.csv").exists()
+    assert rows_of("out-1.csv") == [["a", "b"], ["=1+1", "2,5"]]
+    assert rows_of("out-2.csv") == [["c", "d"], ["", "<4>"]]
+    stub.found.pop()
+    assert run("page.png", "--words", "words.json", "--output", "only.csv") == 0
+    assert rows_of("only.csv") == [["a", "b"], ["=1+1", "2,5"]]
+
+
+def test_other_formats_hold_all_tables_in_one_file(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("out.html", "out.md", "out.json", "OUT.JSON"):
+        assert run("page.png", "--words", "words.json", "-o", name) == 0
+        assert capsys.readouterr().err == f"zoo: wrote {name}\n"
+    html = Path("out.html").read_text()
+    assert html.lower().count("<!doctype html>") == 1
+    assert html.count("<table>") == html.count("</table>") == 2
+    assert "&lt;4&gt;" in html
+    lines = Path("out.md").read_text().split("\n\n")
+    assert [block.splitlines()[0] for block in lines if block.strip()] == ["| a | b |", "| c | d |"]
+    assert len(json.loads(Path("out.json").read_text())) == 2
+    stub.found.pop()
+    assert run("page.png", "-o", "one.json") == 0  # boxes, without words
+    (one,) = json.loads(Path("one.json").read_text())
+    assert Table.from_dict(one).shape == (2, 2)
+
+
+def test_a_workbook_has_a_sheet_for_each(stub: Stub) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, which writes workbooks")
+    assert run("page.png", "--words", "words.json", "-o", "out.xlsx") == 0
+    book = openpyxl.load_workbook("out.xlsx")
+    assert [[cell.value for cell in row] for row in book.worksheets[0].rows] == [["a", "b"], ["=1+1", "2,5"]]
+    assert len(book.worksheets) == 2
+
+
+def test_a_workbook_without_its_package(
+    stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        run("page.png", "--words", "words.json", "-o", "out.xlsx")
+    assert "pip install 'zoo[tables]'" in capsys.readouterr().err
+    assert stub.loaded == []
+
+
+def test_overlay(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("page.png", "--overlay", "cells.png", "--words", "words.json", "-o", "out.json") == 0
+    assert capsys.readouterr().err == "zoo: wrote cells.png, out.json\n"
+    image = Image.open("cells.png")
+    assert (image.format, image.size) == ("PNG", (300, 400))
+    assert (np.asarray(image) != 255).any(-1).mean() > 0.005
+    assert run("page.png", "--overlay", "none/cells.png") == 1
+    assert re.search(r"^zoo: cannot write to none/cells\.png: No such file", capsys.readouterr().err)
+
+
+def test_a_reader_reads_the_lines(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = np.full((400, 300, 3), 255, np.uint8)
+    picture[40:50, 40:60] = 0
+    Image.fromarray(picture).save("page.png")
+    assert run("page.png", "--reader", "some/trocr", "-o", "out.csv", "--device", "torch:cpu") == 0
+    assert rows_of("out-1.csv") == [["read"]]  # the rest is empty, as words have it
+    assert ("some/trocr", "read", "torch:cpu") in stub.loaded
+
+
+def test_options_reach_the_extractor(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["--structure", "my/structure", "--detection", "my/detection", "--threshold", "0.25", "--padding", "3"]
+    assert run("page.png", *args) == 0
+    assert [name for name, _, _ in stub.loaded] == ["my/structure", "my/detection"]
+    assert stub.thresholds == {0.25}
+    stub.loaded.clear()
+    assert run("page.png", "--no-detection", "--json") == 0
+    assert [name for name, _, _ in stub.loaded] == ["microsoft/table-transformer-structure-recognition-v1.1-all"]
+    capsys.readouterr()
+
+
+def test_no_table_is_an_error(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    stub.found.clear()
+    assert run("page.png", "-o", "out.json", "--threshold", "0.75") == 1
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert out.err == (
+        "zoo: page.png: no table found; a --threshold below 0.75 finds more, "
+        "and --no-detection takes the whole picture for a table\n"
+    )
+    assert not Path("out.json").exists()
+
+
+def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("words.json").write_text('[{"text": "far", "box": [3000, 4000, 3100, 4020]}]')
+    assert run("page.png", "--words", "words.json") == 0
+    assert capsys.readouterr().err == (
+        "zoo: warning: none of the 1 words of words.json is in a table: are their boxes in pixels of page.png?\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "PAGE"),
+        (["page.png", "-o", "out.csv"], "out.csv would hold no text: give --words FILE or --reader NAME"),
+        (["page.png", "-o", "out.xlsx"], "would hold no text"),
+        (["page.png", "-o", "out.cvs", "--words", "words.json"], "did you mean '.csv'"),
+        (["page.png", "-o", "out", "--words", "words.json"], "no suffix, expected .csv"),
+        (["page.png", "--words", "w", "--reader", "r"], "give one of them"),
+        (["page.png", "--no-detection", "--detection", "d"], "give no --detection"),
+        (["page.png", "--threshold", "70"], "--threshold 70 is not in 0 ... 1"),
+        (["page.png", "--threshold", "nan"], "--threshold nan is not in"),
+        (["page.png", "--padding", "-3"], "-3 is below 0"),
+        (["page.png", "--padding", "3.5"], "whole number"),
+        (["page.png", "-o", "out.json", "--json"], "--json is for stdout"),
+        (["page.png", "--overlay", "page.png"], "page.png would be written over, and it is read"),
+        (["page.png", "--words", "words.json", "-o", "./words.json"], "words.json would be written over"),
+        (["page.png", "other.png"], "other.png"),
+    ],
+)
+def test_usage_errors_come_before_anything_is_loaded(
+    stub: Stub, capsys: pytest.CaptureFixture[str], args: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(*args)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("usage: zoo table")
+    assert message in error.splitlines()[-1]
+    assert stub.loaded == []
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["none.png"], "none.png"),
+        (["words.json"], "words.json: not a picture"),
+        (["page.png", "--words", "none.json"], "none.json"),
+        (["page.png", "--words", "page.png"], "page.png"),
+        (["page.png", "-o", "none/out.json"], "cannot write to none/out.json"),
+    ],
+)
+def test_errors_are_one_line(stub: Stub, capsys: pytest.CaptureFixture[str], args: list[str], message: str) -> None:
+    assert run(*args) == 1
+    out = capsys.readouterr()
+    assert out.out == ""
+    assert out.err.startswith("zoo: ")
+    assert out.err.count("\n") == 1
+    assert message in out.err

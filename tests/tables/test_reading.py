@@ -1,0 +1,190 @@
+"""The text of cells from their pixels: which lines a reader is given, and what becomes of its answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from zoo.errors import InputError
+from zoo.processors.boxes import Detection
+from zoo.tables import Table, TableExtractor, Word, build_table
+from zoo.tables.boxes import hull, inside
+from zoo.tables.reading import AT_ONCE, read_cells, text_lines
+
+DATA = Path(__file__).parent.parent / "data" / "tables"
+
+
+class Reading(NamedTuple):
+    text: str
+    confidence: float
+    tokens: int = 3
+
+
+def grid(rows: int, columns: int, height: int = 40, width: int = 120) -> list[Detection]:
+    """The objects of a plain table."""
+    right, bottom = float(columns * width), float(rows * height)
+    across = [
+        Detection("table row", 0.9, (0.0, float(i * height), right, float((i + 1) * height))) for i in range(rows)
+    ]
+    down = [
+        Detection("table column", 0.9, (float(i * width), 0.0, float((i + 1) * width), bottom)) for i in range(columns)
+    ]
+    return [*across, *down]
+
+
+def paper(rows: int, columns: int, texts: dict[tuple[int, int], str], **options: Any) -> np.ndarray:
+    """The picture of a plain table; a text may have several lines."""
+    image = Image.new("RGB", (columns * 120, rows * 40), options.get("background", "white"))
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(options.get("size", 14))
+    for (row, column), text in texts.items():
+        draw.multiline_text(
+            (column * 120 + 8, row * 40 + 4), text, fill=options.get("ink", "black"), font=font, spacing=4
+        )
+    if options.get("ruled"):
+        for y in range(0, rows * 40 + 1, 40):
+            draw.line((0, min(y, rows * 40 - 1), columns * 120, min(y, rows * 40 - 1)), fill="black", width=2)
+        for x in range(0, columns * 120 + 1, 120):
+            draw.line((min(x, columns * 120 - 1), 0, min(x, columns * 120 - 1), rows * 40), fill="black", width=2)
+    return np.asarray(image)
+
+
+TEXTS = {
+    (0, 0): "Name",
+    (0, 1): "Quantity",
+    (1, 0): "=",
+    (1, 2): "two\nlines",
+    (2, 1): "-1.5 %",
+    (3, 0): "ij",
+    (3, 2): "I",
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"ruled": True}, {"background": "navy", "ink": "white"}, {"ink": "#999999", "ruled": True}, {"size": 11}],
+    ids=str,
+)
+def test_cells_with_ink_are_read_and_no_others(options: dict[str, Any]) -> None:
+    picture = paper(4, 3, TEXTS, **options)
+    crops: list[np.ndarray] = []
+
+    def reader(lines: list[np.ndarray]) -> list[tuple[str, float]]:
+        crops.extend(lines)
+        return [(f"line {len(crops) - len(lines) + i}", 0.5) for i in range(len(lines))]
+
+    (table,) = TableExtractor(lambda p, threshold: grid(4, 3), None, reader=reader, padding=0)(picture)
+    wanted = {at: " ".join("line" for _ in text.split("\n")) for at, text in TEXTS.items()}
+    found = {(cell.row, cell.column): cell.text for cell in table.cells if cell.text}
+    assert found.keys() == wanted.keys()
+    assert [found[at] for at in sorted(found)] == [
+        "line 0", "line 1", "line 2", "line 3 line 4", "line 5", "line 6", "line 7",
+    ]  # fmt: skip
+    for cell in table.cells:
+        assert cell.confidence == pytest.approx((0.9 + 0.9 + 0.5) / 3 if cell.text else 0.9)
+    for crop in crops:
+        assert crop.dtype == np.uint8
+        assert crop.flags.c_contiguous
+        grey = crop.mean(-1)
+        ink = abs(grey - np.median(grey)) > 40
+        assert ink.any()
+        assert ink.mean(1).max() < 1 or crop.shape[1] < 25  # no rule across it
+
+
+def test_lines_of_a_real_table_hold_its_words() -> None:
+    """Each word that the page's PDF has in a cell lies in one of the lines, and the lines hold little else."""
+    picture = np.asarray(Image.open(DATA / "gmft_3_1.png").convert("RGB"))
+    raw = json.loads((DATA / "gmft_3_1.json").read_text())
+
+    def moved(box: list[float]) -> tuple[float, float, float, float]:
+        return box[0] - 50, box[1] - 50, box[2] - 50, box[3] - 50
+
+    objects = [Detection(label, score, moved(box)) for label, score, box in raw["objects"]]
+    words = [Word(w["text"], moved(w["box"])) for w in raw["words"]]
+    table = build_table(objects, words)
+    lines = 0
+    for cell in table.cells:
+        held = [w for w in words if inside(w.box, cell.box) > 0.5]
+        assert (cell.text != "") == bool(held)
+        found = [box for box, _ in text_lines(picture, cell.box)]
+        assert len(found) == (1 if held else 0), cell
+        lines += len(found)
+        if held:
+            around = hull(w.box for w in held)
+            assert inside(around, found[0]) > 0.8
+            assert inside(found[0], (around[0] - 6, around[1] - 6, around[2] + 6, around[3] + 6)) > 0.95
+    assert lines == sum(cell.text != "" for cell in table.cells) > 90
+
+
+def test_noise_and_specks_are_no_text() -> None:
+    rng = np.random.default_rng(0)
+    noise = np.clip(rng.normal(235, 6, (40, 120, 1)), 0, 255).astype(np.uint8).repeat(3, 2)
+    assert list(text_lines(noise, (0, 0, 120, 40))) == []
+    noise[20, 30:32] = 0
+    assert list(text_lines(noise, (0, 0, 120, 40))) == []
+    assert list(text_lines(noise, (-50.0, -50.0, -3.0, 90.0))) == []
+    assert list(text_lines(noise, (50.2, 7.0, 50.7, 9.0))) == []
+
+
+def test_a_reader_gets_so_many_lines_at_once() -> None:
+    rows, columns = 20, 7
+    texts = {(r, c): f"{r}.{c}" for r in range(rows) for c in range(columns)}
+    picture, counts = paper(rows, columns, texts), []
+
+    def reader(lines: list[np.ndarray]) -> list[Reading]:
+        counts.append(len(lines))
+        return [Reading(f"{sum(counts) - len(lines) + i}", 1.0) for i in range(len(lines))]
+
+    found = build_table(grid(rows, columns), read_cells(picture, build_table(grid(rows, columns)), reader))
+    assert counts == [AT_ONCE, AT_ONCE, rows * columns - 2 * AT_ONCE]
+    assert [cell.text for cell in found.cells] == [str(i) for i in range(rows * columns)]
+
+
+def test_words_come_before_the_reader() -> None:
+    def reader(lines: list[np.ndarray]) -> list[Any]:
+        raise AssertionError("there are words")
+
+    extractor = TableExtractor(lambda p, threshold: grid(4, 3), None, reader=reader, padding=0)
+    picture = paper(4, 3, TEXTS)
+    (table,) = extractor(picture, [Word("here", (10.0, 10.0, 40.0, 20.0))])
+    assert [cell.text for cell in table.cells] == ["here"]
+    assert len(extractor(np.full_like(picture, 255))[0].cells) == 12  # no ink, so the reader is not asked
+
+
+def test_a_table_on_its_side_is_read_upright() -> None:
+    picture, seen = paper(4, 3, TEXTS), []
+
+    def reader(lines: list[np.ndarray]) -> list[tuple[str, float]]:
+        seen.extend(lines)
+        return [("text", 1.0)] * len(lines)
+
+    def detection(p: np.ndarray, threshold: float) -> list[Detection]:
+        return [Detection("table rotated", 0.9, (0.0, 0.0, float(p.shape[1]), float(p.shape[0])))]
+
+    TableExtractor(lambda p, threshold: grid(4, 3), detection, reader=reader, padding=0)(np.rot90(picture))
+    upright: list[np.ndarray] = []
+    read_cells(picture, build_table(grid(4, 3)), lambda lines: upright.extend(lines) or [("", 0.0)] * len(lines))
+    assert len(seen) == len(upright) == 8
+    for a, b in zip(seen, upright, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([("a", 1.0)], "gave 1 texts for 8 lines"),
+        (["a"] * 8, r"gave 'a' for a line, expected \(text, confidence\)"),
+        ([None] * 8, "gave None for a line"),
+        ([(1, 1.0)] * 8, r"gave \(1, 1\.0\) for a line"),
+        ([("a", 1.5)] * 8, r"confidence of a text that the reader gave is 1\.5"),
+        ([("a", float("nan"))] * 8, "confidence of a text that the reader gave is nan"),
+    ],
+)
+def test_a_reader_that_does_not_answer_as_it_should(answers: list[Any], message: str) -> None:
+    table: Table = build_table(grid(4, 3))
+    with pytest.raises(InputError, match=message):
+        read_cells(paper(4, 3, TEXTS), table, lambda lines: answers)

@@ -1,0 +1,20 @@
+"""Tables in pictures: their cells, what they are written to, and how well one agrees with another."""
+
+from .as_xlsx import save_xlsx
+from .extract import TableExtractor, draw_tables, extract_tables
+from .structure import build_table
+from .table import Cell, Table, Word
+from .words import read_words, words_outside
+
+__all__ = [
+    "Cell",
+    "Table",
+    "TableExtractor",
+    "Word",
+    "build_table",
+    "draw_tables",
+    "extract_tables",
+    "read_words",
+    "save_xlsx",
+    "words_outside",
+]

@@ -1,0 +1,66 @@
+"""A table as JSON, and back: nothing is lost, nothing is guessed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import TableError, nearest
+from ..json_file import parse_json
+from .table import Cell, Table
+
+CELL = tuple(field.name for field in dataclasses.fields(Cell))
+TABLE = tuple(field.name for field in dataclasses.fields(Table) if field.init)
+
+
+def to_dict(table: Table) -> dict[str, Any]:
+    """The fields of the table and of its cells, by their names; boxes are lists of four numbers."""
+    out = {name: getattr(table, name) for name in TABLE}
+    out["cells"] = [_lists({name: getattr(cell, name) for name in CELL}) for cell in table.cells]
+    return _lists(out)
+
+
+def from_dict(data: Mapping[str, Any]) -> Table:
+    """The table with these fields: every one is wanted, and no other."""
+    fields = _fields(data, TABLE, "the table")
+    for name in ("cells", "row_boxes", "column_boxes"):
+        if not isinstance(fields[name], list | tuple):
+            raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
+    fields["cells"] = [Cell(**_fields(cell, CELL, f"cells[{i}]")) for i, cell in enumerate(fields["cells"])]
+    return Table(**fields)
+
+
+def to_json(table: Table, *, indent: int | None = None) -> str:
+    """`to_dict` as JSON, texts as they are (UTF-8 once it is written)."""
+    return json.dumps(to_dict(table), ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def from_json(text: str | bytes, where: object = "the table") -> Table:
+    """The table that `to_json` wrote; `where` is what the message names if the JSON cannot be read."""
+    try:
+        data = text if isinstance(text, bytes) else text.encode()
+    except UnicodeEncodeError:
+        raise TableError(f"{where}: half of a surrogate pair in the text") from None
+    return from_dict(parse_json(data, where, TableError))
+
+
+def _fields(data: Any, names: tuple[str, ...], where: str) -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise TableError(f"{where} is a {type(data).__name__}, expected an object with the fields {', '.join(names)}")
+    for name in data:
+        if name not in names:
+            raise TableError(f"{where} has a field {name!r} that tables do not have{nearest(str(name), names)}")
+    if missing := [name for name in names if name not in data]:
+        raise TableError(f"{where} has no {', '.join(missing)}")
+    return dict(data)
+
+
+def _lists(fields: dict[str, Any]) -> dict[str, Any]:
+    """Tuples, also of tuples, as the lists that JSON makes of them."""
+    return {name: _list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+
+
+def _list(values: tuple[Any, ...]) -> list[Any]:
+    return [_list(value) if isinstance(value, tuple) else value for value in values]

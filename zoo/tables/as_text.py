@@ -1,0 +1,106 @@
+"""A table as CSV, as Markdown and as a pandas DataFrame: rows of texts, without spans.
+
+A spanning cell's text stands at each position that it covers or, with repeat=False, at the first alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import TYPE_CHECKING
+
+from ..errors import InputError, TableError, nearest
+from .table import Table
+
+if TYPE_CHECKING:
+    import pandas
+
+HEADERS = ("rows", "flat")
+# What spreadsheet programs take for the beginning of a formula; some of them know the wide forms too.
+FORMULA = "=+-@\t\r＝＋－＠"
+NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)([eE][+-]?[0-9]+)? ?%?")
+# What GitHub Flavored Markdown would read as markup: < and & only where they can begin a tag or a character reference,
+# : and . where they make a link of what follows, in which a backslash would not escape.
+MARKUP = re.compile(r"[\\`*_\[\]~|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(:(?=//)|(?<=www)\.)(?=\S*[\\`*_\[\]~|])")
+
+
+def to_csv(table: Table, *, repeat: bool = True, header: str = "rows", safe: bool = False) -> str:
+    """RFC 4180: commas, lines that end in CR LF, quotes where a text has any of these.
+
+    header: "rows" writes header rows like all others; "flat" makes one line of them, in which each column has the
+    distinct texts above it, joined by " | ".
+    safe: keep spreadsheet programs from taking texts for formulas: a text that begins like one (= + - @, tab, CR; after
+    spaces too) gets an apostrophe before it, unless it is a number such as -3.5 or +10 %, and every field is quoted,
+    since some programs part fields at semicolons or tabs.
+    """
+    rows = table.rows(repeat=repeat)
+    if _flat(header) and table.header_rows:
+        rows = [flat_header(table), *rows[table.header_rows :]]
+    if safe:
+        rows = [[_harmless(text) for text in row] for row in rows]
+    out = io.StringIO()
+    csv.writer(out, quoting=csv.QUOTE_ALL if safe else csv.QUOTE_MINIMAL).writerows(rows)
+    return out.getvalue()
+
+
+def to_markdown(table: Table, *, repeat: bool = True) -> str:
+    """A table of GitHub Flavored Markdown, which has exactly one header row.
+
+    Several header rows become one, as in `to_csv` with header="flat"; where there is none, an empty one is written.
+    What Markdown would take for markup is escaped, a line's end is `<br>`.  White space at a text's ends is not
+    significant to Markdown.  TableError for U+0000, which it cannot hold.
+    """
+    rows = table.rows(repeat=repeat)
+    header = flat_header(table) if table.header_rows else [""] * table.shape[1]
+    lines = [[_markdown(text) for text in row] for row in (header, *rows[table.header_rows :])]
+    lines.insert(1, ["---"] * table.shape[1])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) if table.shape[1] else ""
+
+
+def to_pandas(table: Table, *, header: str = "rows") -> pandas.DataFrame:
+    """A DataFrame of the body's texts, all of them str; a span's text stands at each of its positions.
+
+    Its columns are named by the header, as by pandas.read_html: one row makes an Index, several make a MultiIndex with
+    a level for each, none leaves the numbers 0 ... C - 1.  header="flat" makes one name of several rows, as `to_csv`
+    does.  Names may occur twice.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError("to_pandas wants the package pandas: pip install pandas") from None
+    rows = table.rows()
+    above, body = rows[: table.header_rows], rows[table.header_rows :]
+    if _flat(header) and above:
+        above = [flat_header(table)]
+    if not above:
+        columns = pd.RangeIndex(table.shape[1])
+    elif len(above) == 1:
+        columns = pd.Index(above[0], dtype=object)
+    else:
+        columns = pd.MultiIndex.from_arrays(above)
+    return pd.DataFrame(body, index=pd.RangeIndex(len(body)), columns=columns, dtype=object)
+
+
+def flat_header(table: Table) -> list[str]:
+    """C texts: what the header's cells say above each column, from the top down, joined by " | "."""
+    above = table.grid()[: table.header_rows]
+    columns = [[row[c].text for row in above] for c in range(table.shape[1])]
+    return [" | ".join(text for text in dict.fromkeys(texts) if text) for texts in columns]
+
+
+def _flat(header: str) -> bool:
+    if header not in HEADERS:
+        raise InputError(f"header is {header!r}, expected {' or '.join(map(repr, HEADERS))}{nearest(header, HEADERS)}")
+    return header == "flat"
+
+
+def _harmless(text: str) -> str:
+    bare = text.strip(" ")
+    return f"'{text}" if bare.startswith(tuple(FORMULA)) and not NUMBER.fullmatch(bare) else text
+
+
+def _markdown(text: str) -> str:
+    if "\0" in text:
+        raise TableError(f"the text {text!r} has the character U+0000, which Markdown cannot hold")
+    return re.sub(r"\r\n|\r|\n", "<br>", MARKUP.sub(r"\\\g<0>", text))

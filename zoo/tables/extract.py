@@ -1,0 +1,235 @@
+"""From the picture of a page to its tables: found, cut out, set upright, taken apart and read.
+
+Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page, Y, X of a crop.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError, UnsupportedError
+from ..processors import MOST_PIXELS, Picture, open_picture
+from ..processors.boxes import Box, Detection, check_threshold, draw_boxes
+from ..warning import warn
+from .boxes import check_box, inside, share
+from .reading import Reader, read_cells
+from .structure import COLUMN, ROW, TABLE, build_table
+from .table import Table, Word
+from .words import HALF, check_words
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+ROTATED = "table rotated"  # as detection calls one that lies on its side
+DETECTION = "microsoft/table-transformer-detection"
+STRUCTURE = "microsoft/table-transformer-structure-recognition-v1.1-all"
+# Structure was learned from crops with a margin of 20 to 30 pixels, of pages whose long side has 1000.
+PADDING = 25 / 1000
+
+# (picture (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything like it.
+Detector = Callable[..., Sequence[Detection]]
+
+_COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Crop:
+    """A part of a page, upright, and how its coordinates lie there."""
+
+    pixels: np.ndarray  # (Y, X, 3) uint8
+    left: int  # of the crop, before it is turned, on the page; negative where it begins beyond the page
+    top: int
+    turned: bool = False  # by 90 degrees clockwise from how it lies on the page
+
+    def to_page(self, box: Box) -> Box:
+        """Where a box of the crop lies on the page."""
+        x0, y0, x1, y1 = box
+        if self.turned:
+            height = self.pixels.shape[1]
+            x0, y0, x1, y1 = y0, height - x1, y1, height - x0
+        return x0 + self.left, y0 + self.top, x1 + self.left, y1 + self.top
+
+    def from_page(self, box: Box) -> Box:
+        """Where a box of the page lies in the crop."""
+        x0, y0, x1, y1 = box[0] - self.left, box[1] - self.top, box[2] - self.left, box[3] - self.top
+        height = self.pixels.shape[1]
+        return (height - y1, x0, height - y0, x1) if self.turned else (x0, y0, x1, y1)
+
+    def words(self, words: Sequence[Word]) -> list[Word]:
+        """Those of the page's words of which at least half lies in the crop, with boxes of the crop."""
+        Y, X = self.pixels.shape[:2]
+        moved = ((word, self.from_page(word.box)) for word in words)
+        return [replace(word, box=box) for word, box in moved if inside(box, (0, 0, X, Y)) >= HALF]
+
+
+class TableExtractor:
+    """The tables of pictures; made once, called for each page.
+
+    structure, detection: names or folders of checkpoints, or their loaded tasks (say, on another device), or any
+    callables of the kind.  With detection=None each picture is taken for a table by itself.
+    reader: what reads lines of text where the caller has no words: a TrOCR checkpoint's name or folder, or its task, or
+    a callable (see `reading.Reader`).
+    threshold: the least score, exclusive, of tables and of their parts; 0.5 is Microsoft's.
+    padding: pixels of margin around a table; by default 25 of a page whose long side has 1000, as structure was
+    trained.  Where the margin leaves the picture it is white.
+    size: for the structure's processor in place of the checkpoint's.  The v1.1 checkpoints say 800, but were trained
+    with {"longest_edge": 1000}.
+    """
+
+    def __init__(
+        self,
+        structure: str | os.PathLike[str] | Detector = STRUCTURE,
+        detection: str | os.PathLike[str] | Detector | None = DETECTION,
+        *,
+        reader: str | os.PathLike[str] | Reader | None = None,
+        threshold: float = 0.5,
+        padding: int | None = None,
+        size: Mapping[str, int] | None = None,
+    ):
+        check_threshold(threshold)
+        if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
+            raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
+        self.structure = _detector(structure, "structure", (ROW, COLUMN))
+        self.detection = None if detection is None else _detector(detection, "detection", (TABLE,))
+        self.reader = _loaded(reader, "read") if isinstance(reader, str | os.PathLike) else reader
+        self.threshold, self.padding = threshold, padding
+        self.options = {} if size is None else {"size": size}
+
+    def __call__(
+        self,
+        picture: Picture,
+        words: Sequence[Word] | None = None,
+        *,
+        data_format: str | None = None,
+        most_pixels: int = MOST_PIXELS,
+    ) -> list[Table]:
+        """The tables of a page, from the top down and from left to right; none is an empty list.
+
+        words: of the page, in its pixels as they are seen upright; they go into the cells, and rows and columns
+        without any are dropped.  Without words the reader reads the cells, without both the texts are "".
+        data_format, most_pixels: as in `open_picture`.
+
+        All boxes are on the page.  A table that the detection calls rotated, which is read from the bottom of the page
+        up, is turned clockwise first: its rows then stand upright on the page, the first one on the left.  A detected
+        table in which no row and no column is found is left out, with a warning.
+        """
+        if words is not None:
+            check_words(words)
+        page = np.asarray(open_picture(picture, data_format=data_format, most_pixels=most_pixels))
+        tables = []
+        for found in self.places(page):
+            table = self._table(self.crop(page, found), words)
+            if not table.cells:
+                if self.detection is not None:
+                    box = ", ".join(f"{v:.0f}" for v in found.box)
+                    warn(f"the table at ({box}) has no rows and no columns, and is left out")
+                continue
+            tables.append(table if self.detection is None else replace(table, score=found.score))
+        return tables
+
+    def places(self, page: np.ndarray) -> list[Detection]:
+        """Where the tables of a page (H, W, 3) are, clipped to it; of two that share half of the smaller the better."""
+        H, W = page.shape[:2]
+        if self.detection is None:
+            return [Detection(TABLE, 1.0, (0.0, 0.0, float(W), float(H)))]
+        kept: list[Detection] = []
+        for found in sorted(self.detection(page, threshold=self.threshold), key=lambda d: -d.score):
+            x0, y0, x1, y1 = check_box(f"the box of a {found.label!r} that detection found", found.box)
+            box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
+            if found.label not in (TABLE, ROTATED) or box[0] >= box[2] or box[1] >= box[3]:
+                continue
+            if all(max(inside(box, k.box), inside(k.box, box)) < HALF for k in kept):
+                kept.append(found._replace(box=box))
+        return list(_reading_order(kept))
+
+    def crop(self, page: np.ndarray, found: Detection) -> Crop:
+        """A table of a page (H, W, 3) with its margin, upright."""
+        H, W = page.shape[:2]
+        margin = round(PADDING * max(H, W)) if self.padding is None else self.padding
+        x0, y0 = (math.floor(v) - margin for v in found.box[:2])
+        x1, y1 = (math.ceil(v) + margin for v in found.box[2:])
+        if (x1 - x0) * (y1 - y0) > MOST_PIXELS:
+            raise InputError(
+                f"a crop of {x1 - x0} x {y1 - y0} with a padding of {margin} is more than {MOST_PIXELS} pixels"
+            )
+        pixels = np.full((y1 - y0, x1 - x0, 3), 255, np.uint8)
+        left, top, right, bottom = max(x0, 0), max(y0, 0), min(x1, W), min(y1, H)
+        pixels[top - y0 : bottom - y0, left - x0 : right - x0] = page[top:bottom, left:right]
+        turned = found.label == ROTATED
+        return Crop(np.ascontiguousarray(np.rot90(pixels, -1)) if turned else pixels, x0, y0, turned)
+
+    def _table(self, crop: Crop, words: Sequence[Word] | None) -> Table:
+        """The table of a crop, its boxes on the page."""
+        objects = self.structure(crop.pixels, threshold=self.threshold, **self.options)
+        table = build_table(objects, None if words is None else crop.words(words), thresholds=self.threshold)
+        if words is None and self.reader is not None:
+            table = build_table(objects, read_cells(crop.pixels, table, self.reader), thresholds=self.threshold)
+        return replace(
+            table,
+            cells=tuple(replace(cell, box=crop.to_page(cell.box)) for cell in table.cells),
+            row_boxes=tuple(map(crop.to_page, table.row_boxes)),
+            column_boxes=tuple(map(crop.to_page, table.column_boxes)),
+            box=crop.to_page(table.box),
+        )
+
+
+def extract_tables(picture: Picture, words: Sequence[Word] | None = None, **options: Any) -> list[Table]:
+    """The tables of one page; options as for `TableExtractor`, which is the one to use for several pages.
+
+    >>> for table in zoo.tables.extract_tables("page.png", words=zoo.tables.read_words("words.json")):
+    ...     print(table.to_markdown())
+    """
+    return TableExtractor(**options)(picture, words)
+
+
+def draw_tables(picture: Picture, tables: Sequence[Table], *, data_format: str | None = None) -> Image.Image:
+    """The picture with the tables, their cells, column headers and projected row headers outlined."""
+    boxes: list[tuple[str, Box, tuple[int, int, int]]] = []
+    for i, table in enumerate(tables, 1):
+        for cell in sorted(table.cells, key=lambda cell: cell.is_header or cell.is_projected_row_header):
+            kind = "heading" if cell.is_projected_row_header else "header" if cell.is_header else "cell"
+            boxes.append(("", cell.box, _COLOURS[kind]))
+        boxes.append((f"table {i} {table.score:.2f}", table.box, _COLOURS["table"]))
+    return draw_boxes(open_picture(picture, data_format=data_format), boxes)
+
+
+def _loaded(name: str | os.PathLike[str], task: str) -> Any:
+    from ..tasks import load_task
+
+    return load_task(name, task=task)
+
+
+def _detector(given: Any, name: str, labels: Sequence[str]) -> Detector:
+    """What detects objects with these labels among others."""
+    if isinstance(given, str | os.PathLike):
+        given = _loaded(given, "detect")
+    if not isinstance(given, Callable):
+        raise InputError(f"{name} is of type {type(given).__name__}, expected a name, a folder or a detector")
+    config = getattr(given, "config", None)
+    known = [] if config is None else list(config.id2label.values())
+    if config is not None and not set(labels) <= set(known):
+        raise UnsupportedError(
+            f"{name} is {given!r}, which detects {', '.join(known)}, and not {' and '.join(labels)}: "
+            f"it is no checkpoint for {name}"
+        )
+    return given
+
+
+def _reading_order(found: Sequence[Detection]) -> Iterator[Detection]:
+    """From the top down; those that lie beside each other, by half of the lower one's height, from left to right."""
+    rest = sorted(found, key=lambda d: d.box[1])
+    while rest:
+        _, top, _, bottom = rest[0].box
+        beside = [
+            d
+            for d in rest
+            if max(share(d.box[1], d.box[3], top, bottom), share(top, bottom, d.box[1], d.box[3])) >= HALF
+        ]
+        yield from sorted(beside, key=lambda d: d.box[0])
+        rest = [d for d in rest if d not in beside]

@@ -1,0 +1,105 @@
+"""Reading the cells of a table in a picture: each is cut into lines of text, which a reader is given.
+
+Shapes: Y, X of the picture, h, w of a cell in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..processors.lines import split_lines
+from .boxes import check_share
+from .table import Box, Table, Word
+
+# (crops (y, x, 3) uint8 of one line of text each) -> for each (text, confidence), or an object with these attributes:
+# the task Read, or anything like it.
+Reader = Callable[[list[np.ndarray]], Sequence[Any]]
+
+# Grey levels away from the background: print is 100 and more away, the noise of a scan or of JPEG some 20.
+INK = 40
+# Pixels of ink; fewer in a cell are no text.
+SPECKS = 4
+# The share of a cell's width or height that makes a line of ink a rule and not letters.
+RULE = 0.9
+# Pixels: what is lower is a part of a line.
+LOWEST = 6
+# So many lines are given to the reader at once.
+AT_ONCE = 64
+
+
+def read_cells(picture: np.ndarray, table: Table, reader: Reader) -> list[Word]:
+    """The text of a table's cells, a Word for each line, in the pixels of the picture (Y, X, 3) uint8.
+
+    Cells without ink are not given to the reader; lines in which it finds nothing give no Word.
+    """
+    words: list[Word] = []
+    waiting: list[tuple[Box, np.ndarray]] = []
+
+    def read() -> None:
+        found = list(reader([line for _, line in waiting]))
+        if len(found) != len(waiting):
+            raise InputError(f"the reader gave {len(found)} texts for {len(waiting)} lines")
+        for (box, _), one in zip(waiting, found, strict=True):
+            text, confidence = _reading(one)
+            if text.strip():
+                words.append(Word(text, box, confidence))
+        waiting.clear()
+
+    for cell in table.cells:
+        for line in text_lines(picture, cell.box):
+            waiting.append(line)
+            if len(waiting) == AT_ONCE:
+                read()
+    if waiting:
+        read()
+    return words
+
+
+def text_lines(picture: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
+    """The lines of text in a box of the picture (Y, X, 3), from the top: (where it is, its pixels without rules)."""
+    Y, X = picture.shape[:2]
+    left, top = max(math.ceil(box[0]), 0), max(math.ceil(box[1]), 0)
+    right, bottom = min(math.floor(box[2]), X), min(math.floor(box[3]), Y)
+    if left >= right or top >= bottom:
+        return
+    cell = picture[top:bottom, left:right]
+    paper = np.median(cell, (0, 1))
+    ink = np.abs(cell.mean(-1) - paper.mean()) > INK  # (h, w)
+    rows, columns = ink.mean(1) >= RULE, ink.mean(0) >= RULE
+    if np.count_nonzero(ink[~rows][:, ~columns]) < SPECKS:
+        return
+    if rows.any() or columns.any():
+        cell = cell.copy()
+        cell[rows] = cell[:, columns] = paper
+    for x0, y0, x1, y1 in _joined(split_lines(cell)):
+        place = float(left + x0), float(top + y0), float(left + x1), float(top + y1)
+        yield place, np.ascontiguousarray(cell[y0:y1, x0:x1])
+
+
+def _joined(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Lines of which none is lower than LOWEST, unless it is the only one: those of a lone "=" are one."""
+    while len(lines) > 1:
+        low = min(range(len(lines)), key=lambda i: lines[i][3] - lines[i][1])
+        if lines[low][3] - lines[low][1] >= LOWEST:
+            break
+        near = [i for i in (low - 1, low) if 0 <= i < len(lines) - 1]
+        i = min(near, key=lambda i: lines[i + 1][1] - lines[i][3])
+        (a0, b0, a1, b1), (c0, d0, c1, d1) = lines[i : i + 2]
+        lines[i : i + 2] = [(min(a0, c0), min(b0, d0), max(a1, c1), max(b1, d1))]
+    return lines
+
+
+def _reading(one: Any) -> tuple[str, float]:
+    """Text and confidence of what a reader gave for a line."""
+    try:
+        text, confidence = (one.text, one.confidence) if hasattr(one, "text") else one
+    except (AttributeError, TypeError, ValueError):
+        text, confidence = None, None
+    if not isinstance(text, str):
+        raise InputError(f"the reader gave {one!r:.100} for a line, expected (text, confidence)")
+    return text, check_share("the confidence of a text that the reader gave", confidence)
