@@ -19,6 +19,7 @@ from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
 from .config import BertConfig
+from .decoding import Decoding
 
 LAYOUT = Layout(
     prefix="bert",
@@ -64,8 +65,8 @@ class Embeddings(Module):
         """The length of the longest text that there are positions for."""
         return self.position.shape[0]
 
-    def positions(self, input_ids: Array | None, T: int, past: int) -> Array:
-        """-> (T,) or (B, T)."""
+    def positions(self, input_ids: Array | None, T: int, past: Array | int) -> Array:
+        """past: the tokens before these, 0 or (B, 1) -> (T,) or (B, T)."""
         return ops.arange(T, self.word) + past
 
     def __call__(
@@ -74,13 +75,15 @@ class Embeddings(Module):
         token_type_ids: Array | None,
         position_ids: Array | None,
         inputs_embeds: Array | None,
-        past: int,
+        cache: KVCache | None,
     ) -> Array:
         """ids (B, T) or inputs_embeds (B, T, D) -> (B, T, D)."""
         x = ops.embedding(input_ids, self.word, "input_ids") if inputs_embeds is None else inputs_embeds
         if position_ids is None:
-            if past + x.shape[1] > self.most_tokens:
-                raise InputError(f"{past + x.shape[1]} tokens, but the checkpoint has positions for {self.most_tokens}")
+            total = x.shape[1] + (0 if cache is None else cache.length)
+            if total > self.most_tokens:
+                raise InputError(f"{total} tokens, but the checkpoint has positions for {self.most_tokens}")
+            past = 0 if cache is None else cache.start.reshape(-1, 1)
             position_ids = self.positions(input_ids, x.shape[1], past)
         position = ops.embedding(position_ids, self.position, "position_ids")
         if token_type_ids is None:
@@ -130,7 +133,8 @@ class CrossAttention(Module):
                 cache.cross[layer] = k, v, mask
         else:
             raise InputError("cross-attention needs encoder_hidden_states")
-        q = self.query(x).reshape(*x.shape[:2], self.heads, -1)
+        # Rows that share an encoder's states stand one after the other: their queries are those of one row.
+        q = self.query(x).reshape(k.shape[0], -1, *k.shape[2:])
         return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
 
 
@@ -206,8 +210,10 @@ class BertModel(BertPretrained):
         else:
             raise InputError("give either input_ids or inputs_embeds")
         past = 0 if cache is None else cache.length
-        if cache is not None and not cfg.is_decoder:
-            raise InputError("a cache needs a decoder: the config says is_decoder = False")
+        if cache is not None:
+            cache.check(B)
+            if not cfg.is_decoder:
+                raise InputError("a cache needs a decoder: the config says is_decoder = False")
         token_type_ids = self._ids(token_type_ids, "token_type_ids", cfg.type_vocab_size, (B, T))
         position_ids = self._ids(position_ids, "position_ids", cfg.max_position_embeddings, (B, T))
         if attention_mask is not None:
@@ -225,7 +231,7 @@ class BertModel(BertPretrained):
         if cfg.is_decoder:
             start = ops.arange(B, like) * 0 if cache is None else cache.start
 
-        x = self.embeddings(ids, token_type_ids, position_ids, embeds, past)
+        x = self.embeddings(ids, token_type_ids, position_ids, embeds, cache)
         for i, layer in enumerate(self.layers):
             x = layer(x, attention_mask, start, cache, i, states, states_mask)
         if cache is not None:
@@ -294,7 +300,7 @@ class BertForMaskedLM(BertPretrained):
         return self.predictions(self.bert(input_ids, attention_mask, token_type_ids).last_hidden_state)
 
 
-class BertLMHeadModel(BertPretrained):
+class BertLMHeadModel(Decoding, BertPretrained):
     """The decoder: logits of the next token, step by step with a cache from `model.bert.new_cache(B)`."""
 
     tied = TIED

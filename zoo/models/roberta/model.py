@@ -14,6 +14,7 @@ from ...nn import LayerNorm, Linear, Module
 from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
+from ..bert.decoding import Decoding
 from ..bert.model import BertModel, Embeddings, QuestionAnsweringOutput
 from .config import RobertaConfig, XLMRobertaConfig
 
@@ -42,7 +43,7 @@ class RobertaEmbeddings(Embeddings):
     def most_tokens(self) -> int:
         return self.position.shape[0] - self.pad - 1
 
-    def positions(self, input_ids: Array | None, T: int, past: int) -> Array:
+    def positions(self, input_ids: Array | None, T: int, past: Array | int) -> Array:
         """From input_ids, not from the mask: padding in the middle of a text is not counted.  -> (T,) or (B, T)."""
         if input_ids is None:
             return ops.arange(T, self.word) + (self.pad + 1 + past)
@@ -103,7 +104,7 @@ class RobertaForMaskedLM(RobertaPretrained):
         return self.predictions(self.roberta(input_ids, attention_mask, token_type_ids).last_hidden_state)
 
 
-class RobertaForCausalLM(RobertaPretrained):
+class RobertaForCausalLM(Decoding, RobertaPretrained):
     """The decoder: logits of the next token, step by step with a cache from `model.roberta.new_cache(B)`."""
 
     tied = TIED

@@ -1,0 +1,154 @@
+"""Llama checkpoints: 3, 3.1, 3.2, and the variants that other models of that kind have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .common import Head, Shapes, Size, Spec, dense, labels
+
+
+@dataclass(frozen=True)
+class LlamaSpec(Spec):
+    """A decoder whose texts are ids: what they stand for is nothing to the model."""
+
+
+COMMON = {
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "hidden_act": "silu",
+    "max_position_embeddings": 8192,
+    "initializer_range": 0.02,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0,
+    "rope_scaling": None,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "mlp_bias": False,
+    "pretraining_tp": 1,
+    "tie_word_embeddings": False,
+    "use_cache": True,
+    "bos_token_id": 128000,
+    "eos_token_id": 128001,
+    "transformers_version": "4.45.0",
+}
+TINY = {
+    "hidden_size": 64,
+    "intermediate_size": 112,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "vocab_size": 500,
+    "max_position_embeddings": 256,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+def body(c: Mapping[str, Any], pooler: bool = False) -> Shapes:
+    D, F = c["hidden_size"], c["intermediate_size"]
+    K = c.get("head_dim") or D // c["num_attention_heads"]
+    Q, G = c["num_attention_heads"] * K, c["num_key_value_heads"] * K
+    yield "embed_tokens.weight", (c["vocab_size"], D)
+    for i in range(c["num_hidden_layers"]):
+        layer = f"layers.{i}"
+        yield f"{layer}.input_layernorm.weight", (D,)
+        for name, rows, cols in (("q", Q, D), ("k", G, D), ("v", G, D), ("o", D, Q)):
+            yield from _dense(f"{layer}.self_attn.{name}_proj", rows, cols, c["attention_bias"])
+        yield f"{layer}.post_attention_layernorm.weight", (D,)
+        for name, rows, cols in (("gate", F, D), ("up", F, D), ("down", D, F)):
+            yield from _dense(f"{layer}.mlp.{name}_proj", rows, cols, c["mlp_bias"])
+    yield "norm.weight", (D,)
+
+
+def _dense(name: str, rows: int, cols: int, bias: bool) -> Shapes:
+    yield f"{name}.weight", (rows, cols)
+    if bias:
+        yield f"{name}.bias", (rows,)
+
+
+def _language(c: Mapping[str, Any]) -> Shapes:
+    if not c["tie_word_embeddings"]:
+        yield "lm_head.weight", (c["vocab_size"], c["hidden_size"])
+
+
+def _score(c: Mapping[str, Any]) -> Shapes:
+    yield "score.weight", (len(c["id2label"]), c["hidden_size"])
+
+
+def _token_score(c: Mapping[str, Any]) -> Shapes:
+    yield from dense("score", len(c["id2label"]), c["hidden_size"])
+
+
+def _qa(c: Mapping[str, Any]) -> Shapes:
+    yield from dense("qa_outputs", 2, c["hidden_size"])
+
+
+def _llama(like: str, head: Head = _language, architecture: str = "LlamaForCausalLM", **more: Any) -> LlamaSpec:
+    return LlamaSpec(like, "llama", architecture, head, **{"prefix": "model.", "dtype": "BF16", **more})
+
+
+def _scaling(kind: str, **numbers: Any) -> dict[str, Any]:
+    return {"rope_scaling": {"rope_type": kind, **numbers}}
+
+
+_LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+_1B = {
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 16,
+    "head_dim": 64,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": True,
+    **_scaling("llama3", factor=32.0, **_LLAMA3),
+}
+
+SPECS: dict[str, LlamaSpec] = {
+    "Llama-3.2-1B": _llama("meta-llama/Llama-3.2-1B", config=_1B),
+    "Llama-3-8B": _llama("meta-llama/Meta-Llama-3-8B", format="sharded"),
+    "Llama-3.1-8B-float16": _llama(
+        "meta-llama/Llama-3.1-8B", dtype="F16", config=_scaling("llama3", factor=8.0, **_LLAMA3)
+    ),
+    "llama-biases": _llama(
+        "save_pretrained",
+        dtype="F32",
+        config={"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 1, "head_dim": 24},
+    ),
+    "llama-linear": _llama("save_pretrained", config={"rope_theta": 10000.0, **_scaling("linear", factor=4.0)}),
+    "llama-dynamic": _llama("save_pretrained", config={"rope_theta": 10000.0, **_scaling("dynamic", factor=2.0)}),
+    "llama-yarn": _llama(
+        "save_pretrained",
+        config={
+            "rope_theta": None,
+            "rope_scaling": None,
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 10000.0,
+                "factor": 4.0,
+                "original_max_position_embeddings": 64,
+            },
+        },
+    ),
+    "llama-classifier": _llama(
+        "save_pretrained", _score, "LlamaForSequenceClassification", config={**labels(3), "pad_token_id": 0}
+    ),
+    "llama-tagger": _llama("save_pretrained", _token_score, "LlamaForTokenClassification", config=labels(9)),
+    "llama-squad2": _llama("save_pretrained", _qa, "LlamaForQuestionAnswering", prefix="transformer."),
+}
+FULL = ("Llama-3.2-1B",)
+
+
+def config_of(spec: LlamaSpec, size: Size) -> dict[str, Any]:
+    config = {"architectures": [spec.architecture], "model_type": spec.model_type, **COMMON, **spec.config}
+    if size == "tiny":
+        config |= TINY
+        if "head_dim" in spec.config:
+            config["head_dim"] = 16
+        scaling = config["rope_scaling"]
+        if scaling and "original_max_position_embeddings" in scaling:
+            config["rope_scaling"] = {**scaling, "original_max_position_embeddings": 64}
+    return {name: value for name, value in config.items() if name != "rope_theta" or value is not None}

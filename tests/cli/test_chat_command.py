@@ -1,0 +1,159 @@
+"""`zoo chat` on a terminal and on a pipe, and `zoo run` where a model writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from chat_checkpoint import write_chat_checkpoint
+
+import zoo
+from zoo.cli import main
+
+pytest.importorskip("jinja2", reason="needs jinja2, the extra 'chat'")
+ROOT = Path(zoo.__file__).parent.parent
+ENV = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+TOO_LONG = 30  # seconds
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    return str(write_chat_checkpoint(tmp_path_factory.mktemp("chat") / "chatty"))
+
+
+def zoo_command(*args: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "zoo", *args]
+    return subprocess.run(command, input=text, capture_output=True, text=True, env=ENV, timeout=120)
+
+
+def test_chat_on_a_pipe(folder):
+    """A turn for each line, and an answer for each: the conversation's."""
+    options = ["--max-new-tokens", "6", "--temperature", "0", "--system", "Be brief."]
+    done = zoo_command("chat", folder, *options, text="Hello\n\nWho are you?")
+    assert (done.returncode, done.stderr) == (0, "")
+    talk = zoo.load(folder).conversation("Be brief.", max_new_tokens=6, do_sample=False)
+    wanted = ["".join(talk.say(text)) for text in ("Hello", "Who are you?")]
+    shown = "".join(c if c.isprintable() or c in "\n\t" else "�" for answer in wanted for c in f"{answer}\n")
+    assert done.stdout == shown
+
+
+def test_seeds(folder):
+    args = ["chat", folder, "--max-new-tokens", "6", "--temperature", "1.5"]
+    one, same, other = (zoo_command(*args, "--seed", seed, text="Hello\n").stdout for seed in ("1", "1", "2"))
+    assert one == same != other
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "message"),
+    [
+        (["chat", "stories260k"], 1, "has no chat template: `zoo run stories260k TEXT`"),
+        (["chat", "{folder}", "--temperature", "-1"], 1, "temperature is -1.0"),
+        (["chat", "{folder}", "--temperature", "nan"], 1, "temperature is nan"),
+        (["chat", "{folder}", "--max-new-tokens", "0"], 2, "not at least 1"),
+        (["chat", "{folder}", "hello"], 2, "unrecognized arguments: hello"),
+        (["chat", "{folder}/nothing"], 1, "no folder"),
+        (["run", "stories260k", "x", "--top-k", "3"], 2, "--top-k is for"),
+        (["run", "{folder}", "x", "--seed", "-1"], 1, "seed is -1"),
+    ],
+)
+def test_errors(args, status, message, folder):
+    done = zoo_command(*(arg.format(folder=folder) for arg in args), text="Hello\n")
+    assert done.returncode == status
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_run_on_a_pipe(capfd):
+    assert main(["run", "stories260k", "Once upon a time", "--max-new-tokens", "8"]) == 0
+    assert json.loads(capfd.readouterr().out) == zoo.load("stories260k")("Once upon a time", max_new_tokens=8)
+    done = zoo_command("run", "stories260k", "--max-new-tokens", "3", text="Once\nThe\n")
+    assert [type(json.loads(line)) for line in done.stdout.splitlines()] == [str, str]
+
+
+class Terminal:
+    """A process on a terminal of its own."""
+
+    def __init__(self, *args: str):
+        import pty
+
+        self.shown = ""
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where the tests run in a shell's background
+            os.environ.update(ENV, TERM="dumb")
+            os.execv(sys.executable, [sys.executable, "-m", "zoo", *args])
+
+    def until(self, text: str, count: int = 1) -> str:
+        """What was shown, once it holds `text` so many times; without `text`, once the process has ended."""
+        end = time.monotonic() + TOO_LONG
+        while not text or self.shown.count(text) < count:
+            ready, _, _ = select.select([self.fd], [], [], max(0.0, end - time.monotonic()))
+            assert ready, f"{text!r} did not come: {self.shown!r}"
+            try:
+                block = os.read(self.fd, 1 << 16)
+            except OSError:
+                block = b""
+            if not block:
+                assert not text, f"it ended without {text!r}: {self.shown!r}"
+                break
+            self.shown += block.decode(errors="replace")
+        return self.shown
+
+    def type(self, text: str) -> None:
+        os.write(self.fd, text.encode())
+
+    def close(self) -> int:
+        """The exit status."""
+        self.until("")
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.fixture
+def terminal() -> Iterator[Callable[..., Terminal]]:
+    pytest.importorskip("pty", reason="needs pseudo-terminals")
+    opened: list[Terminal] = []
+
+    def start(*args: str) -> Terminal:
+        opened.append(Terminal(*args))
+        return opened[-1]
+
+    yield start
+    for shell in opened:
+        with suppress(OSError):  # has ended, as it should
+            os.kill(shell.pid, signal.SIGKILL)
+            os.waitpid(shell.pid, 0)
+
+
+def test_chat_on_a_terminal(terminal, folder):
+    """Ctrl-C stops an answer, or does nothing at the prompt; Ctrl-D ends."""
+    shell = terminal("chat", folder, "--max-new-tokens", "400", "--temperature", "0")
+    assert "Ctrl-C stops an answer" in shell.until("> ")
+    time.sleep(0.3)  # Python's readline misses a signal that comes just before it waits for a key
+    shell.type("\x03")
+    shell.until("> ", 2)
+    shell.type("Hello\n")
+    shell.until("Hello\r\n")
+    time.sleep(0.1)
+    os.kill(shell.pid, signal.SIGINT)
+    shell.until("> ", 3)
+    shell.type("And now?\n")
+    shell.until("> ", 4)
+    shell.type("\x04")
+    assert shell.close() == 0
+    assert "Traceback" not in shell.shown
+
+
+def test_run_on_a_terminal_shows_the_story(terminal):
+    shell = terminal("run", "stories260k", "Once upon a time", "--max-new-tokens", "12")
+    assert shell.close() == 0
+    assert shell.shown.strip() == "Once upon a time, there was a little girl named Lily. She"

@@ -1,0 +1,97 @@
+"""The cache: rows of unequal length, that leave, change places and repeat."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zoo import ops
+from zoo.cache import KVCache
+from zoo.errors import InputError
+
+BACKENDS = ["numpy", "torch"]
+
+
+def like(backend: str):
+    if backend == "numpy":
+        return np.zeros(1, np.float32)
+    return pytest.importorskip("torch", reason="needs torch").zeros(1)
+
+
+def filled(backend: str, counts: list[int], cross: int = 0) -> tuple[KVCache, np.ndarray]:
+    """A cache of two layers whose row b holds counts[b] tokens, and these: key (layer, b, t) of all."""
+    one, longest = like(backend), max(counts)
+    cache = KVCache(2, len(counts), longest + 3, 2, 4, one)
+    values = np.random.default_rng(0).standard_normal((2, len(counts), longest, 2, 4)).astype(np.float32)
+    given = values if backend == "numpy" else pytest.importorskip("torch").from_numpy(values)
+    for layer in range(2):
+        cache.extend(layer, given[layer], -given[layer])
+    cache.advance(np.array(counts))
+    if cross:
+        states = np.arange(cross * 6, dtype=np.float32).reshape(cross, 3, 1, 2)
+        states = states if backend == "numpy" else pytest.importorskip("torch").from_numpy(states)
+        cache.cross = {0: (states, -states, states[:, :, 0, 0] > 2)}
+    return cache, values
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("index", [[2, 0], [1, 1, 0], [0, 1, 2], [2], [0, 0, 1, 2, 2, 2], [1, 2, 0]], ids=str)
+def test_select(backend, index):
+    counts = [4, 2, 5]
+    cache, values = filled(backend, counts)
+    cache.select(np.array(index))
+    assert cache.counts.tolist() == ops.to_numpy(cache.start).tolist() == [counts[i] for i in index]
+    assert cache.length == max(counts[i] for i in index)
+    for layer in range(2):
+        for row, i in enumerate(index):
+            found = ops.to_numpy(cache.keys[layer])[row, : counts[i]]
+            np.testing.assert_array_equal(found, values[layer, i, : counts[i]])
+            np.testing.assert_array_equal(-ops.to_numpy(cache.values[layer])[row, : counts[i]], found)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("rows", "index", "kept"),
+    [
+        (2, [0, 0, 0, 1, 1, 1], [0, 1]),  # beams of each begin
+        (4, [1, 0, 2, 2], [0, 1]),  # beams change places
+        (4, [2, 3], [1]),  # the first has ended
+        (4, [0, 2, 3], [0, 1, 1]),  # one row of the first has ended: no longer equally many
+        (2, [1, 0], [1, 0]),
+        (4, [0, 2, 1, 3], [0, 1, 0, 1]),
+    ],
+)
+def test_rows_share_what_an_encoder_gave(backend, rows, index, kept):
+    cache, _ = filled(backend, [3] * rows, cross=2)
+    before = ops.to_numpy(cache.cross[0][0])
+    cache.select(np.array(index))
+    keys, values, mask = cache.cross[0]
+    np.testing.assert_array_equal(ops.to_numpy(keys), before[kept])
+    np.testing.assert_array_equal(ops.to_numpy(values), -before[kept])
+    np.testing.assert_array_equal(ops.to_numpy(mask), before[kept][:, :, 0, 0] > 2)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_padding_is_taken_back(backend):
+    cache, _ = filled(backend, [4, 2, 5])
+    x = np.arange(3 * 3 * 2, dtype=np.float32).reshape(3, 3, 2)
+    given = x if backend == "numpy" else pytest.importorskip("torch").from_numpy(x)
+    cache.advance(3)
+    last = cache.last(given, np.array([1, 3, 2]))
+    np.testing.assert_array_equal(ops.to_numpy(last), x[[0, 1, 2], [0, 2, 1]])
+    assert cache.counts.tolist() == [5, 5, 7]
+    np.testing.assert_array_equal(ops.to_numpy(cache.last(given, None)), x[:, -1])
+    for bad in ([0, 1, 1], [1, 1], [4, 1, 1]):
+        with pytest.raises(InputError, match="expected 3 numbers from 1 to 3"):
+            cache.last(given, np.array(bad))
+
+
+def test_what_does_not_fit_is_refused():
+    cache, values = filled("numpy", [4, 2, 5])
+    with pytest.raises(InputError, match="the cache holds 8 tokens: 5 are in it, 4 more do not fit"):
+        cache.extend(0, values[0, :, :4], values[0, :, :4])
+    with pytest.raises(InputError, match="2 rows, but the cache was made for 3"):
+        cache.extend(0, values[0, :2], values[0, :2])
+    for batch, capacity in ((0, 3), (3, 0), (3, -1)):
+        with pytest.raises(InputError, match="at least one"):
+            KVCache(1, batch, capacity, 1, 1, values)

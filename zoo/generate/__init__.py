@@ -1,0 +1,9 @@
+"""Generation: tokens that follow a prompt, by greedy choice, sampling or beam search, on any model with a cache.
+
+Shapes: B prompts, R rows that are computed at once, T tokens, V vocab_size, N new tokens of a row.
+"""
+
+from .config import GenerationConfig
+from .search import Decoder, Generated, Token, generate, stream
+
+__all__ = ["Decoder", "Generated", "GenerationConfig", "Token", "generate", "stream"]

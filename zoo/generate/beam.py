@@ -1,0 +1,105 @@
+"""Beam search, with the scores and the end conditions of transformers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .config import GenerationConfig
+from .sampling import constrained, log_softmax
+from .search import Decoder, Generated, Stop, first_logits, numpy_logits
+
+
+class _Beam(NamedTuple):
+    ids: np.ndarray  # the new tokens
+    logprobs: np.ndarray  # of each, as the model gave it
+    score: Any  # float32: the sum of the constrained ones; of a finished beam / tokens ** length_penalty
+    row: int  # of the batch that it went on from
+    reason: str | None
+
+
+class _Search:
+    """The beams of one prompt: those that go on, and the best of those that ended."""
+
+    def __init__(self, prompt: np.ndarray, limit: int, fewest: int):
+        self.prompt, self.limit, self.fewest = prompt, limit, fewest
+        none = np.empty(0, np.float32)
+        self.running = [_Beam(prompt[:0], none, np.float32(0), 0, None)]
+        self.ended: list[_Beam] = []
+
+    def step(self, scores: np.ndarray, logprobs: np.ndarray, row: int, config: GenerationConfig, stop: Stop | None):
+        """Go on by one token.  scores, logprobs (beams, V), of rows `row` and on of the batch."""
+        totals = np.array([beam.score for beam in self.running])[:, None] + scores
+        vocab = totals.shape[1]
+        found = []
+        for at in _best(totals.reshape(-1), config.candidates).tolist():
+            parent, token = divmod(at, vocab)
+            beam = self.running[parent]
+            ids = np.append(beam.ids, token)
+            ends = token in config.eos_token_id or (stop is not None and stop(ids.tolist()))
+            reason = "stop" if ends else "length" if len(ids) == self.limit else None
+            logprob = logprobs[parent, token]
+            found.append(_Beam(ids, np.append(beam.logprobs, logprob), totals[parent, token], row + parent, reason))
+        n, length = config.num_beams, len(found[0].ids)
+        # A beam that ends below the n best would not have been looked at, had there been no ends among these.
+        penalty = np.float32(length**config.length_penalty)
+        ended = [beam._replace(score=beam.score / penalty) for beam in found[:n] if beam.reason]
+        self.ended = sorted([*self.ended, *ended], key=lambda beam: -beam.score)[:n]
+        self.running = [beam for beam in found if not beam.reason][:n]
+
+    def is_done(self, config: GenerationConfig) -> bool:
+        """Whether no better beam is to be expected: what that means is `early_stopping`'s to say."""
+        if not self.running or (len(self.ended) == config.num_beams and config.early_stopping is True):
+            return True
+        if len(self.ended) < config.num_beams:
+            return False
+        ever = config.early_stopping == "never" and config.length_penalty > 0
+        length = self.limit if ever else len(self.running[0].ids)
+        return bool(self.running[0].score / np.float32(length**config.length_penalty) <= self.ended[-1].score)
+
+
+def beam_search(
+    model: Decoder, prompts: list[np.ndarray], config: GenerationConfig, stop: Stop | None, context: dict[str, Any]
+) -> list[list[Generated]]:
+    """For each prompt its num_return_sequences best beams; `generate` has the rest of the contract."""
+    limits = [config.new_tokens(len(p), model.most_tokens) for p in prompts]
+    searches = [_Search(p, n, config.fewest_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
+    room = max(len(p) + limit for p, limit in zip(prompts, limits, strict=True))
+    cache, logits = first_logits(model, prompts, room, context, config)
+    active = searches
+    while True:
+        logprobs = log_softmax(logits)
+        beams = [(search, beam) for search in active for beam in search.running]
+        scores = constrained(
+            logprobs,
+            [np.append(search.prompt, beam.ids) for search, beam in beams],
+            [len(beam.ids) for _, beam in beams],
+            [search.fewest for search, _ in beams],
+            config,
+        )
+        row = 0
+        for search in active:
+            rows = slice(row, row + len(search.running))
+            search.step(scores[rows], logprobs[rows], row, config, stop)
+            row = rows.stop
+        active = [search for search in active if not search.is_done(config)]
+        if not active:
+            break
+        beams = [beam for search in active for beam in search.running]
+        cache.select(np.array([beam.row for beam in beams]))
+        logits = numpy_logits(model.next_logits(np.array([beam.ids[-1:] for beam in beams]), None, cache))
+    return [
+        [
+            Generated(b.ids, b.logprobs, float(b.score), b.reason or "length")
+            for b in s.ended[: config.num_return_sequences]
+        ]
+        for s in searches
+    ]
+
+
+def _best(x: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the greatest finite values of x, the greatest first, of equal ones the first."""
+    top = np.argpartition(-x, count - 1)[:count] if count < len(x) else np.arange(len(x))
+    top = top[np.lexsort((top, -x[top]))]
+    return top[x[top] > -np.inf]

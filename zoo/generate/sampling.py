@@ -1,0 +1,82 @@
+"""What is done to a step's logits before a token is chosen, in transformers' order, and the choice by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import ZooError
+from .config import GenerationConfig
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Log-probabilities of logits (R, V), in float32; ZooError where a row has none."""
+    top = logits.max(-1, keepdims=True)
+    if not np.isfinite(top).all():
+        raise ZooError("the model's logits are NaN or infinite: there is no next token")
+    shifted = logits - top
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def constrained(
+    scores: np.ndarray, rows: Sequence[np.ndarray], new: Sequence[int], fewest: Sequence[int], config: GenerationConfig
+) -> np.ndarray:
+    """Scores (R, V) with the penalty for repeated tokens, and -inf for what must not follow.
+
+    rows: the tokens so far of each row, prompt included; new: how many of them are new; fewest: how many there must be.
+    """
+    if config.repetition_penalty == 1 and not config.no_repeat_ngram_size and max(fewest) <= min(new):
+        return scores
+    scores = scores.copy()
+    for row, ids, n, least in zip(scores, rows, new, fewest, strict=True):
+        if config.repetition_penalty != 1:
+            seen = np.unique(ids[ids < len(row)])
+            of = row[seen]
+            penalty = np.float32(config.repetition_penalty)
+            row[seen] = np.where(of < 0, of * penalty, of / penalty)
+        row[_completing(ids, config.no_repeat_ngram_size, len(row))] = -np.inf
+        if n < least:
+            row[[i for i in config.eos_token_id if i < len(row)]] = -np.inf
+    if (scores.max(-1) == -np.inf).any():
+        raise ZooError("no_repeat_ngram_size and min_new_tokens leave no token that could follow")
+    return scores
+
+
+def _completing(ids: np.ndarray, size: int, vocab: int) -> np.ndarray:
+    """The tokens that would make the last `size` tokens of a row ones that it had before."""
+    if not size or len(ids) < size:
+        return ids[:0]
+    windows = np.lib.stride_tricks.sliding_window_view(ids, size)
+    banned = windows[(windows[:, :-1] == ids[len(ids) - size + 1 :]).all(-1), -1]
+    return banned[banned < vocab]
+
+
+def sample(scores: np.ndarray, config: GenerationConfig, rng: np.random.Generator) -> int:
+    """A token by chance, of what temperature, top_k, top_p and min_p leave of a row of logits (V,)."""
+    ids, p = distribution(scores, config)
+    sums = p.cumsum()
+    return int(ids[min(np.searchsorted(sums, rng.random() * sums[-1], side="right"), len(ids) - 1)])
+
+
+def distribution(scores: np.ndarray, config: GenerationConfig) -> tuple[np.ndarray, np.ndarray]:
+    """The tokens that may come and their probabilities (float64), of a row of logits (V,)."""
+    # The greatest is taken off before the division, which then cannot overflow upwards however cold it is.
+    with np.errstate(over="ignore"):
+        x = (scores.astype(np.float64) - scores.max()) / config.temperature
+    ids = np.flatnonzero(x > -np.inf)
+    if 0 < config.top_k < len(ids):
+        ids = ids[x[ids] >= np.partition(x[ids], -config.top_k)[-config.top_k]]  # equal ones stay together
+    p = np.exp(x[ids])
+    p /= p.sum()
+    if config.top_p < 1:
+        order = np.argsort(p, kind="stable")
+        kept = p[order].cumsum() > 1 - config.top_p
+        kept[-1] = True
+        chosen = np.sort(order[kept])
+        ids, p = ids[chosen], p[chosen]
+        p /= p.sum()
+    if config.min_p is not None:
+        kept = p >= config.min_p * p.max()
+        ids, p = ids[kept], p[kept] / p[kept].sum()
+    return ids, p

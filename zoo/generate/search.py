@@ -1,0 +1,232 @@
+"""Greedy choice and sampling, row by row; and the way in for beam search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .. import ops
+from ..cache import KVCache
+from ..errors import InputError
+from ..typing import Array
+from .config import GenerationConfig
+from .sampling import constrained, log_softmax, sample
+
+Stop = Callable[[Sequence[int]], bool]
+Prompts = Sequence[Sequence[int] | np.ndarray] | np.ndarray
+
+
+class Decoder(Protocol):
+    """A model that generates.
+
+    `next_logits` gives the logits (B, V) of the token that follows the first lengths[b] (None: all T) of each row's
+    input_ids (B, T), padded on the right, and puts those tokens into the cache.  What else it wants (an encoder's
+    states) is given with the first call.
+    """
+
+    config: Any
+
+    @property
+    def most_tokens(self) -> int:
+        """The length of the longest row, prompt and new tokens, that the model takes."""
+        ...
+
+    def new_cache(self, batch: int, capacity: int) -> KVCache: ...
+
+    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array: ...
+
+
+class Token(NamedTuple):
+    """One step of one row."""
+
+    id: int
+    logprob: float  # as the model gave it, before temperature and all else
+    reason: str | None  # why it is the last: "stop" (an end token, or a text to stop at) or "length"; else None
+
+
+class Generated(NamedTuple):
+    """A continuation of a prompt."""
+
+    ids: np.ndarray  # (N,) int64: the new tokens, an end token included
+    logprobs: np.ndarray  # (N,) float32, as the model gave them, before temperature and all else
+    score: float  # what beams are sorted by: the sum of the (constrained) log-probabilities / N ** length_penalty
+    reason: str  # why it ended: "stop" or "length"
+
+
+def generate(
+    model: Decoder,
+    prompts: Prompts,
+    config: GenerationConfig,
+    *,
+    stop: Stop | None = None,
+    first: int = 0,
+    **context: Any,
+) -> list[list[Generated]]:
+    """For each prompt (ids, of any length) its `num_return_sequences` continuations, of beams the best first.
+
+    stop: asked of a row's new tokens after each, whether it ends there.  context: what the model wants besides, one of
+    each for a prompt, as `encoder_hidden_states` (B, S, D).  first: the number of the first prompt, where there were
+    others before: continuation i of prompt j draws from a random generator of its own, of (seed, j, i).
+    """
+    rows = _checked(prompts)
+    config.check()
+    if config.num_beams > 1:
+        from .beam import beam_search
+
+        return beam_search(model, rows, config, stop, context)
+    tokens: list[list[Token]] = [[] for _ in range(len(rows) * config.num_return_sequences)]
+    for step in _steps(model, rows, config, stop, context, first=first):
+        for row, token in step:
+            tokens[row].append(token)
+    found = [_generated(row, config) for row in tokens]
+    n = config.num_return_sequences
+    return [found[i : i + n] for i in range(0, len(found), n)]
+
+
+def stream(
+    model: Decoder,
+    prompt: Sequence[int] | np.ndarray,
+    config: GenerationConfig,
+    *,
+    stop: Stop | None = None,
+    cache: KVCache | None = None,
+    **context: Any,
+) -> Iterator[Token]:
+    """The tokens that follow one prompt, each as soon as it is there.
+
+    cache: one row, which may hold the first tokens of the prompt already; in the end it has all but the last token.
+    """
+    if config.num_beams > 1 or config.num_return_sequences > 1:
+        raise InputError(
+            f"num_beams is {config.num_beams} and num_return_sequences {config.num_return_sequences}: a stream has one "
+            "row, whose tokens do not change any more"
+        )
+    config.check()
+    rows = _checked([prompt])
+    config.new_tokens(len(rows[0]), model.most_tokens)  # an error now, not with the first token
+    return (step[0][1] for step in _steps(model, rows, config, stop, context, cache))
+
+
+def _steps(
+    model: Decoder,
+    prompts: list[np.ndarray],
+    config: GenerationConfig,
+    stop: Stop | None,
+    context: dict[str, Any],
+    cache: KVCache | None = None,
+    first: int = 0,
+) -> Iterator[list[tuple[int, Token]]]:
+    """What each row that has not ended gets, step by step; a prompt's rows follow one another."""
+    n = config.num_return_sequences
+    limits = [config.new_tokens(len(p), model.most_tokens) for p in prompts for _ in range(n)]
+    fewest = [config.fewest_tokens(len(p)) for p in prompts for _ in range(n)]
+    room = max(len(p) + limit for p, limit in zip(prompts, limits[::n], strict=True))
+    cache, logits = first_logits(model, prompts, room, context, config, cache)
+    if n > 1:
+        cache.select(np.repeat(np.arange(len(prompts)), n))
+        logits = np.repeat(logits, n, axis=0)
+    seeds = [None if config.seed is None else (config.seed, first + i // n, i % n) for i in range(len(logits))]
+    rngs = [np.random.default_rng(seed) for seed in seeds]
+    active = np.arange(len(logits))
+    rows = [_Row(prompts[i // n], limits[i]) for i in active]
+    while True:
+        now = [rows[i] for i in active]
+        counts = [row.new for row in now]
+        scores = constrained(logits, [row.ids for row in now], counts, [fewest[i] for i in active], config)
+        logprobs = log_softmax(logits)
+        step, going = [], []
+        for at, (i, row) in enumerate(zip(active.tolist(), now, strict=True)):
+            token = sample(scores[at], config, rngs[i]) if config.do_sample else int(scores[at].argmax())
+            row.append(token)
+            reason = None
+            if token in config.eos_token_id or (stop is not None and stop(row.generated)):
+                reason = "stop"
+            elif row.new == limits[i]:
+                reason = "length"
+            step.append((i, Token(token, float(logprobs[at, token]), reason)))
+            if reason is None:
+                going.append(at)
+        yield step
+        if not going:
+            return
+        if len(going) < len(active):
+            cache.select(np.array(going))
+            active = active[going]
+        logits = numpy_logits(model.next_logits(np.array([[rows[i].ids[-1]] for i in active]), None, cache))
+
+
+class _Row:
+    """A prompt and what followed it, in one array."""
+
+    def __init__(self, prompt: np.ndarray, limit: int):
+        self._all = np.empty(len(prompt) + limit, np.int64)
+        self._all[: len(prompt)] = prompt
+        self._prompt, self._end = len(prompt), len(prompt)
+
+    def append(self, token: int) -> None:
+        self._all[self._end] = token
+        self._end += 1
+
+    @property
+    def new(self) -> int:
+        return self._end - self._prompt
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self._all[: self._end]
+
+    @property
+    def generated(self) -> list[int]:
+        return self._all[self._prompt : self._end].tolist()
+
+
+def first_logits(
+    model: Decoder,
+    prompts: list[np.ndarray],
+    capacity: int,
+    context: dict[str, Any],
+    config: GenerationConfig,
+    cache: KVCache | None = None,
+) -> tuple[KVCache, np.ndarray]:
+    """The prompts, but for what the cache holds of them, through the model: a cache with room, and logits (B, V)."""
+    if cache is None:
+        cache = model.new_cache(len(prompts), capacity)
+    elif cache.capacity < capacity:
+        raise InputError(f"the cache holds {cache.capacity} tokens, and {capacity} are asked for")
+    rest = [p[count:] for p, count in zip(prompts, cache.counts.tolist(), strict=True)]
+    lengths = np.array([len(p) for p in rest])
+    if not lengths.all():
+        raise InputError("the cache holds all of the prompt: its last token must be left to go on from")
+    ids = np.zeros((len(rest), lengths.max()), np.int64)
+    for row, p in zip(ids, rest, strict=True):
+        row[: len(p)] = p
+    ragged = (lengths != lengths[0]).any()
+    logits = numpy_logits(model.next_logits(ids, lengths if ragged else None, cache, **context))
+    config.check_vocabulary(logits.shape[-1])
+    return cache, logits
+
+
+def numpy_logits(logits: Array) -> np.ndarray:
+    return np.asarray(ops.to_numpy(logits), np.float32)
+
+
+def _checked(prompts: Prompts) -> list[np.ndarray]:
+    rows = []
+    for i, prompt in enumerate(prompts):
+        row = np.asarray(prompt)
+        if row.ndim != 1 or not row.size or row.dtype.kind not in "iu":
+            raise InputError(
+                f"prompts[{i}] has shape {row.shape} and dtype {row.dtype}, expected a row of whole numbers"
+            )
+        rows.append(row.astype(np.int64))
+    if not rows:
+        raise InputError("prompts are empty, expected at least one")
+    return rows
+
+
+def _generated(tokens: list[Token], config: GenerationConfig) -> Generated:
+    logprobs = np.array([token.logprob for token in tokens], np.float32)
+    score = float(logprobs.sum()) / len(tokens) ** config.length_penalty
+    return Generated(np.array([t.id for t in tokens], np.int64), logprobs, score, tokens[-1].reason or "length")

@@ -1,0 +1,84 @@
+"""From tokens to the text that they add: in pieces as they come, cut before a text to stop at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..tokenizers import Tokenizer
+
+# Tokens of a prompt from which it is seen how what follows is decoded: a space at the very start may be dropped.
+_TAIL = 32
+_BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding gives for bytes that are no character, or not yet
+
+
+class TextStream:
+    """The text that tokens add to a prompt.
+
+    `add` gives what is certain by now: bytes that may yet become a character are held back, and so is an end that may
+    become a text to stop at.  `stopped`: whether such a text came; the text ends before it.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stop_strings: Sequence[str] = ()):
+        self.stopped = False
+        self._tokenizer, self._stop_strings = tokenizer, stop_strings
+        self._ids, self._done = [int(i) for i in prompt[-_TAIL:]], 0
+        self._read = len(self._ids)
+        self._held = ""
+
+    def add(self, token: int) -> str:
+        """What is new and certain with one more token."""
+        self._ids.append(token)
+        before, now = self._texts()
+        if now.endswith(_BROKEN) or len(now) <= len(before):
+            return ""
+        self._done, self._read = self._read, len(self._ids)
+        return self._passed(now[len(before) :], last=False)
+
+    def finish(self) -> str:
+        """What was held back, once no more tokens come."""
+        before, now = self._texts()
+        self._done = self._read = len(self._ids)
+        return self._passed(now[len(before) :], last=True)
+
+    def _texts(self) -> tuple[str, str]:
+        """The last certain tokens without, and with, those since: of these alone the first may look different."""
+        decode = self._tokenizer.backend.decode
+        return decode(self._ids[self._done : self._read]), decode(self._ids[self._done :])
+
+    def _passed(self, new: str, last: bool) -> str:
+        if self.stopped:
+            return ""
+        text, self._held = self._held + new, ""
+        at = min((i for i in (text.find(s) for s in self._stop_strings) if i >= 0), default=-1)
+        if at >= 0:
+            self.stopped = True
+            return text[:at]
+        keep = 0 if last else max((_overlap(text, s) for s in self._stop_strings), default=0)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+
+class StopStrings:
+    """Whether the text of a row's tokens holds one of some texts: what `generate` asks after each token."""
+
+    def __init__(self, tokenizer: Tokenizer, stop_strings: Sequence[str]):
+        self._tokenizer, self._stop_strings = tokenizer, stop_strings
+        # A token may stand for one byte alone.
+        self._tail = max(len(s.encode()) for s in stop_strings) + _TAIL
+
+    def __call__(self, ids: Sequence[int]) -> bool:
+        text = self._tokenizer.backend.decode(ids[-self._tail :])
+        return any(s in text for s in self._stop_strings)
+
+
+def text_of(tokenizer: Tokenizer, prompt: Sequence[int], ids: Sequence[int], stop_strings: Sequence[str] = ()) -> str:
+    """All that tokens add to a prompt."""
+    stream = TextStream(tokenizer, prompt, stop_strings)
+    return "".join([*(stream.add(int(i)) for i in ids), stream.finish()])
+
+
+def _overlap(text: str, stop: str) -> int:
+    """How many of the last characters of a text are the first of another, but not all of it."""
+    return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)

@@ -1,0 +1,80 @@
+"""The config of a Llama checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...config import Config
+from ...errors import ConfigError
+from .rope import Rope, rope_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlamaConfig(Config):
+    """rope_theta and rope_scaling are what hub files have; rope_parameters is transformers 5's name of both in one."""
+
+    model_type: str = "llama"
+    vocab_size: int = 32000
+    hidden_size: int = 4096
+    intermediate_size: int = 11008
+    num_hidden_layers: int = 32
+    num_attention_heads: int = 32
+    num_key_value_heads: int | None = None
+    head_dim: int | None = None
+    hidden_act: str = "silu"
+    max_position_embeddings: int = 2048
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+    rope_scaling: dict[str, Any] | None = None
+    rope_parameters: dict[str, Any] | None = None
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    tie_word_embeddings: bool = False
+    pad_token_id: int | None = None
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+
+    def __post_init__(self) -> None:
+        self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        self.positive("max_position_embeddings")
+        if self.head_dim is None:
+            self.divides("num_attention_heads", "hidden_size")
+        else:
+            self.positive("head_dim")
+        if self.num_key_value_heads is not None:
+            self.positive("num_key_value_heads")
+            self.divides("num_key_value_heads", "num_attention_heads")
+        if self.head_size % 2:
+            raise ConfigError(f"heads of {self.head_size} features: rotary positions want an even number")
+        if self.rms_norm_eps <= 0:
+            raise ConfigError(f"rms_norm_eps = {self.rms_norm_eps} is out of range, expected a number above 0")
+        ends = self.eos_token_id if isinstance(self.eos_token_id, list) else []
+        if any(isinstance(end, bool) or not isinstance(end, int) for end in ends):
+            raise ConfigError(f"eos_token_id = {ends!r}, expected an id or a list of ids")
+        # Above 1 it splits products over devices, in another order of summation.
+        self.require(pretraining_tp=1, partial_rotary_factor=1.0)
+        self.rope()
+
+    @property
+    def head_size(self) -> int:
+        return self.hidden_size // self.num_attention_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def key_heads(self) -> int:
+        return self.num_attention_heads if self.num_key_value_heads is None else self.num_key_value_heads
+
+    @property
+    def most_tokens(self) -> int:
+        """The length of the longest text that the positions are meant for."""
+        return self.rope().most_tokens
+
+    def rope(self) -> Rope:
+        """How positions turn queries and keys."""
+        given = [d for d in (self.rope_scaling, self.rope_parameters) if d]
+        if len(given) == 2 and given[0] != given[1]:
+            raise ConfigError(f"rope_scaling = {given[0]} and rope_parameters = {given[1]} say different things")
+        parameters = {"rope_theta": self.rope_theta, **(given[0] if given else {})}
+        if "original_max_position_embeddings" in self.extra:
+            parameters["original_max_position_embeddings"] = self.extra["original_max_position_embeddings"]
+        return rope_of(parameters, self.head_size, self.max_position_embeddings)

@@ -1,0 +1,162 @@
+"""The kinds of rotary positions, by what a config calls them.
+
+Frequencies are computed in float32, in transformers' order: at position 8000 a difference in their last bit turns a
+query by a thousandth of a radian.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConfigError, UnsupportedError, nearest
+
+f32 = np.float32
+NUMBERS = (
+    *("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+    *("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"),
+)
+NEEDED: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "linear": ("factor",),
+    "dynamic": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "yarn": (),
+}
+
+
+@dataclass(frozen=True)
+class Rope:
+    """Rotary positions of heads of `size` features.
+
+    kind: a key of NEEDED.  numbers: what the config says of that kind, in the order of names.
+    context: the longest text that the model was trained on, before any scaling; most_tokens: after it.
+    """
+
+    kind: str
+    size: int
+    theta: float
+    context: int
+    most_tokens: int
+    numbers: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def scale(self) -> float:
+        """What cosines and sines are multiplied by."""
+        given = dict(self.numbers)
+        if self.kind != "yarn":
+            return 1.0
+        if "attention_factor" in given:
+            return given["attention_factor"]
+        if given.get("mscale") and given.get("mscale_all_dim"):
+            return _mscale(given["factor"], given["mscale"]) / _mscale(given["factor"], given["mscale_all_dim"])
+        return _mscale(given["factor"])
+
+    def frequencies(self, length: int) -> tuple[float, ...]:
+        """Radians a token, size / 2 of them, for a text that is `length` tokens long by now.
+
+        Only of dynamic scaling do they depend on the length, from `context` on: they change as a text grows, while keys
+        that a cache holds stay as they were turned, as in transformers.
+        """
+        return _frequencies(self, max(length, self.context) if self.kind == "dynamic" else 0)
+
+
+def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
+    """parameters: rope_scaling or rope_parameters with rope_theta; size: of a head; positions: of the config."""
+    kind = parameters.get("rope_type", parameters.get("type", "default"))
+    if not isinstance(kind, str) or kind not in NEEDED:
+        guess = nearest(str(kind), NEEDED)
+        raise UnsupportedError(f"rope_type {kind!r} is not implemented, only {', '.join(NEEDED)} are{guess}")
+    if parameters.get("partial_rotary_factor", 1.0) != 1:
+        raise UnsupportedError("partial_rotary_factor other than 1 is not implemented")
+    if kind == "yarn" and not isinstance(parameters.get("truncate", True), bool):
+        raise ConfigError(f"truncate = {parameters['truncate']!r}, expected true or false")
+    numbers = {k: _number(k, v, f"rope_type {kind!r}") for k, v in parameters.items() if k in NUMBERS and v is not None}
+    theta = _number("rope_theta", parameters["rope_theta"], "the config")
+    missing = [name for name in NEEDED[kind] if name not in numbers]
+    if missing:
+        raise ConfigError(f"rope_type {kind!r} needs {', '.join(missing)}{nearest(missing[0], parameters)}")
+    context = (
+        int(numbers.pop("original_max_position_embeddings", positions)) if kind in ("llama3", "yarn") else positions
+    )
+    if kind == "yarn":
+        numbers.setdefault("factor", positions / context)
+    stretched = kind in ("linear", "dynamic") or (kind == "yarn" and context == positions)
+    most = int(positions * max(1.0, numbers["factor"])) if stretched else positions
+    for name in ("rope_theta", "factor", "low_freq_factor", "high_freq_factor", "attention_factor"):
+        value = theta if name == "rope_theta" else numbers.get(name, 1.0)
+        if value <= 0:
+            raise ConfigError(f"{name} = {value} of rotary positions is out of range, expected a number above 0")
+    if theta == 1 or context < 1:
+        raise ConfigError(f"rotary positions of theta {theta} for {context} tokens make no sense")
+    if kind == "llama3" and numbers["low_freq_factor"] >= numbers["high_freq_factor"]:
+        raise ConfigError("low_freq_factor must be less than high_freq_factor")
+    if kind == "dynamic" and size < 4:
+        raise ConfigError(f"dynamic scaling of heads of {size} features: it wants at least 4")
+    return Rope(kind, size, theta, context, most, tuple(sorted(numbers.items())))
+
+
+def _number(name: str, value: Any, where: str) -> float:
+    if name == "truncate":
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ConfigError(f"{name} = {value!r} of {where} is not a number")
+    return float(value)
+
+
+def _mscale(factor: float, mscale: float = 1.0) -> float:
+    return 1.0 if factor <= 1 else 0.1 * mscale * math.log(factor) + 1.0
+
+
+@lru_cache(256)
+def _frequencies(rope: Rope, length: int) -> tuple[float, ...]:
+    given, theta = dict(rope.numbers), rope.theta
+    if rope.kind == "dynamic" and length > rope.context:
+        factor, ratio = given["factor"], rope.size / (rope.size - 2)
+        stretch = f32(f32(f32(factor * length) / f32(rope.context)) - f32(factor - 1))
+        theta = float(f32(f32(theta) * f32(float(stretch) ** ratio)))
+    # The power in float64, rounded: a float32 power differs from library to library in its last bit.
+    exponents = np.arange(0, rope.size, 2, dtype=f32) / f32(rope.size)
+    powers = (theta ** exponents.astype(np.float64)).astype(f32)
+    plain = f32(1) / powers
+    if rope.kind == "linear":
+        plain = plain / f32(given["factor"])
+    elif rope.kind == "llama3":
+        plain = _llama3(plain, rope.context, given)
+    elif rope.kind == "yarn":
+        plain = _yarn(powers, rope, given)
+    return tuple(plain.tolist())
+
+
+def _llama3(plain: np.ndarray, context: int, given: Mapping[str, float]) -> np.ndarray:
+    """High frequencies stay, low ones are divided, and in between it is a blend (Grattafiori et al. 2024)."""
+    factor, low = f32(given["factor"]), f32(given["low_freq_factor"])
+    length = f32(2 * math.pi) / plain
+    scaled = np.where(length > f32(context / given["low_freq_factor"]), plain / factor, plain)
+    smooth = (f32(context) / length - low) / f32(given["high_freq_factor"] - given["low_freq_factor"])
+    blend = (f32(1) - smooth) * scaled / factor + smooth * scaled
+    between = (length >= f32(context / given["high_freq_factor"])) & (length <= f32(context / given["low_freq_factor"]))
+    return np.where(between, blend, scaled)
+
+
+def _yarn(powers: np.ndarray, rope: Rope, given: Mapping[str, float]) -> np.ndarray:
+    """A ramp from the plain frequencies to the divided ones (Peng et al. 2023, https://arxiv.org/abs/2309.00071)."""
+
+    def feature(rotations: float) -> float:
+        """The (real) index of the feature that turns so often within the context."""
+        return rope.size * math.log(rope.context / (rotations * 2 * math.pi)) / (2 * math.log(rope.theta))
+
+    low, high = feature(given.get("beta_fast") or 32.0), feature(given.get("beta_slow") or 1.0)
+    if given.get("truncate", 1.0):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, rope.size - 1)
+    if low == high:
+        high += 0.001
+    ramp = np.clip((np.arange(rope.size // 2, dtype=f32) - f32(low)) / f32(high - low), f32(0), f32(1))
+    plain = f32(1) - ramp
+    return f32(1) / (f32(given["factor"]) * powers) * (f32(1) - plain) + f32(1) / powers * plain

@@ -1,0 +1,67 @@
+"""Conversation: a chat turn by turn, which computes only what is new in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..cache import KVCache
+
+if TYPE_CHECKING:
+    from .generate import Generate
+
+
+class Conversation:
+    """What was said, in `messages`, and the keys and values of it.
+
+    >>> chat = zoo.load("meta-llama/Llama-3.2-1B-Instruct").conversation(system="Answer briefly.")
+    >>> for piece in chat.say("Who are you?"):
+    ...     print(piece, end="", flush=True)
+    """
+
+    def __init__(self, llm: Generate, system: str | None = None, **options: Any):
+        self.llm, self.options = llm, options
+        self.messages: list[dict[str, Any]] = [] if system is None else [{"role": "system", "content": system}]
+        self._cache: KVCache | None = None
+        self._ids: list[int] = []  # the cache holds the first of them
+
+    def say(self, text: str) -> Iterator[str]:
+        """The answer to a text in pieces as they come.
+
+        An answer that is broken off, as by KeyboardInterrupt or `close`, stays in `messages` as far as it came; without
+        any answer the text does not stay either.
+        """
+        answer, ended = "", False
+        self.messages.append({"role": "user", "content": text})
+        try:
+            for piece in self._answer():
+                answer += piece
+                yield piece
+            ended = True
+        finally:
+            if ended or answer:
+                self.messages.append({"role": "assistant", "content": answer})
+            else:
+                self.messages.pop()
+
+    def _answer(self) -> Iterator[str]:
+        ids, config = self.llm.chat_ids(self.messages, self.options)
+        most = self.llm.max_tokens
+        if config.max_new_tokens is not None and len(ids) < most:  # later turns have less room than the first
+            config = config.replace(max_new_tokens=min(config.max_new_tokens, most - len(ids)))
+        cache = self._room(len(ids) + config.new_tokens(len(ids), most))
+        same = np.array(ids[: cache.length]) == np.array(self._ids[: cache.length][: len(ids)])
+        # The last token of the prompt is computed even where it is known: what follows it is wanted.
+        known = min(len(same) if same.all() else int(same.argmin()), len(ids) - 1)
+        cache.advance(known - cache.length)
+        self._ids = list(ids)
+        return self.llm.stream_ids(ids, config, cache, taken=self._ids)
+
+    def _room(self, capacity: int) -> KVCache:
+        if self._cache is None or self._cache.capacity < capacity:
+            most = self.llm.max_tokens
+            self._cache = self.llm.new_cache(min(2 * capacity, most))
+            self._ids = []
+        return self._cache

@@ -1,0 +1,228 @@
+"""Generate: text that goes on from a prompt, or answers in a chat."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..cache import KVCache
+from ..chat import ChatTemplate, Messages
+from ..errors import InputError, UnsupportedError
+from ..generate import Generated, GenerationConfig, generate, stream
+from ..generate.perplexity import perplexity
+from ..generate.text import StopStrings, TextStream, text_of
+from ..pretrained import Pretrained
+from .base import Progress, TextTask, as_texts
+from .conversation import Conversation
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..hub import Checkpoint
+    from ..tokenizers import Tokenizer
+
+# Prompts that are computed at once: each step reads all weights, whatever the number of rows.
+ROWS = 16
+
+
+class TokenScore(NamedTuple):
+    token: str
+    token_id: int
+    logprob: float  # as the model gave it, before temperature and all else
+
+
+class Generation(NamedTuple):
+    """What followed a prompt."""
+
+    text: str
+    tokens: tuple[TokenScore, ...]  # an end token included
+    score: float  # the sum of the log-probabilities / tokens ** length_penalty
+    reason: str  # why it ends: "stop" (an end token, or a text to stop at) or "length"
+
+
+class Generate(TextTask):
+    """The text that a language model writes.
+
+    How is said by the checkpoint's generation_config.json (`llm.generation`), and by options, which have the names of
+    transformers: max_new_tokens (by default 512, or what the context has room for), do_sample, temperature, top_k,
+    top_p, min_p, seed, num_beams, num_return_sequences, repetition_penalty, no_repeat_ngram_size, stop_strings, ...:
+    see `zoo.generate.GenerationConfig`.
+
+    >>> llm = zoo.load("stories260k")
+    >>> llm("Once upon a time", max_new_tokens=12)
+    ', there was a little girl named Lily. She'
+    """
+
+    name = "generate"
+    head = "ForCausalLM"
+
+    def __init__(
+        self,
+        model: Pretrained,
+        tokenizer: Tokenizer,
+        checkpoint: Checkpoint | None = None,
+        generation: GenerationConfig | None = None,
+    ):
+        if not getattr(model.config, "is_decoder", True):
+            raise UnsupportedError(
+                f"{type(model).__name__} with is_decoder = False in its config reads texts in both directions: it "
+                "cannot go on from one"
+            )
+        super().__init__(model, tokenizer, checkpoint)
+        generation = generation or GenerationConfig()
+        if not generation.eos_token_id and tokenizer.eos_token_id is not None:
+            generation = dataclasses.replace(generation, eos_token_id=(tokenizer.eos_token_id,))
+        self.generation = generation
+        self.template = ChatTemplate.of(tokenizer)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> Generate:
+        from ..loader import model_of
+        from ..tokenizers import Tokenizer
+
+        generation = GenerationConfig.from_folder(checkpoint.folder)
+        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        head = "LMHeadModel" if config.model_type == "bert" else cls.head
+        return cls(model_of(checkpoint, head=head, **options), tokenizer, checkpoint, generation)
+
+    def extra_files(self) -> list[str]:
+        return [n for n in (self.checkpoint.files if self.checkpoint else ()) if n == "generation_config.json"]
+
+    def __call__(
+        self, texts: str | Iterable[str], *, details: bool = False, progress: bool | None = None, **options: Any
+    ) -> Any:
+        """What follows each text: a str, or with `details` a Generation; a list of them where several are asked for.
+
+        A text is a prompt as it stands: special tokens in it are special, and one that begins with the token for the
+        beginning gets no second one.  With stop_strings the text ends before the first that comes.
+        """
+        inputs, single = as_texts(texts, "texts")
+        config = self.generation.replace(**options)
+        found = self._all([self._prompt(text) for text in inputs], config, details, progress, "" if single else "texts")
+        return found[0] if single else found
+
+    def chat(self, messages: Any, *, details: bool = False, progress: bool | None = None, **options: Any) -> Any:
+        """The answer to some messages, {"role": ..., "content": ...} each; a list of answers to a list of chats.
+
+        options: those of `__call__`, and of `ChatTemplate.render`: tools, documents, continue_final_message, template.
+        What a message says is text, even where it looks like a special token.
+        """
+        single = isinstance(messages, Sequence) and bool(messages) and isinstance(messages[0], Mapping)
+        chats = [messages] if single else messages
+        if not isinstance(chats, Sequence) or isinstance(chats, str) or not chats:
+            raise InputError(f"messages: {str(messages)[:80]!r}, expected a list of messages, or a list of such lists")
+        config, shown = self._split(options)
+        prompts = [self._chat_prompt(chat, shown) for chat in chats]
+        found = self._all(prompts, config, details, progress, "" if single else "messages")
+        return found[0] if single else found
+
+    def stream(self, prompt: str | Messages, *, cache: KVCache | None = None, **options: Any) -> Iterator[str]:
+        """The same text for one prompt, or one chat, in pieces as they come: each is whole characters.
+
+        cache: see `zoo.generate.stream`.
+        """
+        if isinstance(prompt, str):
+            config = self.generation.replace(**options)
+            ids = self._prompt(as_texts(prompt, "prompt")[0][0])
+        else:
+            ids, config = self.chat_ids(prompt, options)
+        return self.stream_ids(ids, config, cache)
+
+    def conversation(self, system: str | None = None, **options: Any) -> Conversation:
+        """A chat that goes on turn by turn; options as for `chat`."""
+        return Conversation(self, system, **options)
+
+    def chat_ids(self, messages: Messages, options: dict[str, Any]) -> tuple[list[int], GenerationConfig]:
+        """The tokens of a chat up to where the answer begins, and how to go on, from the options of `chat`."""
+        config, shown = self._split(options)
+        return self._chat_prompt(messages, shown), config
+
+    def new_cache(self, capacity: int) -> KVCache:
+        """An empty cache for one row."""
+        return self._model.new_cache(1, capacity)
+
+    def stream_ids(
+        self, ids: list[int], config: GenerationConfig, cache: KVCache | None = None, taken: list[int] | None = None
+    ) -> Iterator[str]:
+        """`stream` for a prompt of tokens; `taken` gets the tokens, too."""
+        tokens = stream(self._model, ids, config, cache=cache)
+        text = TextStream(self.tokenizer, ids, config.stop_strings)
+
+        def pieces() -> Iterator[str]:
+            for token in tokens:
+                if taken is not None:
+                    taken.append(token.id)
+                if piece := text.add(token.id):
+                    yield piece
+                if text.stopped:
+                    return
+            if piece := text.finish():
+                yield piece
+
+        return pieces()
+
+    def perplexity(self, texts: str | Iterable[str]) -> Any:
+        """exp of the mean negative log-probability of a text's tokens, each given those before it; (B,) for a list.
+
+        The first token is given.  A text that is longer than the context is refused.
+        """
+        inputs, single = as_texts(texts, "texts")
+        found = np.array([perplexity(self._model, self._prompt(text)) for text in inputs])
+        return float(found[0]) if single else found
+
+    @property
+    def _model(self) -> Any:
+        return self.model
+
+    def _split(self, options: dict[str, Any]) -> tuple[GenerationConfig, dict[str, Any]]:
+        """The options of generation, and those of the chat template."""
+        names = ("tools", "documents", "continue_final_message", "template", "variables")
+        shown = {k: v for k, v in options.items() if k in names}
+        return self.generation.replace(**{k: v for k, v in options.items() if k not in names}), shown
+
+    def _prompt(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer.backend.encode(text).ids
+        if len(ids) > 1 and ids[0] == ids[1] == self.tokenizer.bos_token_id:
+            del ids[0]
+        if not ids:
+            raise InputError("the prompt is empty, and this tokenizer has no token for the beginning")
+        return ids
+
+    def _chat_prompt(self, messages: Messages, shown: dict[str, Any]) -> list[int]:
+        if self.template is None:
+            raise UnsupportedError(
+                "the checkpoint has no chat template: it was trained to go on from a text, llm(text), not to answer"
+            )
+        answer = not shown.get("continue_final_message", False)
+        return self.template.encode(messages, add_generation_prompt=answer, **shown)
+
+    def _all(
+        self, prompts: list[list[int]], config: GenerationConfig, details: bool, progress: bool | None, name: str
+    ) -> list[Any]:
+        for i, ids in enumerate(prompts):
+            try:
+                config.new_tokens(len(ids), self._model.most_tokens)
+            except InputError as e:
+                raise InputError(f"{name}[{i}]: {e}" if name else str(e)) from None
+        stop = StopStrings(self.tokenizer, config.stop_strings) if config.stop_strings else None
+        rows = max(1, ROWS // max(config.num_beams, config.num_return_sequences))
+        out: list[Any] = []
+        with Progress(len(prompts), progress) as advance:
+            for at in range(0, len(prompts), rows):
+                some = prompts[at : at + rows]
+                for ids, found in zip(some, generate(self._model, some, config, stop=stop, first=at), strict=True):
+                    made = [self._made(ids, one, config, details) for one in found]
+                    out.append(made if config.num_return_sequences > 1 else made[0])
+                advance(len(some))
+        return out
+
+    def _made(self, prompt: list[int], found: Generated, config: GenerationConfig, details: bool) -> Any:
+        text = text_of(self.tokenizer, prompt, found.ids.tolist(), config.stop_strings)
+        if not details:
+            return text
+        names = self.tokenizer.tokens(found.ids)
+        scores = zip(names, found.ids.tolist(), found.logprobs.tolist(), strict=True)
+        tokens = tuple(TokenScore(name or "", token, logprob) for name, token, logprob in scores)
+        return Generation(text, tokens, found.score, found.reason)
