@@ -1,0 +1,122 @@
+"""TrOCR: what it is given to read and to write, and what both sides write by themselves.
+
+A reader's stages are those of its encoder, of its decoder on given tokens, and the tokens and texts that follow from
+pictures alone, greedily and with beams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from zoo import ops
+from zoo.generate import GenerationConfig, generate
+from zoo.models.trocr import TrOCRConfig, TrOCRForCausalLM, VisionEncoderDecoderConfig
+from zoo.processors import ImageProcessor
+from zoo.tokenizers import Tokenizer
+
+from .cases import TEXTS, Batch
+from .compare import Stage, compare_ids
+from .pictures import draw
+
+if TYPE_CHECKING:
+    from .reference import Reference
+
+SIZES = ((40, 400), (64, 256), (20, 130))  # height and width of lines of text
+GIVEN, NEW = 12, 20  # tokens that are given, and that are written
+SEARCHES = {"greedy": 1, "4 beams": 4, "10 beams": 10}
+
+
+class Written(NamedTuple):
+    """What a model writes of a batch of pictures.  ends: the tokens that end a text."""
+
+    batch: str
+    search: str
+    ends: list[int]
+    ids: list[list[int]]
+    texts: list[str]
+
+
+def is_reader(config: Any) -> bool:
+    """Whether a model is TrOCR, or its decoder alone."""
+    return isinstance(config, VisionEncoderDecoderConfig | TrOCRConfig)
+
+
+def batches(config: Any, processor: ImageProcessor | None, tokenizer: Tokenizer, seed: int) -> list[Batch]:
+    """Pictures with tokens to go on from, as many in each row; of a decoder alone tokens, and states to look at."""
+    ids = np.stack([row.ids[:GIVEN] for row in tokenizer.encode_batch(list(TEXTS[:3]), truncation=False).rows])
+    if processor is None:
+        rng, mask = np.random.default_rng(seed), np.arange(GIVEN) < [[GIVEN], [5], [8]]
+        given = {"input_ids": np.where(mask, ids, config.pad_token_id), "attention_mask": mask}
+        seen = np.arange(11) < [[11], [5], [8]]
+        states = {"encoder_hidden_states": rng.standard_normal((3, 11, config.cross_size), np.float32)}
+        return [
+            Batch("states", {**given, **states, "encoder_attention_mask": seen}, mask, TEXTS[:3]),
+            Batch("no states", {"input_ids": ids}, np.ones_like(mask), TEXTS[:3]),
+        ]
+    ids[:, 0] = config.decoder.decoder_start_token_id
+    lines = [draw(*size, seed=seed) for size in SIZES]
+    return [
+        Batch("lines", {"pixel_values": processor(lines).pixel_values, "decoder_input_ids": ids}, pictures=lines),
+        Batch(
+            "alone",
+            {"pixel_values": processor(lines[1]).pixel_values, "decoder_input_ids": ids[:1]},
+            pictures=lines[1:2],
+        ),
+    ]
+
+
+def cached_logits(model: Any, arrays: dict[str, Any]) -> np.ndarray:
+    """The logits of the given tokens (B, T, V), two in the first call and the others one by one."""
+    ids, states = arrays["decoder_input_ids"], model.encode(arrays["pixel_values"])
+    cache = model.new_cache(len(ids), ids.shape[1])
+    first = model.decoder(ids[:, :2], encoder_hidden_states=states, cache=cache)
+    rest = [model.next_logits(ids[:, t : t + 1], None, cache)[:, None] for t in range(2, ids.shape[1])]
+    return np.concatenate([ops.to_numpy(part) for part in (first, *rest)], 1)
+
+
+def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer) -> list[Written]:
+    """What zoo writes of each batch of pictures, in each way.
+
+    Random models seldom end a text: what the first row writes in the middle is one more end, and rows leave the batch.
+    """
+    if isinstance(model, TrOCRForCausalLM):
+        return []
+    out: list[Written] = []
+    for batch in inputs:
+        states = model.encode(ops.as_pixels(batch.arrays["pixel_values"], model.decoder.model.embeddings.word, 3))
+        start = np.full((len(batch.pictures), 1), model.config.decoder.decoder_start_token_id)
+        ends = [model.config.decoder.eos_token_id]
+        for search, beams in SEARCHES.items():
+            config = GenerationConfig(max_new_tokens=NEW, num_beams=beams, eos_token_id=tuple(ends))
+            rows = [found[0].ids.tolist() for found in generate(model, start, config, encoder_hidden_states=states)]
+            out.append(Written(batch.name, search, list(ends), rows, [tokenizer.decode(row) for row in rows]))
+            if beams == 1:
+                ends.append(rows[0][len(rows[0]) // 2])
+                config = config.replace(eos_token_id=tuple(ends))
+                rows = [found[0].ids.tolist() for found in generate(model, start, config, encoder_hidden_states=states)]
+                out.append(Written(batch.name, "greedy, ends", list(ends), rows, [tokenizer.decode(r) for r in rows]))
+    return out
+
+
+def compare_written(ours: Sequence[Written], reference: Reference, inputs: Sequence[Batch]) -> list[Stage]:
+    """The last stages: the ids and the texts, of each way one."""
+    pixels = {batch.name: batch.arrays["pixel_values"] for batch in inputs if batch.pictures}
+    stages = []
+    for search in dict.fromkeys(one.search for one in ours):
+        ids, texts = [], []
+        for one in (one for one in ours if one.search == search):
+            beams = SEARCHES.get(search, 1)
+            theirs = reference.generate(pixels[one.batch], max_new_tokens=NEW, num_beams=beams, eos_token_id=one.ends)
+            ids.append((one.batch, one.ids, theirs))
+            texts.append((one.batch, [_letters(text) for text in one.texts], [*map(_letters, reference.texts(theirs))]))
+        stages.append(replace(compare_ids(ids), name=f"written, {search}"))
+        stages.append(replace(compare_ids(texts), name=f"text, {search}"))
+    return stages
+
+
+def _letters(text: str) -> list[int]:
+    return [ord(letter) for letter in text]

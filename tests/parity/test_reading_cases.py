@@ -1,0 +1,151 @@
+"""Parity of TrOCR: its random checkpoints, and faults that must be found where they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs torch, for the reference")
+pytest.importorskip("transformers", reason="needs transformers, the reference")
+
+import transformers
+
+from parity import reading
+from parity.cases import RANDOM, Case
+from parity.checkpoints import build, parameters
+from parity.compare import FLOAT32
+from parity.reference import Reference
+from parity.run import compare_stages, reference_stages, run, zoo_stages
+from parity.specs import config_of, shapes
+from parity.specs.trocr import SPECS
+from zoo.loader import load_model
+from zoo.models.trocr import model as trocr
+from zoo.processors import ImageProcessor
+from zoo.tokenizers import Tokenizer
+
+
+def test_a_full_size_has_the_bytes_of_the_file_on_the_hub():
+    """trocr-base-printed: 478 tensors, 1,333,384,464 bytes, of which some are the header."""
+    spec = SPECS["trocr-base-handwritten"]
+    assert len(list(shapes(spec, config_of(spec, "full")))) == 478
+    assert 80 * 478 < 1_333_384_464 - 4 * parameters(spec, "full") < 140 * 478
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_layout_holds(name):
+    result = run(Case(RANDOM + name, "tiny"))
+    assert result.error is None
+    assert result.diverged is None
+    stages = [stage.name for stage in result.stages]
+    assert result.architecture == SPECS[name].architecture
+    if result.architecture == "TrOCRForCausalLM":
+        assert stages == ["tokenizer", "embeddings", "layer.0", "layer.1", "logits"]
+        return
+    assert stages[:2] == ["processor", "encoder.embeddings"]
+    assert {"decoder.embeddings", "decoder.layer.1", "logits", "cached logits"} <= set(stages)
+    searches = ("greedy", "greedy, ends", "4 beams", "10 beams")
+    assert stages[-8:] == [f"{kind}, {search}" for search in searches for kind in ("written", "text")]
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_both_load_all_of_it(name, tmp_path):
+    build(name, tmp_path)
+    assert load_model(tmp_path, strict=True).report.unused == ()
+    cls = getattr(transformers, SPECS[name].architecture)
+    _, info = cls.from_pretrained(tmp_path, local_files_only=True, output_loading_info=True)
+    missing = {key for key in info["missing_keys"] if ".pooler." not in key}  # which version 5 has, and never uses
+    unknown = {key for key in info["unexpected_keys"] if not key.endswith("._float_tensor")}
+    assert (missing, unknown, info["mismatched_keys"]) == (set(), set(), set())
+
+
+class Bench:
+    """A tiny checkpoint, and what the reference makes of it."""
+
+    def __init__(self, name, folder):
+        self.folder, self.tokenizer = build(name, folder), Tokenizer.from_folder(folder)
+        config = load_model(folder).config
+        self.inputs = reading.batches(config, ImageProcessor.from_folder(folder), self.tokenizer, 0)
+        self.reference = Reference(folder, "VisionEncoderDecoderModel")
+        self.theirs = [reference_stages(self.reference, batch) for batch in self.inputs]
+
+    def first_wrong(self, model):
+        ours = [zoo_stages(model, batch) for batch in self.inputs]
+        stages = compare_stages(self.inputs, ours, self.theirs, FLOAT32)
+        return next((stage.name for stage in stages if not stage.holds), None)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = Bench(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return get
+
+
+def test_what_is_whole_holds(bench):
+    for name in ("trocr-base-handwritten", "trocr-large-printed"):
+        at = bench(name)
+        assert at.first_wrong(load_model(at.folder)) is None
+
+
+def test_positions_without_their_offset(bench, monkeypatch):
+    at = bench("trocr-base-handwritten")
+    model = load_model(at.folder)
+    monkeypatch.setattr(trocr, "OFFSET", 1)
+    assert at.first_wrong(model) == "decoder.embeddings"
+
+
+def test_positions_in_the_order_of_another_paper(bench):
+    """Sines and cosines in turn, as Vaswani et al. have them, and not fairseq's halves."""
+    at = bench("trocr-large-printed")
+    model = load_model(at.folder)
+    table = model.decoder.model.embeddings._sinusoids
+    model.decoder.model.embeddings._sinusoids = np.stack(np.split(table, 2, 1), 2).reshape(table.shape)
+    assert at.first_wrong(model) == "decoder.embeddings"
+
+
+def test_words_that_are_not_scaled(bench):
+    at = bench("trocr-large-printed")
+    model = load_model(at.folder)
+    model.decoder.model.embeddings.scale = 1.0
+    assert at.first_wrong(model) == "decoder.embeddings"
+
+
+def test_an_encoder_without_its_last_norm(bench):
+    at = bench("trocr-base-handwritten")
+    model = load_model(at.folder)
+    model.encoder.norm = lambda x: x
+    assert at.first_wrong(model) == "decoder.layer.0"
+
+
+@pytest.mark.parametrize("part", ["attention", "cross"])
+def test_an_output_without_its_bias(part, bench):
+    at = bench("trocr-base-handwritten")
+    model = load_model(at.folder)
+    getattr(model.decoder.model.layers[1], part).out.bias = None
+    assert at.first_wrong(model) == "decoder.layer.1"
+
+
+def test_a_cache_that_forgets(bench):
+    at = bench("trocr-base-handwritten")
+    model = load_model(at.folder)
+    inner = model.decoder.model.layers[0].attention
+    model.decoder.model.layers[0].attention = lambda x, mask, start, cache, layer: inner(x, mask, start, None, layer)
+    assert at.first_wrong(model) == "cached logits"
+
+
+def test_other_words_are_told(bench):
+    at = bench("trocr-base-handwritten")
+    model = load_model(at.folder)
+    ours = reading.written(model, at.inputs, at.tokenizer)
+    assert all(stage.holds for stage in reading.compare_written(ours, at.reference, at.inputs))
+    ours[0].ids[1][0] += 1
+    ours[0] = ours[0]._replace(texts=[text + "." for text in ours[0].texts])
+    ids, texts, *others = reading.compare_written(ours, at.reference, at.inputs)
+    assert (ids.name, ids.holds, texts.name, texts.holds) == ("written, greedy", False, "text, greedy", False)
+    assert ids.note.startswith("1 of 4 rows differ; the first at token 0")
+    assert all(stage.holds for stage in others)

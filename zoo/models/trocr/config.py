@@ -1,0 +1,111 @@
+"""The configs of TrOCR checkpoints: of the decoder, and of an encoder and a decoder together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...config import Config
+from ...errors import ConfigError, UnsupportedError, ZooError, nearest
+from ..beit.config import BeitConfig
+from ..vit.config import DeiTConfig, VisionConfig, ViTConfig
+
+C = TypeVar("C", bound="VisionEncoderDecoderConfig")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrOCRConfig(Config):
+    model_type: str = "trocr"
+    vocab_size: int = 50265
+    d_model: int = 1024
+    decoder_layers: int = 12
+    decoder_attention_heads: int = 16
+    decoder_ffn_dim: int = 4096
+    activation_function: str = "gelu"
+    max_position_embeddings: int = 512
+    scale_embedding: bool = False
+    use_learned_position_embeddings: bool = True
+    layernorm_embedding: bool = True
+    cross_attention_hidden_size: int | None = None
+    decoder_start_token_id: int | None = 2
+    pad_token_id: int | None = 1
+    bos_token_id: int | None = 0
+    eos_token_id: int | list[int] | None = 2
+
+    def __post_init__(self) -> None:
+        self.positive("vocab_size", "d_model", "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim")
+        self.positive("max_position_embeddings")
+        self.divides("decoder_attention_heads", "d_model")
+        if self.cross_attention_hidden_size is not None:
+            self.positive("cross_attention_hidden_size")
+        if not self.use_learned_position_embeddings:
+            if self.d_model < 4 or self.d_model % 2:
+                raise ConfigError(f"d_model = {self.d_model}: sinusoidal positions want an even number of at least 4")
+            if self.pad_token_id is None or not 0 <= self.pad_token_id < self.vocab_size:
+                raise ConfigError(
+                    f"pad_token_id = {self.pad_token_id}, and sinusoidal positions count from it: "
+                    f"expected 0 ... {self.vocab_size - 1}"
+                )
+
+    @property
+    def cross_size(self) -> int:
+        """The width of the encoder's states, as cross-attention reads them."""
+        return self.d_model if self.cross_attention_hidden_size is None else self.cross_attention_hidden_size
+
+
+ENCODERS: dict[str, type[VisionConfig]] = {"vit": ViTConfig, "deit": DeiTConfig, "beit": BeitConfig}
+DECODERS: dict[str, type[TrOCRConfig]] = {"trocr": TrOCRConfig}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisionEncoderDecoderConfig(Config):
+    """`encoder` and `decoder` are configs of their own; of those out here none changes what is computed."""
+
+    model_type: str = "vision-encoder-decoder"
+    tie_word_embeddings: bool = False
+    encoder: VisionConfig
+    decoder: TrOCRConfig
+
+    def __post_init__(self) -> None:
+        cross, width = self.decoder.cross_attention_hidden_size, self.encoder.hidden_size
+        if cross is not None and cross != width:
+            raise ConfigError(
+                f"decoder.cross_attention_hidden_size = {cross}, but encoder.hidden_size = {width}: "
+                "expected the same, or null and a projection between the two"
+            )
+
+    @classmethod
+    def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
+        parts = {"encoder": _part("encoder", raw, ENCODERS), "decoder": _part("decoder", raw, DECODERS)}
+        return super().from_dict({**raw, **parts})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "encoder": self.encoder.to_dict(), "decoder": self.decoder.to_dict()}
+
+    @property
+    def projects(self) -> bool:
+        """Whether a linear layer stands between the encoder and the decoder."""
+        return self.decoder.cross_attention_hidden_size is None and self.encoder.hidden_size != self.decoder.d_model
+
+    @property
+    def tied(self) -> bool:
+        # transformers writes false out here whatever the decoder does.
+        return self.decoder.tied
+
+    def sizes(self) -> dict[str, int]:
+        parts = {"encoder": self.encoder.sizes(), "decoder": self.decoder.sizes()}
+        return {f"{part}.{name}": size for part, sizes in parts.items() for name, size in sizes.items()}
+
+
+def _part(name: str, raw: dict[str, Any], known: dict[str, Any]) -> Config:
+    part = raw.get(name)
+    if not isinstance(part, dict):
+        raise ConfigError(f"{name} is {part!r}, expected the object of its config")
+    kind = part.get("model_type")
+    if kind not in known:
+        wanted = f"expected {' or '.join(known)}{nearest(str(kind), known)}"
+        raise UnsupportedError(f"the {name} is of the model_type {kind!r}, {wanted}")
+    try:
+        return known[kind].from_dict(part)
+    except ZooError as e:
+        raise type(e)(f"{name}: {e}") from None

@@ -1,0 +1,357 @@
+"""TrOCR (Li et al. 2021, https://arxiv.org/abs/2109.10282): a picture of a line of text is read by a ViT, DeiT or BEiT,
+and a post-norm decoder (BART's) writes what it says, token by token.
+
+Shapes: B rows, C pictures (B is a multiple: beams share one), T tokens, S tokens of the encoder, D d_model, E width of
+the encoder's states, F decoder_ffn_dim, H heads, K = D / H, V vocab_size.  Pictures are (C, Y, X, channels).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ... import ops
+from ...cache import KVCache
+from ...errors import InputError, MissingWeightError, WeightShapeError
+from ...nn import LayerNorm, Linear, Module
+from ...pretrained import Pretrained
+from ...typing import Array
+from ...weights import Layout, Weights
+from ..beit import BeitModel
+from ..beit.model import LAYOUT as BEIT_LAYOUT
+from ..vit import DeiTModel, ViTModel
+from .config import TrOCRConfig, VisionEncoderDecoderConfig
+
+EPS = 1e-5
+OFFSET = 2  # learned positions begin at this row of their table
+
+ENCODERS = {"vit": ViTModel, "deit": DeiTModel, "beit": BeitModel}
+SPECIAL = {"vit": (1, "a ViT encoder"), "deit": (2, "a DeiT encoder")}  # rows of positions before those of patches
+
+# A buffer of old versions, by which torch knew where the sinusoidal table belongs.
+IGNORED = (r"embed_positions\._float_tensor$",)
+LAYOUT = Layout(
+    prefix="vision_encoder_decoder",
+    body=(),
+    # The encoder's names since version 5; the decoder has kept its own, among them `layers`.
+    renames={
+        r"^encoder\.layers\.(\d+)\.": r"encoder.encoder.layer.\1.",
+        **{old: new for old, new in BEIT_LAYOUT.renames.items() if "layers" not in old},
+    },
+    ignored=(
+        *IGNORED,
+        r"^encoder\.pooler\.",
+        r"^encoder\.embeddings\.mask_token$",
+        r"\.relative_position_index$",
+    ),
+)
+
+# The output projection shares the word embeddings if the decoder's config says so.
+TIED = {"output_projection.weight": "model.decoder.embed_tokens.weight"}
+TIED_BELOW = {f"decoder.{target}": f"decoder.{owner}" for target, owner in TIED.items()}
+
+
+class VisionEncoderDecoderOutput(NamedTuple):
+    logits: Array  # (B, T, V)
+    encoder_last_hidden_state: Array  # (C, S, encoder's hidden_size)
+
+
+class Embeddings(Module):
+    """Words and positions, which count from 0 (learned), or from the padding's id and tokens alone (sinusoidal)."""
+
+    def __init__(self, w: Weights, cfg: TrOCRConfig):
+        D, most = cfg.d_model, cfg.max_position_embeddings
+        self.most_tokens = most
+        self.word = w.get("embed_tokens.weight", (cfg.vocab_size, D))
+        self.scale = D**0.5 if cfg.scale_embedding else 1.0
+        self.padding = -1 if cfg.pad_token_id is None else cfg.pad_token_id
+        self.position = None
+        if cfg.use_learned_position_embeddings:
+            self.position = w.get("embed_positions.weight", (most + OFFSET, D))
+        else:
+            self._sinusoids = self._made(most + self.padding + 1)
+        self.norm = LayerNorm(w / "layernorm_embedding", D, EPS) if cfg.layernorm_embedding else None
+
+    def _made(self, rows: int) -> Array:
+        """fairseq's table (rows, D): all sines, then all cosines, at frequencies 1 ... 1 / 10000; zeros for padding."""
+        D = self.word.shape[1]
+        waves = ops.sinusoids(ops.arange(rows, self.word), D, self.word, 10000.0 ** (D / (D - 2)))
+        table = ops.cat([waves[:, 0::2], waves[:, 1::2]], 1)
+        return ops.cat([table[: self.padding], table[:1] * 0, table[self.padding + 1 :]], 0)
+
+    def __call__(self, input_ids: Array, start: Array) -> Array:
+        """input_ids (B, T), start (B,): the tokens before them -> (B, T, D)."""
+        x = ops.embedding(input_ids, self.word, "input_ids")
+        if self.scale != 1:
+            x = x * self.scale
+        if self.position is not None:
+            at = start[:, None] + (ops.arange(input_ids.shape[1], self.word) + OFFSET)
+            x = x + ops.embedding(at, self.position, "positions")
+        else:
+            is_token = input_ids != self.padding
+            at = (ops.cumsum(is_token, 1) + start[:, None]) * is_token + self.padding
+            x = x + ops.embedding(at, self._sinusoids, "positions")
+        return x if self.norm is None else self.norm(x)
+
+
+class Attention(Module):
+    """Self-attention, output projection, and norm of the sum with the input."""
+
+    def __init__(self, w: Weights, cfg: TrOCRConfig):
+        D = cfg.d_model
+        self.heads = cfg.decoder_attention_heads
+        self.qkv = Linear.fused(w / "self_attn", ["q_proj", "k_proj", "v_proj"], D, [D, D, D])
+        self.out = Linear(w / "self_attn.out_proj", D, D)
+        self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
+
+    def __call__(self, x: Array, mask: Array | None, start: Array, cache: KVCache | None, layer: int) -> Array:
+        """x (B, T, D), mask (B, length + T), start (B,) -> (B, T, D)."""
+        q, k, v = ops.split_heads(self.qkv(x), self.heads)
+        if cache is not None:
+            k, v = cache.extend(layer, k, v)
+        a = ops.attention(q, k, v, mask=mask, start=start)
+        return self.norm(self.out(a.reshape(x.shape)), residual=x)
+
+
+class CrossAttention(Module):
+    """Attention to an encoder's states, which are projected once for all steps and all beams."""
+
+    def __init__(self, w: Weights, cfg: TrOCRConfig):
+        D, E = cfg.d_model, cfg.cross_size
+        self.heads = cfg.decoder_attention_heads
+        self.query = Linear(w / "encoder_attn.q_proj", D, D)
+        self.seen = Linear.fused(w / "encoder_attn", ["k_proj", "v_proj"], E, [D, D])
+        self.out = Linear(w / "encoder_attn.out_proj", D, D)
+        self.norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
+
+    def __call__(self, x: Array, states: Array | None, mask: Array | None, cache: KVCache | None, layer: int) -> Array:
+        """x (B, T, D), states (C, S, E) and mask (C, S), not needed once the cache has them -> (B, T, D)."""
+        if states is not None:
+            seen = self.seen(states).reshape(*states.shape[:2], 2 * self.heads, -1)
+            k, v = seen[:, :, : self.heads], seen[:, :, self.heads :]
+            if cache is not None:
+                cache.cross[layer] = k, v, mask
+        else:
+            assert cache is not None
+            k, v, mask = cache.cross[layer]
+        # The rows of one picture are as many more queries to its keys.
+        q = self.query(x).reshape(k.shape[0], -1, self.heads, k.shape[3])
+        return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
+
+
+class Layer(Module):
+    def __init__(self, w: Weights, cfg: TrOCRConfig):
+        D, F = cfg.d_model, cfg.decoder_ffn_dim
+        self.attention = Attention(w, cfg)
+        self.cross = CrossAttention(w, cfg)
+        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function)
+        self.down = Linear(w / "fc2", F, D)
+        self.norm = LayerNorm(w / "final_layer_norm", D, EPS)
+
+    def __call__(
+        self,
+        x: Array,
+        mask: Array | None,
+        start: Array,
+        cache: KVCache | None,
+        layer: int,
+        states: Array | None,
+        states_mask: Array | None,
+    ) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        x = self.attention(x, mask, start, cache, layer)
+        if states is not None or (cache is not None and layer in cache.cross):
+            x = self.cross(x, states, states_mask, cache, layer)
+        return self.norm(self.down(self.up(x)), residual=x)
+
+
+class TrOCRDecoder(Module):
+    """The stack: of the tokens so far, the states from which the next ones follow."""
+
+    def __init__(self, w: Weights, cfg: TrOCRConfig):
+        self.embeddings = Embeddings(w, cfg)
+        self.layers = [Layer(w / "layers" / i, cfg) for i in range(cfg.decoder_layers)]
+
+    def __call__(
+        self,
+        input_ids: Array,
+        mask: Array | None,
+        states: Array | None,
+        states_mask: Array | None,
+        cache: KVCache | None,
+    ) -> Array:
+        """input_ids (B, T), mask (B, length + T), states (C, S, E), states_mask (C, S) -> (B, T, D)."""
+        B, T = input_ids.shape
+        past = 0 if cache is None else cache.length
+        most = self.embeddings.most_tokens
+        if past + T > most:
+            raise InputError(f"{past + T} tokens, but the checkpoint has positions for {most}")
+        start = ops.arange(B, self.embeddings.word) * 0 if cache is None else cache.start
+        x = self.embeddings(input_ids, start)
+        for i, layer in enumerate(self.layers):
+            x = layer(x, mask, start, cache, i, states, states_mask)
+        return x
+
+
+class TrOCRForCausalLM(Pretrained):
+    """The decoder: logits of the next token.  Without an encoder's states it does without cross-attention."""
+
+    config_class = TrOCRConfig
+    layout = Layout(prefix="model", body=("decoder",), ignored=IGNORED)
+    tied = TIED
+
+    def __init__(self, w: Weights, cfg: TrOCRConfig):
+        self.config = cfg
+        self.model = TrOCRDecoder(w / "model.decoder", cfg)
+        self.output_projection = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False)
+
+    def __call__(
+        self,
+        input_ids: Array,
+        attention_mask: Array | None = None,
+        encoder_hidden_states: Array | None = None,
+        encoder_attention_mask: Array | None = None,
+        cache: KVCache | None = None,
+    ) -> Array:
+        """input_ids (B, T), attention_mask (B, T) (with a cache (B, length + T)) -> logits (B, T, V).
+
+        encoder_hidden_states (C, S, E) and encoder_attention_mask (C, S) are needed once for each cache.
+        """
+        x = self._states(input_ids, attention_mask, encoder_hidden_states, encoder_attention_mask, cache)
+        if cache is not None:
+            cache.advance(x.shape[1])
+        return self.output_projection(x)
+
+    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
+        """An empty cache; capacity in tokens, all positions of the checkpoint if not given."""
+        cfg = self.config
+        H, K = cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
+        S = self.most_tokens if capacity is None else capacity
+        return KVCache(cfg.decoder_layers, batch, S, H, K, like=self._like)
+
+    def next_logits(
+        self,
+        input_ids: Array,
+        lengths: Array | None,
+        cache: KVCache,
+        *,
+        encoder_hidden_states: Array | None = None,
+        encoder_attention_mask: Array | None = None,
+    ) -> Array:
+        """Logits (B, V) of the token after each row's first `lengths` (B,) of the T given, which go into the cache.
+
+        lengths: None if all count, the others are padding on the right.  encoder_hidden_states (C, S, E): in the first
+        call; B / C rows that follow one another share one picture's.
+        """
+        x = self._states(input_ids, None, encoder_hidden_states, encoder_attention_mask, cache)
+        cache.advance(x.shape[1])
+        return self.output_projection(cache.last(x, lengths))
+
+    @property
+    def most_tokens(self) -> int:
+        """The length of the longest row that there are positions for."""
+        return self.model.embeddings.most_tokens
+
+    @property
+    def _like(self) -> Array:
+        return self.model.embeddings.word
+
+    def _states(
+        self,
+        input_ids: Array,
+        mask: Array | None,
+        states: Array | None,
+        states_mask: Array | None,
+        cache: KVCache | None,
+    ) -> Array:
+        """What the user gave, checked, through the stack -> (B, T, D)."""
+        cfg, like = self.config, self._like
+        ids = ops.as_ids(input_ids, like, "input_ids", cfg.vocab_size)
+        B, T = ids.shape
+        if mask is not None:
+            mask = ops.as_mask(mask, like, "attention_mask", (B, T + (0 if cache is None else cache.length)))
+        if states is None:
+            if states_mask is not None:
+                raise InputError("encoder_attention_mask needs encoder_hidden_states")
+            return self.model(ids, mask, None, None, cache)
+        seen = ops.as_states(states, like, "encoder_hidden_states", None, cfg.cross_size)
+        if B % seen.shape[0]:
+            raise InputError(f"input_ids have {B} rows, which {seen.shape[0]} encoder_hidden_states cannot share")
+        if states_mask is not None:
+            states_mask = ops.as_mask(states_mask, like, "encoder_attention_mask", tuple(seen.shape[:2]))
+        return self.model(ids, mask, seen, states_mask, cache)
+
+
+class VisionEncoderDecoderModel(Pretrained):
+    """A picture's encoder, and the decoder that writes what it says."""
+
+    config_class = VisionEncoderDecoderConfig
+    layout = LAYOUT
+    tied = TIED_BELOW
+
+    def __init__(self, w: Weights, cfg: VisionEncoderDecoderConfig):
+        self.config = cfg
+        try:
+            self.encoder = ENCODERS[cfg.encoder.model_type](w / "encoder", cfg.encoder, pooler=False)
+        except (MissingWeightError, WeightShapeError) as e:
+            raise type(e)(f"{e}{_encoder_found(w, cfg)}") from None
+        self.projection = None
+        if cfg.projects:
+            self.projection = Linear(w / "enc_to_dec_proj", cfg.encoder.hidden_size, cfg.decoder.d_model)
+        self.decoder = TrOCRForCausalLM(w / "decoder", cfg.decoder)
+
+    def __call__(
+        self,
+        pixel_values: Array,
+        decoder_input_ids: Array,
+        decoder_attention_mask: Array | None = None,
+        interpolate_pos_encoding: bool = False,
+    ) -> VisionEncoderDecoderOutput:
+        """pixel_values (C, Y, X, channels), decoder_input_ids and decoder_attention_mask (B, T) -> logits (B, T, V)."""
+        found = self._encoded(pixel_values, interpolate_pos_encoding)
+        logits = self.decoder(decoder_input_ids, decoder_attention_mask, self._projected(found))
+        return VisionEncoderDecoderOutput(logits, found)
+
+    def encode(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
+        """pixel_values (C, Y, X, channels) -> what `next_logits` takes as encoder_hidden_states (C, S, E)."""
+        return self._projected(self._encoded(pixel_values, interpolate_pos_encoding))
+
+    @property
+    def most_tokens(self) -> int:
+        """The length of the longest row that there are positions for."""
+        return self.decoder.most_tokens
+
+    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
+        """An empty cache for the decoder; capacity in tokens, all positions of the checkpoint if not given."""
+        return self.decoder.new_cache(batch, capacity)
+
+    def next_logits(
+        self, input_ids: Array, lengths: Array | None, cache: KVCache, *, encoder_hidden_states: Array | None = None
+    ) -> Array:
+        """As the decoder's; encoder_hidden_states (C, S, E): what `encode` gave, in the first call."""
+        if encoder_hidden_states is None and not cache.cross:
+            raise InputError("the first call with a cache needs encoder_hidden_states: what `encode` makes of pictures")
+        return self.decoder.next_logits(input_ids, lengths, cache, encoder_hidden_states=encoder_hidden_states)
+
+    def _encoded(self, pixel_values: Array, any_size: bool) -> Array:
+        if isinstance(self.encoder, BeitModel):  # which takes any size by itself
+            return self.encoder(pixel_values).last_hidden_state
+        return self.encoder(pixel_values, interpolate_pos_encoding=any_size).last_hidden_state
+
+    def _projected(self, states: Array) -> Array:
+        return states if self.projection is None else self.projection(states)
+
+
+def _encoder_found(w: Weights, cfg: VisionEncoderDecoderConfig) -> str:
+    """Of which kind the file's encoder is, where its positions tell; the end of an error message."""
+    name, kind = "encoder.embeddings.position_embeddings", cfg.encoder.model_type
+    grid = cfg.encoder.grid
+    if name not in w:
+        return "" if kind == "beit" else f"; there is no {name}: a BEiT encoder? (the config says {kind})"
+    rows = w.named.shape(name, (1, 0, 0))[1]
+    for found, (special, what) in SPECIAL.items():
+        if found != kind and rows == grid[0] * grid[1] + special:
+            return (
+                f"; position_embeddings has {rows} = {grid[0]} x {grid[1]} + {special} rows: {what}, "
+                f"and the config says {kind}"
+            )
+    return ""

@@ -1,0 +1,237 @@
+"""Read: what a picture of a line of text says.
+
+Shapes: B pictures of a batch, S tokens of the encoder, E the width of their states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import ops
+from ..errors import ConfigError, InputError, UnsupportedError
+from ..generate import GenerationConfig, generate
+from ..generate.sampling import log_softmax
+from ..pretrained import Pretrained
+from ..processors import MOST_PIXELS, ImageProcessor, Picture, open_picture
+from ..processors.lines import is_blank, split_lines
+from ..tokenizers import Tokenizer
+from ..typing import Array
+from ..warning import warn
+from .base import Progress, check_vocabulary
+from .pictures import PictureTask, as_pictures, floats, naming
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..hub import Checkpoint
+
+# Tokens of a line, where neither the caller nor the checkpoint says how many: thrice those of a full line of print.
+# (transformers stops at 20 by itself, in the middle of a line.)
+NEW_TOKENS = 128
+# Each step of writing reads all of the weights, so that lines had better share it: as many as fit into so many bytes of
+# the cross-attention's keys and values, which for trocr-base are 9.
+BATCH_BYTES, MOST_LINES = 512 << 20, 64
+
+
+class Reading(NamedTuple):
+    """What a picture says.
+
+    confidence: the geometric mean of the probabilities that the model gave to the text's tokens and to its end,
+    exp(mean(log p)), 0 ... 1; over the tokens of all lines where there are several.
+    """
+
+    text: str
+    confidence: float
+
+
+class Read(PictureTask):
+    """Pictures of lines of text to what they say.
+
+    >>> reader = zoo.load("microsoft/trocr-base-printed")
+    >>> reader("line.png")
+    Reading(text='INDUSTRIES, LTD', confidence=0.9...)
+    >>> print(reader("paragraph.png", lines=True).text)
+
+    `generation` is what generation_config.json says, with the end and the start that the decoder's config adds.
+    """
+
+    name = "read"
+    head = "Model"
+
+    def __init__(
+        self,
+        model: Pretrained,
+        processor: ImageProcessor,
+        tokenizer: Tokenizer,
+        generation: GenerationConfig | None = None,
+        checkpoint: Checkpoint | None = None,
+    ):
+        super().__init__(model, processor, checkpoint)
+        check_vocabulary(tokenizer, self.config.decoder.vocab_size)
+        self.tokenizer = tokenizer
+        self.generation = _complete(generation or GenerationConfig(), self.config.decoder)
+        made, wanted = processor.output_size(480, 640), self.config.encoder.image
+        if made != wanted and self.config.encoder.model_type != "beit":
+            raise ConfigError(
+                f"the image processor makes pictures of {made[0]} x {made[1]}, but the encoder reads {wanted[0]} x "
+                f"{wanted[1]}: is preprocessor_config.json another checkpoint's?"
+            )
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> Read:
+        from ..loader import model_of
+
+        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        processor = ImageProcessor.from_folder(checkpoint.folder)
+        generation = GenerationConfig.from_folder(checkpoint.folder)
+        model = model_of(checkpoint, head=cls.head, **options)
+        return cls(model, processor, tokenizer, generation, checkpoint)
+
+    def sources(self) -> list[Path]:
+        return [*super().sources(), *self.tokenizer.files]
+
+    def extra_files(self) -> list[str]:
+        files = super().extra_files()
+        assert self.checkpoint is not None
+        generation = "generation_config.json"
+        return [*files, generation] if (self.checkpoint.folder / generation).is_file() else files
+
+    def save_preparation(self, folder: Path) -> None:
+        self.tokenizer.save(folder)
+
+    def __call__(
+        self,
+        pictures: Picture | Iterable[Picture],
+        *,
+        lines: bool = False,
+        max_new_tokens: int | None = None,
+        num_beams: int | None = None,
+        progress: bool | None = None,
+        data_format: str | None = None,
+        most_pixels: int = MOST_PIXELS,
+        **generation: Any,
+    ) -> Any:
+        """A Reading for one picture, a list of them for several.
+
+        A picture of one colour says "": its confidence is what the model itself gives to an end before any text.
+        lines: whether each picture is a block of several lines, to be cut into them first (`zoo.processors.lines` says
+        what it takes); the text has a line each.  max_new_tokens: of a line; by default what the checkpoint's
+        generation config says, or 128; a text that is cut there is warned of.  num_beams: 1 for greedy choice.
+        generation: other fields of `generate.GenerationConfig`.  data_format, most_pixels: as in `open_picture`.
+        """
+        config = self._generation(max_new_tokens, num_beams, generation)
+        given, single = as_pictures(pictures, "pictures")
+        found: list[list[tuple[str, np.ndarray]]] = [[] for _ in given]
+        waiting: list[tuple[int, np.ndarray]] = []  # picture, line
+        cut = count = told = 0
+        with Progress(len(given), progress, "pictures") as advance:
+            for i, picture in enumerate(given):
+                with naming(i, len(given)):
+                    array = np.asarray(open_picture(picture, data_format=data_format, most_pixels=most_pixels))
+                boxes = split_lines(array) if lines else []
+                waiting += [(i, array[y0:y1, x0:x1]) for x0, y0, x1, y1 in boxes] or [(i, array)]
+                while waiting and (len(waiting) >= self.batch_lines or i == len(given) - 1):
+                    batch, waiting = waiting[: self.batch_lines], waiting[self.batch_lines :]
+                    texts = self._read([line for _, line in batch], config, most_pixels)
+                    for (of, _), (text, logprobs, whole) in zip(batch, texts, strict=True):
+                        found[of].append((text, logprobs))
+                        cut, count = cut + (not whole), count + 1
+                    done = waiting[0][0] if waiting else i + 1
+                    advance(done - told)
+                    told = done
+        if cut:
+            most = self._most(config)
+            warn(f"{cut} of {count} lines had more than {most} tokens, and were cut there (max_new_tokens)")
+        out = [_joined(texts) for texts in found]
+        return out[0] if single else out
+
+    @property
+    def batch_lines(self) -> int:
+        """How many lines are written at once."""
+        c, grid = self.config.decoder, self.config.encoder.grid
+        each = 8 * c.decoder_layers * c.d_model * (grid[0] * grid[1] + 2)
+        return min(max(1, BATCH_BYTES // each), MOST_LINES)
+
+    def _generation(self, max_new_tokens: int | None, num_beams: int | None, more: dict[str, Any]) -> GenerationConfig:
+        own = self.generation
+        limits = max_new_tokens, own.max_new_tokens, own.max_length, more.get("max_length")
+        if all(limit is None for limit in limits):
+            max_new_tokens = min(NEW_TOKENS, self.config.decoder.max_position_embeddings - 1)
+        options = {"max_new_tokens": max_new_tokens, "num_beams": num_beams}
+        config = own.replace(**{k: v for k, v in options.items() if v is not None}, **more)
+        if config.num_return_sequences > 1:
+            raise InputError(f"num_return_sequences is {config.num_return_sequences}, but a reading is one text")
+        if config.stop_strings:
+            raise UnsupportedError(f"stop_strings is {config.stop_strings}: a reading ends where the line does")
+        return config
+
+    def _most(self, config: GenerationConfig) -> int:
+        return config.new_tokens(1, self.config.decoder.max_position_embeddings)
+
+    def _read(
+        self, lines: Sequence[np.ndarray], config: GenerationConfig, most_pixels: int
+    ) -> list[tuple[str, np.ndarray, bool]]:
+        """Of each line the text, its tokens' log-probabilities, and whether it came to its end."""
+        model: Any = self.model
+
+        def encoded(pixel_values: Array, sizes: Any) -> list[Array]:
+            states = model.encode(pixel_values)
+            return [states[i : i + 1] for i in range(len(states))]
+
+        states = self.rows(lines, encoded, progress=False, most_pixels=most_pixels)
+        blank = [is_blank(line) for line in lines]
+        out: list[Any] = [None] * len(lines)
+        of_text, of_none = ([i for i, none in enumerate(blank) if none is kind] for kind in (False, True))
+        if of_text:
+            prompts = np.full((len(of_text), 1), config.decoder_start_token_id)
+            known = ops.cat([states[i] for i in of_text], 0)
+            for i, (best,) in zip(of_text, generate(model, prompts, config, encoder_hidden_states=known), strict=True):
+                out[i] = self.tokenizer.decode(best.ids), best.logprobs, best.reason != "length"
+        if of_none:
+            known = ops.cat([states[i] for i in of_none], 0)
+            for i, logprob in zip(of_none, self._no_text(known, config), strict=True):
+                out[i] = "", np.array([logprob]), True
+        return out
+
+    def _no_text(self, states: Array, config: GenerationConfig) -> np.ndarray:
+        """What the model gives to an end before any text, after the begin token that some were trained to write first.
+
+        states (B, S, E) -> log-probabilities (B,).
+        """
+        model: Any = self.model
+        B, V = len(states), self.config.decoder.vocab_size
+        end = [token for token in config.eos_token_id if token < V]
+        cache = model.new_cache(B, 2)
+        start = np.full((B, 1), config.decoder_start_token_id)
+        first = _probabilities(model.next_logits(start, None, cache, encoder_hidden_states=states))
+        at_once, begin = first[:, end].sum(-1), config.bos_token_id
+        if begin is not None and begin < V and begin not in end:
+            second = _probabilities(model.next_logits(np.full((B, 1), begin), None, cache))
+            at_once = at_once + first[:, begin] * second[:, end].sum(-1)
+        with np.errstate(divide="ignore"):
+            return np.log(at_once)
+
+
+def _probabilities(logits: Array) -> np.ndarray:
+    return np.exp(log_softmax(floats(logits)).astype(np.float64))
+
+
+def _joined(texts: Sequence[tuple[str, np.ndarray]]) -> Reading:
+    logprobs = np.concatenate([p for _, p in texts])
+    return Reading("\n".join(text for text, _ in texts), float(np.exp(logprobs.mean(dtype=np.float64))))
+
+
+def _complete(generation: GenerationConfig, decoder: Any) -> GenerationConfig:
+    """The config with the decoder's tokens where it says none itself; their defaults are TrOCR's."""
+    names = ("decoder_start_token_id", "bos_token_id", "pad_token_id", "eos_token_id")
+    missing = {name: getattr(decoder, name) for name in names if getattr(generation, name) in (None, ())}
+    out = generation.replace(**{name: value for name, value in missing.items() if value is not None})
+    if out.decoder_start_token_id is None or not out.eos_token_id:
+        raise ConfigError(
+            "neither generation_config.json nor the decoder's config says with which token a text starts "
+            "(decoder_start_token_id) and ends (eos_token_id)"
+        )
+    return out
