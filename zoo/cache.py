@@ -65,11 +65,16 @@ class KVCache:
         batch, T = x.shape[:2]
         if lengths is None:
             return x[:, -1]
-        lengths = np.asarray(lengths, np.int64)
-        if lengths.shape != (batch,) or lengths.min() < 1 or lengths.max() > T:
-            raise InputError(f"lengths are {lengths}, expected {batch} numbers from 1 to {T}")
+        lengths = self.checked(lengths, T)
         self.advance(lengths - T)
         return x[ops.arange(batch, x), ops.as_ids(lengths - 1, x, "lengths", T, ndim=1)]
+
+    def checked(self, lengths: np.ndarray, T: int) -> np.ndarray:
+        """How many of T tokens are each row's own, (B,) from 1 to T."""
+        lengths, batch = np.asarray(lengths, np.int64), len(self.counts)
+        if lengths.shape != (batch,) or lengths.min() < 1 or lengths.max() > T:
+            raise InputError(f"lengths are {lengths}, expected {batch} numbers from 1 to {T}")
+        return lengths
 
     def select(self, index: np.ndarray) -> None:
         """Row i becomes what row index[i] was: rows leave, change places (beams), or repeat.  index (B',)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -25,6 +26,9 @@ STEPS = 1_000_000  # passes through loops, and calls, of one rendering
 SIZE = 1 << 24  # characters of a text, or items of a list, that a template makes
 # Filters, and methods of a text, that make as much as a number says.
 _WIDE = {"batch", "center", "expandtabs", "indent", "ljust", "rjust", "slice", "truncate", "wordwrap", "zfill"}
+
+# Of a format: a width that a value gives, "%*d" or "{:{}}".
+_COMPUTED = re.compile(r"%(\([^)]*\))?[-+ #0-9.]*\*|\{[^{}]*[:!][^{}]*\{")
 
 
 class TooMuchError(TemplateError):
@@ -80,8 +84,10 @@ class Environment(ImmutableSandboxedEnvironment):
         elif operator == "*" and any(isinstance(x, str | list | tuple) for x in (left, right)):
             one, other = (left, right) if isinstance(left, str | list | tuple) else (right, left)
             _most(len(one) * other if isinstance(other, int) else 0)
-        elif operator == "**":
-            _most(abs(right) * 64 if isinstance(right, int) else 0)
+        elif operator == "*" and isinstance(left, int) and isinstance(right, int):
+            _most(left.bit_length() + right.bit_length())
+        elif operator == "**" and isinstance(right, int):
+            _most(abs(right) * max(64, left.bit_length() if isinstance(left, int) else 0))
         elif operator == "%" and isinstance(left, str):
             _check_format(left)
         return super().call_binop(context, operator, left, right)
@@ -200,7 +206,9 @@ def _check(name: str, of: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _check_format(text: str) -> None:
-    """A width with many digits would pad to as many characters."""
+    """A width with many digits would pad to as many characters; one that is computed is not known before."""
+    if _COMPUTED.search(text.replace("%%", "")):
+        raise TooMuchError("a format takes its width from a value")
     run = 0
     for c in text:
         run = run + 1 if c.isdigit() else 0

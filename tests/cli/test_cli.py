@@ -96,6 +96,8 @@ def test_a_reader_that_stops_and_ctrl_c(checkpoint: Callable[[str], str]) -> Non
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
+            # Where the tests run in a shell's background, interrupts are ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     with start() as process:

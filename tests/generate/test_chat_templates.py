@@ -183,6 +183,8 @@ HOSTILE = {
     "adding": "{% set n = namespace(x=['a']) %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
     "multiplying": "{{ 'a' * 10 ** 9 }}",
     "a power": "{{ 10 ** (10 ** 8) }}",
+    "powers of powers": "{{ (9 ** 20000) ** 900000 }}",
+    "a computed width": "{{ '%*d' % (10 ** 9, 3) }}",
     "a width": "{{ 'a' | center(10 ** 9) }}",
     "a width of a method": "{{ 'a'.ljust(1000000000) }}",
     "a width in a format": "{{ '%1000000000d' % 1 }}",

@@ -141,6 +141,17 @@ def test_what_matters_only_for_sampling_is_refused_only_there(small):
         generate(small, [[5]], config.replace(do_sample=True))
 
 
+def test_numbers_that_a_file_without_sampling_does_not_mean(small):
+    stated = {"temperature": 0.0, "top_p": 0, "top_k": -1, "pad_token_id": -1, "max_new_tokens": 2}
+    config = GenerationConfig.from_dict(stated)
+    assert len(generate(small, [[5]], config)[0][0].ids) == 2
+    with pytest.raises(InputError, match=r"temperature = 0\.0: sampling needs another"):
+        generate(small, [[5]], config.replace(do_sample=True))
+    generate(small, [[5]], config.replace(do_sample=True, temperature=1.0, top_p=1.0, top_k=0))
+    with pytest.raises(ConfigError, match=r"temperature is 0\.0"):
+        GenerationConfig.from_dict({"temperature": 0.0, "do_sample": True})
+
+
 def test_options_of_a_call():
     config = GenerationConfig(max_new_tokens=10)
     assert config.replace(max_length=30).new_tokens(5, 100) == 25

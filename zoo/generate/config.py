@@ -49,6 +49,8 @@ _NEUTRAL_IN_SAMPLING: dict[str, tuple[Any, ...]] = {
     "top_h": (None,),
     "typical_p": (None, 1),
 }
+# What files without sampling say where they mean none of it: transformers does not look at it then.
+_NO_SAMPLING = {"temperature": 0, "top_p": 0, "top_k": -1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +120,11 @@ class GenerationConfig:
     def from_dict(cls, raw: Mapping[str, Any], where: object = "generation_config.json") -> GenerationConfig:
         """The config of the object in a file; null is the default.  ConfigError where a value is none."""
         known = {f.name for f in dataclasses.fields(cls)} - {"extra", "seed"}
-        values = {k: v for k, v in raw.items() if k in known and v is not None}
+        void = {"pad_token_id": -1, **({} if raw.get("do_sample") else _NO_SAMPLING)}  # old files' "there is none"
+        stated = {k: v for k, v in raw.items() if v is not None}
+        values = {k: v for k, v in stated.items() if k in known and (k not in void or v != void[k])}
         try:
-            return cls(**values, extra={k: v for k, v in raw.items() if k not in known and v is not None})
+            return cls(**values, extra={k: v for k, v in stated.items() if k not in values})
         except InputError as e:
             raise ConfigError(f"{where}: {e}") from None
 
@@ -152,7 +156,8 @@ class GenerationConfig:
         # A caller's limit of one kind makes that of the other kind, which a file may have, void.
         if options.get("max_length") is not None and "max_new_tokens" not in options:
             options["max_new_tokens"] = None
-        new = dataclasses.replace(self, **options)
+        extra = {k: v for k, v in self.extra.items() if k not in options}
+        new = dataclasses.replace(self, **options, extra=extra)
         for name in ("temperature", "top_k", "top_p", "min_p"):
             if options.get(name) is not None and not new.do_sample:
                 raise InputError(f"{name} is for sampling, and do_sample is False: say do_sample=True, or leave it out")
@@ -164,6 +169,9 @@ class GenerationConfig:
         for name, value in self.extra.items():
             if name in neutral and value not in neutral[name]:
                 raise UnsupportedError(f"generation_config.json asks for {name} = {value!r}, which is not implemented")
+        for name in _NO_SAMPLING if self.do_sample else ():
+            if name in self.extra:
+                raise InputError(f"generation_config.json has {name} = {self.extra[name]}: sampling needs another")
         if self.num_beams > 1 and self.do_sample:
             raise UnsupportedError(
                 f"num_beams = {self.num_beams} with do_sample = True, sampled beams, is not implemented: "

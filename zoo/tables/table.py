@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TableError
+from ..processors.boxes import Box
 
 if TYPE_CHECKING:
     import pandas
-
-Box = tuple[float, float, float, float]
 
 MOST_POSITIONS = 1_000_000  # of a grid: a small file may claim more than memory holds
 

@@ -52,8 +52,7 @@ class LlamaConfig(Config):
         ends = self.eos_token_id if isinstance(self.eos_token_id, list) else []
         if any(isinstance(end, bool) or not isinstance(end, int) for end in ends):
             raise ConfigError(f"eos_token_id = {ends!r}, expected an id or a list of ids")
-        # Above 1 it splits products over devices, in another order of summation.
-        self.require(pretraining_tp=1, partial_rotary_factor=1.0)
+        self.require(partial_rotary_factor=1.0)
         self.rope()
 
     @property

@@ -225,6 +225,8 @@ class LlamaForCausalLM(LlamaPretrained):
         ids = ops.as_ids(input_ids, like, "input_ids", self.config.vocab_size)
         B, T = ids.shape
         length, last = cache.length + T, None
+        if lengths is not None:
+            lengths = cache.checked(lengths, T)
         for a in range(0, T, CHUNK):
             x = body.states(body.embeddings(ids[:, a : a + CHUNK]), cache, length)
             width, D = x.shape[1:]

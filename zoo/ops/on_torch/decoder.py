@@ -15,7 +15,8 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 
 def rotary(positions: Tensor, frequencies: tuple[float, ...], scale: float, like: Tensor) -> tuple[Tensor, Tensor]:
-    angles = positions.to(torch.float32)[..., None] * torch.tensor(frequencies, device=positions.device)
+    of = torch.tensor(frequencies, dtype=torch.float32, device=positions.device)
+    angles = positions.to(torch.float32)[..., None] * of
     return angles.cos() * scale, angles.sin() * scale
 
 
