@@ -17,6 +17,13 @@ _OTHER_WEIGHTS = re.compile(
 )
 
 
+def refuse_package(folder: Path) -> None:
+    """ZooError where a folder lies in zoo itself, whose own checkpoint a save would replace for every user of it."""
+    own, folder = Path(__file__).resolve().parent, folder.resolve()
+    if own in (folder, *folder.parents):
+        raise ZooError(f"{folder} is in the package zoo itself: save into a folder of your own")
+
+
 def refuse_other_weights(folder: Path) -> None:
     """ZooError where a folder holds weights under other names than a save gives them: two models would lie there."""
     names = _found(folder, os.listdir)

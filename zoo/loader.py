@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError
 from .json_file import read_json
-from .leftovers import CONFIG, WEIGHTS, refuse_other_kind, refuse_other_weights
+from .leftovers import CONFIG, WEIGHTS, refuse_other_kind, refuse_other_weights, refuse_package
 from .nn import leaves
 from .pretrained import Pretrained
 from .registry import config_class
@@ -128,6 +128,7 @@ def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str
     types = {None: None, "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
     if dtype not in types:
         raise UnsupportedError(f"dtype {dtype!r} is not supported, expected one of {', '.join(t for t in types if t)}")
+    refuse_package(folder)
     refuse_other_weights(folder)
     tensors = _tensors(model, types[dtype])
     text = json.dumps(_saved_config(model, dtype), indent=2, ensure_ascii=False) + "\n"

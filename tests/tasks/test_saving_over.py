@@ -100,3 +100,10 @@ def test_a_model_into_its_own_folder_or_one_with_a_tokenizer_alone(tiny, encoder
     for folder in (encoder, tmp_path):
         again = zoo.load(zoo.save(model, folder))
         np.testing.assert_array_equal(again.model.embeddings.word, model.embeddings.word)
+
+
+def test_the_checkpoint_that_comes_with_zoo_stays(monkeypatch):
+    llm = zoo.load("stories260k")
+    monkeypatch.setattr(zoo.loader, "replacing", lambda path: pytest.fail(f"would write {path}"))
+    with pytest.raises(ZooError, match="package zoo itself"):
+        zoo.save(llm, llm.checkpoint.folder)
