@@ -129,6 +129,8 @@ def test_one_table_is_one_csv_and_several_are_numbered(stub: Stub, capsys: pytes
     stub.found.pop()
     assert run("page.png", "--words", "words.json", "--output", "only.csv") == 0
     assert rows_of("only.csv") == [["a", "b"], ["=1+1", "2,5"]]
+    assert run("page.png", "--words", "words.json", "--output", "only.csv", "--safe") == 0
+    assert rows_of("only.csv") == [["a", "b"], ["'=1+1", "2,5"]]
 
 
 def test_other_formats_hold_all_tables_in_one_file(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,6 +235,7 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
         (["page.png", "-o", "out.json", "--json"], "--json is for stdout"),
         (["page.png", "--overlay", "page.png"], "page.png would be written over, and it is read"),
         (["page.png", "--words", "words.json", "-o", "./words.json"], "words.json would be written over"),
+        (["page.png", "-o", "out.md", "--words", "words.json", "--safe"], "--safe is for -o FILE.csv"),
         (["page.png", "other.png"], "other.png"),
     ],
 )

@@ -180,6 +180,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table = argparse.ArgumentParser(prog="zoo table", description=TABLE, epilog=TABLE_MORE, formatter_class=raw)
     table.add_argument("page", metavar="PAGE", help="the path of a picture")
     table.add_argument("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json or .xlsx")
+    safe = "for a .csv file: an apostrophe before texts that a spreadsheet would take for formulas"
+    table.add_argument("--safe", action="store_true", help=safe)
     table.add_argument("--words", metavar="FILE", help="a JSON file with the words of the page")
     table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint, in place of --words")
     table.add_argument("--overlay", metavar="FILE", help="a PNG file to write the page and its cells to")

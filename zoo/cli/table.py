@@ -54,7 +54,7 @@ def table(args: argparse.Namespace) -> None:
         write(args.overlay, lambda part: image.save(part, format="PNG"))
         written.append(args.overlay)
     if args.output is not None:
-        written += _save(found, Path(args.output), suffix)
+        written += _save(found, Path(args.output), suffix, args.safe)
     else:
         _show(found, args)
     if written:
@@ -73,6 +73,8 @@ def _check(args: argparse.Namespace) -> str:
         for read in filter(None, (args.page, args.words)):
             if os.path.exists(written) and os.path.exists(read) and os.path.samefile(written, read):
                 raise UsageError(f"{written} would be written over, and it is read")
+    if args.safe and (args.output is None or Path(args.output).suffix.lower() != ".csv"):
+        raise UsageError("--safe is for -o FILE.csv: a spreadsheet takes no text of the other formats for a formula")
     if args.output is None:
         return ""
     if args.json:
@@ -91,12 +93,13 @@ def _check(args: argparse.Namespace) -> str:
     return suffix
 
 
-def _save(tables: Sequence[Table], path: Path, suffix: str) -> list[Path]:
+def _save(tables: Sequence[Table], path: Path, suffix: str, safe: bool) -> list[Path]:
     """Write the tables as the suffix says; the files written."""
-    if suffix == ".csv" and len(tables) > 1:  # the one format that holds no more than one
+    if suffix == ".csv":  # the one format that holds no more than one
         paths = [path.with_name(f"{path.stem}-{i}{path.suffix}") for i in range(1, len(tables) + 1)]
+        paths = paths if len(tables) > 1 else [path]
         for one, to in zip(tables, paths, strict=True):
-            one.save(to)
+            write_text(one.to_csv(safe=safe), to)
         return paths
     if suffix == ".xlsx":
         from ..tables.as_xlsx import save_xlsx
