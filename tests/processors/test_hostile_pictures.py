@@ -109,6 +109,9 @@ def test_most_pixels() -> None:
     with pytest.raises(InputError, match="23 pixels"):
         open_picture(Image.open(io.BytesIO(encoded(RGB))), most_pixels=23)
     assert open_picture(encoded(RGB), most_pixels=24).size == (6, 4)
+    for wrong in (None, "a", 0, True, float("nan")):
+        with pytest.raises(InputError, match="most_pixels = "):
+            open_picture(encoded(RGB), most_pixels=wrong)
 
 
 @pytest.mark.parametrize("lossless", [False, True])

@@ -64,6 +64,8 @@ def open_picture(
 
     if data_format not in (None, "channels_last", "channels_first"):
         raise InputError(f"data_format = {data_format!r}, expected 'channels_last' or 'channels_first'")
+    if isinstance(most_pixels, bool) or not isinstance(most_pixels, int | float) or not most_pixels >= 1:
+        raise InputError(f"most_pixels = {most_pixels!r}, expected a number of at least 1")
     if isinstance(picture, np.ndarray):
         return _to_rgb(_from_array(picture, data_format == "channels_first", name), name)
     if isinstance(picture, (str, os.PathLike)):
