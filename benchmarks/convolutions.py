@@ -14,7 +14,6 @@ disagree.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,10 +62,7 @@ def _half(size: int, stride: int) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = args.threads or int(os.environ.get("OMP_NUM_THREADS") or harness.available_cores())
-    # Before NumPy is loaded, since its BLAS looks only then.
-    os.environ.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
-    harness.calm()
+    threads = harness.take_threads(args.threads)
     import torch
 
     torch.set_num_threads(threads)

@@ -14,7 +14,6 @@ target, and rows that lose, are printed like all others.  The exit status is 1 o
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -67,10 +66,7 @@ class Row(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = args.threads or int(os.environ.get("OMP_NUM_THREADS") or harness.available_cores())
-    # Before NumPy is loaded, since its BLAS looks only then.
-    os.environ.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
-    harness.calm()
+    threads = harness.take_threads(args.threads)
     import torch
 
     torch.set_num_threads(threads)

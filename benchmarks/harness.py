@@ -107,6 +107,17 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+def take_threads(wanted: int | None) -> int:
+    """The threads that all contenders get; call it before NumPy is loaded, since its BLAS looks only then.
+
+    wanted: None for OMP_NUM_THREADS, or as many as there are cores.
+    """
+    threads = wanted or int(os.environ.get("OMP_NUM_THREADS") or available_cores())
+    os.environ.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
+    calm()
+    return threads
+
+
 def calm() -> None:
     """No downloads, and no progress bars or advice among the figures; children inherit it."""
     os.environ.update(

@@ -41,10 +41,7 @@ class Row(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = args.threads or int(os.environ.get("OMP_NUM_THREADS") or harness.available_cores())
-    # Before NumPy is loaded, since its BLAS looks only then.
-    os.environ.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
-    harness.calm()
+    threads = harness.take_threads(args.threads)
     folder = checkpoint(args.cache, args.size)
     if args.peak:
         print(peak(args.peak, folder))

@@ -58,7 +58,7 @@ def test_where_nothing_can_be_written(name, message, tmp_path):
         (tmp_path / folder).mkdir()
     if name == "pipe.csv":
         if not hasattr(os, "mkfifo"):
-            pytest.skip("named pipes")
+            pytest.skip("needs named pipes")
         os.mkfifo(tmp_path / name)
     before = sorted(tmp_path.iterdir())
     with pytest.raises(TableError, match=f"cannot write to .*{message}"):

@@ -30,7 +30,7 @@ GOOD = {"text": "a", "box": [0, 0, 9, 9]}
         ({"box": (0, 0, 1)}, r"objects\[1\]\.box is \(0, 0, 1\), expected four numbers"),
         ({"box": None}, r"objects\[1\]\.box is None, expected four numbers"),
         ({"box": ("0", 0, 1, 1)}, r"objects\[1\]\.box has x0 = '0'"),
-        ({"score": math.nan}, r"objects\[1\]\.score is nan, expected a number of 0 to 1"),
+        ({"score": math.nan}, r"objects\[1\]\.score is nan, expected a number in 0"),
         ({"score": 97}, r"objects\[1\]\.score is 97"),
     ],
 )
@@ -44,7 +44,7 @@ def test_other_bad_arguments_are_named():
         build_table([{"label": "table row"}])  # pyright: ignore
     with pytest.raises(InputError, match=r"words\[1\] is of type str, expected zoo\.tables\.Word"):
         build_table(OBJECTS, [WORD, "b"])  # pyright: ignore
-    with pytest.raises(InputError, match=r"words\[0\]\.confidence is 96\.0, expected a number of 0 to 1"):
+    with pytest.raises(InputError, match=r"words\[0\]\.confidence is 96\.0, expected a number in 0"):
         build_table(OBJECTS, [Word("a", (1, 1, 2, 2), 96)])
     with pytest.raises(InputError, match=r"'table rwo', known are .*did you mean 'table row'"):
         build_table(OBJECTS, thresholds={"table rwo": 0.5})
@@ -94,7 +94,7 @@ def test_words_are_read(tmp_path):
         ({**GOOD, "box": [0, 0, True, 1]}, r"words\[1\]: box has x1 = True"),
         ({**GOOD, "box": [0, 0, None, 1]}, r"words\[1\]: box has x1 = None"),
         ({**GOOD, "box": [5, 0, 1, 1]}, r"words\[1\]: box is \(5\.0, .*with x0 <= x1"),
-        ({**GOOD, "confidence": 96}, r"words\[1\]: confidence is 96, expected a number of 0 to 1"),
+        ({**GOOD, "confidence": 96}, r"words\[1\]: confidence is 96, expected a number in 0"),
         ({**GOOD, "confidence": None}, r"words\[1\]: confidence is None"),
     ],
 )

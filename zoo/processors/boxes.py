@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def post_process_object_detection(
 
     A query with a logit or a coordinate that is not finite is an InputError.
     """
-    check_threshold(threshold)
+    check_share("threshold", threshold)
     check_rule(rule)
     labels = len(id2label)
     if logits.ndim != 3 or logits.shape[2] != labels + 1:
@@ -109,9 +110,11 @@ def draw_boxes(picture: Image.Image, boxes: Sequence[tuple[str, Box, tuple[int, 
     return image
 
 
-def check_threshold(value: object, name: str = "threshold") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
-        raise InputError(f"{name} is {value!r}, expected a number in 0 ... 1")
+def check_share(name: str, value: Any) -> float:
+    """A number in 0 ... 1: a score, a confidence, a threshold."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise InputError(f"{name} is {value!r:.100}, expected a number in 0 ... 1")
+    return float(value)
 
 
 def check_rule(value: object, name: str = "rule") -> None:

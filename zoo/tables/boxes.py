@@ -43,10 +43,3 @@ def check_box(name: str, box: Any) -> Box:
     if x0 > x1 or y0 > y1:
         raise InputError(f"{name} is ({x0}, {y0}, {x1}, {y1}), expected (x0, y0, x1, y1) with x0 <= x1 and y0 <= y1")
     return x0, y0, x1, y1
-
-
-def check_share(name: str, value: Any) -> float:
-    """A number of 0 to 1: a score, a confidence, a threshold."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise InputError(f"{name} is {value!r:.100}, expected a number of 0 to 1")
-    return float(value)

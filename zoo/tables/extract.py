@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError, UnsupportedError
 from ..processors import MOST_PIXELS, Picture, open_picture
-from ..processors.boxes import Box, Detection, check_threshold, draw_boxes
+from ..processors.boxes import Box, Detection, check_share, draw_boxes
 from ..warning import warn
 from .boxes import check_box, inside, share
 from .reading import Reader, read_cells
@@ -92,7 +92,7 @@ class TableExtractor:
         padding: int | None = None,
         size: Mapping[str, int] | None = None,
     ):
-        check_threshold(threshold)
+        check_share("threshold", threshold)
         if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
             raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
         self.structure = _detector(structure, "structure", (ROW, COLUMN))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..processors.boxes import check_share
 from ..processors.lines import split_lines
-from .boxes import check_share
 from .table import Box, Table, Word
 
 # (crops (y, x, 3) uint8 of one line of text each) -> for each (text, confidence), or an object with these attributes:

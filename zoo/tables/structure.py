@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import InputError, nearest
-from ..processors.boxes import Detection
-from .boxes import check_box, check_share, hull, inside, share
+from ..processors.boxes import Detection, check_share
+from .boxes import check_box, hull, inside, share
 from .table import Box, Cell, Table, Word
 from .words import HALF, Lane, check_words, first_choices, join, lanes_of, place
 

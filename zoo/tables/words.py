@@ -11,7 +11,8 @@ import numpy as np
 
 from ..errors import InputError, TableError, nearest
 from ..json_file import parse_json_list, read_bounded
-from .boxes import check_box, check_share, inside, share
+from ..processors.boxes import check_share
+from .boxes import check_box, inside, share
 from .table import Table, Word
 
 # A page of a newspaper has some ten thousand words of a hundred bytes each.

@@ -8,13 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ZooError
 from ..processors import MOST_PIXELS, Picture, open_picture
-from ..processors.boxes import Detection, check_rule, check_threshold, draw_boxes, post_process_object_detection
-from .pictures import PictureTask, as_pictures, floats, naming
+from ..processors.boxes import Detection, check_rule, check_share, draw_boxes, post_process_object_detection
+from .pictures import PictureTask, as_pictures, floats, naming, save_png
 from .segment import palette
 
 if TYPE_CHECKING:
@@ -46,10 +44,7 @@ class Detections(list[Detection]):
         colours = dict(zip(self.labels, map(tuple, palette(len(self.labels)).tolist()), strict=True))
         image = draw_boxes(self._picture(), [(f"{d.label} {d.score:.2f}", d.box, colours[d.label]) for d in self])
         if path is not None:
-            try:
-                image.save(Path(path), format="PNG")
-            except OSError as e:
-                raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
+            save_png(image, path)
         return image
 
 
@@ -86,7 +81,7 @@ class Detect(PictureTask):
         Pictures share a batch only where the processor makes them equally large: beside a larger one, padded, each
         would get other scores than alone.
         """
-        check_threshold(threshold)
+        check_share("threshold", threshold)
         check_rule(rule)
         processor = self.processor if size is None else self.processor.with_size(size)
         given, single = as_pictures(pictures, "pictures")

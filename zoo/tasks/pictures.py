@@ -21,6 +21,8 @@ from ..typing import Array
 from .base import Progress, Task
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from ..config import Config
     from ..hub import Checkpoint
 
@@ -152,3 +154,11 @@ def as_pictures(value: Any, name: str) -> tuple[list[Any], bool]:
 def floats(x: Array) -> np.ndarray:
     """An array of a model's output as float32."""
     return ops.to_numpy(x).astype(np.float32, copy=False)
+
+
+def save_png(image: Image.Image, path: str | os.PathLike[str]) -> None:
+    """Write a picture that a task has drawn."""
+    try:
+        image.save(os.fspath(path), format="PNG")
+    except OSError as e:
+        raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import ops
-from ..errors import InputError, ZooError
+from ..errors import InputError
 from ..processors import MOST_PIXELS, Picture, open_picture
 from ..typing import Array
-from .pictures import PictureTask, as_pictures, naming
+from .pictures import PictureTask, as_pictures, naming, save_png
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -53,10 +52,7 @@ class Segmentation:
         colours = Image.fromarray(palette(int(self.mask.max()) + 1)[self.mask])
         image = Image.blend(Image.fromarray(self.picture), colours, alpha)
         if path is not None:
-            try:
-                image.save(Path(path), format="PNG")
-            except OSError as e:
-                raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
+            save_png(image, path)
         return image
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...cache import KVCache
 from ...typing import Array
 
@@ -22,7 +20,7 @@ class Decoding:
         """An empty cache for `batch` rows of `capacity` tokens."""
         return self._body.new_cache(batch, capacity)
 
-    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Array) -> Array:
+    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Array) -> Array:
         """Logits (B, V) of what follows each row's first lengths[b] (None: all) tokens of input_ids (B, T).
 
         context: with the first call of a model with cross-attention, encoder_hidden_states (B, S, D) and their mask.
