@@ -1,0 +1,182 @@
+"""How the attention kernels cut their work, by architecture: written down, not searched for when a model runs.
+
+The tables were chosen from what the compiler reports (no register is spilled, the tiles fit in shared memory, several
+programs fit on a multiprocessor); `attention_candidates` and `decode_candidates` give what is worth ranking on a GPU.
+Shapes: B rows, T queries, S keys, H query heads, G key heads, K head size.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from . import architecture
+
+MULTIPROCESSORS = 132  # of an H100 or H200: for tensors that are on no GPU
+
+
+class AttentionConfig(NamedTuple):
+    """A tile has block_m queries and block_n keys; `stages` tiles of keys and values are on their way at a time.
+
+    tma: tiles that are not masked come by Hopper's tensor memory accelerator, where it takes the strides.
+    """
+
+    block_m: int
+    block_n: int
+    warps: int
+    stages: int
+    tma: bool = False
+
+
+class DecodeConfig(NamedTuple):
+    """A tile has block_n keys; `stages` of them are on their way at a time."""
+
+    block_n: int
+    warps: int
+    stages: int
+
+
+# Head sizes up to the number, and what decides on the registers besides: a bias, or else causality.
+Kind = tuple[int, str]
+
+_AMPERE = {
+    (64, "plain"): AttentionConfig(128, 64, 8, 2),
+    (64, "causal"): AttentionConfig(128, 64, 8, 2),
+    (64, "bias"): AttentionConfig(64, 32, 4, 3),
+    (128, "plain"): AttentionConfig(128, 32, 8, 3),
+    (128, "causal"): AttentionConfig(64, 32, 4, 3),
+    (128, "bias"): AttentionConfig(64, 32, 4, 3),
+    (256, "plain"): AttentionConfig(32, 32, 4, 1),
+    (256, "causal"): AttentionConfig(32, 32, 4, 1),
+    (256, "bias"): AttentionConfig(32, 32, 4, 1),
+}
+_ADA = _AMPERE | {  # 100 KiB of shared memory: two tiles on their way let two programs fit
+    (128, "plain"): AttentionConfig(128, 32, 8, 2),
+    (128, "causal"): AttentionConfig(64, 32, 4, 2),
+    (128, "bias"): AttentionConfig(64, 32, 4, 2),
+}
+_HOPPER = {
+    (64, "plain"): AttentionConfig(128, 64, 4, 3),
+    (64, "causal"): AttentionConfig(128, 64, 4, 3),
+    (64, "bias"): AttentionConfig(64, 64, 4, 3),
+    (128, "plain"): AttentionConfig(128, 64, 8, 3),
+    (128, "causal"): AttentionConfig(128, 64, 8, 3),
+    (128, "bias"): AttentionConfig(64, 64, 4, 2),
+    (256, "plain"): AttentionConfig(64, 32, 8, 2),
+    (256, "causal"): AttentionConfig(64, 32, 8, 2),
+    (256, "bias"): AttentionConfig(64, 32, 8, 2),
+}
+_FALLBACK = {
+    (size, kind): AttentionConfig(*tile, 4, 1)
+    for (size, tile), kind in product(
+        ((64, (64, 64)), (128, (64, 32)), (256, (32, 32))),
+        ("plain", "causal", "bias"),
+    )
+}
+# Elements of 16 bits.  Exact products of float32 are made without tensor cores, alike on every architecture.
+ATTENTION: dict[str, dict[Kind, AttentionConfig]] = {
+    "sm_80": _AMPERE,
+    "sm_89": _ADA,
+    "sm_90": _HOPPER,
+    "gfx942": _FALLBACK,
+    "fallback": _FALLBACK,
+}
+ATTENTION_FLOAT32 = {
+    64: AttentionConfig(64, 32, 8, 2),
+    128: AttentionConfig(32, 16, 8, 2),
+    256: AttentionConfig(16, 16, 4, 2),
+}
+
+DECODE: dict[str, dict[int, DecodeConfig]] = {
+    "sm_80": {64: DecodeConfig(64, 4, 3), 128: DecodeConfig(64, 4, 3), 256: DecodeConfig(32, 4, 3)},
+    "sm_89": {64: DecodeConfig(64, 4, 3), 128: DecodeConfig(64, 4, 2), 256: DecodeConfig(32, 4, 2)},
+    "sm_90": {64: DecodeConfig(64, 4, 3), 128: DecodeConfig(64, 4, 3), 256: DecodeConfig(32, 4, 3)},
+    "gfx942": {64: DecodeConfig(64, 4, 1), 128: DecodeConfig(64, 4, 1), 256: DecodeConfig(32, 4, 1)},
+    "fallback": {64: DecodeConfig(64, 4, 1), 128: DecodeConfig(32, 4, 1), 256: DecodeConfig(16, 4, 1)},
+}
+DECODE_FLOAT32 = {64: DecodeConfig(32, 8, 2), 128: DecodeConfig(32, 8, 2), 256: DecodeConfig(16, 8, 2)}
+
+# Whose table serves an architecture that has none: the nearest with no more shared memory a multiprocessor.
+NEAREST = {
+    "sm_86": "sm_89",
+    "sm_87": "sm_80",
+    "sm_100": "sm_90",
+    "sm_103": "sm_90",
+    "sm_110": "sm_90",
+    "sm_120": "sm_89",
+    "sm_121": "sm_89",
+    "gfx90a": "gfx942",
+    "gfx950": "gfx942",
+}
+# Bytes of shared memory that one program may have.
+SHARED = {"sm_80": 163 << 10, "sm_89": 99 << 10, "sm_90": 227 << 10, "gfx942": 64 << 10, "fallback": 64 << 10}
+
+
+def table(x: Tensor) -> str:
+    """The name of the table that serves the GPU that x is on."""
+    name = architecture(x)
+    name = NEAREST.get(name, name)
+    return name if name in ATTENTION else "fallback"
+
+
+def attention_config(q: Tensor, k: Tensor, causal: bool, bias: bool) -> AttentionConfig:
+    """How `attention` cuts q (B, T, H, K) and k (B, S, G, K)."""
+    B, T, H, K = q.shape
+    size = _size(K)
+    if q.element_size() == 4:
+        return ATTENTION_FLOAT32[size]
+    config = ATTENTION[table(q)][size, "bias" if bias else "causal" if causal else "plain"]
+    # Few queries need no larger tile, and few tiles leave multiprocessors idle.
+    idle = B * H * -(-T // config.block_m) < multiprocessors(q)
+    most = 16 if T <= 16 else 64 if T <= 64 or idle else config.block_m
+    return config._replace(block_m=most, warps=4) if most < config.block_m else config
+
+
+def attention_candidates(q: Tensor, k: Tensor, causal: bool, bias: bool) -> list[AttentionConfig]:
+    """What may be fastest for q (B, T, H, K) and k (B, S, G, K), the table's own choice first."""
+    first = attention_config(q, k, causal, bias)
+    row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED[table(q)]
+    others = (
+        AttentionConfig(m, n, warps, stages, tma)
+        for m, n, warps, stages, tma in product((64, 128), (32, 64, 128), (4, 8), (1, 2, 3, 4), (False, True))
+        if (m, warps) != (64, 8)  # a warp group takes 64 queries
+        and (m, n, warps) != (128, 128, 4)  # spills
+        and row * (m + 2 * n * stages) <= room
+        and (not tma or (table(q) == "sm_90" and q.element_size() == 2 and stages > 1))
+    )
+    return list(dict.fromkeys((first, *others)))
+
+
+def decode_config(q: Tensor, k: Tensor) -> DecodeConfig:
+    """How `decode_attention` cuts q (B, T, H, K) and k (B, S, G, K)."""
+    size = _size(q.shape[-1])
+    return DECODE_FLOAT32[size] if q.element_size() == 4 else DECODE[table(q)][size]
+
+
+def decode_candidates(q: Tensor, k: Tensor) -> list[DecodeConfig]:
+    """What may be fastest for q (B, T, H, K) and k (B, S, G, K), the table's own choice first."""
+    row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED[table(q)]
+    others = (
+        DecodeConfig(n, warps, stages)
+        for n, warps, stages in product((16, 32, 64, 128), (2, 4, 8), (1, 2, 3, 4, 5))
+        if row * 2 * n * stages <= room
+    )
+    return list(dict.fromkeys((decode_config(q, k), *others)))
+
+
+def multiprocessors(x: Tensor) -> int:
+    """How many multiprocessors (AMD: compute units) the GPU that x is on has."""
+    return _multiprocessors(x.device.index or 0) if x.device.type == "cuda" else MULTIPROCESSORS
+
+
+@lru_cache(None)
+def _multiprocessors(index: int) -> int:
+    return torch.cuda.get_device_properties(index).multi_processor_count
+
+
+def _size(K: int) -> int:
+    return 64 if K <= 64 else 128 if K <= 128 else 256
