@@ -1,0 +1,87 @@
+"""Compiles the cases, in several processes, unless it is known what comes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
+
+from .architectures import ARCHITECTURES
+from .cases import tensors
+from .results import GATE, Found, Job, Store, key, sources
+from .sass import measure
+
+
+def look_up(jobs: list[Job], store: Store, workers: int) -> tuple[dict[Job, Found], int]:
+    """What came of each job, compiled in `workers` processes where it is not known; and how many were."""
+    triton = importlib.metadata.version("triton")
+    files = {f: (*GATE, *sources(f.partition(".")[0])) for f in {job.case.function for job in jobs}}
+    keys = {job: key(job, triton, files[job.case.function]) for job in jobs}
+    found = {job: kept for job in jobs if (kept := store.get(job, keys[job])) is not None}
+    todo = [job for job in jobs if job not in found]
+    for job, result in compile_all(todo, workers):
+        found[job] = result
+        store.put(job, keys[job], result)
+        store.save()  # each at once: the next may end the process, or the user may
+        _progress(f"{len(found)}/{len(jobs)} {job}")
+    _progress("")
+    return {job: found[job] for job in jobs}, len(todo)
+
+
+def compile_all(jobs: list[Job], workers: int) -> Iterator[tuple[Job, Found]]:
+    """Each job and what came of it, as they finish.  One that ends its process is tried once more, alone."""
+    if not jobs:
+        return
+    with tempfile.TemporaryDirectory(prefix="zoo-aot-") as scratch:
+        left = set(jobs)
+        for job, result in _in_processes(jobs, min(workers, len(jobs)), scratch):
+            left.discard(job)
+            yield job, result
+        for job in [job for job in jobs if job in left]:
+            alone = list(_in_processes([job], 1, scratch))
+            yield alone[0] if alone else (job, Found(error="the compiler ended its process"))
+
+
+def _in_processes(jobs: list[Job], workers: int, scratch: str) -> Iterator[tuple[Job, Found]]:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, spawn, _begin, (scratch,)) as pool:
+        running = {pool.submit(compile_one, job): job for job in jobs}
+        try:
+            for done in as_completed(running):
+                with contextlib.suppress(BrokenProcessPool):
+                    yield running[done], done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _begin(scratch: str) -> None:
+    os.environ.pop("TRITON_INTERPRET", None)
+    os.environ["TRITON_CACHE_DIR"] = scratch  # what is compiled here is of no use to a GPU's own cache
+
+
+def compile_one(job: Job) -> Found:
+    """Compile what a case launches, in this process."""
+    from .capture import capture  # loads Triton, which then looks at the environment
+
+    module, _, name = job.case.function.partition(".")
+    try:
+        function = getattr(import_module(f"zoo.ops.on_torch.kernels.{module}"), name)
+        with capture(ARCHITECTURES[job.arch]) as launches:
+            function(*tensors(job.case, job.dtype))
+        measured = tuple(measure(launch, ARCHITECTURES[job.arch]) for launch in launches)
+    except Exception as e:  # whatever stops a kernel from compiling is what is looked for
+        return Found(error=f"{type(e).__name__}: {' '.join(str(e).split())[:400]}")
+    return Found(measured) if measured else Found(error="it launches no kernel")
+
+
+def _progress(text: str) -> None:
+    """What is going on, on a line that the next one replaces."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text[:110]}", end="", file=sys.stderr, flush=True)
