@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from . import ops
@@ -12,10 +14,13 @@ from .typing import Array
 class KVCache:
     """Room for `capacity` tokens in each of B rows, allocated once.
 
-    start (B,) counts the tokens that each row holds, where the keys are; `counts` are the same numbers in NumPy, and
-    `length` the largest of them.  `cross` has for each layer the keys, values and mask of an encoder's states, C of
-    each: B is a multiple of C, and the B / C rows that share states follow one another.
-    Shapes: B batch, S capacity, T new tokens, G key heads, K head size.
+    `counts` (B,) says in NumPy how many tokens each row holds, `start` the same where the keys are, and `length` is the
+    largest of them.  `cross` has for each layer the keys, values and mask of an encoder's states, C of each: B is a
+    multiple of C, and the B / C rows that share states follow one another.
+    Shapes: B batch, S capacity, T new tokens, H heads, G key heads, K head size.
+
+    whole: attention is given all of the cache at every step, since `start` hides what lies beyond; otherwise as much
+    as there is by then.  is_held: tokens are stored and not counted, so that a step can be repeated.
     """
 
     def __init__(self, layers: int, batch: int, capacity: int, heads: int, size: int, like: Array):
@@ -23,39 +28,92 @@ class KVCache:
             raise InputError(f"a cache for {batch} rows of {capacity} tokens: wanted at least one of each")
         self.capacity = capacity
         self.counts = np.zeros(batch, np.int64)
-        self.start = ops.as_ids(self.counts, like, "start", capacity, ndim=1)
+        self._start = ops.as_ids(self.counts, like, "start", capacity, ndim=1)
+        self._told: np.ndarray | None = self.counts  # the counts that `_start` has
         self.keys = [ops.zeros((batch, capacity, heads, size), like) for _ in range(layers)]
         self.values = [ops.zeros((batch, capacity, heads, size), like) for _ in range(layers)]
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
+        self.whole, self.is_held = ops.skips_unseen(like), False
+
+    def lent(self, rows: int) -> KVCache:
+        """An empty cache in the memory of the first rows of this one."""
+        new = copy.copy(self)
+        new.counts, new._start, new._told = np.zeros(rows, np.int64), self._start[:rows], None
+        new.keys, new.values, new.cross = [x[:rows] for x in self.keys], [x[:rows] for x in self.values], {}
+        return new
 
     @property
     def length(self) -> int:
         return int(self.counts.max())
+
+    @property
+    def start(self) -> Array:
+        """(B,) how many tokens each row holds: the same memory from step to step, for as long as no rows come in."""
+        self.tell()
+        return self._start
+
+    def tell(self) -> None:
+        """Bring `start` up to date with `counts`, where it is not."""
+        if self._told is not self.counts:
+            ops.assign_(self._start, self.counts)
+            self._told = self.counts
 
     def check(self, batch: int) -> None:
         """Refuse another number of rows than there are."""
         if batch != len(self.counts):
             raise InputError(f"input_ids have {batch} rows, but the cache was made for {len(self.counts)}")
 
-    def extend(self, layer: int, k: Array, v: Array) -> tuple[Array, Array]:
-        """Store k and v (B, T, G, K) of one layer after what each row holds -> all so far, (B, length + T, G, K)."""
-        batch, T = k.shape[:2]
+    def check_room(self, batch: int, T: int) -> None:
+        """Refuse T more tokens for each of `batch` rows where they do not fit."""
         self.check(batch)
-        total = self.length + T
-        if total > self.capacity:
+        if self.length + T > self.capacity:
             raise InputError(f"the cache holds {self.capacity} tokens: {self.length} are in it, {T} more do not fit")
+
+    def extend(self, layer: int, k: Array, v: Array, masked: bool = False) -> tuple[Array, Array]:
+        """Store k and v (B, T, G, K) of one layer after what each row holds -> all so far, (B, length + T, G, K).
+
+        With `whole` they are (B, S, G, K), unless masked: a mask goes with them, which is length + T long.
+        """
+        self.check_room(*k.shape[:2])
         ops.write_(self.keys[layer], k, self.start)
         ops.write_(self.values[layer], v, self.start)
-        return self.keys[layer][:, :total], self.values[layer][:, :total]
+        return self._seen(layer, k.shape[1], masked)
+
+    def extend_turned(
+        self, layer: int, q: Array, k: Array, v: Array, turn: tuple[Array, Array], masked: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """`extend` by keys that `ops.rope` turns, as it turns q (B, T, H, K): turn is cosines and sines of its tokens.
+
+        -> q, and all keys and values so far.
+        """
+        self.check_room(*k.shape[:2])
+        q = ops.rope_write_(q, k, v, *turn, self.keys[layer], self.values[layer], self.start)
+        return (q, *self._seen(layer, k.shape[1], masked))
+
+    def _seen(self, layer: int, T: int, masked: bool) -> tuple[Array, Array]:
+        keys, values = self.keys[layer], self.values[layer]
+        if self.whole and not masked:
+            return keys, values
+        total = self.length + T
+        return keys[:, :total], values[:, :total]
 
     def advance(self, count: int | np.ndarray) -> None:
         """Every layer has stored `count` more tokens; (B,) of them where rows differ, the others being padding.
 
         A negative count takes back the last tokens: they are overwritten by the next.
         """
+        if self.is_held:
+            return
         counts = self.counts + count
-        start = ops.as_ids(counts, self.start, "start", self.capacity + 1, ndim=1)
-        self.counts, self.start = counts, start  # at once: an interrupt may come at any call
+        if counts.min() < 0 or counts.max() > self.capacity:
+            raise InputError(f"rows of {counts.min()} to {counts.max()} tokens, but the cache holds {self.capacity}")
+        if isinstance(count, np.ndarray):
+            self.counts = counts
+            return
+        # Added where it lies: a copy would wait for a GPU.  An interrupt may come at any call, until all is said.
+        start, self._told = self.start, None
+        start += count
+        self._told = self.counts = counts
 
     def last(self, x: Array, lengths: np.ndarray | None) -> Array:
         """The state of each row's last token, after a call on rows that are padded on the right.
@@ -81,16 +139,17 @@ class KVCache:
         index, batch, length = np.asarray(index, np.int64), len(self.counts), self.length
         if self.cross:
             self._select_cross(index, batch)
-        self.counts = self.counts[index]
-        self.start = ops.as_ids(self.counts, self.start, "start", self.capacity + 1, ndim=1)
+        counts = self.counts[index]
         if len(index) > batch:
-            every = ops.as_ids(index, self.start, "index", batch, ndim=1)
+            self.counts, self._start = counts, ops.zeros((len(index),), self._start)
+            every = ops.as_ids(index, self._start, "index", batch, ndim=1)
             self.keys = [_repeated(x, every, length) for x in self.keys]
             self.values = [_repeated(x, every, length) for x in self.values]
             return
+        self.counts, self._start = counts, self._start[: len(index)]
         moved = np.flatnonzero(index != np.arange(len(index)))
         if len(moved):
-            to, of = (ops.as_ids(i, self.start, "index", batch, ndim=1) for i in (moved, index[moved]))
+            to, of = (ops.as_ids(i, self._start, "index", batch, ndim=1) for i in (moved, index[moved]))
             for x in (*self.keys, *self.values):
                 x[:, :length][to] = x[:, :length][of]
         self.keys, self.values = [x[: len(index)] for x in self.keys], [x[: len(index)] for x in self.values]

@@ -54,6 +54,10 @@ class LayerNorm(Module):
         """x, residual (..., d) -> (..., d)."""
         return ops.layer_norm(x, self.weight, self.bias, self.eps, residual)
 
+    def add(self, x: Array, residual: Array) -> tuple[Array, Array]:
+        """x, residual (..., d) -> the norm of their sum, and the sum, both (..., d)."""
+        return ops.add_layer_norm(x, residual, self.weight, self.bias, self.eps)
+
 
 class RMSNorm(Module):
     """Root mean square norm over the last axis."""
@@ -64,6 +68,10 @@ class RMSNorm(Module):
     def __call__(self, x: Array) -> Array:
         """x (..., d) -> (..., d)."""
         return ops.rms_norm(x, self.weight, self.eps)
+
+    def add(self, x: Array, residual: Array) -> tuple[Array, Array]:
+        """x, residual (..., d) -> the norm of their sum, and the sum, both (..., d)."""
+        return ops.add_rms_norm(x, residual, self.weight, self.eps)
 
 
 class BatchNorm(Module):

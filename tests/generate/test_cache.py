@@ -95,3 +95,63 @@ def test_what_does_not_fit_is_refused():
     for batch, capacity in ((0, 3), (3, 0), (3, -1)):
         with pytest.raises(InputError, match="at least one"):
             KVCache(1, batch, capacity, 1, 1, values)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_start_stays_where_it_is(backend):
+    """A recorded step reads it there."""
+    cache, _ = filled(backend, [4, 2, 5])
+    start, shares = cache.start, lambda x: np.shares_memory(ops.to_numpy(x), ops.to_numpy(start))
+    cache.advance(2)
+    cache.advance(-1)
+    assert cache.start is start
+    assert ops.to_numpy(start).tolist() == cache.counts.tolist() == [5, 3, 6]
+    cache.advance(np.array([1, 0, -2]))
+    assert cache.start is start
+    assert ops.to_numpy(start).tolist() == [6, 3, 4]
+    cache.select(np.array([2, 0]))
+    assert shares(cache.start)
+    assert ops.to_numpy(cache.start).tolist() == [4, 6]
+    # An interrupt came when the device had been told, and the host had not.
+    cache._told, cache._start[0] = None, 77
+    assert ops.to_numpy(cache.start).tolist() == [4, 6]
+    for bad in (3, -5, np.array([0, 3])):
+        with pytest.raises(InputError, match="the cache holds 8"):
+            cache.advance(bad)
+    assert cache.counts.tolist() == [4, 6]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_whole_and_held(backend):
+    cache, _ = filled(backend, [4, 2, 5])
+    k = ops.zeros((3, 1, 2, 4), cache.keys[0]) + 1
+    assert [x.shape[1] for x in cache.extend(0, k, k)] == [6, 6]
+    cache.whole = True
+    assert [x.shape[1] for x in cache.extend(0, k, k)] == [8, 8]
+    assert [x.shape[1] for x in cache.extend(0, k, k, masked=True)] == [6, 6]
+    cache.is_held = True
+    cache.advance(1)
+    assert ops.to_numpy(cache.start).tolist() == cache.counts.tolist() == [4, 2, 5]
+    lent = cache.lent(2)
+    assert ops.to_numpy(lent.start).tolist() == lent.counts.tolist() == [0, 0]
+    assert np.shares_memory(ops.to_numpy(lent.keys[1]), ops.to_numpy(cache.keys[1]))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_turned_keys_are_stored(backend):
+    cache, _ = filled(backend, [4, 2, 5])
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal((3, 2, n, 4)).astype(np.float32) for n in (4, 2, 2)]
+    turn = [rng.standard_normal((3, 2, 2)).astype(np.float32) for _ in range(2)]
+    if backend == "torch":
+        torch = pytest.importorskip("torch")
+        given, turn = [torch.from_numpy(x) for x in given], [torch.from_numpy(x) for x in turn]
+    q, k, v = given
+    found = cache.extend_turned(0, q, k, v, (turn[0], turn[1]))
+    stored = cache.extend(1, ops.rope(k, *turn), v)
+    np.testing.assert_array_equal(ops.to_numpy(found[0]), ops.to_numpy(ops.rope(q, *turn)))
+    for a, b in zip(found[1:], stored, strict=True):
+        for row, at in enumerate((4, 2, 5)):
+            np.testing.assert_array_equal(ops.to_numpy(a)[row, at : at + 2], ops.to_numpy(b)[row, at : at + 2])
+    with pytest.raises(InputError, match="4 more do not fit"):
+        cache.extend_turned(0, *(ops.cat([x, x], 1) for x in given), (turn[0], turn[1]))

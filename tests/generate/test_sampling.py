@@ -49,7 +49,7 @@ def test_tokens_come_as_often_as_they_should(options):
     logits = np.log(np.array([0.4, 0.25, 0.15, 0.1, 0.06, 0.04], np.float32))
     config = GenerationConfig(do_sample=True, **options)
     rng, n = np.random.default_rng(1), 20_000
-    counts = np.bincount([sample(logits, config, rng) for _ in range(n)], minlength=6)
+    counts = np.bincount([sample(logits, config, rng.random()) for _ in range(n)], minlength=6)
     ids, p = distribution(logits, config)
     assert counts.sum() == counts[ids].sum()
     chi2 = ((counts[ids] - n * p) ** 2 / (n * p)).sum()

@@ -54,6 +54,27 @@ def test_rms_norm(rows, tokens, make, lib, rng):
     check(ops.rms_norm(lib(x), lib(weight), 0.01), naive.rms_norm(x, weight, 0.01))
 
 
+@pytest.mark.parametrize(("rows", "tokens"), FEW_AND_MANY)
+def test_add_rms_norm(rows, tokens, make, lib, rng):
+    x, r, weight = make(rows, tokens, 37), make(rows, tokens, 37), rng.standard_normal(37, np.float32)
+    before = x.copy(), r.copy()
+    found = ops.add_rms_norm(lib(x), lib(r), lib(weight), 0.01)
+    for a, b in zip(found, naive.add_rms_norm(x, r, weight, 0.01), strict=True):
+        check(a, b)
+    for a, b in zip((x, r), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+def test_the_norm_of_a_sum_is_of_the_sum_as_it_is_rounded(norm):
+    torch = pytest.importorskip("torch", reason="needs torch, the backend that has narrow floats")
+    x, r, w, b = (torch.randn(50, 64, generator=torch.manual_seed(i)).bfloat16() for i in range(4))
+    normed, total = ops.add_rms_norm(x, r, w[0], 1e-5) if norm == "rms" else ops.add_layer_norm(x, r, w[0], b[0], 1e-5)
+    assert torch.equal(total, x + r)
+    alone = ops.rms_norm(total, w[0], 1e-5) if norm == "rms" else ops.layer_norm(total, w[0], b[0], 1e-5)
+    assert torch.equal(normed, alone)
+
+
 def test_rms_norm_rounds_before_it_multiplies():
     torch = pytest.importorskip("torch", reason="needs torch, the backend that has narrow floats")
     x = torch.randn(50, 64, generator=torch.manual_seed(0)).bfloat16()
@@ -74,6 +95,22 @@ def test_rope(rows, tokens, shared, make, lib, rng):
     for a, b in zip(found, wanted, strict=True):
         check(a, b, 1e-4)  # float32 has angles of 500 radians to 3e-5
     check(ops.rope(lib(x), *found), naive.rope(x, *(ops.to_numpy(a) for a in found)))
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 40])
+def test_rope_into_a_cache(tokens, lib, rng):
+    B, H, G, K, S = 3, 4, 2, 6, 45
+    q, k, v = (rng.standard_normal((B, tokens, n, K), np.float32) for n in (H, G, G))
+    start = np.array([0, 5, 2])
+    turn = naive.rotary(start[:, None] + np.arange(tokens), (1.0, 0.125, 0.001), 1.5)
+    turn = [a.astype(np.float32) for a in turn]
+    keys, values = rng.standard_normal((2, B, S, G, K), np.float32)
+    wanted_keys, wanted_values = keys.copy(), values.copy()
+    wanted = naive.rope_write_(q, k, v, *turn, wanted_keys, wanted_values, start)
+    places = lib(keys), lib(values)
+    check(ops.rope_write_(lib(q), lib(k), lib(v), *map(lib, turn), *places, lib(start)), wanted)
+    check(places[0], wanted_keys)
+    np.testing.assert_array_equal(ops.to_numpy(places[1]), wanted_values)
 
 
 def test_rope_keeps_lengths_and_depends_on_distance_alone(rng):

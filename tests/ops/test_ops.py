@@ -293,6 +293,10 @@ def test_layer_norm(lib, shape, how, dtype):
     xs, rs = strided(x, how), strided(r, how)
     check(ops.layer_norm(lib(xs), lib(w), lib(b), 1e-5), naive.layer_norm(x, w, b, 1e-5), dtype)
     check(ops.layer_norm(lib(xs), lib(w), lib(b), 1e-12, lib(rs)), naive.layer_norm(x, w, b, 1e-12, r), dtype)
+    for found, wanted in zip(
+        ops.add_layer_norm(lib(xs), lib(rs), lib(w), lib(b), 1e-5), naive.add_layer_norm(x, r, w, b, 1e-5), strict=True
+    ):
+        check(found, wanted, dtype)
     np.testing.assert_array_equal(xs, x)
     np.testing.assert_array_equal(rs, r)
 
@@ -348,6 +352,29 @@ def test_what_users_pass(lib):
         mask = ops.to_numpy(ops.as_mask(np.array(x) - 1, like, "attention_mask", (1, 2)))
         assert mask.dtype == bool
         assert mask.tolist() == [[False, True]]
+
+
+def test_masks_of_keys_that_hide_none(lib):
+    like = lib(np.zeros(1, np.float32))
+    for x in (np.ones((2, 3), bool), np.ones((2, 3), int), [[1, 1, 1], [1, 1, 1]]):
+        assert ops.as_key_mask(x, like, "attention_mask", (2, 3)) is None
+        assert ops.as_key_mask(lib(np.asarray(x)), like, "attention_mask", (2, 3)) is None
+        assert ops.as_mask(x, like, "attention_mask", (2, 3)) is not None
+    mask = np.arange(6).reshape(2, 3) > 0
+    for x in (mask, lib(mask), lib(mask.astype(int))):
+        np.testing.assert_array_equal(ops.to_numpy(ops.as_key_mask(x, like, "attention_mask", (2, 3))), mask)
+    for x in (mask[:1], mask + 1, lib(mask + 1)):
+        with pytest.raises(InputError, match="attention_mask"):
+            ops.as_key_mask(x, like, "attention_mask", (2, 3))
+
+
+def test_assign(lib):
+    out = lib(np.zeros((2, 3), np.float32))
+    x = normal(2, 3)
+    for given in (x, lib(x), x.astype(np.float64)):
+        out *= 0
+        assert ops.assign_(out, given) is out
+        np.testing.assert_array_equal(ops.to_numpy(out), x)
 
 
 def test_to_numpy(lib):

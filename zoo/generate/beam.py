@@ -69,7 +69,7 @@ def beam_search(
     cache, logits = first_logits(model, prompts, room, context, config)
     active = searches
     while True:
-        logprobs = log_softmax(logits)
+        logprobs = log_softmax(numpy_logits(logits))
         beams = [(search, beam) for search in active for beam in search.running]
         scores = constrained(
             logprobs,
@@ -88,7 +88,7 @@ def beam_search(
             break
         beams = [beam for search in active for beam in search.running]
         cache.select(np.array([beam.row for beam in beams]))
-        logits = numpy_logits(model.next_logits(np.array([beam.ids[-1:] for beam in beams]), None, cache))
+        logits = model.next_logits(np.array([beam.ids[-1:] for beam in beams]), None, cache)
     return [
         [
             Generated(b.ids, b.logprobs, float(b.score), b.reason or "length")

@@ -9,14 +9,21 @@ import numpy as np
 from ..errors import ZooError
 from .config import GenerationConfig
 
+NO_NUMBERS = "the model's logits are NaN or infinite: there is no next token"
+
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
     """Log-probabilities of logits (R, V), in float32; ZooError where a row has none."""
     top = logits.max(-1, keepdims=True)
     if not np.isfinite(top).all():
-        raise ZooError("the model's logits are NaN or infinite: there is no next token")
+        raise ZooError(NO_NUMBERS)
     shifted = logits - top
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+def constrains(new: Sequence[int], fewest: Sequence[int], config: GenerationConfig) -> bool:
+    """Whether `constrained` may change scores."""
+    return config.repetition_penalty != 1 or config.no_repeat_ngram_size > 0 or max(fewest) > min(new)
 
 
 def constrained(
@@ -26,7 +33,7 @@ def constrained(
 
     rows: the tokens so far of each row, prompt included; new: how many of them are new; fewest: how many there must be.
     """
-    if config.repetition_penalty == 1 and not config.no_repeat_ngram_size and max(fewest) <= min(new):
+    if not constrains(new, fewest, config):
         return scores
     scores = scores.copy()
     for row, ids, n, least in zip(scores, rows, new, fewest, strict=True):
@@ -52,11 +59,11 @@ def _completing(ids: np.ndarray, size: int, vocab: int) -> np.ndarray:
     return banned[banned < vocab]
 
 
-def sample(scores: np.ndarray, config: GenerationConfig, rng: np.random.Generator) -> int:
-    """A token by chance, of what temperature, top_k, top_p and min_p leave of a row of logits (V,)."""
+def sample(scores: np.ndarray, config: GenerationConfig, draw: float) -> int:
+    """A token by chance, of what temperature, top_k, top_p and min_p leave of a row of logits (V,); draw: in [0, 1)."""
     ids, p = distribution(scores, config)
     sums = p.cumsum()
-    return int(ids[min(np.searchsorted(sums, rng.random() * sums[-1], side="right"), len(ids) - 1)])
+    return int(ids[min(np.searchsorted(sums, draw * sums[-1], side="right"), len(ids) - 1)])
 
 
 def distribution(scores: np.ndarray, config: GenerationConfig) -> tuple[np.ndarray, np.ndarray]:

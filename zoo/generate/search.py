@@ -12,7 +12,7 @@ from ..cache import KVCache
 from ..errors import InputError
 from ..typing import Array
 from .config import GenerationConfig
-from .sampling import constrained, log_softmax, sample
+from .sampling import constrained, constrains, log_softmax, sample
 
 Stop = Callable[[Sequence[int]], bool]
 Prompts = Sequence[Sequence[int] | np.ndarray] | np.ndarray
@@ -125,27 +125,36 @@ def _steps(
     room = max(len(p) + limit for p, limit in zip(prompts, limits[::n], strict=True))
     cache, logits = first_logits(model, prompts, room, context, config, cache)
     if n > 1:
-        cache.select(np.repeat(np.arange(len(prompts)), n))
-        logits = np.repeat(logits, n, axis=0)
+        of = np.repeat(np.arange(len(prompts)), n)
+        cache.select(of)
+        logits = logits[ops.as_ids(of, logits, "rows", len(prompts), ndim=1)]
     seeds = [None if config.seed is None else (config.seed, first + i // n, i % n) for i in range(len(logits))]
     rngs = [np.random.default_rng(seed) for seed in seeds]
     active = np.arange(len(logits))
     rows = [_Row(prompts[i // n], limits[i]) for i in active]
     while True:
         now = [rows[i] for i in active]
-        counts = [row.new for row in now]
-        scores = constrained(logits, [row.ids for row in now], counts, [fewest[i] for i in active], config)
-        logprobs = log_softmax(logits)
+        counts, least = [row.new for row in now], [fewest[i] for i in active]
+        draws = np.array([rngs[i].random() for i in active]) if config.do_sample else None
+        following = None
+        if is_away(logits) and not constrains(counts, least, config):
+            from .on_device import choose
+
+            tokens, logprobs, following = choose(logits, config, draws)
+        else:
+            logits = numpy_logits(logits)
+            every = log_softmax(logits)
+            tokens = _tokens(constrained(logits, [row.ids for row in now], counts, least, config), config, draws)
+            logprobs = every[np.arange(len(tokens)), tokens].tolist()
         step, going = [], []
-        for at, (i, row) in enumerate(zip(active.tolist(), now, strict=True)):
-            token = sample(scores[at], config, rngs[i]) if config.do_sample else int(scores[at].argmax())
+        for at, (i, row, token) in enumerate(zip(active.tolist(), now, tokens, strict=True)):
             row.append(token)
             reason = None
             if token in config.eos_token_id or (stop is not None and stop(row.generated)):
                 reason = "stop"
             elif row.new == limits[i]:
                 reason = "length"
-            step.append((i, Token(token, float(logprobs[at, token]), reason)))
+            step.append((i, Token(token, logprobs[at], reason)))
             if reason is None:
                 going.append(at)
         yield step
@@ -153,8 +162,22 @@ def _steps(
             return
         if len(going) < len(active):
             cache.select(np.array(going))
-            active = active[going]
-        logits = numpy_logits(model.next_logits(np.array([[rows[i].ids[-1]] for i in active]), None, cache))
+            active, following = active[going], None
+        if following is None:
+            following = np.array([[rows[i].ids[-1]] for i in active])
+        logits = model.next_logits(following, None, cache)
+
+
+def is_away(logits: Array) -> bool:
+    """Whether logits lie where the host has to wait for them, and to copy them."""
+    return not isinstance(logits, np.ndarray) and logits.device.type != "cpu"
+
+
+def _tokens(scores: np.ndarray, config: GenerationConfig, draws: np.ndarray | None) -> list[int]:
+    """The choice from each row of scores (R, V); draws (R,): by chance."""
+    if draws is None:
+        return scores.argmax(-1).tolist()
+    return [sample(row, config, draw) for row, draw in zip(scores, draws, strict=True)]
 
 
 class _Row:
@@ -189,7 +212,7 @@ def first_logits(
     context: dict[str, Any],
     config: GenerationConfig,
     cache: KVCache | None = None,
-) -> tuple[KVCache, np.ndarray]:
+) -> tuple[KVCache, Array]:
     """The prompts, but for what the cache holds of them, through the model: a cache with room, and logits (B, V)."""
     if cache is None:
         cache = model.new_cache(len(prompts), capacity)
@@ -203,7 +226,7 @@ def first_logits(
     for row, p in zip(ids, rest, strict=True):
         row[: len(p)] = p
     ragged = (lengths != lengths[0]).any()
-    logits = numpy_logits(model.next_logits(ids, lengths if ragged else None, cache, **context))
+    logits = model.next_logits(ids, lengths if ragged else None, cache, **context)
     config.check_vocabulary(logits.shape[-1])
     return cache, logits
 

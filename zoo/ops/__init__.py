@@ -125,12 +125,28 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float, residual: Array
     return backend(x).layer_norm(x, weight, bias, eps, residual)
 
 
+def add_layer_norm(x: Array, residual: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array]:
+    """LayerNorm of x + residual, and the sum: what a pre-norm layer reads, and what it adds to.
+
+    x, residual (..., D), weight, bias (D,) -> two of (..., D).  The sum is rounded to the dtype of x before its norm.
+    """
+    return backend(x).add_layer_norm(x, residual, weight, bias, eps)
+
+
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:
     """x / sqrt(mean(x ** 2) + eps) * weight over the last axis (Zhang et al. 2019, https://arxiv.org/abs/1910.07467).
 
     x (..., D), weight (D,) -> (..., D).  The quotient is rounded to the dtype of x before weight multiplies it.
     """
     return backend(x).rms_norm(x, weight, eps)
+
+
+def add_rms_norm(x: Array, residual: Array, weight: Array, eps: float) -> tuple[Array, Array]:
+    """`rms_norm` of x + residual, and the sum.
+
+    x, residual (..., D), weight (D,) -> two of (..., D).  The sum is rounded to the dtype of x before its norm.
+    """
+    return backend(x).add_rms_norm(x, residual, weight, eps)
 
 
 def rotary(positions: Array, frequencies: tuple[float, ...], scale: float, like: Array) -> tuple[Array, Array]:
@@ -148,6 +164,17 @@ def rope(x: Array, cos: Array, sin: Array) -> Array:
     feature of each head are a point in the plane, turned by the i-th angle of its token.  Rounded once, at the end.
     """
     return backend(x).rope(x, cos, sin)
+
+
+def rope_write_(
+    q: Array, k: Array, v: Array, cos: Array, sin: Array, keys: Array, values: Array, start: Array
+) -> Array:
+    """q turned by `rope`; k, turned as well, and v go into a cache: keys[b, start[b] : start[b] + T] = rope(k)[b].
+
+    q (B, T, H, K), k and v (B, T, G, K), cos and sin (B or 1, T, K / 2), keys and values (B, S, G, K), start (B,)
+    -> (B, T, H, K).
+    """
+    return backend(q).rope_write_(q, k, v, cos, sin, keys, values, start)
 
 
 def gated(x: Array, act: str | None) -> Array:
@@ -191,6 +218,11 @@ def zeros(shape: tuple[int, ...], like: Array) -> Array:
 def write_(out: Array, x: Array, start: Array) -> Array:
     """out[b, start[b] : start[b] + T] = x[b].  out (B, S, ...), x (B, T, ...), start (B,) -> out."""
     return backend(out).write_(out, x, start)
+
+
+def assign_(out: Array, x: Any) -> Array:
+    """out[...] = x, an array of the same shape, which may be of NumPy whatever `out` is.  -> out."""
+    return backend(out).assign_(out, x)
 
 
 def mean(x: Array, axis: int) -> Array:
@@ -289,6 +321,11 @@ def sinusoids(x: Array, size: int, like: Array, base: float = 10000.0) -> Array:
     return backend(x).sinusoids(x, size, like, base)
 
 
+def skips_unseen(like: Array) -> bool:
+    """Whether `attention` leaves out the keys beyond every `start`: then it may be given the whole of a cache."""
+    return backend(like).skips_unseen(like)
+
+
 def all_true(mask: Array) -> bool:
     """Whether a bool array is known to be true everywhere.  On a GPU nothing is known: asking would wait for it."""
     return backend(mask).all_true(mask)
@@ -346,13 +383,20 @@ def as_states(x: Any, like: Array, name: str, rows: int | None, width: int) -> A
 
 
 def as_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array:
-    """A mask given by a user (bool, or 0 and 1) as a bool array of `shape` beside `like`; refuses anything else."""
-    x = _checked(x, name, len(shape))
-    if tuple(x.shape) != tuple(shape):
-        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {tuple(shape)}")
-    if _kind(x) != "b" and not bool(((x == 0) | (x == 1)).all()):
-        raise InputError(f"{name} must hold only 0 (padding) and 1 (token)")
-    return backend(like).as_mask(x, like)
+    """A mask given by a user (bool, or 0 and 1) as a bool array of `shape` beside `like`; refuses anything else.
+
+    What is on a GPU already is not looked at.
+    """
+    return backend(like).as_mask(_checked_mask(x, name, shape), like)
+
+
+def as_key_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array | None:
+    """`as_mask` of a mask for `attention`: None where it is known to hide no key."""
+    x = _checked_mask(x, name, shape)
+    if isinstance(x, np.ndarray) and x.all():
+        return None
+    mask = backend(like).as_mask(x, like)
+    return None if all_true(mask) else mask
 
 
 def as_pixels(x: Any, like: Array, channels: int) -> Array:
@@ -385,6 +429,16 @@ def _checked(x: Any, name: str, ndim: int) -> Array:
         raise InputError(f"{name} has shape {tuple(x.shape)}, expected {ndim} dimensions")
     if 0 in x.shape:
         raise InputError(f"{name} is empty: its shape is {tuple(x.shape)}")
+    return x
+
+
+def _checked_mask(x: Any, name: str, shape: tuple[int, ...]) -> Array:
+    x = _checked(x, name, len(shape))
+    if tuple(x.shape) != tuple(shape):
+        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {tuple(shape)}")
+    is_on_host = isinstance(x, np.ndarray) or x.device.type == "cpu"
+    if _kind(x) != "b" and is_on_host and not bool(((x == 0) | (x == 1)).all()):
+        raise InputError(f"{name} must hold only 0 (padding) and 1 (token)")
     return x
 
 

@@ -83,6 +83,14 @@ def rms_norm(x, weight, eps):
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) * _f64(weight)
 
 
+def add_layer_norm(x, residual, weight, bias, eps):
+    return layer_norm(x, weight, bias, eps, residual), _f64(x) + _f64(residual)
+
+
+def add_rms_norm(x, residual, weight, eps):
+    return rms_norm(_f64(x) + _f64(residual), weight, eps), _f64(x) + _f64(residual)
+
+
 def rotary(positions, frequencies, scale):
     angles = np.multiply.outer(_f64(positions), _f64(frequencies))
     return scale * np.cos(angles), scale * np.sin(angles)
@@ -95,6 +103,12 @@ def rope(x, cos, sin):
         p, q = _f64(x[b, t, h, i]), _f64(x[b, t, h, i + x.shape[3] // 2])
         out[b, t, h, i], out[b, t, h, i + x.shape[3] // 2] = p * c - q * s, q * c + p * s
     return out
+
+
+def rope_write_(q, k, v, cos, sin, keys, values, start):
+    write_(keys, rope(k, cos, sin), start)
+    write_(values, v, start)
+    return rope(q, cos, sin)
 
 
 def gated(x, act):

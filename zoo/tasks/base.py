@@ -136,6 +136,8 @@ class TextTask(Task):
     def call(self, model: Any, batch: Encoding) -> Any:
         """The output of the model, or of its body, for a batch."""
         mask, types = batch.attention_mask, batch.token_type_ids
+        if self.model.graphs is not None:
+            model = self.model.graphs.texts(model)
         return model(batch.input_ids, None if mask.all() else mask, types if types.any() else None)
 
     def rows(

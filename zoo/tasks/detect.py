@@ -112,5 +112,4 @@ class Detect(PictureTask):
 
     def call(self, pixel_values: Array, pixel_mask: Array | None = None) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), pixel_mask (B, Y, X) or None."""
-        model: Any = self.model
-        return model(pixel_values, pixel_mask)
+        return self._run(pixel_values, pixel_mask)

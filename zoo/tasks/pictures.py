@@ -70,8 +70,12 @@ class PictureTask(Task):
 
     def call(self, pixel_values: Array) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), of any size."""
-        model: Any = self.model
-        return model(pixel_values, **self.options)
+        return self._run(pixel_values, **self.options)
+
+    @property
+    def _run(self) -> Any:
+        """The model, by its graphs where it has them."""
+        return self.model if self.model.graphs is None else self.model.graphs.pictures(self.model)
 
     def rows(
         self,

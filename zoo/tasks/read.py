@@ -175,7 +175,7 @@ class Read(PictureTask):
         self, lines: Sequence[np.ndarray], config: GenerationConfig, most_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
         """Of each line the text, its tokens' log-probabilities, and whether it came to its end."""
-        model: Any = self.model
+        model: Any = self.model if self.model.graphs is None else self.model.graphs.decoder(self.model)
 
         def encoded(pixel_values: Array, sizes: Any) -> list[Array]:
             states = model.encode(pixel_values)

@@ -106,7 +106,7 @@ class Attention(Module):
         """x (B, T, D), mask (B, S), start (B,) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
         if cache is not None:
-            k, v = cache.extend(layer, k, v)
+            k, v = cache.extend(layer, k, v, masked=mask is not None)
         a = ops.attention(q, k, v, mask=mask, start=start)
         return self.norm(self.out(a.reshape(x.shape)), residual=x)
 
@@ -217,7 +217,7 @@ class BertModel(BertPretrained):
         token_type_ids = self._ids(token_type_ids, "token_type_ids", cfg.type_vocab_size, (B, T))
         position_ids = self._ids(position_ids, "position_ids", cfg.max_position_embeddings, (B, T))
         if attention_mask is not None:
-            attention_mask = ops.as_mask(attention_mask, like, "attention_mask", (B, past + T))
+            attention_mask = ops.as_key_mask(attention_mask, like, "attention_mask", (B, past + T))
         states, states_mask = encoder_hidden_states, encoder_attention_mask
         if states is not None and not cfg.add_cross_attention:
             raise InputError("encoder_hidden_states need cross-attention: the config says add_cross_attention = False")
@@ -226,7 +226,7 @@ class BertModel(BertPretrained):
         if states_mask is not None:
             if states is None:
                 raise InputError("encoder_attention_mask needs encoder_hidden_states")
-            states_mask = ops.as_mask(states_mask, like, "encoder_attention_mask", tuple(states.shape[:2]))
+            states_mask = ops.as_key_mask(states_mask, like, "encoder_attention_mask", tuple(states.shape[:2]))
         start = None
         if cfg.is_decoder:
             start = ops.arange(B, like) * 0 if cache is None else cache.start

@@ -57,20 +57,20 @@ class Attention(Module):
     def __call__(
         self,
         x: Array,
-        residual: Array,
         turn: tuple[Array, Array],
         mask: Array | None,
         start: Array,
         cache: KVCache | None,
         layer: int,
     ) -> Array:
-        """x, residual (B, T, D), turn two of (B or 1, T, K / 2), mask (B, S), start (B,) -> (B, T, D)."""
+        """x (B, T, D), turn two of (B or 1, T, K / 2), mask (B, S), start (B,) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads, self.groups)
-        q, k = ops.rope(q, *turn), ops.rope(k, *turn)
-        if cache is not None:
-            k, v = cache.extend(layer, k, v)
+        if cache is None:
+            q, k = ops.rope(q, *turn), ops.rope(k, *turn)
+        else:
+            q, k, v = cache.extend_turned(layer, q, k, v, turn, masked=mask is not None)
         a = ops.attention(q, k, v, mask=mask, start=start)
-        return self.out(a.reshape(*x.shape[:2], -1), residual)
+        return self.out(a.reshape(*x.shape[:2], -1))
 
 
 class MLP(Module):
@@ -97,14 +97,18 @@ class Layer(Module):
         self, x: Array, turn: tuple[Array, Array], mask: Array | None, start: Array, cache: KVCache | None, layer: int
     ) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        x = self.attention(self.before(x), x, turn, mask, start, cache, layer)
-        return self.mlp(self.between(x), x)
+        y, x = self.between.add(self.attention(self.before(x), turn, mask, start, cache, layer), x)
+        return self.mlp(y, x)
 
 
 class LlamaPretrained(Pretrained):
     config_class = LlamaConfig
     layout = LAYOUT
     keeps_halves = True
+
+    @property
+    def depends_on_length(self) -> bool:
+        return self.config.rope().kind == "dynamic"
 
 
 class LlamaModel(LlamaPretrained):
@@ -141,7 +145,7 @@ class LlamaModel(LlamaPretrained):
         B, T = x.shape[:2]
         past = 0 if cache is None else cache.length
         if attention_mask is not None:
-            attention_mask = ops.as_mask(attention_mask, like, "attention_mask", (B, past + T))
+            attention_mask = ops.as_key_mask(attention_mask, like, "attention_mask", (B, past + T))
         at = None
         if position_ids is not None:
             at = ops.as_ids(position_ids, like, "position_ids", cfg.most_tokens)

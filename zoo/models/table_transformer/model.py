@@ -104,10 +104,10 @@ class Attention(Module):
         self.heads = heads
         self.q, self.k, self.v, self.out = (Linear(w / f"{part}_proj", d, d) for part in ("q", "k", "v", "out"))
 
-    def __call__(self, queries: Array, keys: Array, values: Array, residual: Array, mask: Array | None = None) -> Array:
-        """queries, residual (B, T, D), keys and values (B, S, D), mask (B, S), false for a key to hide -> (B, T, D)."""
+    def __call__(self, queries: Array, keys: Array, values: Array, mask: Array | None = None) -> Array:
+        """queries (B, T, D), keys and values (B, S, D), mask (B, S), false for a key to hide -> (B, T, D)."""
         q, k, v = (y.reshape(*y.shape[:2], self.heads, -1) for y in (self.q(queries), self.k(keys), self.v(values)))
-        return self.out(ops.attention(q, k, v, mask=mask).reshape(queries.shape), residual)
+        return self.out(ops.attention(q, k, v, mask=mask).reshape(queries.shape))
 
 
 class EncoderLayer(Module):
@@ -123,8 +123,8 @@ class EncoderLayer(Module):
         """x (B, N, D), positions (1 or B, N, D), mask (B, N) -> (B, N, D)."""
         y = self.norm(x)
         placed = y + positions
-        x = self.attention(placed, placed, y, x, mask)
-        return self.down(self.up(self.final_norm(x)), residual=x)
+        y, x = self.final_norm.add(self.attention(placed, placed, y, mask), x)
+        return self.down(self.up(y), residual=x)
 
 
 class DecoderLayer(Module):
@@ -142,9 +142,9 @@ class DecoderLayer(Module):
         """x (B, Q, D), queries (Q, D), memory (B, N, D) without and with positions, mask (B, N) -> (B, Q, D)."""
         y = self.norm(x)
         placed = y + queries
-        x = self.attention(placed, placed, y, x)
-        x = self.cross_attention(self.cross_norm(x) + queries, placed_memory, memory, x, mask)
-        return self.down(self.up(self.final_norm(x)), residual=x)
+        y, x = self.cross_norm.add(self.attention(placed, placed, y), x)
+        y, x = self.final_norm.add(self.cross_attention(y + queries, placed_memory, memory, mask), x)
+        return self.down(self.up(y), residual=x)
 
 
 class TableTransformerPretrained(Pretrained):

@@ -107,7 +107,7 @@ class Attention(Module):
         """x (B, T, D), mask (B, length + T), start (B,) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
         if cache is not None:
-            k, v = cache.extend(layer, k, v)
+            k, v = cache.extend(layer, k, v, masked=mask is not None)
         a = ops.attention(q, k, v, mask=mask, start=start)
         return self.norm(self.out(a.reshape(x.shape)), residual=x)
 
@@ -268,7 +268,7 @@ class TrOCRForCausalLM(Pretrained):
         ids = ops.as_ids(input_ids, like, "input_ids", cfg.vocab_size)
         B, T = ids.shape
         if mask is not None:
-            mask = ops.as_mask(mask, like, "attention_mask", (B, T + (0 if cache is None else cache.length)))
+            mask = ops.as_key_mask(mask, like, "attention_mask", (B, T + (0 if cache is None else cache.length)))
         if states is None:
             if states_mask is not None:
                 raise InputError("encoder_attention_mask needs encoder_hidden_states")
@@ -277,7 +277,7 @@ class TrOCRForCausalLM(Pretrained):
         if B % seen.shape[0]:
             raise InputError(f"input_ids have {B} rows, which {seen.shape[0]} encoder_hidden_states cannot share")
         if states_mask is not None:
-            states_mask = ops.as_mask(states_mask, like, "encoder_attention_mask", tuple(seen.shape[:2]))
+            states_mask = ops.as_key_mask(states_mask, like, "encoder_attention_mask", tuple(seen.shape[:2]))
         return self.model(ids, mask, seen, states_mask, cache)
 
 

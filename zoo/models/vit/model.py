@@ -122,10 +122,10 @@ class Attention(Module):
         self.qkv = Linear.fused(w / "attention", ["query", "key", "value"], D, [D, D, D], bias=cfg.qkv_bias)
         self.out = Linear(w / "output.dense", D, D)
 
-    def __call__(self, x: Array, residual: Array) -> Array:
-        """x, residual (B, T, D) -> (B, T, D)."""
+    def __call__(self, x: Array) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
-        return self.out(ops.attention(q, k, v).reshape(x.shape), residual)
+        return self.out(ops.attention(q, k, v).reshape(x.shape))
 
 
 class Layer(Module):
@@ -139,8 +139,8 @@ class Layer(Module):
 
     def __call__(self, x: Array) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        x = self.attention(self.norm_before(x), residual=x)
-        return self.down(self.up(self.norm_after(x)), residual=x)
+        y, x = self.norm_after.add(self.attention(self.norm_before(x)), x)
+        return self.down(self.up(y), residual=x)
 
 
 class ViTPretrained(Pretrained):

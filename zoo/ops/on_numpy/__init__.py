@@ -11,21 +11,24 @@ from ...errors import CheckpointError, InputError, UnsupportedError
 from ...weights.source import Stored
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
-from .decoder import gated, rms_norm, rope, rotary
+from .decoder import add_rms_norm, gated, rms_norm, rope, rope_write_, rotary, write_
 from .half import BFLOAT16, is_half, widen
 from .linear import linear
-from .norm import layer_norm, softmax
+from .norm import add_layer_norm, layer_norm, softmax
 from .pool import adaptive_avg_pool2d, add_scaled, max_pool2d, mean, pixel_shuffle
 from .resize import interpolate
 
 __all__ = [
     "adaptive_avg_pool2d",
+    "add_layer_norm",
+    "add_rms_norm",
     "add_scaled",
     "all_true",
     "arange",
     "as_ids",
     "as_mask",
     "as_pixels",
+    "assign_",
     "attention",
     "cat",
     "conv2d",
@@ -46,9 +49,11 @@ __all__ = [
     "prepare_conv",
     "rms_norm",
     "rope",
+    "rope_write_",
     "rotary",
     "rows",
     "sinusoids",
+    "skips_unseen",
     "softmax",
     "stored",
     "to_numpy",
@@ -81,9 +86,8 @@ def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
     return np.zeros(shape, like.dtype)
 
 
-def write_(out: np.ndarray, x: np.ndarray, start: np.ndarray) -> np.ndarray:
-    for b, at in enumerate(start.tolist()):
-        out[b, at : at + x.shape[1]] = x[b]
+def assign_(out: np.ndarray, x: np.ndarray) -> np.ndarray:
+    out[...] = x
     return out
 
 
@@ -98,6 +102,10 @@ def sinusoids(x: np.ndarray, size: int, like: np.ndarray, base: float) -> np.nda
     np.sin(np.moveaxis(angle, -1, 0), out=out[0::2])
     np.cos(np.moveaxis(angle, -1, 0), out=out[1::2])
     return np.moveaxis(out, 0, -1).astype(like.dtype, copy=False)
+
+
+def skips_unseen(like: np.ndarray) -> bool:
+    return False  # the arrays that are worked on may be as long as what is given
 
 
 def all_true(mask: np.ndarray) -> bool:

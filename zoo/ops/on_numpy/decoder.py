@@ -1,4 +1,5 @@
-"""What Llama computes between products: root mean square norms, rotary positions, gated activations."""
+"""What Llama computes between products: root mean square norms, rotary positions, gated activations; and where a cache
+keeps it."""
 
 from __future__ import annotations
 
@@ -38,6 +39,28 @@ def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
 
     threads.run(block, -(-N // TOKENS), cost=x.size)
     return logical(Y, lead)
+
+
+def add_rms_norm(x: np.ndarray, residual: np.ndarray, weight: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
+    N = math.prod(lead)
+    if N <= FEW:
+        total = np.add(columns(x).T, columns(residual).T).reshape(*lead, D)
+        return rms_norm(total, weight, eps), total
+    X, R, mean = columns(x), columns(residual), _mean(D, dtype)
+    Y, S, g = result((D, N), dtype), result((D, N), dtype), weight[:, None]
+
+    def block(i: int) -> None:
+        own = slice(i * TOKENS, (i + 1) * TOKENS)
+        t, y = S[:, own], Y[:, own]
+        s = scratch(0, y.shape, dtype)
+        np.add(X[:, own], R[:, own], out=t)
+        np.multiply(t, t, out=s)
+        np.multiply(t, _inverse(mean @ s, eps), out=s)
+        np.multiply(s, g, out=y)
+
+    threads.run(block, -(-N // TOKENS), cost=1.25 * x.size)
+    return logical(Y, lead), logical(S, lead)
 
 
 def _inverse(square: np.ndarray, eps: float) -> np.ndarray:
@@ -81,6 +104,27 @@ def rope(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
 
     threads.run(head, H, cost=2.0 * x.size)
     return logical(Y, (B, T)).reshape(B, T, H, K)
+
+
+def rope_write_(
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    cos: np.ndarray,
+    sin: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    start: np.ndarray,
+) -> np.ndarray:
+    write_(keys, rope(k, cos, sin), start)
+    write_(values, v, start)
+    return rope(q, cos, sin)
+
+
+def write_(out: np.ndarray, x: np.ndarray, start: np.ndarray) -> np.ndarray:
+    for b, at in enumerate(start.tolist()):
+        out[b, at : at + x.shape[1]] = x[b]
+    return out
 
 
 def _rotate(

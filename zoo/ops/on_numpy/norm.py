@@ -33,19 +33,53 @@ def layer_norm(
     def block(i: int) -> None:
         own = slice(i * BLOCK, (i + 1) * BLOCK)
         y = Y[:, own]
-        t, s = scratch(0, y.shape, dtype), scratch(1, y.shape, dtype)
+        t = scratch(0, y.shape, dtype)
         if R is None:
             np.copyto(t, X[:, own])
         else:
             np.add(X[:, own], R[:, own], out=t)
-        np.subtract(t, mean @ t, out=t)
-        np.multiply(t, t, out=s)
-        np.multiply(t, _inverse(mean @ s, eps), out=t)
-        np.multiply(t, g, out=t)
-        np.add(t, b, out=y)
+        _block(t, t, g, b, eps, mean, y)
 
     threads.run(block, -(-N // BLOCK), cost=1.5 * x.size)
     return logical(Y, lead)
+
+
+def add_layer_norm(
+    x: np.ndarray, residual: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float
+) -> tuple[np.ndarray, np.ndarray]:
+    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
+    N = math.prod(lead)
+    X, R = columns(x), columns(residual)
+    mean = _mean(D, dtype)
+    if N <= FEW:
+        Y, S = result((N, D), dtype), result((N, D), dtype)
+        with np.errstate(all="ignore"):
+            np.add(X.T, R.T, out=S)
+            _rows(S, None, weight, bias, eps, mean, Y)
+        return Y.reshape(x.shape), S.reshape(x.shape)
+    Y, S = result((D, N), dtype), result((D, N), dtype)
+    g, b = weight[:, None], bias[:, None]
+
+    def block(i: int) -> None:
+        own = slice(i * BLOCK, (i + 1) * BLOCK)
+        y, s = Y[:, own], S[:, own]
+        np.add(X[:, own], R[:, own], out=s)
+        _block(s, scratch(0, y.shape, dtype), g, b, eps, mean, y)
+
+    threads.run(block, -(-N // BLOCK), cost=1.75 * x.size)
+    return logical(Y, lead), logical(S, lead)
+
+
+def _block(
+    x: np.ndarray, t: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float, mean: np.ndarray, out: np.ndarray
+) -> None:
+    """The norm of the columns of x (D, n); t (D, n): to compute in, which may be x."""
+    s = scratch(1, x.shape, x.dtype)
+    np.subtract(x, mean @ x, out=t)
+    np.multiply(t, t, out=s)
+    np.multiply(t, _inverse(mean @ s, eps), out=t)
+    np.multiply(t, weight, out=t)
+    np.add(t, bias, out=out)
 
 
 def _rows(

@@ -10,7 +10,11 @@ from torch import Tensor
 from ...errors import CheckpointError, InputError, UnsupportedError
 from ...weights.source import Stored
 from .activations import ACT
-from .decoder import gated, rms_norm, rope, rotary
+from .attention import attention, gather_bias, skips_unseen
+from .decoder import gated, rope, rope_write_, rotary, write_
+from .devices import on_host
+from .linear import linear
+from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
 from .vision import (
     adaptive_avg_pool2d,
     all_true,
@@ -27,71 +31,35 @@ from .vision import (
 __all__ = [
     "ACT",
     "adaptive_avg_pool2d",
+    "add_layer_norm",
+    "add_rms_norm",
     "all_true",
+    "attention",
     "conv2d",
     "conv_transpose2d",
     "fold_norm",
     "gated",
+    "gather_bias",
     "interpolate",
+    "layer_norm",
+    "linear",
     "max_pool2d",
     "pixel_shuffle",
     "prepare_conv",
     "rms_norm",
     "rope",
+    "rope_write_",
     "rotary",
     "sinusoids",
+    "skips_unseen",
+    "softmax",
+    "write_",
 ]
-
-
-def linear(
-    x: Tensor, weight: Tensor | tuple[Tensor, ...], bias: Tensor | None, act: str | None, residual: Tensor | None
-) -> Tensor:
-    if isinstance(weight, tuple):
-        weight = torch.cat(weight)
-    y = ACT[act](F.linear(x, weight, bias))
-    return y if residual is None else y + residual
-
-
-def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    start: Tensor | None,
-    mask: Tensor | None,
-    bias: Tensor | None,
-    scale: float,
-) -> Tensor:
-    B, T, H, _ = q.shape
-    S, G = k.shape[1:3]
-    q, k, v = (a.transpose(1, 2) for a in (q, k, v))
-    allowed = None
-    if mask is not None:
-        allowed = mask[:, None, None, :].expand(B, 1, T, S)
-    if start is not None:
-        at = start[:, None] + torch.arange(T, device=q.device)
-        seen = (torch.arange(S, device=q.device) <= at[:, :, None])[:, None]
-        allowed = seen if allowed is None else allowed & seen
-    if bias is not None:
-        bias = bias.to(q.dtype).expand(B, H, T, S)
-        allowed = bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
-    o = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=scale, enable_gqa=H != G)
-    if allowed is not None:  # what a query without keys gets depends on torch's kernel: make it zeros
-        seen = allowed if allowed.dtype == torch.bool else allowed > float("-inf")
-        o = o.masked_fill(~seen.any(-1, keepdim=True), 0.0)
-    return o.transpose(1, 2)
-
-
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, residual: Tensor | None) -> Tensor:
-    return F.layer_norm(x if residual is None else x + residual, weight.shape, weight, bias, eps)
-
-
-def softmax(x: Tensor) -> Tensor:
-    return torch.softmax(x, -1).masked_fill((x == float("-inf")).all(-1, keepdim=True), 0.0)
 
 
 def embedding(ids: Tensor, table: Tensor, name: str) -> Tensor:
     # On a GPU a check would wait for the device: there torch's own assertion stops a wrong id.
-    if ids.device.type == "cpu" and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
+    if on_host(ids) and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must lie in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
     return F.embedding(ids, table)
 
@@ -112,10 +80,8 @@ def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return like.new_zeros(shape)
 
 
-def write_(out: Tensor, x: Tensor, start: Tensor) -> Tensor:
-    at = start[:, None] + torch.arange(x.shape[1], device=x.device)
-    out[torch.arange(len(out), device=x.device)[:, None], at] = x
-    return out
+def assign_(out: Tensor, x: np.ndarray | Tensor) -> Tensor:
+    return out.copy_(_tensor(x), non_blocking=isinstance(x, np.ndarray))
 
 
 def mean(x: Tensor, axis: int) -> Tensor:
@@ -130,25 +96,26 @@ def add_scaled(x: Tensor, y: Tensor, scale: Tensor) -> Tensor:
     return torch.addcmul(x, y, scale)
 
 
-def gather_bias(table: Tensor, index: Tensor) -> Tensor:
-    return table.T[:, index][None]
-
-
 def _tensor(x: np.ndarray | Tensor) -> Tensor:
     # A copy: torch has neither read-only nor negatively strided tensors.
     return torch.from_numpy(np.array(x, order="C")) if isinstance(x, np.ndarray) else x
 
 
+def _beside(x: np.ndarray | Tensor, like: Tensor, dtype: torch.dtype) -> Tensor:
+    # Ordinary memory has been read when its copy to a GPU returns: there is no need to wait for the GPU.
+    return _tensor(x).to(like.device, dtype, non_blocking=isinstance(x, np.ndarray))
+
+
 def as_ids(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return _tensor(x).to(device=like.device, dtype=torch.int64)
+    return _beside(x, like, torch.int64)
 
 
 def as_mask(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return _tensor(x).to(device=like.device, dtype=torch.bool)
+    return _beside(x, like, torch.bool)
 
 
 def as_pixels(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return _tensor(x).to(device=like.device, dtype=like.dtype)
+    return _beside(x, like, like.dtype)
 
 
 def to_numpy(x: Tensor) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""What Llama computes between products: root mean square norms, rotary positions, gated activations."""
+"""What Llama computes between products, rotary positions and gated activations, and where a cache keeps it.
+
+By zoo's kernels where they run, by torch's own functions elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,50 @@ import torch
 from torch import Tensor
 
 from .activations import ACT
-
-
-def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
-    return wide.to(x.dtype) * weight
+from .devices import constant
+from .kernels import usable
 
 
 def rotary(positions: Tensor, frequencies: tuple[float, ...], scale: float, like: Tensor) -> tuple[Tensor, Tensor]:
-    of = torch.tensor(frequencies, dtype=torch.float32, device=positions.device)
-    angles = positions.to(torch.float32)[..., None] * of
-    return angles.cos() * scale, angles.sin() * scale
+    angles = positions.to(torch.float32)[..., None] * constant(frequencies, positions.device)
+    cos, sin = angles.cos(), angles.sin()
+    return (cos, sin) if scale == 1 else (cos * scale, sin * scale)
 
 
 def rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    if usable(x):
+        from .kernels import rope as kernel
+
+        return kernel.rope(x, cos, sin)
     cos, sin = cos[:, :, None], sin[:, :, None]
     a, b = x.chunk(2, -1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
 
 
+def rope_write_(
+    q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor, keys: Tensor, values: Tensor, start: Tensor
+) -> Tensor:
+    if usable(q):
+        from .kernels import rope as kernel
+
+        return kernel.rope_write_(q, k, v, cos, sin, keys, values, start)
+    write_(keys, rope(k, cos, sin), start)
+    write_(values, v, start)
+    return rope(q, cos, sin)
+
+
+def write_(out: Tensor, x: Tensor, start: Tensor) -> Tensor:
+    at = start[:, None]
+    if x.shape[1] > 1:
+        at = at + torch.arange(x.shape[1], device=x.device)
+    return out.scatter_(1, at.reshape(*at.shape, *(1 for _ in x.shape[2:])).expand(x.shape), x)
+
+
 def gated(x: Tensor, act: str | None) -> Tensor:
+    if usable(x):
+        from .kernels import activations
+
+        if act in activations.ACTS:
+            return activations.gated(x, act)
     gate, up = x.chunk(2, -1)
     return ACT[act](gate) * up

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .activations import ACT
+from .devices import on_host
 
 Pair = tuple[int, int]
 
@@ -61,7 +63,7 @@ def interpolate(x: Tensor, size: Pair, mode: str) -> Tensor:
 
 
 def _nearest(before: int, after: int, like: Tensor) -> Tensor:
-    step = torch.tensor(before / after, dtype=torch.float32, device=like.device)
+    step = float(np.float32(before / after))  # torch's own steps are float32
     at = torch.arange(after, dtype=torch.float32, device=like.device) * step
     return at.long().clamp(max=before - 1)
 
@@ -73,7 +75,7 @@ def sinusoids(x: Tensor, size: int, like: Tensor, base: float) -> Tensor:
 
 
 def all_true(mask: Tensor) -> bool:
-    return mask.device.type == "cpu" and bool(mask.all())
+    return on_host(mask) and bool(mask.all())
 
 
 def max_pool2d(x: Tensor, kernel: Pair, stride: Pair, padding: Pair) -> Tensor:

@@ -1,0 +1,142 @@
+"""One checkpoint of each family through the kernels, against the same model by torch's own functions on the CPU.
+
+In float32 the two may differ by the rounding of sums: 1e-5 of the largest value.  In bfloat16 each is as far from
+float32 as rounding takes it: zoo's kernels at most three times as far as torch's own functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from parity.checkpoints import build
+from zoo.loader import load_model
+from zoo.ops import to_numpy
+from zoo.ops.on_torch import kernels
+from zoo.ops.on_torch.kernels import activations, attention, decode, gemv, norm, rope, softmax
+
+# What each kernel is called by.
+KERNELS = {
+    "layer_norm": norm,
+    "add_layer_norm": norm,
+    "rms_norm": norm,
+    "add_rms_norm": norm,
+    "attention": attention,
+    "decode_attention": decode,
+    "bias_act_": activations,
+    "gated": activations,
+    "rope": rope,
+    "rope_write_": rope,
+    "gemv": gemv,
+    "softmax": softmax,
+}
+
+TEXTS = np.random.default_rng(0).integers(5, 400, (2, 37))  # more than what `decode_attention` takes
+MASK = np.arange(37) < np.array([[37], [21]])
+
+
+def text(model: Any) -> Any:
+    return model(TEXTS, MASK)
+
+
+def words(model: Any) -> Any:
+    """As RoBERTa's checkpoints count positions: over what is not padding."""
+    return model(np.where(MASK, TEXTS, model.config.pad_token_id), MASK)
+
+
+def pictures(model: Any) -> Any:
+    Y, X = model.config.image
+    return model(np.random.default_rng(1).standard_normal((2, Y, X, 3)))
+
+
+def page(model: Any) -> Any:
+    pixels = np.random.default_rng(2).standard_normal((2, 70, 96, 3))
+    mask = np.ones((2, 70, 96), bool)
+    mask[1, 40:] = False
+    return model(pixels, mask)
+
+
+def line(model: Any) -> Any:
+    """An encoder, a prompt of two tokens in each of two rows, and three steps."""
+    Y, X = model.config.encoder.image
+    states = model.encode(np.random.default_rng(3).standard_normal((2, Y, X, 3)))
+    cache, ids = model.new_cache(2, 9), TEXTS[:, :5]
+    steps = [model.next_logits(ids[:, :2], None, cache, encoder_hidden_states=states)]
+    return (*steps, *(model.next_logits(ids[:, i : i + 1], None, cache) for i in range(2, 5)))
+
+
+def tokens(model: Any) -> Any:
+    """Rows of unequal length, then steps; and one row alone, as a chat has it."""
+    cache = model.new_cache(2, 20)
+    steps = [model.next_logits(TEXTS[:, :17], np.array([17, 9]), cache)]
+    steps += [model.next_logits(TEXTS[:, i : i + 1], None, cache) for i in range(2)]
+    cache = model.new_cache(1, 9)
+    return (*steps, *(model.next_logits(ids, None, cache) for ids in (TEXTS[:1, :4], TEXTS[:1, 4:5])))
+
+
+CASES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
+    "bert-base-uncased": (text, {"attention", "layer_norm", "bias_act_"}),
+    "xlm-roberta-base": (words, {"attention", "layer_norm", "bias_act_"}),
+    "vit-base-patch16-224": (pictures, {"layer_norm", "add_layer_norm", "bias_act_"}),
+    "deit-base-distilled-patch16-224": (pictures, {"layer_norm", "add_layer_norm", "bias_act_"}),
+    "beit-base-patch16-224": (pictures, {"attention", "layer_norm", "bias_act_"}),
+    "table-transformer-detection": (page, {"layer_norm", "add_layer_norm", "bias_act_"}),
+    "trocr-base-handwritten": (line, {"decode_attention", "layer_norm", "bias_act_"}),
+    "Llama-3.2-1B": (tokens, {"attention", "decode_attention", "rms_norm", "add_rms_norm", "rope_write_", "gated"}),
+    "llama-tagger": (text, {"attention", "rms_norm", "add_rms_norm", "rope", "gated"}),
+}
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The kernels that were called since."""
+    names: set[str] = set()
+
+    def counted(name: str, of: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **options: names.add(name) or of(*args, **options)
+
+    for name, module in KERNELS.items():
+        monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
+    return names
+
+
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """On the CPU, where they are used while they are interpreted."""
+    before, kernels._interpreted = kernels._interpreted, False
+    try:
+        yield
+    finally:
+        kernels._interpreted = before
+
+
+def outputs(found: Any) -> list[np.ndarray]:
+    arrays = found if isinstance(found, tuple) else (found,)
+    return [to_numpy(x).astype(np.float64) for x in arrays if x is not None]
+
+
+def distance(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
+    """The largest of the outputs' relative errors in L2."""
+    return max(float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_through_the_kernels(name, device, called, tmp_path):
+    run, expected = CASES[name]
+    folder = build(name, tmp_path / name, "tiny")
+    on = "cuda" if device == "cuda" else "torch:cpu"
+    with without_kernels():
+        exact = outputs(run(load_model(folder, device="torch:cpu", dtype="float32")))
+        rounded = outputs(run(load_model(folder, device="torch:cpu", dtype="bfloat16")))
+    assert not called
+    found = outputs(run(load_model(folder, device=on, dtype="float32")))
+    assert called >= expected
+    for a, b in zip(found, exact, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * max(1.0, np.abs(b).max()))
+    found = outputs(run(load_model(folder, device=on, dtype="bfloat16")))
+    assert name != "Llama-3.2-1B" or "gemv" in called
+    assert distance(found, exact) <= 3 * distance(rounded, exact)

@@ -1,0 +1,76 @@
+"""What is launched by a function, recorded on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+
+WARM_UP = 3  # calls before a recording: kernels are compiled, libraries find their memory
+
+
+class Recording(Protocol):
+    """What was launched by a function, to be launched again: on the same memory, into the same outputs."""
+
+    outputs: Any
+
+    def replay(self) -> None: ...
+
+
+class Recorder(Protocol):
+    def warm_up(self, fn: Callable[[], Any]) -> None: ...
+
+    def record(self, fn: Callable[[], Any]) -> Recording: ...
+
+    def turn(self) -> Any:
+        """The context of a replay with the copies before and after it."""
+        ...
+
+
+class CudaRecording:
+    def __init__(self, fn: Callable[[], Any], pool: Any, stream: torch.cuda.Stream):
+        self.graph = torch.cuda.CUDAGraph()
+        # Other threads may allocate memory meanwhile.
+        with torch.cuda.graph(self.graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+            self.outputs = fn()
+
+    def replay(self) -> None:
+        self.graph.replay()
+
+
+class CudaRecorder:
+    """Records on one device.  All graphs share one pool of memory, so that one is replayed at a time."""
+
+    def __init__(self, device: str):
+        found = torch.device(device)
+        self.device = torch.device("cuda", torch.cuda.current_device() if found.index is None else found.index)
+        with torch.cuda.device(self.device):
+            self.stream, self.done = torch.cuda.Stream(), torch.cuda.Event()
+            self.pool = torch.cuda.graph_pool_handle()
+        self.first: CudaRecording | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CudaRecorder, (str(self.device),)
+
+    def warm_up(self, fn: Callable[[], Any]) -> None:
+        with torch.cuda.device(self.device):
+            self.stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.stream):
+                for _ in range(WARM_UP):
+                    fn()
+            torch.cuda.current_stream().wait_stream(self.stream)
+
+    def record(self, fn: Callable[[], Any]) -> CudaRecording:
+        with torch.cuda.device(self.device):
+            if self.first is None:  # a pool ends with the last of its graphs: this one stays
+                self.first = CudaRecording(lambda: torch.zeros(1, device=self.device), self.pool, self.stream)
+            return CudaRecording(fn, self.pool, self.stream)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        with torch.cuda.device(self.device):  # threads may have streams of their own
+            torch.cuda.current_stream().wait_event(self.done)
+            yield
+            self.done.record(torch.cuda.current_stream())

@@ -1,0 +1,70 @@
+"""Attention: zoo's kernels where they run, torch's own elsewhere."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .kernels import usable
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    start: Tensor | None,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    scale: float,
+) -> Tensor:
+    if usable(q):
+        from .kernels import attention as tiled
+        from .kernels import decode
+
+        if q.shape[-1] <= tiled.LARGEST:
+            if bias is None and decode.suits(q, k):
+                return decode.decode_attention(q, k, v, start, mask, scale)
+            return tiled.attention(q, k, v, start, mask, bias, scale)
+    return _eager(q, k, v, start, mask, bias, scale)
+
+
+def skips_unseen(like: Tensor) -> bool:
+    return usable(like)
+
+
+def _eager(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    start: Tensor | None,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    scale: float,
+) -> Tensor:
+    B, T, H, _ = q.shape
+    S, G = k.shape[1:3]
+    q, k, v = (a.transpose(1, 2) for a in (q, k, v))
+    allowed = None
+    if mask is not None:
+        allowed = mask[:, None, None, :].expand(B, 1, T, S)
+    if start is not None:
+        at = start[:, None] + torch.arange(T, device=q.device)
+        seen = (torch.arange(S, device=q.device) <= at[:, :, None])[:, None]
+        allowed = seen if allowed is None else allowed & seen
+    if bias is not None:
+        bias = bias.to(q.dtype).expand(B, H, T, S)
+        allowed = bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
+    o = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=scale, enable_gqa=H != G)
+    if allowed is not None:  # what a query without keys gets depends on torch's kernel: make it zeros
+        seen = allowed if allowed.dtype == torch.bool else allowed > float("-inf")
+        o = o.masked_fill(~seen.any(-1, keepdim=True), 0.0)
+    return o.transpose(1, 2)
+
+
+def gather_bias(table: Tensor, index: Tensor) -> Tensor:
+    # The rows begin at multiples of 16 elements, so that kernels read them by whole vectors.
+    (T, S), H = index.shape, table.shape[1]
+    out = table.new_zeros(1, H, T, -(-S // 16) * 16)[..., :S]
+    out[0] = table.T[:, index]
+    return out
