@@ -30,6 +30,8 @@ def load(
     local_files_only: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     token: str | bool | None = None,
+    lock: str | os.PathLike[str] | None = None,
+    graphs: bool | None = None,
 ) -> Task:
     """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with pictures.
 
@@ -42,6 +44,9 @@ def load(
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.
     cache_dir, token: as in huggingface_hub, whose environment variables (HF_HOME, HF_TOKEN, HF_ENDPOINT,
     HF_HUB_OFFLINE, ...) hold too.
+    lock: a file that `zoo lock` wrote.  Exactly the files that it names are loaded, or none (LockError): their hashes
+    are compared first.  `.report.fingerprint` is then one digest of them all.
+    graphs: whether CUDA graphs launch the model's kernels; by default on a GPU.
 
     The result has `.model`, `.config`, `.tokenizer` or, for pictures, `.processor`, and `.report` (what was renamed,
     tied, left unused).
@@ -57,6 +62,8 @@ def load(
         local_files_only=local_files_only,
         cache_dir=cache_dir,
         token=token,
+        lock=lock,
+        graphs=graphs,
     )
 
 

@@ -53,6 +53,10 @@ class OfflineError(HubError):
     """The file is not in the cache, and the network is off or out of reach."""
 
 
+class LockError(ZooError):
+    """A lock file is damaged, or does not name what is to be loaded, or names other files than there are."""
+
+
 class TokenizerError(ZooError):
     """Tokenizer files are missing, damaged or of a kind that zoo does not read."""
 

@@ -51,6 +51,8 @@ class Checkpoint:
     """Names relative to `folder`, with forward slashes, of what belongs to the checkpoint and is present."""
     weights: tuple[Path, ...]
     """One weight file, or an index and its shards, in the index's order."""
+    fingerprint: str | None = None
+    """Of the files, where they were compared with a lock: see `zoo.lock`."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,7 @@ def find(
     Raises `NotFoundError`, `AccessError`, `OfflineError`, another `HubError` (server or disk trouble), or
     `CheckpointError` where files are not what their names say.
     """
-    said = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
-    if not isinstance(said, str) or not said.strip():
-        raise HubError(f"{name_or_folder!r} is no checkpoint: wanted a hub name, 'org/name', or the path of a folder")
-    is_path = isinstance(name_or_folder, os.PathLike) or _is_path(said)
+    said, is_path = spoken(name_or_folder)
     if is_path or said in EMBEDDED:
         if revision is not None:
             raise HubError(f"revision {revision!r} was asked of the folder {said!r}: only hub names have revisions")
@@ -107,15 +106,20 @@ def find(
     return _in_cache(wanted) if local_files_only else _on_hub(wanted)
 
 
+def spoken(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
+    """What the user said as a text, and whether it is the path of a folder (and neither a hub name nor EMBEDDED)."""
+    said = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
+    if not isinstance(said, str) or not said.strip():
+        raise HubError(f"{name_or_folder!r} is no checkpoint: wanted a hub name, 'org/name', or the path of a folder")
+    # os.path.exists answers False where pathlib raises: NUL bytes, names that are too long.
+    looks = said.startswith((".", "/", "\\", "~")) or re.match(r"[A-Za-z]:[\\/]", said) or os.path.exists(said)
+    return said, isinstance(name_or_folder, os.PathLike) or bool(looks)
+
+
 def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
     """Whether the file is the note that git leaves in place of a large file which `git lfs` has not fetched."""
     with open(path, "rb") as file:
         return file.read(len(_LFS_POINTER)) == _LFS_POINTER
-
-
-def _is_path(said: str) -> bool:
-    # os.path.exists answers False where pathlib raises: NUL bytes, names that are too long.
-    return said.startswith((".", "/", "\\", "~")) or bool(re.match(r"[A-Za-z]:[\\/]", said)) or os.path.exists(said)
 
 
 def _check_name(said: str) -> None:

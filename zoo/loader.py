@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,18 +45,27 @@ def load_model(
     local_files_only: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
     token: str | bool | None = None,
+    lock: str | os.PathLike[str] | None = None,
+    graphs: bool | None = None,
 ) -> Pretrained:
     """The model of a hub repository or a local folder, without tokenizer or task.
 
     model_class or head ("ForMaskedLM", "Model", ...) override the config's architecture.  strict: tensors that no part
     of the model knows are an error, not a warning.  The other arguments are those of `zoo.load`.
     """
-    from .hub import find
+    from .lock import find
 
     checkpoint = find(
-        name_or_folder, revision=revision, local_files_only=local_files_only, cache_dir=cache_dir, token=token
+        name_or_folder,
+        revision=revision,
+        local_files_only=local_files_only,
+        cache_dir=cache_dir,
+        token=token,
+        lock=lock,
     )
-    return model_of(checkpoint, model_class=model_class, head=head, device=device, dtype=dtype, strict=strict)
+    return model_of(
+        checkpoint, model_class=model_class, head=head, device=device, dtype=dtype, strict=strict, graphs=graphs
+    )
 
 
 def read_config(folder: Path) -> Config:
@@ -79,6 +89,7 @@ def model_of(
     device: str | None = None,
     dtype: str | None = None,
     strict: bool = False,
+    graphs: bool | None = None,
 ) -> Pretrained:
     """The model of a checkpoint whose files are at hand."""
     from .weights.files import non_finite, open_weights
@@ -91,10 +102,11 @@ def model_of(
         )
     source = open_weights(checkpoint.weights)
     try:
-        model = cls.from_source(source, config, dtype=dtype, device=device)
+        model = cls.from_source(source, config, dtype=dtype, device=device, graphs=graphs)
     except ZooError as e:
         saved_as = ", ".join(config.architectures) or "nothing in particular"
         raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None
+    model.report = replace(model.report, fingerprint=checkpoint.fingerprint)
     if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
         bad = non_finite(source, dict.fromkeys(part.name for parts in model._parts.values() for part in parts))
         if bad:

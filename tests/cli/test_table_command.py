@@ -35,10 +35,20 @@ class Stub:
     def __init__(self) -> None:
         self.found = [Detection("table", 0.9, box) for box in PLACES]
         self.loaded: list[tuple[str, str, Any]] = []
+        self.locks: set[str | None] = set()
         self.thresholds: set[float] = set()
 
-    def load(self, name: str, *, task: str, device: str | None = None, local_files_only: bool = False) -> Callable:
+    def load(
+        self,
+        name: str,
+        *,
+        task: str,
+        device: str | None = None,
+        local_files_only: bool = False,
+        lock: str | None = None,
+    ) -> Callable:
         self.loaded.append((name, task, device))
+        self.locks.add(lock)
         if task == "read":
             return lambda lines: [Reading("read", 0.5)] * len(lines)
         return self.structure if "structure" in name else self.detection
@@ -183,8 +193,15 @@ def test_a_reader_reads_the_lines(stub: Stub, capsys: pytest.CaptureFixture[str]
     picture[40:50, 40:60] = 0
     Image.fromarray(picture).save("page.png")
     assert run("page.png", "--reader", "some/trocr", "-o", "out.csv", "--device", "torch:cpu") == 0
+    assert stub.locks == {None}
     assert rows_of("out-1.csv") == [["read"]]  # the rest is empty, as words have it
     assert ("some/trocr", "read", "torch:cpu") in stub.loaded
+
+
+def test_a_lock_is_for_all_that_is_loaded(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("page.png", "--reader", "some/trocr", "--lock", "zoo.lock") == 0
+    assert len(stub.loaded) == 3
+    assert stub.locks == {"zoo.lock"}
 
 
 def test_options_reach_the_extractor(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:

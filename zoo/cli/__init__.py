@@ -1,5 +1,5 @@
-"""The command `zoo`: `run` for a checkpoint's task, `chat` to talk with one, `info` for what is in it, `table` for the
-tables of a page, `grits` for how well two tables agree."""
+"""The command `zoo`: `run` for a checkpoint's task, `chat` to talk with one, `info` for what is in it, `lock` for which
+files it is, `table` for the tables of a page, `grits` for how well two tables agree."""
 
 from __future__ import annotations
 
@@ -79,6 +79,19 @@ INFO = """\
 Show what a checkpoint is made of: architecture, task, sizes, tokenizer or processor, files, and what became of its
 tensors."""
 
+LOCK = """\
+Write down which files checkpoints are: the commit of each NAME, and the sha256 of every file that loading uses.  With
+--lock the other commands, and lock= in Python, load exactly these files or end with an error.
+
+NAMEs that the file has already are written anew, the others stay.  With --check nothing is written: the files on disk
+are compared with the lock, those of each NAME or of all, and any difference means exit status 1."""
+
+LOCK_MORE = """\
+  zoo lock sentence-transformers/all-MiniLM-L6-v2 stories260k
+  zoo lock google-bert/bert-base-uncased --revision 86b5e09 -o production.lock
+  zoo lock --check
+  zoo run stories260k "Once upon a time" --lock zoo.lock"""
+
 
 class UsageError(Exception):
     """The command line asks for what does not go together; known only once the checkpoint's task is."""
@@ -130,8 +143,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="zoo", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    names = ("run", "chat", "info", "table", "grits")
-    help_text = "run a checkpoint, or talk with it, show what is in it, find or compare tables; see zoo run --help, ..."
+    names = ("run", "chat", "info", "lock", "table", "grits")
+    help_text = (
+        "run a checkpoint, or talk with it, show what is in it, lock its files, find or compare tables; "
+        "see zoo run --help, ..."
+    )
     parser.add_argument("command", choices=names, metavar=" | ".join(names), help=help_text)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the command works on")
 
@@ -140,6 +156,14 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     common.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
     common.add_argument("--local-files-only", action="store_true", help="never use the network")
     common.add_argument("--json", action="store_true", help="JSON even in a terminal")
+    locked = argparse.ArgumentParser(add_help=False)
+    locked.add_argument("--lock", metavar="FILE", help="load exactly what this file names, as zoo lock wrote it")
+
+    placed = argparse.ArgumentParser(add_help=False)
+    placed.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
+    placed.add_argument("--dtype", help="float32; on torch also float16 and bfloat16")
+    no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
+    placed.add_argument("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
 
     writing = argparse.ArgumentParser(add_help=False)
     writing.add_argument("--max-new-tokens", type=_count, metavar="N", help="the length of what is written (512)")
@@ -147,7 +171,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     writing.add_argument("--seed", type=int, metavar="N", help="draw the same tokens each time")
 
     run = argparse.ArgumentParser(
-        prog="zoo run", parents=[common, writing], description=RUN, epilog=RUN_JSON, formatter_class=raw
+        prog="zoo run", parents=[common, locked, placed, writing], description=RUN, epilog=RUN_JSON, formatter_class=raw
     )
     run.add_argument(
         "inputs",
@@ -157,8 +181,6 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     )
     tasks = list(dict.fromkeys([*TASKS, *PICTURE_TASKS]))
     run.add_argument("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
-    run.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
-    run.add_argument("--dtype", help="float32; on torch also float16 and bfloat16")
     run.add_argument("--top-k", type=_count, metavar="N", help="how many labels, words, answers or documents")
     run.add_argument("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
     run.add_argument("--question", metavar="Q", help="for answer")
@@ -168,16 +190,23 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     run.add_argument("--lines", action="store_const", const=True, help="for read: each picture has several lines")
     run.add_argument("--num-beams", type=_count, metavar="N", help="for read: texts that are tried side by side (1)")
 
-    chat = argparse.ArgumentParser(prog="zoo chat", parents=[writing], description=CHAT)
+    chat = argparse.ArgumentParser(prog="zoo chat", parents=[locked, placed, writing], description=CHAT)
     chat.add_argument("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
     chat.add_argument("--system", metavar="TEXT", help="what the answers are to be like")
     chat.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
     chat.add_argument("--local-files-only", action="store_true", help="never use the network")
-    chat.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
-    chat.add_argument("--dtype", help="float32; on torch also float16 and bfloat16")
 
-    info = argparse.ArgumentParser(prog="zoo info", parents=[common], description=INFO)
-    table = argparse.ArgumentParser(prog="zoo table", description=TABLE, epilog=TABLE_MORE, formatter_class=raw)
+    info = argparse.ArgumentParser(prog="zoo info", parents=[common, locked], description=INFO)
+    lock = argparse.ArgumentParser(prog="zoo lock", description=LOCK, epilog=LOCK_MORE, formatter_class=raw)
+    lock.add_argument("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    lock.add_argument("-o", "--output", metavar="FILE", default="zoo.lock", help="the lock file (zoo.lock)")
+    lock.add_argument("--check", action="store_true", help="compare what is on disk with the lock")
+    lock.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
+    lock.add_argument("--local-files-only", action="store_true", help="never use the network")
+    lock.add_argument("--json", action="store_true", help="JSON even in a terminal")
+    table = argparse.ArgumentParser(
+        prog="zoo table", parents=[locked], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
+    )
     table.add_argument("page", metavar="PAGE", help="the path of a picture")
     table.add_argument("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json or .xlsx")
     safe = "for a .csv file: an apostrophe before texts that a spreadsheet would take for formulas"
@@ -201,7 +230,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     grits.add_argument("--metric", action="append", choices=("top", "con", "loc"), help="one or more; by default all")
     grits.add_argument("--published", action="store_true", help="as the authors' program computes them")
     grits.add_argument("--json", action="store_true", help="JSON even in a terminal")
-    return parser, {"run": run, "chat": chat, "info": info, "table": table, "grits": grits}
+    return parser, {"run": run, "chat": chat, "info": info, "lock": lock, "table": table, "grits": grits}
 
 
 def _count(text: str) -> int:

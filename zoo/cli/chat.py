@@ -25,6 +25,8 @@ def chat(args: argparse.Namespace) -> None:
         dtype=args.dtype,
         revision=args.revision,
         local_files_only=args.local_files_only,
+        lock=args.lock,
+        graphs=args.graphs,
     )
     if llm.template is None:
         raise UnsupportedError(f"{args.name} has no chat template: `zoo run {args.name} TEXT` goes on from a text")

@@ -37,7 +37,7 @@ PICTURE_SIZES = {
 
 def info(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
-    found = describe(args.name, revision=args.revision, local_files_only=args.local_files_only)
+    found = describe(args.name, revision=args.revision, local_files_only=args.local_files_only, lock=args.lock)
     as_json = args.json or not sys.stdout.isatty()
     terminal = Terminal(sys.stdout, plain_text=not as_json)
     if as_json:
@@ -46,15 +46,17 @@ def info(args: argparse.Namespace) -> None:
         _show(terminal, found)
 
 
-def describe(name: str, *, revision: str | None = None, local_files_only: bool = False) -> dict[str, Any]:
+def describe(
+    name: str, *, revision: str | None = None, local_files_only: bool = False, lock: str | None = None
+) -> dict[str, Any]:
     """Everything that the command knows of a checkpoint."""
-    from ..hub import find
     from ..loader import model_of
+    from ..lock import find
     from ..nn import count_parameters
     from ..tasks import reads_pictures
     from ..weights.files import open_weights
 
-    checkpoint = find(name, revision=revision, local_files_only=local_files_only)
+    checkpoint = find(name, revision=revision, local_files_only=local_files_only, lock=lock)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # unused tensors have their own line here
         model = model_of(checkpoint)
@@ -66,6 +68,7 @@ def describe(name: str, *, revision: str | None = None, local_files_only: bool =
     return {
         "name": checkpoint.name,
         "revision": checkpoint.revision,
+        **({"fingerprint": checkpoint.fingerprint} if lock is not None else {}),
         "folder": str(checkpoint.folder),
         "architecture": type(model).__name__,
         "model_type": config.model_type,
@@ -152,6 +155,8 @@ def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
         rows.insert(4, ("labels", _some(found["labels"])))
     if found["revision"]:
         rows.insert(1, ("commit", found["revision"]))
+    if "fingerprint" in found:
+        rows.insert(1, ("fingerprint", found["fingerprint"]))
     for kind in ("renamed", "tied"):
         rows.append((kind, _some([f"{a} = {b}" for a, b in found[kind].items()])))
     for kind in ("ignored", "unused"):

@@ -45,6 +45,8 @@ def run(args: argparse.Namespace) -> None:
         dtype=args.dtype,
         revision=args.revision,
         local_files_only=args.local_files_only,
+        lock=args.lock,
+        graphs=args.graphs,
     )
     _check(args, task.name)
     if args.pair is not None and hasattr(task, "processor"):

@@ -30,7 +30,7 @@ def table(args: argparse.Namespace) -> None:
     words = None if args.words is None else read_words(args.words)
 
     def loaded(name: str, task: str) -> Any:
-        return zoo.load(name, task=task, device=args.device, local_files_only=args.local_files_only)
+        return zoo.load(name, task=task, device=args.device, local_files_only=args.local_files_only, lock=args.lock)
 
     extractor = TableExtractor(
         loaded(args.structure or STRUCTURE, "detect"),

@@ -80,6 +80,7 @@ class TableExtractor:
     trained.  Where the margin leaves the picture it is white.
     size: for the structure's processor in place of the checkpoint's.  The v1.1 checkpoints say 800, but were trained
     with {"longest_edge": 1000}.
+    lock: as for `zoo.load`, for all checkpoints that are given by name or folder.
     """
 
     def __init__(
@@ -91,13 +92,18 @@ class TableExtractor:
         threshold: float = 0.5,
         padding: int | None = None,
         size: Mapping[str, int] | None = None,
+        lock: str | os.PathLike[str] | None = None,
     ):
         check_share("threshold", threshold)
         if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
             raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
-        self.structure = _detector(structure, "structure", (ROW, COLUMN))
-        self.detection = None if detection is None else _detector(detection, "detection", (TABLE,))
-        self.reader = _loaded(reader, "read") if isinstance(reader, str | os.PathLike) else reader
+        if lock is not None and not any(isinstance(n, str | os.PathLike) for n in (structure, detection, reader)):
+            raise InputError(
+                f"lock is {os.fspath(lock)!r}, but no checkpoint is loaded by name: lock= where it is loaded"
+            )
+        self.structure = _detector(structure, "structure", (ROW, COLUMN), lock)
+        self.detection = None if detection is None else _detector(detection, "detection", (TABLE,), lock)
+        self.reader = _loaded(reader, "read", lock) if isinstance(reader, str | os.PathLike) else reader
         self.threshold, self.padding = threshold, padding
         self.options = {} if size is None else {"size": size}
 
@@ -199,16 +205,16 @@ def draw_tables(picture: Picture, tables: Sequence[Table], *, data_format: str |
     return draw_boxes(open_picture(picture, data_format=data_format), boxes)
 
 
-def _loaded(name: str | os.PathLike[str], task: str) -> Any:
+def _loaded(name: str | os.PathLike[str], task: str, lock: str | os.PathLike[str] | None) -> Any:
     from ..tasks import load_task
 
-    return load_task(name, task=task)
+    return load_task(name, task=task, lock=lock)
 
 
-def _detector(given: Any, name: str, labels: Sequence[str]) -> Detector:
+def _detector(given: Any, name: str, labels: Sequence[str], lock: str | os.PathLike[str] | None) -> Detector:
     """What detects objects with these labels among others."""
     if isinstance(given, str | os.PathLike):
-        given = _loaded(given, "detect")
+        given = _loaded(given, "detect", lock)
     if not isinstance(given, Callable):
         raise InputError(f"{name} is of type {type(given).__name__}, expected a name, a folder or a detector")
     config = getattr(given, "config", None)

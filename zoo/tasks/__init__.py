@@ -66,14 +66,15 @@ def load_task(
     task: str | None = None,
     device: str | None = None,
     dtype: str | None = None,
+    graphs: bool | None = None,
     **where: Any,
 ) -> Task:
-    """A checkpoint, ready to be called: see `zoo.load`; where: `zoo.hub.find`'s arguments (revision, token, ...)."""
+    """A checkpoint, ready to be called: see `zoo.load`; where: `zoo.lock.find`'s arguments (revision, lock, ...)."""
     if task is not None:
         _check(task)  # an unknown name is an error before anything is downloaded
 
-    from ..hub import find
     from ..loader import read_config
+    from ..lock import find
 
     checkpoint = find(name_or_folder, **where)
     config = read_config(checkpoint.folder)
@@ -85,7 +86,8 @@ def load_task(
             f"task {task!r} is for {'other models' if same else other}, and {checkpoint.name} is a "
             f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own)}"
         )
-    return task_class(task, pictures=pictures).from_checkpoint(checkpoint, config, device=device, dtype=dtype)
+    cls = task_class(task, pictures=pictures)
+    return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, graphs=graphs)
 
 
 def task_class(name: str, *, pictures: bool = False) -> type[Task]:

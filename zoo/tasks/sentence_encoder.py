@@ -178,10 +178,15 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
         kind, where = str(module.get("type", "")), module.get("path", "")
         if not kind.startswith("sentence_transformers."):
             raise UnsupportedError(f"{path}: the module type {kind!r} would be code of its own, which zoo does not run")
-        if not isinstance(where, str) or where.startswith((".", "/", "\\")) or ".." in where or ":" in where:
+        if not isinstance(where, str) or leaves_folder(where):
             raise ConfigError(f"{path}: {where!r} is not the name of a folder beside it")
         out.append((kind.rpartition(".")[2], where))
     return out
+
+
+def leaves_folder(name: str) -> bool:
+    """Whether a module's folder could lie elsewhere than in the checkpoint's."""
+    return name.startswith((".", "/", "\\")) or ".." in name or ":" in name
 
 
 def _modes(raw: dict[str, Any], path: Path) -> tuple[str, ...]:

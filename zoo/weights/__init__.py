@@ -47,12 +47,14 @@ class Report:
 
     renamed: canonical name -> legacy name in the file.  tied: name -> the one whose array it shares.
     ignored: held by the file, not needed, and known to be so.  unused: held by the file, and unknown to the model.
+    fingerprint: of the checkpoint's files, where they were compared with a lock (see `zoo.lock`).
     """
 
     renamed: dict[str, str]
     tied: dict[str, str]
     ignored: tuple[str, ...]
     unused: tuple[str, ...]
+    fingerprint: str | None = None
 
 
 class Weights:
