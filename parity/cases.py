@@ -130,9 +130,10 @@ def batches(config: Any, architecture: str, tokenizer: Tokenizer, limit: int, se
     first, second = [a for a, _ in PAIRS], [b for _, b in PAIRS]
     texts = [*TEXTS, f"They said {tokenizer.mask_token or 'nothing'} about it."]
     if architecture.endswith("ForMultipleChoice"):
-        found = [_batch("choices", tokenizer, limit, [a for a in first for _ in first], second * len(first))]
+        asked = [*first, *texts]
+        found = [_batch("choices", tokenizer, limit, [a for a in asked for _ in second], second * len(asked))]
         found.append(_batch("one choice", tokenizer, limit, first[:2], second[:2], bare=True))
-        return [_with_choices(batch, n) for batch, n in zip(found, (len(first), 2), strict=True)]
+        return [_with_choices(batch, n) for batch, n in zip(found, (len(second), 2), strict=True)]
     found = [
         _batch("padded", tokenizer, limit, texts),
         _batch("left-padded", tokenizer, limit, texts[:3], side="left"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +11,13 @@ from zoo import ops
 from zoo.generate import GenerationConfig, generate
 
 from .cases import LONGEST, Batch
-from .compare import Stage, compare_ids
+from .written import Written
 
 if TYPE_CHECKING:
     from .reference import Reference
 
 LENGTHS = (37, 5, 20, 12)  # of the rows of a batch
-NEW = 64  # tokens that are written
+NEW, END = 64, 3  # tokens that are written, and the one that ends a text
 
 
 def batches(config: Any, seed: int) -> list[Batch]:
@@ -52,20 +51,19 @@ def has_steps(architecture: str, batch: Batch) -> bool:
     return architecture == "LlamaForCausalLM" and batch.name == "alone"
 
 
-def written(model: Any, inputs: Sequence[Batch]) -> list[list[int]]:
+def written(model: Any, inputs: Sequence[Batch]) -> list[Written]:
     """What zoo writes after each of the first batch's rows, all at once: the token of the largest logit, each time."""
     if type(model).__name__ != "LlamaForCausalLM":
         return []
-    config = GenerationConfig(max_new_tokens=NEW, eos_token_id=(3,))
-    return [found[0].ids.tolist() for found in generate(model, _prompts(inputs[0]), config)]
+    config = GenerationConfig(max_new_tokens=NEW, eos_token_id=(END,))
+    rows = [found[0].ids.tolist() for found in generate(model, _prompts(inputs[0]), config)]
+    return [Written(inputs[0].name, "greedy", 1, (END,), rows, [])]
 
 
-def compare_written(ours: list[list[int]], reference: Reference, inputs: Sequence[Batch]) -> list[Stage]:
-    """The last stage: the ids, of the reference one row after the other."""
-    if not ours:
-        return []
-    theirs = [reference.continued(prompt, max_new_tokens=NEW, eos_token_id=[3]) for prompt in _prompts(inputs[0])]
-    return [replace(compare_ids([(inputs[0].name, ours, theirs)]), name="written, greedy")]
+def written_by_reference(reference: Reference, ours: Sequence[Written], inputs: Sequence[Batch]) -> list[Written]:
+    """The same of the reference, one row after the other."""
+    options = {"max_new_tokens": NEW, "eos_token_id": [END]}
+    return [one._replace(ids=[reference.continued(row, **options) for row in _prompts(inputs[0])]) for one in ours]
 
 
 def _prompts(batch: Batch) -> list[np.ndarray]:

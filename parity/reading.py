@@ -7,8 +7,8 @@ pictures alone, greedily and with beams.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,25 +19,14 @@ from zoo.processors import ImageProcessor
 from zoo.tokenizers import Tokenizer
 
 from .cases import TEXTS, Batch
-from .compare import Stage, compare_ids
 from .pictures import draw
+from .written import Written
 
 if TYPE_CHECKING:
     from .reference import Reference
 
 SIZES = ((40, 400), (64, 256), (20, 130))  # height and width of lines of text
 GIVEN, NEW = 12, 20  # tokens that are given, and that are written
-SEARCHES = {"greedy": 1, "4 beams": 4, "10 beams": 10}
-
-
-class Written(NamedTuple):
-    """What a model writes of a batch of pictures.  ends: the tokens that end a text."""
-
-    batch: str
-    search: str
-    ends: list[int]
-    ids: list[list[int]]
-    texts: list[str]
 
 
 def is_reader(config: Any) -> bool:
@@ -71,7 +60,7 @@ def batches(config: Any, processor: ImageProcessor | None, tokenizer: Tokenizer,
 
 def cached_logits(model: Any, arrays: dict[str, Any]) -> np.ndarray:
     """The logits of the given tokens (B, T, V), two in the first call and the others one by one."""
-    ids, states = arrays["decoder_input_ids"], model.encode(arrays["pixel_values"])
+    ids, states = arrays["decoder_input_ids"], _encoded(model, arrays["pixel_values"])
     cache = model.new_cache(len(ids), ids.shape[1])
     first = model.decoder(ids[:, :2], encoder_hidden_states=states, cache=cache)
     rest = [model.next_logits(ids[:, t : t + 1], None, cache)[:, None] for t in range(2, ids.shape[1])]
@@ -87,36 +76,35 @@ def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer) -> list[W
         return []
     out: list[Written] = []
     for batch in inputs:
-        states = model.encode(ops.as_pixels(batch.arrays["pixel_values"], model.decoder.model.embeddings.word, 3))
-        start = np.full((len(batch.pictures), 1), model.config.decoder.decoder_start_token_id)
-        ends = [model.config.decoder.eos_token_id]
-        for search, beams in SEARCHES.items():
-            config = GenerationConfig(max_new_tokens=NEW, num_beams=beams, eos_token_id=tuple(ends))
-            rows = [found[0].ids.tolist() for found in generate(model, start, config, encoder_hidden_states=states)]
-            out.append(Written(batch.name, search, list(ends), rows, [tokenizer.decode(row) for row in rows]))
-            if beams == 1:
-                ends.append(rows[0][len(rows[0]) // 2])
-                config = config.replace(eos_token_id=tuple(ends))
-                rows = [found[0].ids.tolist() for found in generate(model, start, config, encoder_hidden_states=states)]
-                out.append(Written(batch.name, "greedy, ends", list(ends), rows, [tokenizer.decode(r) for r in rows]))
+        states = _encoded(model, batch.arrays["pixel_values"])
+        write = partial(_write, model, tokenizer, batch, states)
+        end = model.config.decoder.eos_token_id
+        out.append(write("greedy", 1, (end,)))
+        first = out[-1].ids[0]
+        ends = (end, first[len(first) // 2])
+        out += [write("greedy, ends", 1, ends), write("4 beams", 4, ends), write("10 beams", 10, ends)]
     return out
 
 
-def compare_written(ours: Sequence[Written], reference: Reference, inputs: Sequence[Batch]) -> list[Stage]:
-    """The last stages: the ids and the texts, of each way one."""
+def _encoded(model: Any, pixel_values: Any) -> Any:
+    return model.encode(ops.as_pixels(pixel_values, model.decoder.model.embeddings.word, 3))
+
+
+def _write(
+    model: Any, tokenizer: Tokenizer, batch: Batch, states: Any, search: str, beams: int, ends: tuple[int, ...]
+) -> Written:
+    start = np.full((len(batch.pictures), 1), model.config.decoder.decoder_start_token_id)
+    config = GenerationConfig(max_new_tokens=NEW, num_beams=beams, eos_token_id=ends)
+    rows = [found[0].ids.tolist() for found in generate(model, start, config, encoder_hidden_states=states)]
+    return Written(batch.name, search, beams, ends, rows, [tokenizer.decode(row) for row in rows])
+
+
+def written_by_reference(reference: Reference, ours: Sequence[Written], inputs: Sequence[Batch]) -> list[Written]:
+    """The same of the reference, with the same tokens for ends."""
     pixels = {batch.name: batch.arrays["pixel_values"] for batch in inputs if batch.pictures}
-    stages = []
-    for search in dict.fromkeys(one.search for one in ours):
-        ids, texts = [], []
-        for one in (one for one in ours if one.search == search):
-            beams = SEARCHES.get(search, 1)
-            theirs = reference.generate(pixels[one.batch], max_new_tokens=NEW, num_beams=beams, eos_token_id=one.ends)
-            ids.append((one.batch, one.ids, theirs))
-            texts.append((one.batch, [_letters(text) for text in one.texts], [*map(_letters, reference.texts(theirs))]))
-        stages.append(replace(compare_ids(ids), name=f"written, {search}"))
-        stages.append(replace(compare_ids(texts), name=f"text, {search}"))
-    return stages
-
-
-def _letters(text: str) -> list[int]:
-    return [ord(letter) for letter in text]
+    out = []
+    for one in ours:
+        options = {"max_new_tokens": NEW, "num_beams": one.beams, "eos_token_id": list(one.ends)}
+        rows = reference.generate(pixels[one.batch], **options)
+        out.append(one._replace(ids=rows, texts=reference.texts(rows)))
+    return out

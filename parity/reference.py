@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,7 +60,7 @@ def require() -> None:
 def versions() -> dict[str, str | None]:
     """The versions of what the reference is made of; None for what is not installed."""
     found: dict[str, str | None] = {}
-    for name in ("torch", "transformers", "tokenizers", "safetensors"):
+    for name in ("torch", "transformers", "tokenizers", "safetensors", "pillow"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -67,27 +68,65 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-class Reference:
-    """A checkpoint's folder as transformers reads it: float32, eager attention, evaluation mode, on the CPU."""
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Within the context a GPU multiplies float32 as float32, and not as TF32, which keeps 10 bits of each number."""
+    require()
+    import torch
 
-    def __init__(self, folder: Path, architecture: str):
+    flags: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [flag.allow_tf32 for flag in flags]
+    try:
+        for flag in flags:
+            flag.allow_tf32 = False
+        yield
+    finally:
+        for flag, value in zip(flags, before, strict=True):
+            flag.allow_tf32 = value
+
+
+@contextmanager
+def threads_for(parameters: int) -> Iterator[None]:
+    """Within the context torch has one thread for a small model.
+
+    Where layers are tiny, threads only wait for each other, and long where other work wants the cores too.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        if parameters < SMALL:
+            torch.set_num_threads(1)
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class Reference:
+    """A checkpoint's folder as transformers reads it: eager attention, evaluation mode.
+
+    device: "cpu", "cuda", "cuda:1", ...  dtype: "float32", "float16" or "bfloat16".
+    """
+
+    def __init__(self, folder: Path, architecture: str, device: str = "cpu", dtype: str = "float32"):
         require()
         import torch
         import transformers
 
         self.folder, self.architecture, self.torch = folder, architecture, torch
         self.config = read_json(folder / "config.json")
+        self.device, self.dtype = torch.device(device), getattr(torch, dtype)
         cls = getattr(transformers, architecture, None)
         if cls is None:
             raise BadReferenceError(f"transformers {transformers.__version__} has no {architecture}")
-        # Eager, since rows without keys differ by back end, and float32, since version 5 keeps the file's element type.
+        # Eager, since rows without keys differ by back end, and the dtype, since version 5 keeps the file's.
         try:
             if self.config["model_type"] == "table-transformer":
-                self.model, info = _table_transformer(cls, folder, self.config)
+                self.model, info = _table_transformer(cls, folder, self.config, self.dtype)
             else:
                 self.model, info = cls.from_pretrained(
                     folder,
-                    dtype=torch.float32,
+                    dtype=self.dtype,
                     attn_implementation="eager",
                     local_files_only=True,
                     output_loading_info=True,
@@ -96,12 +135,10 @@ class Reference:
             raise BadReferenceError(
                 f"transformers cannot load {folder} as {architecture}: {type(e).__name__}: {e}"
             ) from e
-        self.model.eval()
+        self.model.eval().to(self.device)
         _fill_sinusoids(self.model)
         self.heard = _heard(self.model.config, architecture)
-        # Where layers are tiny, threads only wait for each other, and long where other work wants the cores too.
-        small = self.model.num_parameters() < SMALL
-        self.threads = 1 if small else torch.get_num_threads()
+        self.size = self.model.num_parameters()
         # Whatever the file lacks is drawn at random, and only logged.  Nothing can agree with that, so it is refused,
         # but for the pooler of a bare model, whose stage is left out.
         missing = set(info["missing_keys"])
@@ -128,20 +165,16 @@ class Reference:
 
     def generate(self, pixel_values: np.ndarray, **options: Any) -> list[list[int]]:
         """The new tokens of each picture of (B, Y, X, C), up to and with the first that ends it; with a cache."""
-        pixels = self.torch.from_numpy(_writable(pixel_values)).permute(0, 3, 1, 2)
-        before = self.torch.get_num_threads()
-        self.torch.set_num_threads(self.threads)
-        try:
+        pixels = self._tensor(pixel_values).permute(0, 3, 1, 2)
+        with threads_for(self.size):
             rows = self.model.generate(pixels, do_sample=False, use_cache=True, **options)[:, 1:].tolist()
-        finally:
-            self.torch.set_num_threads(before)
         ends = [next((i + 1 for i, t in enumerate(row) if t in options["eos_token_id"]), len(row)) for row in rows]
         return [row[:end] for row, end in zip(rows, ends, strict=True)]
 
     def continued(self, prompt: np.ndarray, **options: Any) -> list[int]:
         """The ids that follow those of a prompt (T,), greedily."""
-        ids = self.torch.from_numpy(prompt[None])
-        with self.torch.no_grad():
+        ids = self._tensor(prompt[None])
+        with self.torch.no_grad(), threads_for(self.size):
             found = self.model.generate(ids, attention_mask=self.torch.ones_like(ids), do_sample=False, **options)
         return found[0, len(prompt) :].tolist()
 
@@ -153,17 +186,17 @@ class Reference:
 
     def masks(self, logits: np.ndarray, sizes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
         """Of each picture of a size (Y, X), the label of every pixel, from logits (B, y, x, L)."""
-        output = SimpleNamespace(logits=self.torch.from_numpy(np.moveaxis(logits, -1, 1).copy()))
+        output = SimpleNamespace(logits=self._tensor(logits).movedim(-1, 1))
         found = self._processor().post_process_semantic_segmentation(output, list(sizes))
-        return [labels.numpy() for labels in found]
+        return [labels.cpu().numpy() for labels in found]
 
     def objects(
         self, logits: np.ndarray, boxes: np.ndarray, sizes: Sequence[tuple[int, int]], threshold: float
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Of each picture of a size (Y, X), the labels (n,) and boxes (n, 4) of its objects."""
-        output = SimpleNamespace(logits=self.torch.from_numpy(logits), pred_boxes=self.torch.from_numpy(boxes))
+        output = SimpleNamespace(logits=self._tensor(logits), pred_boxes=self._tensor(boxes))
         found = self._processor().post_process_object_detection(output, threshold, self.torch.tensor(sizes))
-        return [(one["labels"].numpy(), one["boxes"].numpy()) for one in found]
+        return [(_numpy(one["labels"]), _numpy(one["boxes"])) for one in found]
 
     def stages(self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Every stage's output, by name and in order: embeddings, layer.0, ..., and the fields of the output.
@@ -194,17 +227,14 @@ class Reference:
                 hooks.append(layer.register_forward_hook(keep(f"{prefix}layer.{i}")))
         for stage, (place, pick) in DETECTOR_PLACES.items() if kind == "table-transformer" else ():
             hooks.append(body.get_submodule(place).register_forward_hook(keep(stage, pick)))
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)
         try:
-            with torch.no_grad():
-                options: dict[str, Any] = {name: torch.from_numpy(_writable(array)) for name, array in arrays.items()}
+            with torch.no_grad(), threads_for(self.size):
+                options: dict[str, Any] = {name: self._tensor(array) for name, array in arrays.items()}
                 if "pixel_values" in options:
                     options["pixel_values"] = options["pixel_values"].permute(0, 3, 1, 2)
                 options |= dict.fromkeys(switches, True)
                 output = self.model(**options, **({"use_cache": False} if self.config.get("is_decoder") else {}))
         finally:
-            torch.set_num_threads(before)
             for hook in hooks:
                 hook.remove()
         fields = {name: output[name] for name in output if name not in NOT_COMPARED and output[name] is not None}
@@ -213,6 +243,12 @@ class Reference:
         if "pixel_values" not in arrays:
             return found | numbered(fields, _numpy)
         return found | numbered(fields, lambda value: _numpy(value.movedim(1, -1) if value.ndim == 4 else value))
+
+    def _tensor(self, array: np.ndarray) -> Any:
+        """An array where the model is: floats in its dtype, all else as ids, since torch takes no bool for one."""
+        is_float = array.dtype.kind == "f"
+        tensor = self.torch.from_numpy(np.array(array, np.float32 if is_float else np.int64))  # torch wants it writable
+        return tensor.to(self.device, self.dtype if is_float else None)
 
     def _processor(self) -> Any:
         from transformers import AutoImageProcessor
@@ -240,6 +276,7 @@ def _fill_sinusoids(model: Any) -> None:
         if type(module).__name__ == "TrOCRSinusoidalPositionalEmbedding" and module.weights.is_meta:
             rows = module.weights.shape[0]
             module.weights = module.get_embedding(rows, module.embedding_dim, module.padding_idx)
+            module.weights = module.weights.to(model.device, model.dtype)  # which it does for buffers alone
 
 
 def _heard(config: Any, architecture: str) -> int:
@@ -253,7 +290,7 @@ def _heard(config: Any, architecture: str) -> int:
     return max(config.out_indices) if architecture == "BeitBackbone" else config.num_hidden_layers
 
 
-def _table_transformer(cls: Any, folder: Path, raw: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _table_transformer(cls: Any, folder: Path, raw: Mapping[str, Any], dtype: Any) -> tuple[Any, dict[str, Any]]:
     """A Table Transformer and what its file lacks, as from_pretrained gives it.
 
     transformers reads the first checkpoints through timm alone, and takes no `dilation: null`, which the later ones
@@ -273,9 +310,11 @@ def _table_transformer(cls: Any, folder: Path, raw: Mapping[str, Any]) -> tuple[
     fields = {name: value for name, value in raw.items() if name not in (*dropped, "model_type", "architectures")}
     fields |= {"use_timm_backbone": False, "dilation": bool(raw.get("dilation")), "attn_implementation": "eager"}
     fields["backbone_config"] = transformers.ResNetConfig(**{**(backbone or {}), "out_features": ["stage4"]})
-    model = cls(transformers.TableTransformerConfig(**fields)).float()
+    model = cls(transformers.TableTransformerConfig(**fields)).to(dtype)
     own = {timm_name(name) if is_timm else name: name for name in model.state_dict()}
-    found = model.load_state_dict({own.get(name, name): tensor.float() for name, tensor in state.items()}, strict=False)
+    found = model.load_state_dict(
+        {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}, strict=False
+    )
     return model, {"missing_keys": found.missing_keys, "mismatched_keys": []}
 
 
@@ -318,8 +357,3 @@ def _first(output: Any) -> Any:
 
 def _numpy(tensor: Any) -> np.ndarray:
     return tensor.detach().float().cpu().numpy().copy()
-
-
-def _writable(array: np.ndarray) -> np.ndarray:
-    """torch takes no bool as an id, and warns of read-only memory."""
-    return np.array(array, np.float32 if array.dtype.kind == "f" else np.int64)

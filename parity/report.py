@@ -10,19 +10,20 @@ import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import zoo
 
 from .cases import Case, short_name
-from .compare import Stage
+from .compare import Multiple, Stage
 from .reference import versions
 from .run import Result
 
 COLOURS = {"green": "32", "red": "31", "yellow": "33", "bold": "1", "dim": "2"}
-STAGE_HEAD = ("stage", "rel L2", "max abs", "of scale", "1 - cosine", "top-1", "worst in", "")
+STAGE_HEAD = ("stage", "rel L2", "max abs", "of scale", "1 - cosine", "top-1", "worst in", "note")
+LOW_HEAD = ("stage", "rel L2", "reference", "of scale", "1 - cosine", "top-1", "reference", "worst in", "note")
 CASE_HEAD = ("checkpoint", "read as", "rel L2", "of scale", "top-1", "verdict")
 
 
@@ -40,14 +41,15 @@ class Terminal:
     def case(self, result: Result, detailed: bool) -> None:
         """One line for the case, and one for each stage where they are asked for or do not hold."""
         colour = "green" if result.holds else "yellow" if result.error else "red"
-        self.write(self._row(_case_cells(result)), colour)
+        self.write(self._row(case_cells(result)), colour)
         if result.stages and (detailed or not result.holds):
-            rows = [STAGE_HEAD, *(_stage_cells(stage) for stage in result.stages)]
-            widths = [max(len(row[i]) for row in rows) for i in range(len(STAGE_HEAD))]
+            head, *cells = _stage_rows(result)
+            rows = [(*head[:-1], ""), *cells]
+            widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
             for row, stage in zip(rows, (None, *result.stages), strict=True):
-                cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:6], widths[1:6], strict=True))]
-                line = "  ".join(["   ", *cells, row[6].ljust(widths[6]), row[7]]).rstrip()
-                self.write(line, "dim" if stage is None or stage.holds else "red")
+                numbers = [c.rjust(w) for c, w in zip(row[1:-2], widths[1:-2], strict=True)]
+                line = "  ".join(["   ", row[0].ljust(widths[0]), *numbers, row[-2].ljust(widths[-2]), row[-1]])
+                self.write(line.rstrip(), "dim" if stage is None or stage.holds else "red")
 
     def summary(self, results: Sequence[Result]) -> None:
         self.write(verdict(results), "green" if all(r.holds for r in results) else "red")
@@ -98,32 +100,34 @@ def write_markdown(path: Path, results: Sequence[Result], command: str) -> None:
 
 def markdown(facts: dict[str, Any], results: Sequence[Result]) -> str:
     """A page for a CI summary: the table of cases, the stages of those that diverge, and how to reproduce it."""
-    lines = [f"## Parity with transformers: {verdict(results)}", "", *_table(CASE_HEAD, map(_case_cells, results))]
+    lines = [f"## Parity with transformers: {verdict(results)}", "", *_table(CASE_HEAD, map(case_cells, results))]
     for result in results:
         if result.stages and (not result.holds or len(results) == 1):
-            lines += ["", f"### {short_name(result.case)}: {_verdict_of(result)}", ""]
-            lines += _table((*STAGE_HEAD[:-1], "note"), map(_stage_cells, result.stages))
+            lines += ["", f"### {short_name(result.case)}: {verdict_of(result)}", ""]
+            head, *rows = _stage_rows(result)
+            lines += _table(head, rows)
     lines += ["", "<details><summary>Files, versions, machine</summary>", ""]
     rows = [(short_name(r.case), f.name, f"{f.size:,}", f"`{f.sha256}`") for r in results for f in r.files]
     lines += [*_table(("checkpoint", "file", "bytes", "sha256"), rows), ""]
     lines += [f"- {name} {value}" for name, value in facts["versions"].items() if value]
     lines += [f"- {name}: {value}" for name, value in facts["machine"].items()]
-    tolerances = dict.fromkeys((r.backend, r.dtype, r.tolerance) for r in results if r.tolerance)
-    for backend, dtype, tolerance in tolerances:
-        lines.append(
-            f"- {dtype} on {backend} holds with relative L2 <= {tolerance.relative_l2:g} and max abs <= "
-            f"{tolerance.max_abs:g} of the stage's scale (root mean square), at every stage"
-        )
+    lines += [f"- lock of {short_name(r.case)}: `{r.lock}`" for r in results if r.lock]
+    rules = dict.fromkeys((r.backend, r.dtype, r.tolerance) for r in results if r.tolerance)
+    lines += [f"- {dtype} on {backend} holds with {rule}" for backend, dtype, rule in rules]
     return "\n".join([*lines, "", f"`{facts['command']}`", "", "</details>", ""])
 
 
 def machine() -> dict[str, Any]:
-    """The processor, how many cores this process may use, the system, and NumPy's BLAS."""
+    """The processor, how many cores this process may use, the system, NumPy's BLAS, and the GPU if there is one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    facts = {"processor": _processor(), "cores": cores, "system": platform.platform()}
+    facts: dict[str, Any] = {"processor": _processor(), "cores": cores, "system": platform.platform()}
     numpy: Any = np.show_config(mode="dicts")
     blas = numpy.get("Build Dependencies", {}).get("blas", {})
-    return {**facts, "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()}
+    facts["blas"] = f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
+    torch: Any = sys.modules.get("torch")  # which nothing is known of that has not been used
+    if torch is not None and torch.cuda.is_available():
+        facts["gpu"] = torch.cuda.get_device_name()
+    return facts
 
 
 def _processor() -> str:
@@ -136,43 +140,65 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _verdict_of(result: Result) -> str:
+def verdict_of(result: Result) -> str:
     if result.error:
         return f"not run: {result.error}"
     return "holds" if result.holds else f"DIVERGES at {result.diverged}"
 
 
-def _case_cells(result: Result) -> tuple[str, ...]:
+class Worst(NamedTuple):
+    """The worst figures over all stages of a case that have some: NaN, or None for top1, where none has."""
+
+    relative_l2: float
+    of_scale: float
+    top1: float | None
+
+
+def worst(result: Result) -> Worst:
     numeric = [stage for stage in result.stages if stage.scale == stage.scale]
-    relative = max((s.relative_l2 for s in numeric), default=math.nan)
-    of_scale = max((_of_scale(s) for s in numeric), default=math.nan)
-    tops = [s.top1 for s in numeric if s.top1 is not None]
-    name, cls = short_name(result.case), result.architecture
-    return name, cls, _small(relative), _small(of_scale), _share(min(tops, default=None)), _verdict_of(result)
+    relative = max((s.relative_l2 for s in numeric if s.relative_l2 == s.relative_l2), default=math.nan)
+    largest = max((of_scale(s) for s in numeric), default=math.nan)
+    return Worst(relative, largest, min((s.top1 for s in numeric if s.top1 is not None), default=None))
 
 
-def _stage_cells(stage: Stage) -> tuple[str, ...]:
-    figures = (stage.relative_l2, stage.max_abs, _of_scale(stage), max(0.0, 1 - stage.cosine))
+def case_cells(result: Result) -> tuple[str, ...]:
+    name, cls, figures = short_name(result.case), result.architecture, worst(result)
+    of = small(figures.of_scale)
+    return name, cls, small(figures.relative_l2), of, share(figures.top1), verdict_of(result)
+
+
+def _stage_rows(result: Result) -> list[tuple[str, ...]]:
+    """The head of a table of stages, and a row for each; in low precision the reference's own figures beside zoo's."""
+    low = isinstance(result.tolerance, Multiple)
+    return [LOW_HEAD if low else STAGE_HEAD, *(_stage_cells(stage, low) for stage in result.stages)]
+
+
+def _stage_cells(stage: Stage, low: bool) -> tuple[str, ...]:
+    relative, more = small(stage.relative_l2), (small(of_scale(stage)), small(max(1 - stage.cosine, 0.0)))
     note = "; ".join(filter(None, ["" if stage.holds else "<- does not hold", stage.note]))
-    return stage.name, *map(_small, figures), _share(stage.top1), stage.batch, note
+    if low:
+        own = small(math.nan if stage.reference_error is None else stage.reference_error)
+        return stage.name, relative, own, *more, share(stage.top1), share(stage.reference_top1), stage.batch, note
+    return stage.name, relative, small(stage.max_abs), *more, share(stage.top1), stage.batch, note
 
 
-def _of_scale(stage: Stage) -> float:
+def of_scale(stage: Stage) -> float:
     return stage.max_abs / stage.scale if stage.scale else stage.max_abs
 
 
-def _small(value: float) -> str:
+def small(value: float) -> str:
     return "" if value != value else f"{value:.1e}"
 
 
-def _share(value: float | None) -> str:
+def share(value: float | None) -> str:
     if value is None:
         return ""
     return "100 %" if value == 1 else f"{min(100 * value, 99.9):.1f} %"
 
 
 def _case_object(result: Result) -> dict[str, Any]:
-    plain = dataclasses.asdict(result)
+    plain = dataclasses.asdict(dataclasses.replace(result, exhibits=()))
+    del plain["exhibits"]  # which are for people
     case = plain.pop("case")
     plain["files"] = [file._asdict() for file in result.files]
     plain["tolerance"] = result.tolerance._asdict() if result.tolerance else None

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from zoo import ops
-from zoo.config import Config
+from zoo.hub import Checkpoint
 from zoo.loader import model_of
+from zoo.lock import entry_of
 from zoo.models.llama3 import LlamaConfig
 from zoo.models.table_transformer import TableTransformerConfig
 from zoo.models.trocr import TrOCRForCausalLM
@@ -22,32 +19,23 @@ from zoo.models.vit.config import VisionConfig
 from zoo.nn import leaves
 from zoo.pretrained import placement
 from zoo.processors import ImageProcessor
-from zoo.processors.boxes import post_process_object_detection
-from zoo.tasks.segment import winners
 from zoo.tokenizers import Tokenizer
-from zoo.weights import Stored
 
 from . import continuing, pictures, reading
 from .cases import Batch, Case, batches
-from .compare import (
-    Pair,
-    Stage,
-    Sums,
-    Tolerance,
-    compare,
-    compare_ids,
-    compare_masks,
-    compare_objects,
-    compare_pixels,
-    measure,
-    tolerance_for,
+from .compare import Multiple, Rule, Stage, rule_for
+from .exhibits import Exhibit, exhibits_of, of_written
+from .reference import Reference, exact_products, threads_for
+from .stages import (
+    Stages,
+    compare_processors,
+    compare_stages,
+    compare_tokenizers,
+    reference_stages,
+    zoo_stages,
 )
-from .reference import Reference
-from .taps import body_of, outputs, tapped
-
-Stages = dict[str, np.ndarray]
-LAST = {"mask": compare_masks, "objects": compare_objects}
-THRESHOLDS = (0.5, 0.7, 0.9)  # of the scores of objects
+from .taps import body_of
+from .written import Written, compare_written
 
 
 class File(NamedTuple):
@@ -58,7 +46,10 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a case.  error: why it could not be run, in which case nothing else is known."""
+    """What came of a case.  error: why it could not be run, in which case nothing else is known.
+
+    exhibits: made only where they are asked for.  lock: the fingerprint of the checkpoint's files, "sha256:...".
+    """
 
     case: Case
     architecture: str = ""
@@ -67,11 +58,13 @@ class Result:
     device: str = ""
     dtype: str = ""
     seed: int = 0
-    tolerance: Tolerance | None = None
+    tolerance: Rule | None = None
     files: tuple[File, ...] = ()
     stages: tuple[Stage, ...] = ()
     seconds: float = 0.0
     error: str | None = None
+    exhibits: tuple[Exhibit, ...] = ()
+    lock: str | None = None
 
     @property
     def diverged(self) -> str | None:
@@ -83,183 +76,120 @@ class Result:
         return self.error is None and self.diverged is None
 
 
-def run(case: Case, *, device: str | None = None, dtype: str = "float32", seed: int = 0) -> Result:
-    """Compare zoo with transformers on a case; ZooError where that cannot be done."""
+class Given(NamedTuple):
+    """What both models are given, and how a text was made into ids, where it was."""
+
+    batches: list[Batch]
+    tokenizer: Tokenizer | None = None
+
+
+class Side(NamedTuple):
+    """What one side computes of it: the stages of each batch, and what it writes by itself."""
+
+    stages: list[Stages]
+    written: list[Written]
+
+
+def run(
+    case: Case, *, device: str | None = None, dtype: str = "float32", seed: int = 0, exhibits: bool = False
+) -> Result:
+    """Compare zoo with transformers on a case; ZooError where that cannot be done.
+
+    device: where both run; NumPy's other side is torch on the CPU.  dtype: in another one than float32 zoo and
+    transformers are both held against transformers in float32.
+    """
     began = time.perf_counter()
-    backend = placement(device)[0].__name__.rpartition("on_")[2]
-    tolerance = tolerance_for(backend, dtype)
-    with case.files(seed) as checkpoint:
-        # NumPy computes in float32, whether it widens 16-bit weights at once or keeps them: as `zoo.load` has it.
-        model = model_of(checkpoint, device=device, dtype=None if backend == "numpy" else dtype, strict=True)
-        architecture = type(model).__name__
-        tokenizer, written, continued = None, [], []
-        if reading.is_reader(model.config):
-            tokenizer = Tokenizer.from_folder(checkpoint.folder)
-            alone = isinstance(model, TrOCRForCausalLM)
-            processor = None if alone else ImageProcessor.from_folder(checkpoint.folder)
-            inputs = reading.batches(model.config, processor, tokenizer, seed)
-            written = reading.written(model, inputs, tokenizer)
-        elif isinstance(model.config, VisionConfig):
-            processor = ImageProcessor.from_folder(checkpoint.folder)
-            inputs = pictures.batches(model.config, architecture, processor, seed)
-        elif isinstance(model.config, TableTransformerConfig):
-            inputs = pictures.padded_batches(ImageProcessor.from_folder(checkpoint.folder))
-        elif isinstance(model.config, LlamaConfig):
-            inputs = continuing.batches(model.config, seed)
-            continued = continuing.written(model, inputs)
-        else:
-            limit = body_of(model).embeddings.most_tokens
-            tokenizer = Tokenizer.from_folder(checkpoint.folder, model_max_length=limit)
-            inputs = batches(model.config, architecture, tokenizer, limit, seed)
-        ours = [zoo_stages(model, batch) for batch in inputs]
-        del model  # one model in memory at a time
-        reference = Reference(checkpoint.folder, architecture)
+    rule = rule_for(backend_of(device), dtype)
+    where = placement(device)[1]
+    with case.files(seed) as checkpoint, exact_products():
+        config, architecture, given, ours = _of_zoo(checkpoint, device, dtype, seed)  # one model in memory at a time
+        own = None
+        if isinstance(rule, Multiple):
+            own = _of_reference(Reference(checkpoint.folder, architecture, where, dtype), given, ours)
+        reference = Reference(checkpoint.folder, architecture, where)
         stages = []
-        if any(batch.pictures for batch in inputs):
-            stages.append(compare_processors(reference, inputs))
-        if any(batch.texts for batch in inputs):
-            assert tokenizer is not None
-            stages.append(compare_tokenizers(tokenizer, reference, inputs))
-        theirs = (reference_stages(reference, batch) for batch in inputs)
-        stages += compare_stages(inputs, (ours.pop(0) for _ in inputs), theirs, tolerance)
-        stages += reading.compare_written(written, reference, inputs)
-        stages += continuing.compare_written(continued, reference, inputs)
-        files = tuple(_file(path) for path in checkpoint.weights)
+        if any(batch.pictures for batch in given.batches):
+            stages.append(compare_processors(reference, given.batches))
+        if any(batch.texts for batch in given.batches):
+            assert given.tokenizer is not None
+            stages.append(compare_tokenizers(given.tokenizer, reference, given.batches))
+        shown: list[Exhibit] = []
+
+        def theirs() -> Iterator[Stages]:
+            for i, batch in enumerate(given.batches):
+                found = reference_stages(reference, batch)
+                if exhibits and i == 0:
+                    shown.extend(exhibits_of(config, architecture, batch, ours.stages[0], found, given.tokenizer))
+                yield found
+
+        stages += compare_stages(given.batches, ours.stages, theirs(), rule, own and own.stages)
+        written = _written_by_reference(reference, ours.written, given.batches)
+        stages += compare_written(ours.written, written, rule, own.written if own else ())
+        if exhibits:
+            shown += of_written(ours.written, written)
+        entry = entry_of(checkpoint)
+        weights = {path.relative_to(checkpoint.folder).as_posix() for path in checkpoint.weights}
     return Result(
         case,
         architecture,
         checkpoint.revision,
-        backend,
+        backend_of(device),
         device or "cpu",
         dtype,
         seed,
-        tolerance,
-        files,
+        rule,
+        tuple(File(name, file.size, file.sha256) for name, file in entry.files.items() if name in weights),
         tuple(stages),
         time.perf_counter() - began,
+        exhibits=tuple(shown),
+        lock=entry.fingerprint,
     )
 
 
-def zoo_stages(model: Any, batch: Batch) -> Stages:
-    """Every stage's output of a zoo model, in order; of a decoder also the logits in two steps with a cache.
-
-    Of a segmentation also the label of every pixel, of all pictures one after the other.
-    """
-    body = body_of(model)
-    _, like = next(leaves(model))
-    arrays = _placed(batch.arrays, like)
-    with tapped(model) as found:
-        result = model(**arrays, **dict.fromkeys(batch.switches, True))
-    found.update(outputs(model, result))
-    if _has_masks(type(model).__name__, batch):
-        sizes = [(picture.height, picture.width) for picture in batch.pictures]
-        found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])
-    if "pred_boxes" in found and batch.pictures:
-        found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
-        found["objects"] = _rows(batch, partial(_labels_and_boxes, config=model.config), found)
-    if getattr(model.config, "is_decoder", False) and model is not body and "attention_mask" not in arrays:
-        ids, cache = arrays.pop("input_ids"), body.new_cache(len(batch.texts))
-        middle = ids.shape[1] // 2
-        steps = [model(ids[:, :middle], cache=cache, **arrays), model(ids[:, middle:], cache=cache, **arrays)]
-        found["cached logits"] = np.concatenate([ops.to_numpy(step) for step in steps], 1)
-    if continuing.has_steps(type(model).__name__, batch):
-        found["cached logits"] = continuing.cached_logits(model, arrays)
-    if "decoder_input_ids" in arrays:
-        found["cached logits"] = reading.cached_logits(model, arrays)
-    return found
+def backend_of(device: str | None) -> str:
+    """What computes on a device that a user named: "numpy" or "torch"."""
+    return placement(device)[0].__name__.rpartition("on_")[2]
 
 
-def reference_stages(reference: Reference, batch: Batch) -> Stages:
-    """The same of the reference, whose logits of the whole text are what steps with a cache must give."""
-    found = reference.stages(batch.arrays, batch.switches)
-    if _has_masks(reference.architecture, batch):
-        sizes = [(picture.height, picture.width) for picture in batch.pictures]
-        found["mask"] = np.concatenate([mask.ravel() for mask in reference.masks(found["logits"], sizes)])
-    if "pred_boxes" in found and batch.pictures:
-        found["objects"] = _rows(batch, reference.objects, found)
-    if continuing.has_steps(reference.architecture, batch):
-        found["cached logits"] = found["logits"]
-    steps = reference.config.get("is_decoder") and "attention_mask" not in batch.arrays and "logits" in found
-    if (steps and reference.architecture != "TrOCRForCausalLM") or "decoder_input_ids" in batch.arrays:
-        found["cached logits"] = found["logits"]
-    return found
+def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -> tuple[Any, str, Given, Side]:
+    """The config, the class's name, what the model is given, and what it makes of it."""
+    # NumPy computes in float32, whether it widens 16-bit weights at once or keeps them: as `zoo.load` has it.
+    model = model_of(checkpoint, device=device, dtype=None if backend_of(device) == "numpy" else dtype, strict=True)
+    given = given_to(model, checkpoint.folder, seed)
+    written: list[Written] = []
+    with threads_for(sum(math.prod(array.shape) for _, array in leaves(model))):
+        if reading.is_reader(model.config):
+            assert given.tokenizer is not None
+            written = reading.written(model, given.batches, given.tokenizer)
+        elif isinstance(model.config, LlamaConfig):
+            written = continuing.written(model, given.batches)
+        stages = [zoo_stages(model, batch) for batch in given.batches]
+    return model.config, type(model).__name__, given, Side(stages, written)
 
 
-def compare_tokenizers(tokenizer: Tokenizer, reference: Reference, inputs: list[Batch]) -> Stage:
-    """The first stage of a text: the ids."""
-    rows = []
-    for batch in inputs:
-        assert batch.mask is not None
-        limit = batch.mask.shape[1]
-        ours = tokenizer.encode_batch(batch.texts, batch.pairs, max_length=limit)
-        rows.append((batch.name, [list(row.ids) for row in ours.rows], reference.ids(batch.texts, batch.pairs, limit)))
-    return compare_ids(rows)
+def given_to(model: Any, folder: Path, seed: int) -> Given:
+    """The batches for a model of zoo, as its checkpoint's own tokenizer or image processor makes them."""
+    config, architecture = model.config, type(model).__name__
+    if reading.is_reader(config):
+        tokenizer = Tokenizer.from_folder(folder)
+        processor = None if isinstance(model, TrOCRForCausalLM) else ImageProcessor.from_folder(folder)
+        return Given(reading.batches(config, processor, tokenizer, seed), tokenizer)
+    if isinstance(config, VisionConfig):
+        return Given(pictures.batches(config, architecture, ImageProcessor.from_folder(folder), seed))
+    if isinstance(config, TableTransformerConfig):
+        return Given(pictures.padded_batches(ImageProcessor.from_folder(folder)))
+    if isinstance(config, LlamaConfig):
+        return Given(continuing.batches(config, seed))
+    limit = body_of(model).embeddings.most_tokens
+    tokenizer = Tokenizer.from_folder(folder, model_max_length=limit)
+    return Given(batches(config, architecture, tokenizer, limit, seed), tokenizer)
 
 
-def compare_processors(reference: Reference, inputs: list[Batch]) -> Stage:
-    """The first stage of a picture: the pixel values that the models are given, and the mask if they have one."""
-    pairs = []
-    for batch in (batch for batch in inputs if batch.pictures):
-        theirs = reference.pixels(batch.pictures)
-        names = [name for name in ("pixel_values", "pixel_mask") if name in batch.arrays]
-        pairs += [Pair(batch.name, batch.arrays[name], theirs[name]) for name in names]
-    return compare_pixels(pairs)
+def _of_reference(reference: Reference, given: Given, ours: Side) -> Side:
+    stages = [reference_stages(reference, batch) for batch in given.batches]
+    return Side(stages, _written_by_reference(reference, ours.written, given.batches))
 
 
-def compare_stages(
-    inputs: Iterable[Batch], ours: Iterable[Stages], theirs: Iterable[Stages], tolerance: Tolerance
-) -> list[Stage]:
-    """All further stages, in the order of the reference.  Takes one batch at a time, and keeps only sums of it."""
-    measured: dict[str, list[Sums]] = {}
-    last: dict[str, list[Pair]] = {}
-    for batch, a, b in zip(inputs, ours, theirs, strict=True):
-        for name in {**b, **a}:
-            pair = Pair(batch.name, a.get(name), b.get(name), batch.mask)
-            if name in LAST:
-                last.setdefault(name, []).append(pair)
-            else:
-                measured.setdefault(name, []).append(measure(name, pair))
-    stages = [compare(name, sums, tolerance) for name, sums in measured.items()]
-    return stages + [LAST[name](pairs) for name, pairs in last.items()]
-
-
-def _has_masks(architecture: str, batch: Batch) -> bool:
-    return architecture.endswith("ForSemanticSegmentation") and bool(batch.pictures)
-
-
-def _rows(batch: Batch, objects: Callable[..., list[tuple[np.ndarray, np.ndarray]]], found: Stages) -> np.ndarray:
-    """The objects of a detection: (n, 7) of picture, threshold, label, and a box in parts of the picture."""
-    sizes = [(picture.height, picture.width) for picture in batch.pictures]
-    rows = [np.zeros((0, 7))]
-    for threshold in THRESHOLDS:
-        for i, (labels, boxes) in enumerate(objects(found["logits"], found["pred_boxes"], sizes, threshold)):
-            height, width = sizes[i]
-            where = np.broadcast_to([i, threshold], (len(labels), 2))
-            boxes = boxes.reshape(-1, 4) / [width, height, width, height]
-            rows.append(np.concatenate([where, labels.reshape(-1, 1), boxes], 1))
-    return np.concatenate(rows)
-
-
-def _labels_and_boxes(
-    logits: np.ndarray, boxes: np.ndarray, sizes: list[tuple[int, int]], threshold: float, config: Config
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    found = post_process_object_detection(logits, boxes, sizes, config.id2label, threshold=threshold)
-    return [(np.array([config.label2id[o.label] for o in one]), np.array([o.box for o in one])) for one in found]
-
-
-def _placed(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:
-    """Copies of the arrays; floating ones, which a model takes as they are, beside the model's own."""
-    backend = ops.backend(like)
-    device = str(getattr(like, "device", "cpu"))
-    return {
-        name: backend.place(Stored(array, "F32"), name, None, device) if array.dtype.kind == "f" else array.copy()
-        for name, array in arrays.items()
-    }
-
-
-def _file(path: Path) -> File:
-    with open(path, "rb") as f:
-        digest = hashlib.sha256()
-        while block := f.read(1 << 20):
-            digest.update(block)
-    return File(path.name, path.stat().st_size, digest.hexdigest())
+def _written_by_reference(reference: Reference, ours: list[Written], inputs: list[Batch]) -> list[Written]:
+    of_pictures = reference.architecture == "VisionEncoderDecoderModel"
+    return (reading if of_pictures else continuing).written_by_reference(reference, ours, inputs)

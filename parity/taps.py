@@ -14,7 +14,11 @@ from zoo.models.trocr import VisionEncoderDecoderModel
 from zoo.nn import Module, is_array
 
 # What transformers calls the only output of a model, where it is not the logits.
-BARE: dict[str, str] = dict.fromkeys(("ViTForMaskedImageModeling", "DeiTForMaskedImageModeling"), "reconstruction")
+BARE = {
+    "ViTForMaskedImageModeling": "reconstruction",
+    "DeiTForMaskedImageModeling": "reconstruction",
+    "LlamaModel": "last_hidden_state",
+}
 
 
 # What is looked into, for what a model has: the names of the stages, and the attributes that compute them, of which a

@@ -29,8 +29,7 @@ __all__ = [
 ]
 
 SPECS: dict[str, Spec] = {**text.SPECS, **vision.SPECS, **trocr.SPECS, **table.SPECS, **llama.SPECS}
-# What `--full` runs: of text one of each vocabulary and width (the last needs about 5 GB of memory), of pictures one of
-# each kind of positions and head, of readers the small and the base one.
+# What `--all --full` runs: one of each family (the last needs about 5 GB of memory); any other by its name.
 FULL = (*text.FULL, *vision.FULL, *trocr.FULL, *table.FULL, *llama.FULL)
 _FAMILIES: dict[type[Spec], Any] = {
     TextSpec: text,

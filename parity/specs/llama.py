@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .common import Head, Shapes, Size, Spec, dense, labels
+from .common import Head, Shapes, Size, Spec, dense, labels, no_head
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ COMMON = {
     "eos_token_id": 128001,
     "transformers_version": "4.45.0",
 }
+GROUPS = 2  # of key heads at tiny size, at most: 8 query heads then share them in fours
 TINY = {
     "hidden_size": 64,
     "intermediate_size": 112,
@@ -137,6 +138,7 @@ SPECS: dict[str, LlamaSpec] = {
         "save_pretrained", _score, "LlamaForSequenceClassification", config={**labels(3), "pad_token_id": 0}
     ),
     "llama-tagger": _llama("save_pretrained", _token_score, "LlamaForTokenClassification", config=labels(9)),
+    "llama-bare": _llama("save_pretrained", no_head, "LlamaModel", prefix=""),
     "llama-squad2": _llama("save_pretrained", _qa, "LlamaForQuestionAnswering", prefix="transformer."),
 }
 FULL = ("Llama-3.2-1B",)
@@ -146,6 +148,7 @@ def config_of(spec: LlamaSpec, size: Size) -> dict[str, Any]:
     config = {"architectures": [spec.architecture], "model_type": spec.model_type, **COMMON, **spec.config}
     if size == "tiny":
         config |= TINY
+        config["num_key_value_heads"] = min(config["num_key_value_heads"], GROUPS)
         if "head_dim" in spec.config:
             config["head_dim"] = 16
         scaling = config["rope_scaling"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .common import Shapes, Size, Spec, dense, norm
+from .common import Head, Shapes, Size, Spec, dense, no_head, norm
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,17 @@ def _heads(c: Mapping[str, Any]) -> Shapes:
         yield from dense(f"bbox_predictor.layers.{i}", rows, D)
 
 
-def _table(like: str, config: Mapping[str, Any], timm: bool = False, **more: Any) -> TableSpec:
-    cls = "TableTransformerForObjectDetection"
+def _table(
+    like: str,
+    config: Mapping[str, Any],
+    timm: bool = False,
+    head: Head = _heads,
+    cls: str = "TableTransformerForObjectDetection",
+    **more: Any,
+) -> TableSpec:
     config = {**(TIMM if timm else {**OWN, "backbone_config": RESNET18}), **config}
     options = {"processor": _LATER, "prefix": "model.", **more}
-    return TableSpec(like, "table-transformer", cls, _heads, config=config, timm=timm, **options)
+    return TableSpec(like, "table-transformer", cls, head, config=config, timm=timm, **options)
 
 
 SPECS: dict[str, TableSpec] = {
@@ -204,12 +210,11 @@ SPECS: dict[str, TableSpec] = {
         "save_pretrained",
         {**_PARTS, "num_queries": 40, "position_embedding_type": "learned", "backbone_config": RESNET50},
     ),
+    "table-transformer-bare": _table(
+        "save_pretrained", {"num_queries": 15}, head=no_head, cls="TableTransformerModel", prefix=""
+    ),
 }
-FULL = (
-    "table-transformer-detection",
-    "table-transformer-structure-recognition",
-    "table-transformer-structure-recognition-v1.1-all",
-)
+FULL = ("table-transformer-detection",)
 
 
 def config_of(spec: TableSpec, size: Size) -> dict[str, Any]:

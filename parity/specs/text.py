@@ -204,6 +204,7 @@ SPECS: dict[str, TextSpec] = {
         "save_pretrained", "BertLMHeadModel", _bert_lm, config={**_DECODER, "add_cross_attention": True}
     ),
     "roberta-base": _roberta("FacebookAI/roberta-base", "RobertaForMaskedLM", _roberta_lm, position_ids=True),
+    "roberta-bare": _roberta("save_pretrained", "RobertaModel", no_head, pooler=True, format="sharded"),
     "twitter-roberta-base-sentiment": _roberta(
         "cardiffnlp/twitter-roberta-base-sentiment",
         "RobertaForSequenceClassification",
@@ -234,8 +235,10 @@ SPECS: dict[str, TextSpec] = {
         "save_pretrained", "XLMRobertaForTokenClassification", classifier, config=labels(9), dtype="BF16"
     ),
     "xlm-roberta-squad2": _xlmr("save_pretrained", "XLMRobertaForQuestionAnswering", _qa, format="sharded"),
+    "xlm-roberta-swag": _xlmr("save_pretrained", "XLMRobertaForMultipleChoice", _choice, pooler=True),
+    "xlm-roberta-decoder": _xlmr("save_pretrained", "XLMRobertaForCausalLM", _roberta_lm, config=_DECODER),
 }
-FULL = ("bert-base-uncased", "all-MiniLM-L6-v2", "roberta-base", "xlm-roberta-base")
+FULL = ("bert-base-uncased", "roberta-base", "xlm-roberta-base")
 
 
 def config_of(spec: TextSpec, size: Size) -> dict[str, Any]:

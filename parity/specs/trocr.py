@@ -163,7 +163,7 @@ SPECS: dict[str, TrOCRSpec] = {
         decoder={**_SINUSOIDAL, "activation_function": "gelu_new", "cross_attention_hidden_size": 56},
     ),
 }
-FULL = ("trocr-small-printed", "trocr-base-handwritten")
+FULL = ("trocr-base-handwritten",)
 
 
 def config_of(spec: TrOCRSpec, size: Size) -> dict[str, Any]:

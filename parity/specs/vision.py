@@ -254,6 +254,7 @@ SPECS: dict[str, VisionSpec] = {
         config=_THOUSAND,
         small=_SEVEN,
     ),
+    "deit-bare": _vision("save_pretrained", "DeiTModel", no_head, pooler=True),
     "deit-classifier": _vision("save_pretrained", "DeiTForImageClassification", classifier, config=_SEVEN),
     "deit-mim": _vision(
         "save_pretrained", "DeiTForMaskedImageModeling", _pixels, small={"encoder_stride": 8}, format="sharded"
@@ -314,15 +315,7 @@ SPECS: dict[str, VisionSpec] = {
         config={**_ABSOLUTE, **labels(16)},
     ),
 }
-FULL = (
-    "vit-base-patch16-224",
-    "vit-base-patch16-224-in21k",
-    "deit-base-distilled-patch16-224",
-    "beit-base-patch16-224",
-    "beit-base-patch16-224-pt22k",
-    "beit-base-finetuned-ade-640-640",
-    "dit-base-finetuned-rvlcdip",
-)
+FULL = ("vit-base-patch16-224", "deit-base-distilled-patch16-224", "beit-base-finetuned-ade-640-640")
 
 
 def config_of(spec: VisionSpec, size: Size) -> dict[str, Any]:

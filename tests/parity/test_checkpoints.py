@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from parity.checkpoints import build, parameters
-from parity.specs import SPECS, TextSpec, config_of, shapes
+from parity.specs import FULL, SPECS, TextSpec, config_of, shapes
 from zoo.errors import InputError
 from zoo.loader import load_model
+from zoo.registry import FAMILIES, architectures
 from zoo.tokenizers import Tokenizer
 from zoo.weights.files import open_weights
 
@@ -81,3 +82,11 @@ def test_no_parameter_is_neutral(tmp_path):
 def test_an_unknown_name_is_refused(tmp_path):
     with pytest.raises(InputError, match="did you mean 'roberta-base'"):
         build("roberta-bse", tmp_path)
+
+
+def test_every_class_has_a_checkpoint():
+    assert {spec.architecture for spec in SPECS.values()} == set(architectures())
+
+
+def test_a_full_size_of_each_family_is_run():
+    assert sorted(SPECS[name].model_type for name in FULL) == sorted(set(FAMILIES) - {"trocr"})  # which readers have

@@ -9,11 +9,13 @@ import sys
 
 import pytest
 
+import parity.__main__
 import parity.cases
 import parity.run
 from parity.__main__ import main
 from parity.checkpoints import build
 from parity.specs import SPECS
+from zoo.errors import CheckpointError
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +58,9 @@ def test_what_holds_gives_0_and_reports(tmp_path, capsys):
     markdown = (tmp_path / "r.md").read_text()
     assert "| random:bert-swag (tiny) | BertForMultipleChoice |" in markdown
     assert case["files"][0]["sha256"] in markdown
+    assert case["lock"].startswith("sha256:")
+    assert case["lock"] in markdown
+    assert facts["versions"]["pillow"]
 
 
 @pytest.mark.usefixtures("_reference")
@@ -98,6 +103,68 @@ def test_a_crash_of_one_case_is_no_divergence(capsys, monkeypatch):
     streams = capsys.readouterr()
     assert "not run: IndexError: out of something" in streams.out
     assert "Traceback" in streams.err
+
+
+@pytest.mark.usefixtures("_reference")
+def test_low_precision_is_judged_by_the_references_own_error(tmp_path, capsys):
+    path = tmp_path / "r.json"
+    options = ["--device", "torch:cpu", "--dtype", "bfloat16", "--json", str(path)]
+    assert main(["random:vit-base-patch16-224", *options]) == 0
+    assert "rel L2  reference" in capsys.readouterr().out
+    case = json.loads(path.read_text())["cases"][0]
+    assert case["tolerance"] == {"times": 3, "least": 2**-7 / 5, "spare": 0.01}
+    logits = next(stage for stage in case["stages"] if stage["name"] == "logits")
+    assert 1e-3 < logits["relative_l2"] < 3 * logits["reference_error"]
+
+
+@pytest.mark.usefixtures("_reference")
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_low_precision_on_numpy_is_refused(dtype, capsys):
+    assert main(["random:bert-swag", "--dtype", dtype]) == 2
+    assert f"parity: {dtype} needs torch" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_reference")
+def test_all_in_low_precision_takes_a_device_that_has_it(capsys, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(parity.__main__, "all_cases", lambda full: [])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main(["--all", "--dtype", "bfloat16"]) == 0
+    assert "parity: bfloat16 needs torch: running with --device torch:cpu" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_reference")
+def test_all_says_which_known_answers_need_the_hub(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(parity.__main__, "all_cases", lambda full: [])
+    assert main(["--all"]) == 0
+    out = capsys.readouterr().out
+    assert "14 known answers need the hub's files: google-bert/bert-base-uncased, FacebookAI/roberta-base, " in out
+    monkeypatch.setattr(parity.published, "missing", lambda answer: None)
+    monkeypatch.setattr(parity.published, "wrong", lambda answer: "0.1 apart" if "mnli" in answer["repo"] else None)
+    assert main(["--all"]) == 1
+    out = capsys.readouterr().out
+    assert "known answer of FacebookAI/roberta-large-mnli, RobertaForSequenceClassification: 0.1 apart\n" in out
+    assert "known answer of google-bert/bert-base-uncased, BertModel: holds\n" in out
+
+    def damaged(answer):
+        raise CheckpointError("the file is cut off")
+
+    monkeypatch.setattr(parity.published, "wrong", damaged)
+    assert main(["--all"]) == 2
+    assert "BertModel: not run: the file is cut off\n" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("_reference")
+def test_a_page_is_written_with_what_both_sides_made(tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="needs matplotlib, for the page")
+    pytest.importorskip("jinja2", reason="needs jinja2, for the page")
+    folder = tmp_path / "made" / "page"
+    assert main(["random:bert-base-uncased", "--html", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith(f"wrote {folder / 'index.html'}\n")
+    assert "The likeliest words for the mask" in (folder / "index.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--all", "--list"], ["x", "--dtype", "int3"], ["x", "--all"]])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity.compare import FLOAT32, Pair, compare, compare_ids, tolerance_for
+from parity.choices import compare_ids
+from parity.compare import FLOAT32, Pair, compare, rule_for
 from zoo.errors import UnsupportedError
 
 
@@ -98,6 +99,8 @@ def test_ids_must_be_the_same():
     assert "1 of 2 rows differ; the first at token 1: [], expected [5]" in other.note
 
 
-def test_a_tolerance_that_nobody_set_is_refused():
-    with pytest.raises(UnsupportedError, match="no tolerance is set for float16 on numpy"):
-        tolerance_for("numpy", "float16")
+def test_low_precision_on_numpy_is_refused():
+    with pytest.raises(UnsupportedError, match=r"bfloat16 needs torch, .* add --device torch:cpu, or --device cuda"):
+        rule_for("numpy", "bfloat16")
+    with pytest.raises(UnsupportedError, match="no rule is set for int8 on torch, only for float32, float16, bfloat16"):
+        rule_for("torch", "int8")

@@ -10,55 +10,13 @@ import pytest
 pytest.importorskip("torch", reason="needs torch, for the reference")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
-from parity.cases import batches
+from bench import own
+
 from parity.checkpoints import build
-from parity.compare import FLOAT32
 from parity.reference import Reference
-from parity.run import compare_stages, compare_tokenizers, reference_stages, zoo_stages
+from parity.stages import compare_tokenizers, zoo_stages
 from parity.taps import body_of
-from zoo.loader import load_model
-from zoo.nn import Linear
 from zoo.tokenizers import Tokenizer
-
-
-class Bench:
-    """A tiny checkpoint, and what the reference makes of it."""
-
-    def __init__(self, name, folder):
-        self.folder = build(name, folder)
-        model = self.load()
-        self.tokenizer = Tokenizer.from_folder(folder)
-        limit = body_of(model).embeddings.most_tokens
-        self.inputs = batches(model.config, type(model).__name__, self.tokenizer, limit, 0)
-        self.reference = Reference(folder, type(model).__name__)
-        self.theirs = [reference_stages(self.reference, batch) for batch in self.inputs]
-
-    def load(self):
-        return load_model(self.folder, strict=True)
-
-    def first_wrong(self, model):
-        ours = [zoo_stages(model, batch) for batch in self.inputs]
-        stages = compare_stages(self.inputs, ours, self.theirs, FLOAT32)
-        return next((stage.name for stage in stages if not stage.holds), None)
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Bench(name, tmp_path_factory.mktemp(name))
-        return made[name]
-
-    return get
-
-
-def own(linear: Linear) -> Linear:
-    """The layer with its own writable arrays: those of a file are mapped, and may be shared."""
-    whole = np.concatenate(linear.weight) if isinstance(linear.weight, tuple) else np.array(linear.weight)
-    linear.weight, linear.bias = whole, np.array(linear.bias)
-    return linear
 
 
 def wrong_eps_in_a_layer(model):
@@ -116,7 +74,7 @@ def transposed_weight(model):
 
 def mask_forgotten(model):
     attention = body_of(model).layers[0].attention
-    body_of(model).layers[0].attention = lambda x, mask, start, cache, layer: attention(x, None, start, cache, layer)
+    body_of(model).layers[0].attention = lambda x, mask, *rest: attention(x, None, *rest)
 
 
 def mask_off_by_one(model):
@@ -162,7 +120,7 @@ def cache_forgets_the_past(model):
 
     def broken(batch):
         cache = new_cache(batch)
-        cache.extend = lambda layer, k, v: (k, v)
+        cache.extend = lambda layer, k, v, masked: (k, v)
         return cache
 
     body.new_cache = broken

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import lzma
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from parity.taps import outputs
+from parity import published
+from parity.published import NOT_AT_HAND, answers, named, part
 from zoo.errors import ZooError
 from zoo.hub import find
 from zoo.loader import load_model
-from zoo.processors import ImageProcessor
-from zoo.registry import FAMILIES, architectures
+from zoo.registry import architectures
 from zoo.tokenizers import Tokenizer
 
-DATA = Path(__file__).parents[1] / "data"
-ANSWERS: list[dict[str, Any]] = json.loads((DATA / "known_answers.json").read_text("utf-8"))["entries"]
-SLICES = [answer for answer in ANSWERS if "kind" not in answer]
-(FILLED,) = (answer for answer in ANSWERS if answer.get("kind") == "tokens")
+TOKENIZERS = Path(__file__).parents[1] / "data" / "tokenizers"
+ANSWERS = answers()
 TEXTS = [answer for answer in ANSWERS if answer.get("kind") == "ids" or {"text", "input_ids"} <= set(answer["input"])]
-
-# What an entry's "needs" stands for, which keeps it from being run whatever the hub's cache holds.
-NOT_AT_HAND = {
-    "ade20k": "the first test picture of the data set hf-internal-testing/fixtures_ade20k",
-    "jpeg": "the JPEG file of COCO val2017 39769: the PNG that is here has slightly other pixels",
-    "old pillow": "Pillow 8, whose pixels are not those of the versions that zoo runs with",
-    "relative positions": "relative positions in BERT, which zoo refuses, as transformers 5 computes without them",
-    "repository": "the name of a repository: the conversion script knows only unilm's own file",
-}
 # Of which repositories the tokenizer is among the test data.
 PACKED = {"FacebookAI/roberta-base": "roberta", "FacebookAI/xlm-roberta-base": "xlm_roberta"}
 
@@ -46,93 +33,32 @@ def test_minilm_gives_the_similarities_of_the_sentence_transformers_readme(minil
     states = model(encoded.input_ids, encoded.attention_mask).last_hidden_state
     vectors = (states * encoded.attention_mask[:, :, None]).sum(1)
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
-    published = [[1.0000, 0.6660, 0.1046], [0.6660, 1.0000, 0.1411], [0.1046, 0.1411, 1.0000]]
-    np.testing.assert_allclose(vectors @ vectors.T, published, rtol=0, atol=5.1e-5)  # four digits are printed
-
-
-def cached(repo: str, weights: bool = True) -> Path:
-    """The folder of a repository in the hub's cache."""
-    try:
-        return find(repo, local_files_only=True, weights=weights).folder
-    except ZooError:
-        pytest.skip(f"needs the hub: {repo} in its cache")
-
-
-def load(answer: dict[str, Any], folder: Path) -> Any:
-    """The model of an entry's class, which need not be the one that the repository's config names."""
-    family = FAMILIES[architectures()[answer["model_class"]]]
-    return load_model(folder, head=answer["model_class"].removeprefix(family.prefix))
-
-
-def arguments(answer: dict[str, Any]) -> dict[str, Any]:
-    """What the model is called with, of an entry's input."""
-    given = answer["input"]
-    if "input_ids" in given:
-        return {name: np.array(given[name]) for name in ("input_ids", "attention_mask") if name in given}
-    processor = ImageProcessor.from_folder(cached(given.get("processor", answer["repo"]), weights=False))
-    if "size" in given:
-        processor = replace(processor, size={"height": given["size"], "width": given["size"]})
-    found: dict[str, Any] = {"pixel_values": processor(DATA / "images" / given["picture"]).pixel_values}
-    if "masked_patches" in given:
-        found["bool_masked_pos"] = np.ones((1, given["masked_patches"]), bool)
-    if given.get("interpolate_pos_encoding"):
-        found["interpolate_pos_encoding"] = True
-    return found
-
-
-def part(fields: dict[str, np.ndarray], expression: str) -> np.ndarray:
-    """What an expression such as "logits[0, :3]" means."""
-    name, _, index = expression.rstrip("]").partition("[")
-    if not index:
-        return fields[name]
-    axes = [[int(n) if n else None for n in axis.strip().split(":")] for axis in index.split(",")]
-    return fields[name][tuple(axis[0] if len(axis) == 1 else slice(*axis) for axis in axes)]
-
-
-def named(answer: dict[str, Any]) -> str:
-    return f"{answer['repo']}-{answer['model_class']}"
+    printed = [[1.0000, 0.6660, 0.1046], [0.6660, 1.0000, 0.1411], [0.1046, 0.1411, 1.0000]]
+    np.testing.assert_allclose(vectors @ vectors.T, printed, rtol=0, atol=5.1e-5)  # four digits are printed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", SLICES, ids=named)
+@pytest.mark.parametrize("answer", ANSWERS, ids=named)
 def test_a_checkpoint_gives_the_figures_of_transformers(answer: dict[str, Any]) -> None:
     """Each entry's "source" says which test or script of transformers expects it."""
-    if "needs" in answer:
-        pytest.skip(f"needs {NOT_AT_HAND[answer['needs']]}")
-    folder, given = cached(answer["repo"]), arguments(answer)
-    model = load(answer, folder)
-    fields = outputs(model, model(**given))
-    found = part(fields, answer["slice"])
-    whole = fields[answer["slice"].partition("[")[0]]
-    assert list(whole.shape) == answer.get("output_shape", list(whole.shape))
-    np.testing.assert_allclose(found, answer["expected"], rtol=0, atol=answer["atol"])
-    if "argmax" in answer:
-        assert whole[0].argmax() == answer["argmax"]
-
-
-@pytest.mark.slow
-def test_roberta_fills_the_mask_as_in_transformers_own_test() -> None:
-    folder, given = cached(FILLED["repo"]), FILLED["input"]
-    tokenizer, model = Tokenizer.from_folder(folder), load(FILLED, folder)
-    encoded = tokenizer(given["text"], padding=given["max_length"])
-    logits = model(encoded.input_ids, encoded.attention_mask)
-    likeliest = np.argsort(-logits[0, 6])[:5]
-    assert FILLED["slice"] == "top-5 tokens of logits[0, 6]"
-    assert tokenizer.decode(likeliest).split() == FILLED["expected"]
+    if needs := published.missing(answer):
+        pytest.skip(f"needs {needs} ({answer['repo']})")
+    assert published.wrong(answer) is None
 
 
 @pytest.mark.parametrize("answer", TEXTS, ids=named)
 def test_a_text_gives_the_known_ids(answer: dict[str, Any], tmp_path: Path) -> None:
     packed = PACKED.get(answer["repo"])
     if packed is None:
-        folder = cached(answer["repo"], weights=False)
+        try:
+            folder = find(answer["repo"], local_files_only=True, weights=False).folder
+        except ZooError:
+            pytest.skip(f"needs the hub: {answer['repo']} in its cache")
     else:
         folder = tmp_path
-        content = lzma.decompress((DATA / "tokenizers" / f"{packed}.tokenizer.json.xz").read_bytes())
+        content = lzma.decompress((TOKENIZERS / f"{packed}.tokenizer.json.xz").read_bytes())
         (folder / "tokenizer.json").write_bytes(content)
-    given = answer["input"]
-    rows = Tokenizer.from_folder(folder).encode_batch(given.get("texts", given.get("text"))).rows
-    assert [list(row.ids) for row in rows] == given.get("input_ids", answer["expected"])
+    assert published.ids_of(answer, folder) == answer["input"].get("input_ids", answer["expected"])
 
 
 def test_every_answer_can_be_run_or_says_what_it_needs() -> None:
@@ -140,7 +66,31 @@ def test_every_answer_can_be_run_or_says_what_it_needs() -> None:
     for answer in ANSWERS:
         assert answer["model_class"] in architectures() or answer["kind"] == "ids"
         picture = answer["input"].get("picture")
-        assert picture is None or (DATA / "images" / picture).is_file() == ("needs" not in answer)
+        assert picture is None or (published.PICTURES / picture).is_file() == ("needs" not in answer)
+
+
+def test_a_figure_that_differs_is_told(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "cached", lambda repo, weights=True: minilm)
+    ids = [[101, 2009, 2003, 11559, 2651, 102]]
+    states: Any = load_model(minilm)(np.array(ids)).last_hidden_state  # pyright: ignore[reportCallIssue]
+    answer = {
+        "repo": "sentence-transformers/all-MiniLM-L6-v2",
+        "model_class": "BertModel",
+        "input": {"input_ids": ids},
+        "slice": "last_hidden_state[0, :2, 1:3]",
+        "output_shape": [1, 6, 384],
+        "expected": states[0, :2, 1:3].tolist(),
+        "atol": 1e-5,
+    }
+    assert (published.missing(answer), published.wrong(answer)) == (None, None)
+    assert "1.0e-01 apart" in str(published.wrong({**answer, "expected": states[0, :2, 1:3] + 0.1}))
+    assert "expected [1, 6, 385]" in str(published.wrong({**answer, "output_shape": [1, 6, 385]}))
+    assert published.missing({**answer, "needs": "jpeg"}) == NOT_AT_HAND["jpeg"]
+
+
+def test_a_repository_that_is_not_cached_needs_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert published.missing(ANSWERS[0]) == "the hub's files"
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,12 @@ from parity import reading
 from parity.cases import RANDOM, Case
 from parity.checkpoints import build, parameters
 from parity.compare import FLOAT32
-from parity.reference import Reference
-from parity.run import compare_stages, reference_stages, run, zoo_stages
+from parity.run import run
 from parity.specs import config_of, shapes
 from parity.specs.trocr import SPECS
+from parity.written import compare_written
 from zoo.loader import load_model
 from zoo.models.trocr import model as trocr
-from zoo.processors import ImageProcessor
-from zoo.tokenizers import Tokenizer
 
 
 def test_a_full_size_has_the_bytes_of_the_file_on_the_hub():
@@ -56,34 +54,6 @@ def test_both_load_all_of_it(name, tmp_path):
     missing = {key for key in info["missing_keys"] if ".pooler." not in key}  # which version 5 has, and never uses
     unknown = {key for key in info["unexpected_keys"] if not key.endswith("._float_tensor")}
     assert (missing, unknown, info["mismatched_keys"]) == (set(), set(), set())
-
-
-class Bench:
-    """A tiny checkpoint, and what the reference makes of it."""
-
-    def __init__(self, name, folder):
-        self.folder, self.tokenizer = build(name, folder), Tokenizer.from_folder(folder)
-        config = load_model(folder).config
-        self.inputs = reading.batches(config, ImageProcessor.from_folder(folder), self.tokenizer, 0)
-        self.reference = Reference(folder, "VisionEncoderDecoderModel")
-        self.theirs = [reference_stages(self.reference, batch) for batch in self.inputs]
-
-    def first_wrong(self, model):
-        ours = [zoo_stages(model, batch) for batch in self.inputs]
-        stages = compare_stages(self.inputs, ours, self.theirs, FLOAT32)
-        return next((stage.name for stage in stages if not stage.holds), None)
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Bench(name, tmp_path_factory.mktemp(name))
-        return made[name]
-
-    return get
 
 
 def test_what_is_whole_holds(bench):
@@ -142,10 +112,11 @@ def test_other_words_are_told(bench):
     at = bench("trocr-base-handwritten")
     model = load_model(at.folder)
     ours = reading.written(model, at.inputs, at.tokenizer)
-    assert all(stage.holds for stage in reading.compare_written(ours, at.reference, at.inputs))
+    theirs = reading.written_by_reference(at.reference, ours, at.inputs)
+    assert all(stage.holds for stage in compare_written(ours, theirs, FLOAT32))
     ours[0].ids[1][0] += 1
     ours[0] = ours[0]._replace(texts=[text + "." for text in ours[0].texts])
-    ids, texts, *others = reading.compare_written(ours, at.reference, at.inputs)
+    ids, texts, *others = compare_written(ours, theirs, FLOAT32)
     assert (ids.name, ids.holds, texts.name, texts.holds) == ("written, greedy", False, "text, greedy", False)
     assert ids.note.startswith("1 of 4 rows differ; the first at token 0")
     assert all(stage.holds for stage in others)

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench import calling
 from PIL import Image
 
 from parity import pictures
 from parity.cases import Batch
 from parity.checkpoints import build, parameters
-from parity.compare import FLOAT32, Pair, compare_masks
+from parity.choices import compare_masks
+from parity.compare import Pair
 from parity.specs import config_of, shapes
 from parity.specs.vision import SPECS, processor_of
 from parity.taps import body_of
@@ -109,49 +111,6 @@ def test_masks_may_differ_in_one_pixel_of_ten_thousand():
     assert "only transformers" in compare_masks([Pair("alone", None, theirs)]).note
 
 
-class Bench:
-    """A tiny checkpoint, and what the reference makes of it."""
-
-    def __init__(self, name, folder):
-        from parity.reference import Reference
-        from parity.run import reference_stages
-
-        self.folder = build(name, folder)
-        self.processor = ImageProcessor.from_folder(folder)
-        model = self.load()
-        self.inputs = self.batches(model, self.processor)
-        self.reference = Reference(folder, type(model).__name__)
-        self.theirs = [reference_stages(self.reference, batch) for batch in self.inputs]
-
-    def load(self):
-        return load_model(self.folder, strict=True)
-
-    def batches(self, model, processor):
-        return pictures.batches(model.config, type(model).__name__, processor, 0)
-
-    def first_wrong(self, model):
-        from parity.run import compare_processors, compare_stages, zoo_stages
-
-        ours = [zoo_stages(model, batch) for batch in self.inputs]
-        stages = [compare_processors(self.reference, self.inputs)]
-        stages += compare_stages(self.inputs, ours, self.theirs, FLOAT32)
-        return next((stage.name for stage in stages if not stage.holds), None)
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    pytest.importorskip("torch", reason="needs torch, for the reference")
-    pytest.importorskip("transformers", reason="needs transformers, the reference")
-    made = {}
-
-    def get(name):
-        if name not in made:
-            made[name] = Bench(name, tmp_path_factory.mktemp(name))
-        return made[name]
-
-    return get
-
-
 def layer_scale_forgotten(model):
     body_of(model).layers[1].lambda_2 = None
 
@@ -227,12 +186,6 @@ def mask_token_forgotten(model):
     embeddings = body_of(model).embeddings
     patches = embeddings.patches
     embeddings.patches = lambda x, masked: patches(x, None)
-
-
-def calling(module, call):
-    """Another call of this one module."""
-    cls = type(module)
-    module.__class__ = type(cls.__name__, (cls,), {"__call__": call})
 
 
 def pooled_class_token(model):
@@ -354,17 +307,18 @@ def test_a_fault_is_found_where_it_is(bench, name, fault, stage):
 )
 @pytest.mark.parametrize("name", ["vit-base-patch16-224", "deit-base-distilled-patch16-224"])
 def test_a_processor_that_works_otherwise_is_found(bench, name, changed):
-    from parity.run import compare_processors
+    from parity.stages import compare_processors
 
     bench = bench(name)
-    model = bench.load()
-    assert compare_processors(bench.reference, bench.inputs).holds
-    other = replace(bench.processor, crop=(48, 48), **changed(bench.processor))
-    assert not compare_processors(bench.reference, bench.batches(model, other)).holds
+    model, processor = bench.load(), ImageProcessor.from_folder(bench.folder)
+    other = replace(processor, crop=(48, 48), **changed(processor))
+    found = compare_processors(bench.reference, pictures.batches(model.config, type(model).__name__, other, 0))
+    assert (bench.prepared[0].name, bench.prepared[0].holds) == ("processor", True)
+    assert (found.name, found.holds) == ("processor", False)
 
 
 def test_a_mask_of_shifted_pixels_is_found(bench):
-    from parity.run import compare_stages, zoo_stages
+    from parity.stages import compare_stages, zoo_stages
 
     bench = bench("beit-base-finetuned-ade-640-640")
     model = bench.load()
@@ -372,7 +326,7 @@ def test_a_mask_of_shifted_pixels_is_found(bench):
     for stages in ours:
         if "mask" in stages:
             stages["mask"] = np.roll(stages["mask"], 1)
-    wrong = [stage.name for stage in compare_stages(bench.inputs, ours, bench.theirs, FLOAT32) if not stage.holds]
+    wrong = [stage.name for stage in compare_stages(bench.inputs, ours, bench.theirs, bench.rule) if not stage.holds]
     assert wrong == ["mask"]
 
 
@@ -389,12 +343,16 @@ def test_photographs_become_the_same_pixel_values(name):
 
 @pytest.mark.parametrize("name", REAL)
 def test_photographs_agree_at_every_stage(bench, name):
-    from parity.run import compare_processors, compare_stages, reference_stages, zoo_stages
+    from parity.stages import compare_processors, compare_stages, reference_stages, zoo_stages
 
     bench = bench(name)
     opened = [Image.open(path) for path in PHOTOGRAPHS]
-    batch = Batch("photographs", {"pixel_values": bench.processor(PHOTOGRAPHS).pixel_values}, pictures=opened)
+    batch = Batch(
+        "photographs",
+        {"pixel_values": ImageProcessor.from_folder(bench.folder)(PHOTOGRAPHS).pixel_values},
+        pictures=opened,
+    )
     ours, theirs = zoo_stages(bench.load(), batch), reference_stages(bench.reference, batch)
-    stages = [compare_processors(bench.reference, [batch]), *compare_stages([batch], [ours], [theirs], FLOAT32)]
+    stages = [compare_processors(bench.reference, [batch]), *compare_stages([batch], [ours], [theirs], bench.rule)]
     assert {"processor", "embeddings", "layer.0", "logits"} <= {stage.name for stage in stages}
     assert [stage for stage in stages if not stage.holds] == []

@@ -1,0 +1,130 @@
+"""Judging the stages that are choices and not numbers: token ids, the labels of pixels, objects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from .compare import Multiple, Pair, Rule, Stage, Tolerance, both, compare, incomparable, unlike
+
+SAME_PIXELS = 0.9999  # of a segmentation in float32: where two labels are as likely, rounding decides
+SAME_BOX = 1e-4  # of a detection in float32: how far a coordinate may be off, in parts of the picture's width or height
+OTHER_TEXTS = 0.5  # of what is written in low precision: after one choice between two tokens as likely all is another
+OVERLAP = 0.5  # of a detection in low precision: two boxes of one object share more of what they cover together
+
+Rows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
+
+
+def compare_ids(pairs: Rows, name: str = "tokenizer", rule: Rule | None = None, own: Rows = ()) -> Stage:
+    """(batch, ours, wanted) ids: which must be the same, as a tokenizer's.
+
+    With a Multiple for a rule, as many rows may be other ones as it allows; own: (batch, theirs, wanted).
+    """
+    rows, wrong = _rows(pairs)
+    note, batch = "", rows[0][0]
+    if wrong:
+        batch, a, b = wrong[0]
+        at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+        found, wanted = a[at : at + 3], b[at : at + 3]
+        note = f"{len(wrong)} of {len(rows)} rows differ; the first at token {at}: {found}, expected {wanted}"
+    stage = _stage(name, batch, sum(len(b) for _, _, b in rows), 1 - len(wrong) / len(rows), not wrong, note)
+    if not isinstance(rule, Multiple):
+        return stage
+    others = len(_rows(own)[1])
+    note = f"{len(wrong)} of {len(rows)} rows differ from float32's, {others} of the reference's own"
+    holds = rule.allows(len(wrong), others, len(rows), OTHER_TEXTS)
+    return replace(stage, holds=holds, note=note, reference_top1=1 - others / len(rows))
+
+
+def compare_pixels(pairs: Sequence[Pair]) -> Stage:
+    """The image processors' stage: pixel values, which must be the same to the last bit."""
+    return compare("processor", pairs, Tolerance(0, 0))
+
+
+def compare_masks(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence[Pair] = ()) -> Stage:
+    """The last stage of a segmentation: (Y, X) labels, nearly all of which must be the same."""
+    broken = next((pair for pair in (*pairs, *own) if incomparable(pair)), None)
+    if broken:
+        return unlike("mask", broken.batch, incomparable(broken))
+    counts, wrong = [both(pair)[0].size for pair in pairs], _other_pixels(pairs)
+    worst = pairs[int(np.argmax(np.divide(wrong, counts)))].batch
+    count, differ = sum(counts), sum(wrong)
+    kinds = len(np.unique(np.concatenate([both(pair)[1].ravel() for pair in pairs])))
+    note = f"{differ} of {count} pixels differ, {kinds} labels"
+    if not isinstance(rule, Multiple):
+        return _stage("mask", worst, count, 1 - differ / count, 1 - differ / count >= SAME_PIXELS, note)
+    others = sum(_other_pixels(own))
+    stage = _stage("mask", worst, count, 1 - differ / count, rule.allows(differ, others, count), note)
+    return replace(stage, note=f"{note}; {others} of the reference's own", reference_top1=1 - others / count)
+
+
+def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence[Pair] = ()) -> Stage:
+    """The last stage of a detection: rows of picture, threshold, label, and a box in parts of the picture.
+
+    All but the boxes must be the same.  In low precision an object is the same that has the label, and a box that
+    covers the same by more than OVERLAP: how far its coordinates are off is what the stage of the boxes is for.
+    """
+    broken = next((pair for pair in (*pairs, *own) if pair.ours is None or pair.reference is None), None)
+    if broken:
+        return unlike("objects", broken.batch, incomparable(broken))
+    count = sum(len(both(pair)[1]) for pair in pairs)
+    kinds = len(np.unique(np.concatenate([both(pair)[1][:, 2] for pair in pairs])))
+    note, batch = f"{count} objects, {kinds} labels", pairs[0].batch
+    if isinstance(rule, Multiple):
+        differ, others = (sum(unmatched(*both(pair)) for pair in some) for some in (pairs, own))
+        note += f"; {differ} without a partner, {others} of the reference's own"
+        holds = rule.allows(differ, others, count)
+        return _stage("objects", batch, count, _share(differ, count), holds, note, _share(others, count))
+    largest = 0.0
+    for pair in pairs:
+        ours, theirs = both(pair)
+        if not np.array_equal(ours[:, :3], theirs[:, :3]):
+            note = f"{len(ours)} objects, expected {len(theirs)}, or other labels"
+            return _stage("objects", pair.batch, count, 0.0, False, note)
+        largest = max(largest, float(np.abs(ours[:, 3:] - theirs[:, 3:]).max(initial=0)))
+    stage = _stage("objects", batch, count, 1.0, largest <= SAME_BOX, note)
+    return replace(stage, scale=1.0, max_abs=largest)
+
+
+def unmatched(found: np.ndarray, wanted: np.ndarray) -> int:
+    """How many objects, rows (n, 7) as above, of either side have no partner on the other."""
+    free, lonely = list(range(len(wanted))), 0
+    for row in found:
+        alike = [i for i in free if np.array_equal(wanted[i, :3], row[:3])]
+        overlaps = [_overlap(wanted[i, 3:], row[3:]) for i in alike]
+        if max(overlaps, default=0.0) > OVERLAP:
+            free.remove(alike[int(np.argmax(overlaps))])
+        else:
+            lonely += 1
+    return lonely + len(free)
+
+
+def _overlap(a: np.ndarray, b: np.ndarray) -> float:
+    """The area that two boxes (x0, y0, x1, y1) share, as a part of what they cover together."""
+    shared = np.prod(np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0))
+    together = np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - shared
+    return float(shared / together) if together > 0 else 0.0
+
+
+def _rows(pairs: Rows) -> tuple[list[tuple[str, list[int], list[int]]], list[tuple[str, list[int], list[int]]]]:
+    """(batch, ours, wanted) of each row, and of those that differ."""
+    rows = [(batch, a, b) for batch, ours, wanted in pairs for a, b in zip(ours, wanted, strict=True)]
+    return rows, [(batch, a, b) for batch, a, b in rows if list(a) != list(b)]
+
+
+def _other_pixels(pairs: Sequence[Pair]) -> list[int]:
+    return [int((a != b).sum()) for a, b in map(both, pairs)]
+
+
+def _share(wrong: int, count: int) -> float:
+    return max(0.0, 1 - wrong / count) if count else 1.0
+
+
+def _stage(
+    name: str, batch: str, count: int, share: float, holds: bool, note: str, its_share: float | None = None
+) -> Stage:
+    nan = math.nan
+    return Stage(name, batch, count, nan, nan, nan, nan, share, holds, note, reference_top1=its_share)

@@ -1,0 +1,159 @@
+"""What a person can see of a comparison: zoo's result and the reference's side by side, as pictures and as texts."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zoo.processors.boxes import draw_boxes
+from zoo.tasks.segment import Segmentation, palette
+
+from .cases import Batch
+from .written import Written
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from zoo.tokenizers import Tokenizer
+
+MOST_BYTES = 150_000  # of a picture
+EDGES = (480, 400, 320, 240, 180)  # the long sides, in pixels, that are tried until a picture is small enough
+BEST = 5  # words or labels that are shown
+THRESHOLD = 0.9  # of the objects that are drawn, one of those that are compared
+
+
+@dataclass(frozen=True)
+class Overlays:
+    """One picture with each side's boxes or mask drawn in, as PNG files of at most MOST_BYTES."""
+
+    title: str
+    ours: bytes
+    reference: bytes
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What each side says of the same input."""
+
+    title: str
+    ours: str
+    reference: str
+
+
+Exhibit = Overlays | Texts
+
+
+def exhibits_of(
+    config: Any,
+    architecture: str,
+    batch: Batch,
+    ours: Mapping[str, np.ndarray],
+    theirs: Mapping[str, np.ndarray],
+    tokenizer: Tokenizer | None,
+) -> list[Exhibit]:
+    """Of the first picture or texts of a batch, what both sides' stages mean; nothing for stages that mean nothing."""
+    if "mask" in ours and "mask" in theirs:
+        pngs = [_png(_laid_over(batch.pictures[0], found["mask"])) for found in (ours, theirs)]
+        return [Overlays("The label of each pixel", *pngs)]
+    if "objects" in ours and "objects" in theirs:
+        labels = [config.id2label[i] for i in sorted(config.id2label)]
+        pngs = [_png(_boxed(batch.pictures[0], found["objects"], labels)) for found in (ours, theirs)]
+        return [Overlays(f"Objects with a score above {THRESHOLD:g}", *pngs)]
+    say = _speaker(config, architecture, batch, tokenizer)
+    if say is None:
+        return []
+    title, speak = say
+    return [Texts(title, speak(ours), speak(theirs))]
+
+
+def of_written(ours: Sequence[Written], theirs: Sequence[Written]) -> list[Exhibit]:
+    """What each side writes by itself, of each batch and way to search; ids where there is no tokenizer."""
+    return [Texts(f"{a.search}, {a.batch}", _lines(a), _lines(b)) for a, b in zip(ours, theirs, strict=True)]
+
+
+def _lines(written: Written) -> str:
+    return "\n".join(written.texts or [" ".join(map(str, ids)) for ids in written.ids])
+
+
+def _speaker(
+    config: Any, architecture: str, batch: Batch, tokenizer: Tokenizer | None
+) -> tuple[str, Callable[[Mapping[str, np.ndarray]], str]] | None:
+    """A title, and what puts a side's stages into words; None where a head has nothing to say."""
+    if architecture.endswith("ForMaskedLM") and tokenizer is not None:
+        return "The likeliest words for the mask", lambda found: _words(found["logits"], batch, tokenizer)
+    if "ForImageClassification" in architecture:
+        return "The likeliest labels of each picture", lambda found: _labels(found["logits"], config)
+    if architecture.endswith("ForSequenceClassification") and config.num_labels > 1:
+        return "The likeliest labels of each text", lambda found: _labels(found["logits"], config)
+    if architecture.endswith("ForTokenClassification") and tokenizer is not None:
+        return "The label of each token", lambda found: _tags(found["logits"], batch, tokenizer, config)
+    return None
+
+
+def _words(logits: np.ndarray, batch: Batch, tokenizer: Tokenizer) -> str:
+    """The best words for each mask of a batch of texts, and how likely they are."""
+    lines = []
+    for b, t in np.argwhere(batch.arrays["input_ids"] == tokenizer.mask_token_id):
+        scores = _softmax(logits[b, t])
+        best = np.argsort(-scores, kind="stable")[:BEST].tolist()
+        lines.append(batch.texts[b])
+        lines += [f"  {tokenizer.decode([i])}  {scores[i]:.4f}" for i in best]
+    return "\n".join(lines)
+
+
+def _labels(logits: np.ndarray, config: Any) -> str:
+    """A line for each row of logits (B, L)."""
+    lines = []
+    for scores in map(_softmax, logits):
+        best = np.argsort(-scores, kind="stable")[:BEST].tolist()
+        lines.append(", ".join(f"{config.id2label[i]} {scores[i]:.4f}" for i in best))
+    return "\n".join(lines)
+
+
+def _tags(logits: np.ndarray, batch: Batch, tokenizer: Tokenizer, config: Any) -> str:
+    """A line for each text: its tokens, each with its label."""
+    assert batch.mask is not None
+    lines = []
+    for ids, mask, best in zip(batch.arrays["input_ids"], batch.mask, logits.argmax(-1), strict=True):
+        pairs = zip(tokenizer.tokens(ids[mask]), best[mask].tolist(), strict=True)
+        lines.append("  ".join(f"{token}/{config.id2label[label]}" for token, label in pairs))
+    return "\n".join(lines)
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    y = np.exp(x - x.max())
+    return y / y.sum()
+
+
+def _laid_over(picture: Image.Image, masks: np.ndarray) -> Image.Image:
+    """The first picture's mask, which is the first of those that follow one another, over the picture."""
+    mask = masks[: picture.height * picture.width].reshape(picture.height, picture.width)
+    return Segmentation(mask, [], np.asarray(picture)).overlay()
+
+
+def _boxed(picture: Image.Image, objects: np.ndarray, labels: Sequence[str]) -> Image.Image:
+    """The first picture's objects: rows (n, 7) of picture, threshold, label, box in parts of the picture."""
+    colours = [(int(r), int(g), int(b)) for r, g, b in palette(len(labels))]
+    size = np.tile([picture.width, picture.height], 2)
+    boxes = []
+    for row in objects[(objects[:, 0] == 0) & (objects[:, 1] == THRESHOLD)]:
+        x0, y0, x1, y1 = (row[3:] * size).tolist()
+        boxes.append((labels[int(row[2])], (x0, y0, x1, y1), colours[int(row[2])]))
+    return draw_boxes(picture, boxes)
+
+
+def _png(picture: Image.Image) -> bytes:
+    """A PNG file of the picture, shrunk until it is small enough: noise does not compress."""
+    content = b""
+    for edge in EDGES:
+        small, file = picture.copy(), io.BytesIO()
+        small.thumbnail((edge, edge))
+        small.save(file, format="PNG", optimize=True)
+        content = file.getvalue()
+        if len(content) <= MOST_BYTES:
+            break
+    return content

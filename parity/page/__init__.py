@@ -1,0 +1,70 @@
+"""The proof as one HTML file that can be read anywhere: no script, nothing from outside: its policy forbids them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from zoo.errors import ZooError
+
+from ..report import document
+from ..run import Result
+from .overview import overview
+from .sections import ordered, section
+
+__all__ = ["MissingToolError", "require", "write_page"]
+
+HERE = Path(__file__).parent
+MOST_OPEN = 3  # results on a page up to which all sections are open
+
+
+class MissingToolError(ZooError):
+    """What the page is made with is not installed."""
+
+
+def require() -> None:
+    """Import what the page is made with, or say in one line how to install it."""
+    try:
+        import jinja2  # noqa: F401
+        import matplotlib.backends.backend_svg  # noqa: F401
+    except ImportError as e:
+        raise MissingToolError(f"the HTML report needs {e.name}: pip install 'zoo[parity]'") from None
+
+
+def write_page(folder: Path, results: Sequence[Result], command: str) -> Path:
+    """Write folder/index.html about the results of `command`, and return its path.  The folder is made if need be."""
+    require()
+    import jinja2
+    import markupsafe
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = (HERE / "page.css").read_text(encoding="utf-8")
+    environment.filters["drawing"] = markupsafe.Markup  # the plots, which parity.page.plots has escaped
+    sections = [section(number, result) for number, result in enumerate(ordered(results), 1)]
+    text = environment.get_template("page.html.jinja").render(
+        style=markupsafe.Markup(style),
+        policy=_policy(style),
+        sections=sections,
+        most_open=MOST_OPEN,
+        now=datetime.now(timezone.utc),
+        **overview(results, sections, document(results, command)),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.html"
+    path.write_text(text, encoding="utf-8", errors="replace")
+    return path
+
+
+def _policy(style: str) -> str:
+    """The page's Content-Security-Policy: its one style sheet, pictures that are part of it, and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -1,0 +1,284 @@
+"""What the page says of one model: sentences, figures as texts, the plot, the exhibits."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from ..cases import short_name
+from ..compare import Multiple, Rule, Stage, Tolerance
+from ..exhibits import Exhibit, Overlays
+from ..report import of_scale, share, small, worst
+from ..run import Result
+from .plots import Line, errors_by_stage
+from .texts import Piece, differences, visible
+
+Kind = Literal["holds", "diverges", "failed"]
+BACKENDS = {"numpy": "NumPy", "torch": "torch"}
+WORDS: dict[Kind, str] = {"holds": "holds", "diverges": "diverges", "failed": "not run"}
+
+
+class Row(NamedTuple):
+    """A stage in the table.  first: whether it is the first that does not hold."""
+
+    name: str
+    cells: tuple[str, ...]
+    batch: str
+    note: str
+    holds: bool
+    first: bool
+
+
+class Shown(NamedTuple):
+    """An exhibit.  sides: whose the two are.  pictures: data URIs.  pieces: the texts in parts."""
+
+    title: str
+    sides: tuple[str, str]
+    alike: str
+    pictures: tuple[str, str] | None = None
+    pieces: tuple[list[Piece], list[Piece]] | None = None
+
+
+class Section(NamedTuple):
+    """One model.  ident: what links lead to.  kind: its class on the page, which WORDS says in words."""
+
+    ident: str
+    name: str
+    architecture: str
+    kind: Kind
+    word: str
+    sentence: str
+    relative_l2: str
+    used: float | None  # of the limit, at the stage that is nearest to it
+    used_text: str
+    top1: str
+    low: bool  # whether errors are to float32, and held against the reference's own
+    plot: str
+    head: tuple[str, ...]
+    rows: tuple[Row, ...]
+    exhibits: tuple[Shown, ...]
+    facts: tuple[tuple[str, str], ...]
+    files: tuple[tuple[str, str, str], ...]
+    command: str
+
+
+def section(number: int, result: Result) -> Section:
+    """Everything about one result, as the template wants it; number: which it is on the page."""
+    name, figures, low = short_name(result.case), worst(result), is_low(result)
+    used, _ = _nearest(result)
+    kind: Kind = "failed" if result.error else "holds" if result.holds else "diverges"
+    ident = f"m{number}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}"
+    return Section(
+        ident,
+        visible(name),
+        result.architecture,
+        kind,
+        WORDS[kind],
+        sentence(result),
+        figure(figures.relative_l2),
+        used,
+        "" if used is None else times_of(used),
+        share(figures.top1),
+        low,
+        _plot(ident, result) if result.stages else "",
+        _head(result),
+        tuple(_row(result, stage) for stage in result.stages),
+        tuple(_shown(result, exhibit) for exhibit in result.exhibits),
+        _facts(result),
+        tuple((visible(file.name), f"{file.size:,}", file.sha256) for file in result.files),
+        visible(command_for(result)),
+    )
+
+
+def is_low(result: Result) -> bool:
+    """Whether a result is of low precision: both sides are then compared with the reference in float32."""
+    return isinstance(result.tolerance, Multiple)
+
+
+def limit_of(stage: Stage, rule: Rule | None) -> float | None:
+    """The largest relative L2 error with which a stage holds; None where no number decides."""
+    if rule is None or math.isnan(stage.relative_l2) or stage.name == "processor":
+        return None
+    if isinstance(rule, Tolerance):
+        return rule.relative_l2
+    return None if stage.reference_error is None else rule.times * max(stage.reference_error, rule.least)
+
+
+def share_of_limit(stage: Stage, rule: Rule | None) -> float | None:
+    """A stage's error as a part of what is allowed: of relative L2 or of max abs, whichever is nearer to its limit."""
+    limit = limit_of(stage, rule)
+    if limit is None:
+        return None
+    parts = [stage.relative_l2 / limit]
+    if isinstance(rule, Tolerance):
+        parts.append(of_scale(stage) / rule.max_abs)
+    return max(parts)
+
+
+def sentence(result: Result) -> str:
+    """The verdict in words."""
+    if result.error:
+        return f"Could not be run: {visible(result.error)}"
+    stages, (used, nearest) = result.stages, _nearest(result)
+    first = next((stage for stage in stages if not stage.holds), None)
+    if first is None:
+        all_hold = f"All {len(stages)} stages hold."
+        if nearest is None or used is None:
+            return all_hold
+        return f"{all_hold} {nearest.name} is nearest to its limit: {_compared(result, nearest, used)}."
+    where = f"The first stage that diverges is {first.name}, {stages.index(first) + 1} of {len(stages)}"
+    part, used = f"in the batch “{first.batch}”", share_of_limit(first, result.tolerance)
+    if used is not None and used > 1:
+        why = _compared(result, first, used)
+    else:
+        why = visible(first.note) or f"top-1 agreement is {share(first.top1)}"
+    return f"{where}, {part}: {why}."
+
+
+def _compared(result: Result, stage: Stage, used: float) -> str:
+    """A stage's error beside its limit: relative L2, or the largest difference where that is nearer to its own."""
+    error, rule = unbroken(figure(stage.relative_l2)), result.tolerance
+    if isinstance(rule, Multiple) and stage.reference_error:
+        ratio, own = stage.relative_l2 / stage.reference_error, unbroken(figure(stage.reference_error))
+        return f"zoo’s error to float32 is {error}, {ratio:.2f} times the {own} of transformers in {result.dtype}"
+    if isinstance(rule, Tolerance) and used > stage.relative_l2 / rule.relative_l2:
+        largest = unbroken(figure(of_scale(stage)))
+        return f"its largest difference is {largest} of its scale, {times_of(used)} of what is allowed"
+    return f"its relative L2 error is {error}, {times_of(used)} of what is allowed"
+
+
+def _nearest(result: Result) -> tuple[float | None, Stage | None]:
+    """How much of its limit that stage uses which is nearest to it, or farthest beyond; and the stage."""
+    shares = [(share_of_limit(stage, result.tolerance), stage) for stage in result.stages]
+    known = [(used, stage) for used, stage in shares if used is not None]
+    return max(known, key=lambda pair: pair[0], default=(None, None))
+
+
+def times_of(used: float) -> str:
+    """A part of the limit as a text: percent up to ten times, then how many times; never rounded across the limit."""
+    if used < 0.01:
+        return "0 %" if used == 0 else "< 1 %"
+    if used < 10:
+        return f"{math.floor(100 * used) if used < 1 else math.ceil(100 * used)} %"
+    return f"{used:,.0f} ×" if used < 1e6 else f"{used:.0e} ×"
+
+
+def command_for(result: Result) -> str:
+    """What reproduces this result alone."""
+    words = ["python", "-m", "parity", result.case.name]
+    words += ["--full"] * (result.case.size == "full")
+    words += ["--device", result.device] * (result.device not in ("", "cpu"))
+    words += ["--dtype", result.dtype] * (result.dtype not in ("", "float32"))
+    words += ["--seed", str(result.seed)] * bool(result.seed)
+    return shlex.join(words)
+
+
+def _plot(ident: str, result: Result) -> str:
+    stages = [s for s in result.stages if not math.isnan(s.relative_l2) or s.name == result.diverged]
+    errors = [_number(stage.relative_l2) for stage in stages]
+    lines = [Line("zoo", errors, [limit_of(stage, result.tolerance) for stage in stages])]
+    if is_low(result):
+        own = [_number(stage.reference_error) for stage in stages]
+        lines.insert(0, Line("transformers", own, [None] * len(stages), marker="s", size=6.5, dashed=True))
+    names = [stage.name for stage in stages]
+    at = None if result.diverged is None else names.index(result.diverged)
+    title = f"Relative L2 error by stage of {visible(short_name(result.case))}"
+    return errors_by_stage(ident, title, names, lines, at) if names else ""
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+def _head(result: Result) -> tuple[str, ...]:
+    if is_low(result):
+        return "zoo’s rel L2", "transformers’", "of scale", "1 − cosine", "zoo’s top-1", "transformers’"
+    return "rel L2", "max abs", "of scale", "1 − cosine", "top-1"
+
+
+def _row(result: Result, stage: Stage) -> Row:
+    of, cosine = figure(of_scale(stage)), figure(max(1 - stage.cosine, 0.0))
+    if is_low(result):
+        own = math.nan if stage.reference_error is None else stage.reference_error
+        tops = share(stage.top1), share(stage.reference_top1)
+        cells = (figure(stage.relative_l2), figure(own), of, cosine, *tops)
+    else:
+        cells = (figure(stage.relative_l2), figure(stage.max_abs), of, cosine, share(stage.top1))
+    return Row(stage.name, cells, stage.batch, visible(stage.note), stage.holds, stage.name == result.diverged)
+
+
+def unbroken(text: str) -> str:
+    """With hyphens at which no line is broken: for figures within sentences."""
+    return text.replace("-", "\N{NON-BREAKING HYPHEN}")
+
+
+def figure(value: float) -> str:
+    """An error as a text: 0 only for what is the same to the last bit."""
+    return "0" if value == 0 else small(value)
+
+
+def _facts(result: Result) -> tuple[tuple[str, str], ...]:
+    found = [
+        ("element type", result.dtype),
+        ("back end", f"{BACKENDS[result.backend]} on {result.device}" if result.backend else ""),
+        ("limits", _limits(result)),
+        ("picture processor of transformers", "PIL back end" * _has_pictures(result)),
+        ("seed", str(result.seed)),
+        ("revision", result.revision or ""),
+        ("lock fingerprint", result.lock or ""),
+        ("took", f"{result.seconds:.1f} s" if result.seconds else ""),
+    ]
+    return tuple((name, value) for name, value in found if value)
+
+
+def _limits(result: Result) -> str:
+    rule = result.tolerance
+    if isinstance(rule, Multiple):
+        return f"{rule.times:g} × transformers’ own error"
+    return f"rel L2 {rule.relative_l2:.0e}, of scale {rule.max_abs:.0e}" if rule else ""
+
+
+def _has_pictures(result: Result) -> bool:
+    return any(stage.name == "processor" for stage in result.stages)
+
+
+def _shown(result: Result, exhibit: Exhibit) -> Shown:
+    sides = (f"zoo in {result.dtype}", "transformers in float32") if is_low(result) else ("zoo", "transformers")
+    if isinstance(exhibit, Overlays):
+        pair = _uri(exhibit.ours), _uri(exhibit.reference)
+        return Shown(visible(exhibit.title), sides, _pixels(exhibit.ours, exhibit.reference), pictures=pair)
+    left, right = differences(exhibit.ours, exhibit.reference)
+    count = max(sum(piece.marked for piece in pieces) for pieces in (left, right))
+    alike = "differ in 1 place" if count == 1 else f"differ in {count} places" if count else "identical"
+    return Shown(visible(exhibit.title), sides, alike, pieces=(left, right))
+
+
+def _uri(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def _pixels(ours: bytes, reference: bytes) -> str:
+    """How many pixels of two pictures are not the same, in words."""
+    if ours == reference:
+        return "identical"
+    import numpy as np
+    from PIL import Image
+
+    def pixels(png: bytes) -> Any:
+        return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+    a, b = pixels(ours), pixels(reference)
+    if a.shape != b.shape:
+        return f"{a.shape[1]} × {a.shape[0]} pixels, expected {b.shape[1]} × {b.shape[0]}"
+    count = int((a != b).any(-1).sum())
+    return f"{count:,} of {a.shape[0] * a.shape[1]:,} pixels differ" if count else "identical"
+
+
+def ordered(results: Sequence[Result]) -> list[Result]:
+    """What diverges, then what could not be run, then the rest, each as they came."""
+    return sorted(results, key=lambda result: (result.holds, result.error is not None))

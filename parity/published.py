@@ -1,0 +1,131 @@
+"""Figures that others published for real checkpoints: what the tests and scripts of transformers expect of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zoo.errors import ZooError
+from zoo.hub import find
+from zoo.loader import load_model
+from zoo.processors import ImageProcessor
+from zoo.registry import FAMILIES, architectures
+from zoo.tokenizers import Tokenizer
+
+from .taps import outputs
+
+PICTURES = Path(__file__).parents[1] / "tests" / "data" / "images"
+# What an entry's "needs" stands for, which keeps it from being run whatever the hub's cache holds.
+NOT_AT_HAND = {
+    "ade20k": "the first test picture of the data set hf-internal-testing/fixtures_ade20k",
+    "jpeg": "the JPEG file of COCO val2017 39769: the PNG that is here has slightly other pixels",
+    "old pillow": "Pillow 8, whose pixels are not those of the versions that zoo runs with",
+    "relative positions": "relative positions in BERT, which zoo refuses, as transformers 5 computes without them",
+    "repository": "the name of a repository: the conversion script knows only unilm's own file",
+}
+
+HUB = "the hub's files"
+
+Answer = Mapping[str, Any]
+
+
+def answers() -> list[Answer]:
+    """The entries of known_answers.json, whose "about" says what their fields mean."""
+    return json.loads((Path(__file__).parent / "known_answers.json").read_text("utf-8"))["entries"]
+
+
+def named(answer: Answer) -> str:
+    return f"{answer['repo']}, {answer['model_class']}"
+
+
+def missing(answer: Answer) -> str | None:
+    """What keeps an answer from being checked on this machine; None for nothing.  Downloads nothing."""
+    if "needs" in answer:
+        return NOT_AT_HAND[answer["needs"]]
+    picture = answer["input"].get("picture")
+    if picture is not None and not (PICTURES / picture).is_file():
+        return f"the picture {picture}, which is in the repository's tests/data/images"
+    try:
+        cached(answer["repo"], weights=answer.get("kind") != "ids")
+        cached(answer["input"].get("processor", answer["repo"]), weights=False)
+    except ZooError:
+        return HUB
+    return None
+
+
+def cached(repo: str, weights: bool = True) -> Path:
+    """The folder of a repository in the hub's cache; ZooError where it is not there."""
+    return find(repo, local_files_only=True, weights=weights).folder
+
+
+def wrong(answer: Answer) -> str | None:
+    """How zoo's figures differ from an answer for which nothing is missing; None where they do not."""
+    kind, folder = answer.get("kind"), cached(answer["repo"], weights=answer.get("kind") != "ids")
+    if kind == "ids":
+        return _expected(ids_of(answer, folder), answer["expected"])
+    model = load(answer, folder)
+    if kind == "tokens":
+        return _expected(likeliest(answer, folder, model), answer["expected"])
+    fields = outputs(model, model(**arguments(answer)))
+    whole, found = fields[answer["slice"].partition("[")[0]], part(fields, answer["slice"])
+    if list(whole.shape) != answer.get("output_shape", list(whole.shape)):
+        return f"shape {whole.shape}, expected {answer['output_shape']}"
+    if "argmax" in answer and whole[0].argmax() != answer["argmax"]:
+        return f"the largest at {whole[0].argmax()}, expected {answer['argmax']}"
+    apart = float(np.abs(found - np.array(answer["expected"])).max())
+    return None if apart <= answer["atol"] else f"{apart:.1e} apart, expected {answer['atol']:g} or less"
+
+
+def _expected(found: list[Any], wanted: list[Any]) -> str | None:
+    return None if found == wanted else f"{found}, expected {wanted}"
+
+
+def ids_of(answer: Answer, folder: Path) -> list[list[int]]:
+    """The token ids of an entry's texts."""
+    given = answer["input"]
+    rows = Tokenizer.from_folder(folder).encode_batch(given.get("texts", given.get("text"))).rows
+    return [list(row.ids) for row in rows]
+
+
+def likeliest(answer: Answer, folder: Path, model: Any) -> list[str]:
+    """The five likeliest words at an entry's mask, which is at token 6."""
+    given, tokenizer = answer["input"], Tokenizer.from_folder(folder)
+    encoded = tokenizer(given["text"], padding=given["max_length"])
+    logits = model(encoded.input_ids, encoded.attention_mask)
+    return tokenizer.decode(np.argsort(-logits[0, 6])[:5]).split()
+
+
+def load(answer: Answer, folder: Path) -> Any:
+    """The model of an entry's class, which need not be the one that the repository's config names."""
+    family = FAMILIES[architectures()[answer["model_class"]]]
+    return load_model(folder, head=answer["model_class"].removeprefix(family.prefix))
+
+
+def arguments(answer: Answer) -> dict[str, Any]:
+    """What the model is called with, of an entry's input."""
+    given = answer["input"]
+    if "input_ids" in given:
+        return {name: np.array(given[name]) for name in ("input_ids", "attention_mask") if name in given}
+    processor = ImageProcessor.from_folder(cached(given.get("processor", answer["repo"]), weights=False))
+    if "size" in given:
+        processor = replace(processor, size={"height": given["size"], "width": given["size"]})
+    found: dict[str, Any] = {"pixel_values": processor(PICTURES / given["picture"]).pixel_values}
+    if "masked_patches" in given:
+        found["bool_masked_pos"] = np.ones((1, given["masked_patches"]), bool)
+    if given.get("interpolate_pos_encoding"):
+        found["interpolate_pos_encoding"] = True
+    return found
+
+
+def part(fields: Mapping[str, np.ndarray], expression: str) -> np.ndarray:
+    """What an expression such as "logits[0, :3]" means."""
+    name, _, index = expression.rstrip("]").partition("[")
+    if not index:
+        return fields[name]
+    axes = [[int(n) if n else None for n in axis.strip().split(":")] for axis in index.split(",")]
+    return fields[name][tuple(axis[0] if len(axis) == 1 else slice(*axis) for axis in axes)]

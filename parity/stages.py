@@ -1,0 +1,166 @@
+"""Every stage of a model on one batch, of zoo and of the reference, and what comes of holding them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from zoo import ops
+from zoo.config import Config
+from zoo.nn import leaves
+from zoo.processors.boxes import post_process_object_detection
+from zoo.tasks.segment import winners
+from zoo.tokenizers import Tokenizer
+from zoo.weights import Stored
+
+from . import continuing, reading
+from .cases import Batch
+from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
+from .compare import Pair, Rule, Stage, Sums, compare, measure
+from .reference import Reference
+from .taps import body_of, outputs, tapped
+
+Stages = dict[str, np.ndarray]
+LAST = {"mask": compare_masks, "objects": compare_objects}
+THRESHOLDS = (0.5, 0.7, 0.9)  # of the scores of objects
+
+
+def zoo_stages(model: Any, batch: Batch) -> Stages:
+    """Every stage's output of a zoo model, in order; of a decoder also the logits in two steps with a cache.
+
+    Of a segmentation also the label of every pixel, of all pictures one after the other.
+    """
+    body = body_of(model)
+    _, like = next(leaves(model))
+    arrays = _placed(batch.arrays, like)
+    with tapped(model) as found:
+        result = model(**arrays, **dict.fromkeys(batch.switches, True))
+    found.update(outputs(model, result))
+    if _has_masks(type(model).__name__, batch):
+        sizes = [(picture.height, picture.width) for picture in batch.pictures]
+        found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])
+    if "pred_boxes" in found and batch.pictures:
+        found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
+        found["objects"] = _rows(batch, partial(_labels_and_boxes, config=model.config), found)
+    if getattr(model.config, "is_decoder", False) and model is not body and "attention_mask" not in arrays:
+        ids, cache = arrays.pop("input_ids"), body.new_cache(len(batch.texts))
+        middle = ids.shape[1] // 2
+        steps = [model(ids[:, :middle], cache=cache, **arrays), model(ids[:, middle:], cache=cache, **arrays)]
+        found["cached logits"] = np.concatenate([ops.to_numpy(step) for step in steps], 1)
+    if continuing.has_steps(type(model).__name__, batch):
+        found["cached logits"] = continuing.cached_logits(model, arrays)
+    if "decoder_input_ids" in arrays:
+        found["cached logits"] = reading.cached_logits(model, arrays)
+    return found
+
+
+def reference_stages(reference: Reference, batch: Batch) -> Stages:
+    """The same of the reference, whose logits of the whole text are what steps with a cache must give."""
+    found = reference.stages(batch.arrays, batch.switches)
+    if _has_masks(reference.architecture, batch):
+        sizes = [(picture.height, picture.width) for picture in batch.pictures]
+        found["mask"] = np.concatenate([mask.ravel() for mask in reference.masks(found["logits"], sizes)])
+    if "pred_boxes" in found and batch.pictures:
+        found["objects"] = _rows(batch, reference.objects, found)
+    if continuing.has_steps(reference.architecture, batch):
+        found["cached logits"] = found["logits"]
+    steps = reference.config.get("is_decoder") and "attention_mask" not in batch.arrays and "logits" in found
+    if (steps and reference.architecture != "TrOCRForCausalLM") or "decoder_input_ids" in batch.arrays:
+        found["cached logits"] = found["logits"]
+    return found
+
+
+def compare_tokenizers(tokenizer: Tokenizer, reference: Reference, inputs: list[Batch]) -> Stage:
+    """The first stage of a text: the ids."""
+    rows = []
+    for batch in inputs:
+        assert batch.mask is not None
+        limit = batch.mask.shape[1]
+        ours = tokenizer.encode_batch(batch.texts, batch.pairs, max_length=limit)
+        rows.append((batch.name, [list(row.ids) for row in ours.rows], reference.ids(batch.texts, batch.pairs, limit)))
+    return compare_ids(rows)
+
+
+def compare_processors(reference: Reference, inputs: list[Batch]) -> Stage:
+    """The first stage of a picture: the pixel values that the models are given, and the mask if they have one."""
+    pairs = []
+    for batch in (batch for batch in inputs if batch.pictures):
+        theirs = reference.pixels(batch.pictures)
+        names = [name for name in ("pixel_values", "pixel_mask") if name in batch.arrays]
+        pairs += [Pair(batch.name, batch.arrays[name], theirs[name]) for name in names]
+    return compare_pixels(pairs)
+
+
+def compare_stages(
+    inputs: Iterable[Batch],
+    ours: Iterable[Stages],
+    theirs: Iterable[Stages],
+    rule: Rule,
+    own: Iterable[Stages] | None = None,
+) -> list[Stage]:
+    """All further stages, in the order of the reference.  Takes one batch at a time, and keeps only sums of it.
+
+    own: in low precision the stages of the reference in that precision, where `theirs` are those in float32.
+    """
+    found = _Found(), _Found()
+    for batch, a, b, c in zip(inputs, ours, theirs, repeat(None) if own is None else own, strict=False):
+        found[0].add(batch, a, b)
+        if c is not None:
+            found[1].add(batch, c, b)
+    mine, its = found
+    stages = [compare(name, sums, rule, its.sums.get(name, ())) for name, sums in mine.sums.items()]
+    return stages + [LAST[name](pairs, rule, its.pairs.get(name, ())) for name, pairs in mine.pairs.items()]
+
+
+class _Found:
+    """What is kept of one side's stages, held against the reference's: sums of numbers, and choices as they are."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, list[Sums]] = {}
+        self.pairs: dict[str, list[Pair]] = {}
+
+    def add(self, batch: Batch, stages: Stages, wanted: Stages) -> None:
+        for name in {**wanted, **stages}:
+            pair = Pair(batch.name, stages.get(name), wanted.get(name), batch.mask)
+            if name in LAST:
+                self.pairs.setdefault(name, []).append(pair)
+            else:
+                self.sums.setdefault(name, []).append(measure(name, pair))
+
+
+def _has_masks(architecture: str, batch: Batch) -> bool:
+    return architecture.endswith("ForSemanticSegmentation") and bool(batch.pictures)
+
+
+def _rows(batch: Batch, objects: Callable[..., list[tuple[np.ndarray, np.ndarray]]], found: Stages) -> np.ndarray:
+    """The objects of a detection: (n, 7) of picture, threshold, label, and a box in parts of the picture."""
+    sizes = [(picture.height, picture.width) for picture in batch.pictures]
+    rows = [np.zeros((0, 7))]
+    for threshold in THRESHOLDS:
+        for i, (labels, boxes) in enumerate(objects(found["logits"], found["pred_boxes"], sizes, threshold)):
+            height, width = sizes[i]
+            where = np.broadcast_to([i, threshold], (len(labels), 2))
+            boxes = boxes.reshape(-1, 4) / [width, height, width, height]
+            rows.append(np.concatenate([where, labels.reshape(-1, 1), boxes], 1))
+    return np.concatenate(rows)
+
+
+def _labels_and_boxes(
+    logits: np.ndarray, boxes: np.ndarray, sizes: list[tuple[int, int]], threshold: float, config: Config
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    found = post_process_object_detection(logits, boxes, sizes, config.id2label, threshold=threshold)
+    return [(np.array([config.label2id[o.label] for o in one]), np.array([o.box for o in one])) for one in found]
+
+
+def _placed(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:
+    """Copies of the arrays; floating ones, which a model takes as they are, beside the model's own."""
+    backend = ops.backend(like)
+    device = str(getattr(like, "device", "cpu"))
+    return {
+        name: backend.place(Stored(array, "F32"), name, None, device) if array.dtype.kind == "f" else array.copy()
+        for name, array in arrays.items()
+    }

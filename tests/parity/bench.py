@@ -1,0 +1,74 @@
+"""Where models are broken on purpose: a tiny checkpoint, and what the reference makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parity.checkpoints import build
+from parity.compare import Multiple, Stage, rule_for
+from parity.reference import Reference
+from parity.run import given_to
+from parity.stages import Stages, compare_processors, compare_stages, reference_stages, zoo_stages
+from zoo.loader import load_model
+from zoo.nn import Linear
+
+
+class Bench:
+    """A tiny checkpoint, what both sides are given of it, and what the reference makes of that.
+
+    dtype: in another one than float32 zoo runs on torch, and the reference is also run in that precision.
+    """
+
+    def __init__(self, name: str, folder: Path, dtype: str = "float32"):
+        self.folder, self.dtype = build(name, folder), dtype
+        self.rule = rule_for("numpy" if dtype == "float32" else "torch", dtype)
+        model = self.load()
+        self.inputs, tokenizer = given_to(model, self.folder, 0)
+        self.tokenizer: Any = tokenizer
+        self.reference = Reference(self.folder, type(model).__name__)
+        self.theirs = [reference_stages(self.reference, batch) for batch in self.inputs]
+        self.own: list[Stages] | None = None
+        if isinstance(self.rule, Multiple):
+            low = Reference(self.folder, type(model).__name__, dtype=dtype)
+            self.own = [reference_stages(low, batch) for batch in self.inputs]
+        self.prepared: list[Stage] = []
+        if any(batch.pictures for batch in self.inputs):
+            self.prepared.append(compare_processors(self.reference, self.inputs))
+
+    def load(self) -> Any:
+        if self.dtype == "float32":
+            return load_model(self.folder, strict=True)
+        return load_model(self.folder, strict=True, device="torch:cpu", dtype=self.dtype)
+
+    def stages(self, model: Any) -> list[Stage]:
+        ours = [zoo_stages(model, batch) for batch in self.inputs]
+        return self.prepared + compare_stages(self.inputs, ours, self.theirs, self.rule, self.own)
+
+    def first_wrong(self, model: Any) -> str | None:
+        return next((stage.name for stage in self.stages(model) if not stage.holds), None)
+
+
+def own(linear: Linear) -> Linear:
+    """The layer with its own writable arrays: those of a file are mapped, and may be shared."""
+    whole = np.concatenate(linear.weight) if isinstance(linear.weight, tuple) else np.array(linear.weight)
+    linear.weight, linear.bias = whole, np.array(linear.bias)
+    return linear
+
+
+def calling(module: Any, call: Callable[..., Any]) -> None:
+    """Another call of this one module, whose attributes stay."""
+    cls = type(module)
+    module.__class__ = type(cls.__name__, (cls,), {"__call__": call})
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Arrays of either kind, one after the other along the last axis."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts, -1)
+    import torch
+
+    return torch.cat(list(parts), -1)
