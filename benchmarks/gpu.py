@@ -1,0 +1,188 @@
+"""The script for the day a GPU is at hand: tests, ceilings, models and kernels against their peers, configs, parity.
+
+    python -m benchmarks.gpu bandwidth tests rank --minutes 9       # writes results/gpu-<card>-<stage>-<date>.json
+    python -m benchmarks.gpu models --only Llama --resume           # what today's file lacks, or has as failed
+    python -m benchmarks.gpu all --minutes 25
+    python -m benchmarks.gpu all --tiny                             # whether all runs: small sizes, also without a GPU
+    python -m benchmarks.gpu table benchmarks/results/gpu-*.json    # README's table
+
+Each stage is a process of its own with a time of its own; its file is written again after every row, so that nothing is
+lost when time runs out, and what was not run is listed.  A row that breaks the process is named, and the next row
+begins in a new one.  Every row compares outputs before it times them, zoo and its peers on the same numbers, in turns.
+Without a GPU kernels run in Triton's interpreter, and no time is taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import harness
+from .gpu_measure import LOST, UNFIT, Bench, Clock, opened
+from .gpu_report import Report, environment, slug
+
+ROOT = Path(__file__).parent.parent
+GRACE = 60  # seconds that a row may take beyond its stage's time
+CRASHES = 6  # processes that a stage may lose
+
+
+class Stage(NamedTuple):
+    """minutes: what it has at most.  module, function: what runs it, of (Bench, Report)."""
+
+    minutes: float
+    module: str
+    function: str
+    about: str
+
+
+STAGES = {  # in the order of `all`
+    "bandwidth": Stage(1, "bandwidth", "run", "what a copy and large products reach: the ceilings of all shares"),
+    "tests": Stage(4, "suites", "tests", "tests/kernels and tests/test_graph.py"),
+    "models": Stage(7.5, "models", "run", "models against transformers: eager, sdpa and torch.compile"),
+    "kernels": Stage(5, "kernels", "run", "every kernel against torch's own"),
+    "rank": Stage(6, "rank", "run", "the configs that kernels choose from, and which is fastest"),
+    "parity": Stage(4, "suites", "parity", "python -m parity --all in float32, float16 and bfloat16"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    if args.stages[:1] == ["table"]:
+        from .gpu_table import table
+
+        print(table([Path(name) for name in args.stages[1:]]))
+        return 0
+    unknown = set(args.stages) - {*STAGES, "all"}
+    if unknown:
+        _parser().error(f"there is no stage {', '.join(sorted(unknown))}: expected all, table, {', '.join(STAGES)}")
+    if args.list:
+        _list(args.stages, args.tiny)
+        return 0
+    if args.child:
+        return _child(args)
+    if not args.stages:
+        _parser().error(f"name a stage: all, table, {', '.join(STAGES)}")
+    args.json_dir = (args.json_dir or (Path(tempfile.mkdtemp()) if args.tiny else harness.RESULTS)).absolute()
+    names = [name for name in STAGES if "all" in args.stages or name in args.stages]
+    clock, status = Clock(args.minutes or sum(STAGES[name].minutes for name in names)), 0
+    for i, name in enumerate(names):
+        if clock.left() < 10:
+            print(f"out of time, not run: {', '.join(names[i:])}", flush=True)
+            return status or 1
+        ended = _stage(name, min(STAGES[name].minutes, clock.left() / 60), args)
+        if ended == UNFIT:
+            return ended
+        status = status or ended
+    print(f"written to {args.json_dir}")
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    assert __doc__
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=f"all, {', '.join(STAGES)}; or table FILES")
+    parser.add_argument("--minutes", type=float, help="for all stages together (default: what each has at most)")
+    parser.add_argument("--tiny", action="store_true", help="small sizes: a look at whether all runs")
+    parser.add_argument("--only", metavar="REGEX", default="", help="rows whose names it is found in")
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out the rows that today's file has, but for those that failed"
+    )
+    parser.add_argument("--list", action="store_true", help="show the stages, or the rows of those that are named")
+    parser.add_argument(
+        "--json-dir",
+        type=Path,
+        metavar="FOLDER",
+        help="where to write the figures (default benchmarks/results; with --tiny a temporary folder)",
+    )
+    parser.add_argument("--child", metavar="DATE", help=argparse.SUPPRESS)  # a stage's own process
+    parser.add_argument("--ended", metavar="WHY", default="", help=argparse.SUPPRESS)  # how the process before ended
+    return parser
+
+
+def _list(stages: Sequence[str], tiny: bool) -> None:
+    """What there is, without looking for a GPU."""
+    bench = Bench("cpu", "", tiny, True, Clock(0), harness.RESULTS)
+    for name, stage in STAGES.items():
+        if stages and "all" not in stages and name not in stages:
+            continue
+        print(f"{name:<10} {stage.minutes:g} minutes: {stage.about}")
+        rows = getattr(importlib.import_module(f".gpu_stages.{stage.module}", __package__), "rows", None)
+        for row in rows(bench) if stages and rows else ():
+            print(f"    {row.name}")
+
+
+# The parent: a process for each stage, and another one for what is left if it breaks
+
+
+def _stage(name: str, minutes: float, args: argparse.Namespace) -> int:
+    """Run a stage to its end, whatever its processes do -> exit status."""
+    print(f"--- {name}: {STAGES[name].about}; {minutes:.1f} minutes", flush=True)
+    clock, ended = Clock(minutes), ""
+    today = datetime.date.today().isoformat()
+    for _ in range(CRASHES):
+        left = max(0.0, clock.left())
+        status = _run(name, today, left, ended, args)
+        if status in (0, 1, UNFIT):
+            return status
+        ended = "it did not end in time" if status is None else f"its process ended with status {status}"
+        if status == LOST:
+            ended = "what it left of the CUDA context was of no use"
+        print(f"{name}: {ended}", flush=True)
+    return 1
+
+
+def _run(name: str, today: str, seconds: float, ended: str, args: argparse.Namespace) -> int | None:
+    """One process of a stage -> its exit status, None if it had to be stopped."""
+    command = [sys.executable, "-m", "benchmarks.gpu", name, "--child", today, "--json-dir", str(args.json_dir)]
+    command += ["--minutes", str(seconds / 60), "--only", args.only, "--ended", ended]
+    command += [flag for flag, wanted in (("--tiny", args.tiny), ("--resume", args.resume or ended)) if wanted]
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    try:
+        return process.wait(seconds + GRACE)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+# The child: one stage
+
+
+def _child(args: argparse.Namespace) -> int:
+    name = args.stages[0]
+    stage = STAGES[name]
+    with opened(args.tiny, args.minutes, args.json_dir) as bench:
+        bench.only = re.compile(args.only)
+        path = args.json_dir / f"gpu-{slug(bench.card)}-{name}-{args.child}.json"
+        if args.resume and path.is_file():
+            report = Report.again(path, args.ended or "its process was stopped")
+            if not args.ended:
+                report.forget_failed()
+        else:
+            report = Report(path, name, environment(bench))
+        report.write()
+        run: Any = getattr(importlib.import_module(f".gpu_stages.{stage.module}", __package__), stage.function)
+        run(bench, report)
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    return int(any("error" in row or "wrong" in row for row in rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""What the GPU script measures, a file for each kind of stage."""

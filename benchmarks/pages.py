@@ -1,0 +1,194 @@
+"""docs/performance.md, made of the files in benchmarks/results.
+
+    python -m benchmarks.pages            # writes the page
+    python -m benchmarks.pages --check    # exit status 1 if the page is not what the files give
+
+The page holds what the files hold, the rows that lose among it, and nothing else that could change from run to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .harness import RESULTS
+
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+HEAD = """\
+# Performance
+
+<!-- Made by `python -m benchmarks.pages` from benchmarks/results/*.json: do not edit. -->
+
+Each benchmark runs both sides in turns, on the same weights and inputs, after their outputs have been compared.
+Times are medians in milliseconds where no other unit is named. A ratio is zoo's time over the peer's, the median over
+the rounds: **below 1 zoo is faster**, above 1 it is slower. Every row that was measured is here.
+"""
+NO_GPU = """\
+No GPU has been measured: there is no `gpu-*.json` among the results. `python -m benchmarks.gpu all` measures one.
+"""
+
+Result = Mapping[str, Any]
+
+
+class Kind(NamedTuple):
+    """What a benchmark is, and what makes a table of its results."""
+
+    title: str
+    about: str
+    tables: Callable[[Result], str]
+    command: str = ""  # if it is not called like its files
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status: 1 with --check if the page is not up to date."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pages", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    args = parser.parse_args(argv)
+    text = page(RESULTS)
+    if not args.check:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{PAGE} is not what the results give: run python -m benchmarks.pages", file=sys.stderr)
+    return 1
+
+
+def page(results: Path) -> str:
+    """The page for a folder of results."""
+    paths = sorted(results.glob("*.json"))
+    gpu = [path for path in paths if path.name.startswith("gpu-")]
+    parts = [HEAD]
+    for name, kind in KINDS.items():
+        mine = [path for path in paths if _kind(path) == name]
+        if not mine:
+            continue
+        parts.append(f"## {kind.title}\n\n{kind.about} `python -m benchmarks.{kind.command or name}`\n")
+        for path in mine:
+            result = json.loads(path.read_text(encoding="utf-8"))
+            parts.append(f"{_machine(result['environment'], path)}\n\n{kind.tables(result)}")
+    unknown = [path.name for path in paths if path not in gpu and _kind(path) not in KINDS]
+    if unknown:
+        raise SystemExit(
+            f"no table for {', '.join(unknown)}: a result's name begins with one of {', '.join(KINDS)}, gpu"
+        )
+    parts.append(f"## On a GPU\n\n{_gpu_tables(gpu) if gpu else NO_GPU}")
+    return "\n".join(parts)
+
+
+def _kind(path: Path) -> str:
+    """cpu-zen4-2026-11-21.json -> cpu"""
+    return path.name.partition("-")[0].removesuffix(".json")
+
+
+def _machine(environment: Mapping[str, Any], path: Path) -> str:
+    versions = ", ".join(f"{name} {environment['versions'][name]}" for name in SHOWN if name in environment["versions"])
+    cores = f"{environment['cores']} cores, {environment['threads']} threads"
+    return f"{environment['date'][:10]}, {environment['cpu']}, {cores}; {versions} (`{path.name}`):"
+
+
+SHOWN = ("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers")
+
+
+# Tables
+
+
+def _rows(result: Result) -> str:
+    """Of a file whose rows have times and ratios; rows of bytes make a line of their own."""
+    timed = [row for row in result["rows"] if row.get("times")]
+    peers = list(dict.fromkeys(peer for row in timed for peer in row["ratios"]))
+    head = ["", "zoo", *(cell for peer in peers for cell in (peer, "ratio"))]
+    lines = []
+    for row in timed:
+        line = [row["row"], _ms(row["times"]["zoo"]["median_ms"])]
+        for peer in peers:
+            has = peer in row["ratios"]
+            line += [_ms(row["times"][peer]["median_ms"]), _ratio(row["ratios"][peer]["ratio"])] if has else ["", ""]
+        lines.append(line)
+    ratios = [found["ratio"] for row in timed for found in row["ratios"].values()]
+    text = f"{_markdown(head, lines)}\n{_tally(ratios)}\n"
+    for row in result["rows"]:
+        if "bytes" in row:
+            sizes = ", ".join(f"{name} {_mb(size)}" for name, size in row["bytes"].items())
+            text += f"\n{row['row'].capitalize()}: {sizes}, ratio {_ratio(row['ratio'])}.\n"
+    return text
+
+
+def _llama(result: Result) -> str:
+    names = {"loaded": "loaded, s", "first": "first token, s", "prefill": "prompt, ms", "decode": "a token, ms"}
+    lines = []
+    for who, found in result["medians"].items():
+        seconds = [f"{found[key]:.2f}" for key in ("loaded", "first")]
+        lines.append([who, *seconds, *(_ms(1e3 * found[key]) for key in ("prefill", "decode")), _mb(found["peak"])])
+    ratios = [[f"{r['what']}: {r['ours']} / {r['theirs']}", _ratio(r["ratio"])] for r in result["ratios"]]
+    return (
+        f"{_markdown(['', *names.values(), 'peak memory'], lines)}\n{_markdown(['', 'ratio'], ratios)}\n"
+        f"{_tally([r['ratio'] for r in result['ratios']])} The file has {_mb(result['file_bytes'])}.\n"
+    )
+
+
+def _coldstart(result: Result) -> str:
+    lines = []
+    for who, marks in {**result["processes"], **{f"zoo, {k} file": v for k, v in result["stored"].items()}}.items():
+        times = [f"{marks[mark]['seconds']:.3f}" if mark in marks else "" for mark in ("import", "load", "output")]
+        peak = max(mark["peak"] for mark in marks.values() if "peak" in mark)
+        lines.append([who, *times, f"{marks['whole']['seconds']:.3f}", _mb(peak)])
+    head = ["seconds since the start, to the end of", "import", "load", "output", "process", "peak memory"]
+    figures = [[name, f"{found['value']:.3g}"] for name, found in result["figures"].items()]
+    return f"{_markdown(head, lines)}\n{_markdown(['', ''], figures)}"
+
+
+def _gpu_tables(paths: Sequence[Path]) -> str:
+    from .gpu_table import table
+
+    names = ", ".join(f"`{path.name}`" for path in paths)
+    return f"`python -m benchmarks.gpu`: {names}\n\n{table(list(paths)).strip()}\n"
+
+
+KINDS = {
+    "cpu": Kind("Texts and pictures", "Encoders, from ids or pixel values to outputs; a JPEG to pixel values.", _rows),
+    "table": Kind("Table Transformer", "A table's picture to boxes.", _rows, "cpu --models table-structure"),
+    "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
+    "trocr": Kind("TrOCR", "Lines of text, from pixel values to 20 tokens.", _rows),
+    "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),
+    "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
+}
+
+
+# Cells
+
+
+def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "".join(
+        "| " + "".join(f"{cell} | " if cell else "| " for cell in line).rstrip() + "\n" for line in (head, rule, *lines)
+    )
+
+
+def _tally(ratios: Sequence[float]) -> str:
+    """Rounded as they are shown, so that nobody counts to another sum."""
+    shown = [round(ratio, 2) for ratio in ratios]
+    faster, slower = sum(ratio < 1 for ratio in shown), sum(ratio > 1 for ratio in shown)
+    return f"zoo is faster in {faster} of {len(shown)} comparisons, and slower in {slower}."
+
+
+def _ms(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def _ratio(value: float) -> str:
+    return f"**{value:.2f}**" if round(value, 2) < 1 else f"{value:.2f}"
+
+
+def _mb(value: float) -> str:
+    return f"{value / 1e6:,.0f} MB"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
