@@ -1,0 +1,219 @@
+"""README and docs say what is so: their Python runs, their commands run or are parsed, their links lead somewhere.
+
+Names of the hub stand for the real MiniLM, and for random checkpoints of the same layouts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from chat_checkpoint import write_chat_checkpoint
+from PIL import Image
+
+import zoo.hub
+from benchmarks import pages
+from parity.checkpoints import build
+from zoo.cli import main
+from zoo.tables.from_html import from_html
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+STAND_INS = {
+    "google-bert/bert-base-uncased": "bert-base-uncased",
+    "cardiffnlp/twitter-roberta-base-sentiment": "twitter-roberta-base-sentiment",
+    "dslim/bert-base-NER": "bert-base-NER",
+    "deepset/bert-base-cased-squad2": "bert-base-squad2",
+    "cross-encoder/ms-marco-MiniLM-L6-v2": "ms-marco-MiniLM-L6-v2",
+    "google/vit-base-patch16-224": "vit-base-patch16-224",
+    "microsoft/beit-base-finetuned-ade-640-640": "beit-base-finetuned-ade-640-640",
+    "microsoft/table-transformer-detection": "table-transformer-detection",
+    "microsoft/table-transformer-structure-recognition-v1.1-all": "table-transformer-structure-recognition-v1.1-all",
+    "microsoft/trocr-base-printed": "trocr-base-handwritten",
+}
+CHAT = "meta-llama/Llama-3.2-1B-Instruct"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder that stands for a name of the hub."""
+    pytest.importorskip("torch", reason="needs torch, to write a .bin file")
+    pytest.importorskip("jinja2", reason="needs jinja2, for a chat template")
+    home, made = tmp_path_factory.mktemp("hub"), {}
+
+    def folder(name: str) -> Path:
+        if name not in made:
+            path = home / name
+            made[name] = write_chat_checkpoint(path) if name == CHAT else build(STAND_INS[name], path)
+        return made[name]
+
+    return folder
+
+
+@pytest.fixture
+def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with the files that the pages speak of, and a hub that needs no network."""
+    find = zoo.hub.find
+
+    def found(name, **options):
+        if name == "sentence-transformers/all-MiniLM-L6-v2" or name == CHAT or name in STAND_INS:
+            folder = built(name) if name == CHAT or name in STAND_INS else minilm
+            return replace(find(folder), name=name, revision=COMMIT)
+        return find(name, **options)
+
+    monkeypatch.setattr(zoo.hub, "find", found)
+    monkeypatch.chdir(tmp_path)
+    for name, size in {"cats.png": (64, 48), "page.png": (300, 400), "line.png": (200, 30)}.items():
+        Image.effect_noise(size, 50).save(name)
+    Path("words.json").write_text(json.dumps([{"text": "Run", "box": [10, 10, 30, 20]}]))
+    Path("lines.txt").write_text("A cat sits on the mat.\n")
+    Path("true.html").write_text("<table><tr><td>Run</td></tr></table>")
+    Path("found.json").write_text(json.dumps(from_html(Path("true.html").read_text()).to_dict()))
+    return tmp_path
+
+
+class Block(NamedTuple):
+    language: str
+    line: int
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page that are run."""
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(r"^```(python|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [Block(match[1], text.count("\n", 0, match.start()) + 1, match[2]) for match in found]
+
+
+def commands(block: str) -> list[list[str]]:
+    """The words of each command line of zoo's own, of those after a pipe too."""
+    out = []
+    for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
+        for part in line.split(" | "):
+            words = shlex.split(part, comments=True)
+            if words[:1] == ["zoo"] or words[:2] == ["python", "-m"]:
+                out.append(words[: words.index(">")] if ">" in words else words)
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+def test_every_block_runs(page: Path, place: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """In their order, as a reader would; the Python of a page shares its names."""
+    pytest.importorskip("transformers", reason="needs transformers: a page compares with it")
+    names: dict[str, object] = {}
+    for language, line, text in blocks(page):
+        if language == "python":
+            exec(compile("\n" * line + text, str(page), "exec"), names)
+            continue
+        for words in commands(text):
+            if words[0] == "zoo":
+                run(words, monkeypatch, capsys)
+            else:
+                assert parsed(words[2], words[3:], monkeypatch), words
+
+
+def run(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    with Path("lines.txt").open() as lines:
+        monkeypatch.setattr("sys.stdin", lines)
+        status = main(words[1:])
+    err = capsys.readouterr().err
+    assert status == 0 or (words[1] == "table" and "no table found" in err), f"{words}: {err}"  # of random weights
+
+
+def parsed(module: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether a module's own parser takes the arguments; what it would do with them is not done."""
+
+    class ParsedError(Exception):
+        pass
+
+    parse = argparse.ArgumentParser.parse_args
+
+    def stop(self, *args, **kwargs):
+        parse(self, *args, **kwargs)
+        raise ParsedError
+
+    name = module if importlib.util.find_spec(f"{module}.__main__") is None else f"{module}.__main__"
+    with monkeypatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", stop)
+        with pytest.raises(ParsedError):
+            importlib.import_module(name).main(arguments)
+    return True
+
+
+def test_all_blocks_are_found():
+    found = {page: [words for block in blocks(page) for words in commands(block.text)] for page in PAGES}
+    assert ["zoo", "run", "sentence-transformers/all-MiniLM-L6-v2"] in found[ROOT / "README.md"]
+    assert sum(map(len, found.values())) > 30
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert len(re.findall(r"^```(?:python|console)", text, re.MULTILINE)) == len(blocks(page))
+        assert set(re.findall(r"^```(\w+)", text, re.MULTILINE)) <= {"python", "console", "bash"}, page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path):
+    for link in re.findall(r"\]\(([^)#]*)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert not link or link.startswith("https://") or (page.parent / link).exists(), link
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]*)\)", text):
+        other = (page.parent / target).read_text(encoding="utf-8") if target else text
+        heads = re.findall(r"^#+ (.*)$", other, re.MULTILINE)
+        assert anchor in [re.sub(r"[^a-z0-9 -]", "", head.lower()).replace(" ", "-") for head in heads], anchor
+
+
+def test_files_that_pages_name_are_there():
+    for page in PAGES:
+        for name in re.findall(r"`((?:zoo|parity|tests|benchmarks)/[\w./]+)`", page.read_text(encoding="utf-8")):
+            if "distilbert" not in name:  # the model that one page adds
+                assert (ROOT / name).exists(), f"{page.name}: {name}"
+
+
+def test_the_performance_page_is_up_to_date():
+    assert pages.main(["--check"]) == 0
+
+
+def test_the_performance_page_of_other_results(tmp_path, monkeypatch, capsys):
+    environment = {
+        "date": "2026-01-02T03:04:05",
+        "cpu": "a CPU",
+        "cores": 4,
+        "threads": 2,
+        "versions": {"numpy": "2.0"},
+    }
+    times = {"zoo": {"median_ms": 250.0}, "peer": {"median_ms": 50.04}}
+    row = {"row": "a row that loses", "times": times, "ratios": {"peer": {"ratio": 4.996}}}
+    near = {"row": "a tie", "times": times, "ratios": {"peer": {"ratio": 0.996}}}
+    result = {"environment": environment, "rows": [row, near, {"row": "memory", "bytes": {"zoo": 2e6}, "ratio": 0.5}]}
+    (tmp_path / "cpu-2026-01-02.json").write_text(json.dumps(result))
+    text = pages.page(tmp_path)
+    assert "| a row that loses | 250 | 50.0 | 5.00 |" in text
+    assert "| a tie | 250 | 50.0 | 1.00 |" in text
+    assert "zoo is faster in 0 of 2 comparisons, and slower in 1." in text
+    assert "2026-01-02, a CPU, 4 cores, 2 threads; numpy 2.0 (`cpu-2026-01-02.json`)" in text
+    assert "Memory: zoo 2 MB, ratio **0.50**." in text
+    assert "No GPU has been measured" in text
+    card = {**environment, "device": "gpu", "card": "a GPU", "driver": "1", "python": "3.11"}
+    kernels = {"stage": "kernels", "environment": card, "rows": [row], "not_run": ["rope"]}
+    (tmp_path / "gpu-a-kernels-2026-01-02.json").write_text(json.dumps(kernels))
+    text = pages.page(tmp_path)
+    assert "No GPU has been measured" not in text
+    assert "2026-01-02 on one a GPU" in text
+    assert "a row that loses | 250 ms | peer: 50 ms | 5.00 |" in text
+    assert "not run: rope" in text
+    (tmp_path / "speed.json").write_text("{}")
+    with pytest.raises(SystemExit, match=r"no table for speed\.json"):
+        pages.page(tmp_path)
+    monkeypatch.setattr(pages, "PAGE", tmp_path / "performance.md")
+    assert pages.main(["--check"]) == 1
+    assert "run python -m benchmarks.pages" in capsys.readouterr().err
+    assert pages.main([]) == pages.main(["--check"]) == 0

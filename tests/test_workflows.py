@@ -1,0 +1,54 @@
+"""The workflows are YAML, may only read, pin their actions, and call the programs as they are."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("yaml", reason="needs PyYAML, which huggingface_hub brings")
+
+ROOT = Path(__file__).parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def steps(path: Path) -> list[dict]:
+    return [step for job in yaml.safe_load(path.read_text())["jobs"].values() for step in job["steps"]]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_may_only_read_and_pins_its_actions(path: Path):
+    found = yaml.safe_load(path.read_text())
+    assert found["permissions"] == {"contents": "read"}
+    assert all("timeout-minutes" in job and "permissions" not in job for job in found["jobs"].values())
+    for step in steps(path):
+        assert ("uses" in step) != ("run" in step)
+        assert "uses" not in step or re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_shell_steps_are_shell(path: Path):
+    for step in steps(path):
+        if "run" in step:
+            subprocess.run(["bash", "-n", "-c", step["run"]], check=True)
+
+
+def test_the_nightly_commands_are_parsed():
+    """Those that take the list of checkpoints."""
+    pytest.importorskip("torch", reason="needs torch, which parity's reference runs on")
+    from parity.__main__ import _parser
+    from zoo.cli import _parse
+    from zoo.hub import spoken
+
+    path = next(path for path in WORKFLOWS if path.name == "nightly.yml")
+    names = yaml.safe_load(path.read_text())["env"]["CHECKPOINTS"].split()
+    assert len(set(names)) == len(names) > 7
+    assert not any(spoken(name)[1] for name in names)
+    runs = [step["run"].replace("$CHECKPOINTS", " ".join(names)) for step in steps(path) if "run" in step]
+    (parity,) = (shlex.split(run)[3:] for run in runs if run.startswith("python -m parity "))
+    assert _parser().parse_args(parity).names == names
+    (lock,) = (shlex.split(run)[1:] for run in runs if run.startswith("zoo "))
+    assert _parse(lock)[0].names == names
