@@ -544,6 +544,28 @@ def test_generations_at_once_have_memory_of_their_own(stories, graphs):
     assert len(graphs) == 2
 
 
+def test_where_memory_is_short_that_of_ended_generations_is_given_up(stories, graphs, monkeypatch):
+    own, calls = stories.model, []
+    wrapped = graphs.decoder(own)
+    kept = wrapped.new_cache(1, 30)
+    ended = wrapped.new_cache(2, 30)
+    del ended
+    assert len(wrapped._rooms) == 2
+    new_cache = type(own).new_cache
+
+    def short(self, batch, capacity):
+        calls.append(batch)
+        if len(calls) == 1:
+            raise torch.OutOfMemoryError("no room")
+        return new_cache(self, batch, capacity)
+
+    monkeypatch.setattr(type(own), "new_cache", short)
+    cache = wrapped.new_cache(4, 30)
+    assert calls == [4, 4]
+    assert [len(room.tokens) for room in wrapped._rooms] == [1, 4]
+    assert kept.capacity == cache.capacity == 30
+
+
 def test_a_conversation_goes_on(stories, graphs):
     """A cache that takes tokens back, and is used for longer than a generation."""
     own = stories.model

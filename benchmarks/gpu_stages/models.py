@@ -245,6 +245,8 @@ def llama_decode(held: Held, spec: str, batch: int, text: int, new: int, compile
             del decoders[name]
     # Where float32 has no room beside all else, the reference is sdpa, and eager attention says how far two may differ.
     small = pair.bytes < 6e9
+    if not small and "transformers sdpa" not in outputs:
+        return {"error": "nothing to compare with: transformers sdpa was refused", "refused": refused}
     wanted = _two_logits(_theirs(pair.exact()), ids) if small else outputs["transformers sdpa"]
     found = judged(outputs, wanted, UNIT[DTYPE])
     if refused:

@@ -24,6 +24,8 @@ ROOT = Path(__file__).parent.parent.parent
 MOST = 8  # processes at a time
 PARTS = 4  # processes for each element type of parity
 DTYPES = ("float32", "float16", "bfloat16")
+# pytest's -k, which looks for parts of names: each test is of one of these.
+TYPES = ("float32", "bfloat16 and not float32", "not float32 and not bfloat16")
 # Of `pytest -v -rfE`: a test's result, and why one failed.
 RESULT = re.compile(r"^(tests/\S+\.py::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b")
 WHY = re.compile(r"^(?:FAILED|ERROR) (tests/\S+\.py(?:::.*?)?)(?: - (.*))?$")
@@ -37,12 +39,18 @@ class Suite:
 
 
 def tests(bench: Bench, report: Report) -> None:
-    """tests/kernels and tests/test_graph.py, a process for each file."""
+    run_suites(bench, report, test_suites(bench))
+
+
+def test_suites(bench: Bench) -> list[Suite]:
+    """tests/kernels and tests/test_graph.py, a process for each file, and several for one that compiles most."""
     files = [*sorted((ROOT / "tests" / "kernels").glob("test_*.py")), ROOT / "tests" / "test_graph.py"]
-    names = [str(path.relative_to(ROOT)) for path in files if path.is_file()]
-    more = []
+    parts: list[tuple[str, str]] = []
+    for path in files:
+        chosen = TYPES if path.name in ("test_attention.py", "test_decode.py") else ("",)
+        parts += [(str(path.relative_to(ROOT)), only) for only in chosen]
     if bench.tiny:
-        names, more = ["tests/kernels/test_softmax.py"], ["-k", "strided or no_rows"]
+        parts = [("tests/kernels/test_softmax.py", "strided or no_rows")]
     command = [
         sys.executable,
         "-m",
@@ -56,8 +64,10 @@ def tests(bench: Bench, report: Report) -> None:
         "-p",
         "no:cacheprovider",
     ]
-    suites = [Suite(name, [*command, name, *more], read_tests) for name in names]
-    run_suites(bench, report, suites)
+    return [
+        Suite(f"{name} -k '{only}'" if only else name, [*command, name, *(["-k", only] if only else [])], read_tests)
+        for name, only in parts
+    ]
 
 
 def read_tests(text: str, status: int | None) -> dict[str, Any]:
@@ -74,27 +84,33 @@ def read_tests(text: str, status: int | None) -> dict[str, Any]:
     counts = {word.lower(): list(results.values()).count(word) for word in ("PASSED", "FAILED", "ERROR", "SKIPPED")}
     summary = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no tests"
     row: dict[str, Any] = {"counts": counts, "failures": why, "summary": summary}
-    if status != 0 or why or not results:
+    if status == 5 and re.search(r"\b\d+ skipped\b", text):  # a file that is not for this device
+        row["summary"] = "the whole file is skipped"
+    elif status != 0 or why or not results:
         row["error"] = f"{summary}; {'cut short' if status is None else f'exit status {status}'}"
         row["output"] = text[-6000:]
     return row
 
 
 def parity(bench: Bench, report: Report) -> None:
-    """`python -m parity --all` in each element type: so many checkpoints a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_suites(bench, report, parity_suites(bench, Path(folder)))
+
+
+def parity_suites(bench: Bench, folder: Path = Path()) -> list[Suite]:
+    """`python -m parity --all` in each element type: so many checkpoints a process.  folder: for what they write."""
     from parity.cases import all_cases
 
     names = ["random:bert-base-uncased"] if bench.tiny else [case.name for case in all_cases(False)]
     device = "torch:cpu" if bench.interpreted else bench.device
-    with tempfile.TemporaryDirectory() as folder:
-        suites = []
-        for dtype in DTYPES:
-            for i in range(min(PARTS, len(names))):
-                path = Path(folder) / f"{dtype}-{i}.json"
-                command = [sys.executable, "-m", "parity", *names[i::PARTS], "--device", device, "--dtype", dtype]
-                name = f"parity {dtype}, part {i + 1}"
-                suites.append(Suite(name, [*command, "--json", str(path)], partial(read_parity, path)))
-        run_suites(bench, report, suites)
+    suites = []
+    for dtype in DTYPES:
+        for i in range(min(PARTS, len(names))):
+            path = folder / f"{dtype}-{i}.json"
+            command = [sys.executable, "-m", "parity", *names[i::PARTS], "--device", device, "--dtype", dtype]
+            name = f"parity {dtype}, part {i + 1}"
+            suites.append(Suite(name, [*command, "--json", str(path)], partial(read_parity, path)))
+    return suites
 
 
 def read_parity(path: Path, text: str, status: int | None) -> dict[str, Any]:

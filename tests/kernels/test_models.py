@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from parity.checkpoints import build
+from parity.reference import exact_products
 from zoo.loader import load_model
 from zoo.ops import to_numpy
 from zoo.ops.on_torch import kernels
@@ -126,8 +127,12 @@ def distance(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_model_through_the_kernels(name, device, called, tmp_path):
+    with exact_products():  # cuDNN's own default is TF32
+        compare(name, device, called, build(name, tmp_path / name, "tiny"))
+
+
+def compare(name, device, called, folder):
     run, expected = CASES[name]
-    folder = build(name, tmp_path / name, "tiny")
     on = "cuda" if device == "cuda" else "torch:cpu"
     with without_kernels():
         exact = outputs(run(load_model(folder, device="torch:cpu", dtype="float32")))

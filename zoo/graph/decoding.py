@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from .. import ops
@@ -98,9 +99,13 @@ class Decoder:
             room = next((r for r in free if (len(r.tokens), r.cache.capacity) == (rows, length)), None)
             if room is None:
                 for old in free[: max(0, len(free) - MOST_FREE + 1)]:
-                    self._rooms.remove(old)
-                    self._graphs.drop(old.key)
-                room = _Room(self._model, rows, length)
+                    self._give_up(old)
+                try:
+                    room = _Room(self._model, rows, length)
+                except torch.OutOfMemoryError:
+                    for old in [room for room in self._rooms if room.tenant() is None]:
+                        self._give_up(old)
+                    room = _Room(self._model, rows, length)
             else:
                 self._rooms.remove(room)
             self._rooms.append(room)  # the last used is the last to be given up
@@ -108,6 +113,10 @@ class Decoder:
                 cache = room.lend(batch, capacity)
             self._where[cache] = room
         return cache
+
+    def _give_up(self, room: _Room) -> None:
+        self._rooms.remove(room)
+        self._graphs.drop(room.key)
 
     def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
         """As the model's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 import torch
 
 WARM_UP = 3  # calls before a recording: kernels are compiled, libraries find their memory
+_ONE = threading.RLock()  # torch records one graph of a process at a time, and waits for the device before
 
 
 class Recording(Protocol):
@@ -32,9 +34,17 @@ class Recorder(Protocol):
 class CudaRecording:
     def __init__(self, fn: Callable[[], Any], pool: Any, stream: torch.cuda.Stream):
         self.graph = torch.cuda.CUDAGraph()
-        # Other threads may allocate memory meanwhile.
-        with torch.cuda.graph(self.graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
-            self.outputs = fn()
+        before = torch.cuda.current_stream()
+        try:
+            # Other threads may allocate memory meanwhile.
+            with torch.cuda.graph(self.graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+                # What cuBLAS works in is kept by stream, and the graph has only its address: it must come from the
+                # graphs' own pool, which lasts as long as they do, and not from memory that others may free.
+                torch._C._cuda_clearCublasWorkspaces()
+                self.outputs = fn()
+        finally:
+            torch.cuda.set_stream(before)  # which a recording that fails does not do
+            torch._C._cuda_clearCublasWorkspaces()  # none of the pool's is left to products outside of it
 
     def replay(self) -> None:
         self.graph.replay()
@@ -55,15 +65,16 @@ class CudaRecorder:
         return CudaRecorder, (str(self.device),)
 
     def warm_up(self, fn: Callable[[], Any]) -> None:
-        with torch.cuda.device(self.device):
+        with _ONE, torch.cuda.device(self.device):
             self.stream.wait_stream(torch.cuda.current_stream())
+            self.stream.wait_event(self.done)  # a replay of another thread's
             with torch.cuda.stream(self.stream):
                 for _ in range(WARM_UP):
                     fn()
             torch.cuda.current_stream().wait_stream(self.stream)
 
     def record(self, fn: Callable[[], Any]) -> CudaRecording:
-        with torch.cuda.device(self.device):
+        with _ONE, torch.cuda.device(self.device):
             if self.first is None:  # a pool ends with the last of its graphs: this one stays
                 self.first = CudaRecording(lambda: torch.zeros(1, device=self.device), self.pool, self.stream)
             return CudaRecording(fn, self.pool, self.stream)

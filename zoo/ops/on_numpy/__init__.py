@@ -137,8 +137,14 @@ def place(stored: Stored, name: str, dtype: str | None, device: str) -> np.ndarr
     """A stored tensor as a model's parameter: float32 as it lies in the file, all else widened (or narrowed) to it."""
     if stored.dtype not in ("F64", "F32", "F16", "BF16"):
         raise CheckpointError(f"{name} is stored as {stored.dtype}, expected floating-point numbers")
+    if dtype in ("float16", "bfloat16"):
+        raise UnsupportedError(
+            f'NumPy has no product of {dtype} matrices: use dtype="float32", or device="cuda" or "torch:cpu"'
+        )
     if dtype not in (None, "float32", "float64"):
-        raise UnsupportedError(f'NumPy has no product of {dtype} matrices: use dtype="float32", or device="cuda"')
+        raise UnsupportedError(
+            f"dtype {dtype!r} is not supported, expected float32 or float64, on torch also float16 or bfloat16"
+        )
     array = np.asarray(stored.array)
     if stored.dtype == "BF16":
         array = array.astype(np.uint32)

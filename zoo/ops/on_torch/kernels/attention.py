@@ -122,7 +122,7 @@ def padded_size(K: int) -> int:
 
 def precision(q: Tensor) -> str:
     """Of products of float32: exact, unless the user lets torch's own products round their factors to TF32."""
-    return "tf32" if q.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32 else "ieee"
+    return "tf32" if q.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
 
 
 def _padded(bias: Tensor) -> Tensor:

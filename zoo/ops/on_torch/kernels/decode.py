@@ -94,11 +94,11 @@ def decode_attention(
             *k.stride()[:3],
             *v.stride()[:3],
             *((0, 0) if mask is None else mask.stride()),
+            T,
             S,
             G,
             N,
             scale * LOG2E.value,
-            T=T,
             R=H // G,
             ROWS=max(16, 1 << (T * (H // G) - 1).bit_length()),
             WHOLE=N == 1,
@@ -116,7 +116,7 @@ def decode_attention(
     return out
 
 
-@triton.jit(do_not_specialize=["S", "G", "N"])
+@triton.jit(do_not_specialize=["T", "S", "G", "N"])
 def _decode(
     q,
     k,
@@ -137,11 +137,11 @@ def _decode(
     v_g,
     mask_b,
     mask_s,
+    T,
     S,
     G,
     N,
     scale,
-    T: tl.constexpr,
     R: tl.constexpr,
     ROWS: tl.constexpr,
     WHOLE: tl.constexpr,
