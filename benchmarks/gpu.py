@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import difflib
 import importlib
 import json
+import math
 import os
 import re
 import signal
@@ -27,6 +29,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from zoo.errors import InputError, ZooError
 
 from . import harness
 from .gpu_measure import LOST, UNFIT, Bench, Clock, opened
@@ -38,43 +42,63 @@ CRASHES = 6  # processes that a stage may lose
 
 
 class Stage(NamedTuple):
-    """minutes: what it has at most.  module, function: what runs it, of (Bench, Report)."""
+    """minutes: what it has at most.  module: one of gpu_stages.  function: what runs it, of (Bench, Report).
+
+    rows: the function of (Bench) that gives its rows, or what else has their names.
+    """
 
     minutes: float
     module: str
     function: str
+    rows: str
     about: str
 
 
 STAGES = {  # in the order of `all`
-    "bandwidth": Stage(1, "bandwidth", "run", "what a copy and large products reach: the ceilings of all shares"),
-    "tests": Stage(4, "suites", "tests", "tests/kernels and tests/test_graph.py"),
-    "models": Stage(7.5, "models", "run", "models against transformers: eager, sdpa and torch.compile"),
-    "kernels": Stage(5, "kernels", "run", "every kernel against torch's own"),
-    "rank": Stage(6, "rank", "run", "the configs that kernels choose from, and which is fastest"),
-    "parity": Stage(4, "suites", "parity", "python -m parity --all in float32, float16 and bfloat16"),
+    "bandwidth": Stage(
+        1, "bandwidth", "run", "rows", "what a copy and large products reach: the ceiling of all shares"
+    ),
+    "tests": Stage(4, "suites", "tests", "test_suites", "tests/kernels and tests/test_graph.py"),
+    "models": Stage(7.5, "models", "run", "rows", "models against transformers: eager, sdpa and torch.compile"),
+    "kernels": Stage(5, "kernels", "run", "rows", "every kernel against torch's own"),
+    "rank": Stage(6, "rank", "run", "rows", "the configs that kernels choose from, and which is fastest"),
+    "parity": Stage(4, "suites", "parity", "parity_suites", "python -m parity --all in float32, float16 and bfloat16"),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 all is well, 1 a row failed or there was no time, 2 wrong usage, 3 no GPU, 130 interrupted."""
     args = _parser().parse_args(argv)
-    if args.stages[:1] == ["table"]:
-        from .gpu_table import table
-
-        print(table([Path(name) for name in args.stages[1:]]))
-        return 0
-    unknown = set(args.stages) - {*STAGES, "all"}
-    if unknown:
-        _parser().error(f"there is no stage {', '.join(sorted(unknown))}: expected all, table, {', '.join(STAGES)}")
-    if args.list:
-        _list(args.stages, args.tiny)
-        return 0
     if args.child:
         return _child(args)
-    if not args.stages:
-        _parser().error(f"name a stage: all, table, {', '.join(STAGES)}")
+    try:
+        if args.stages[:1] == ["table"]:
+            from .gpu_table import table
+
+            print(table([Path(name) for name in args.stages[1:]]))
+            return 0
+        _check(args)
+        if args.list:
+            _list(args)
+            return 0
+        return _run_stages(args)
+    except ZooError as e:
+        print(f"benchmarks.gpu: {e}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:  # what ran has been stopped by then
+        where = f": what is done is in {args.json_dir}" if args.json_dir else ""
+        print(f"benchmarks.gpu: interrupted{where}", file=sys.stderr)
+        return 130
+
+
+def _run_stages(args: argparse.Namespace) -> int:
+    """What was asked for, stage by stage -> exit status."""
     args.json_dir = (args.json_dir or (Path(tempfile.mkdtemp()) if args.tiny else harness.RESULTS)).absolute()
-    names = [name for name in STAGES if "all" in args.stages or name in args.stages]
+    try:
+        args.json_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise InputError(f"--json-dir {args.json_dir}: no folder can be made there: {e.strerror or e}") from None
+    names = _chosen(args)
     clock, status = Clock(args.minutes or sum(STAGES[name].minutes for name in names)), 0
     for i, name in enumerate(names):
         if clock.left() < 10:
@@ -86,6 +110,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = status or ended
     print(f"written to {args.json_dir}")
     return status
+
+
+def _check(args: argparse.Namespace) -> None:
+    """That the stages, the minutes and --only can be used: InputError, before any process begins."""
+    expected = f"expected all, table, {', '.join(STAGES)}"
+    if unknown := sorted(set(args.stages) - {*STAGES, "all"}):
+        raise InputError(f"there is no stage {', '.join(unknown)}: {expected}")
+    if not args.stages and not args.list:
+        raise InputError(f"no stage is named: {expected}")
+    if args.minutes is not None and not 0 < args.minutes < math.inf:
+        raise InputError(f"--minutes {args.minutes:g}: expected a number above 0")
+    try:
+        only = re.compile(args.only)
+    except re.error as e:
+        raise InputError(f"--only {args.only!r} is no regular expression: {e}") from None
+    if not args.only:
+        return
+    rows = [row for name in _chosen(args) for row in _rows(name, args.tiny)]
+    if not any(only.search(row) for row in rows):
+        words = {word.lower(): word for row in rows for word in re.findall(r"[^\s,]+", row)}
+        near = [words[word] for word in difflib.get_close_matches(args.only.lower(), words, 1, 0.5)]
+        guess = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"--only {args.only!r}: no row of {', '.join(_chosen(args))} matches, --list shows all{guess}")
+
+
+def _chosen(args: argparse.Namespace) -> list[str]:
+    """The stages that are named, in their order; all where none is."""
+    return [name for name in STAGES if not args.stages or "all" in args.stages or name in args.stages]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -112,16 +164,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _list(stages: Sequence[str], tiny: bool) -> None:
+def _list(args: argparse.Namespace) -> None:
     """What there is, without looking for a GPU."""
-    bench = Bench("cpu", "", tiny, True, Clock(0), harness.RESULTS)
-    for name, stage in STAGES.items():
-        if stages and "all" not in stages and name not in stages:
-            continue
-        print(f"{name:<10} {stage.minutes:g} minutes: {stage.about}")
-        rows = getattr(importlib.import_module(f".gpu_stages.{stage.module}", __package__), "rows", None)
-        for row in rows(bench) if stages and rows else ():
-            print(f"    {row.name}")
+    for name in _chosen(args):
+        print(f"{name:<10} {STAGES[name].minutes:g} minutes: {STAGES[name].about}")
+        for row in _rows(name, args.tiny) if args.stages else ():
+            if re.search(args.only, row):
+                print(f"    {row}")
+
+
+def _rows(name: str, tiny: bool) -> list[str]:
+    """The names of a stage's rows, without looking for a GPU."""
+    stage, bench = STAGES[name], Bench("cpu", "", tiny, True, Clock(0), harness.RESULTS)
+    module: Any = importlib.import_module(f".gpu_stages.{stage.module}", __package__)
+    return [row.name for row in getattr(module, stage.rows)(bench)]
 
 
 # The parent: a process for each stage, and another one for what is left if it breaks

@@ -15,6 +15,7 @@ from .gpu_report import UNITS
 HEAD = ("", "zoo", "best peer", "zoo / peer, time", "share of the card's own")
 VERSIONS = ("zoo", "torch", "triton", "transformers")
 TABLES = ("models", "kernels")
+FIELDS = ("stage", "rows", "not_run")  # of a file, beside its environment
 
 
 def table(paths: Sequence[Path]) -> str:
@@ -37,6 +38,8 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         device = found["environment"]["device"]
+        if lacking := [name for name in FIELDS if name not in found]:
+            raise KeyError(lacking[0])
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise InputError(f"{path} is no file that python -m benchmarks.gpu wrote: {type(e).__name__}: {e}") from None
     if device != "gpu":

@@ -49,8 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no case has {options.only!r} in its name")
     if options.json and not options.json.parent.is_dir():
         parser.error(f"there is no folder {options.json.parent} to write {options.json.name} into")
+    if options.json and options.json.is_dir():
+        parser.error(f"--json {options.json} is a folder, a file is wanted")
+    store = Store(options.cache / "aot.json")
+    try:
+        store.save()  # before minutes are spent on what could not be kept
+    except OSError as e:
+        print(f"checks.aot: --cache {options.cache}: cannot write into it: {e.strerror or e}", file=sys.stderr)
+        return 2
     begin = time.perf_counter()
-    found, compiled = look_up(jobs, Store(options.cache / "aot.json"), options.workers)
+    found, compiled = look_up(jobs, store, options.workers)
     broken = report.print_all(found, options.verbose)
     print(f"{len(jobs)} cases, {compiled} compiled now, {len(broken)} over budget, {time.perf_counter() - begin:.0f} s")
     if options.json:

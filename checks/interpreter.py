@@ -55,7 +55,7 @@ __all__ = [
     "order",
 ]
 
-RELEASES = ("3.6.0", "3.9.0")
+RELEASES = ("3.6.0", "3.7.0", "3.7.1", "3.8.0", "3.9.0")
 ORDERS = ("forward", "reverse", "shuffle")
 
 Handle = stock.TensorHandle
@@ -115,7 +115,7 @@ def install() -> None:
     Raises RuntimeError where the release of triton is not one of `RELEASES`.
     """
     if triton.__version__ not in RELEASES:
-        want = " and ".join(RELEASES)
+        want = ", ".join(RELEASES)
         raise RuntimeError(f"the strict interpreter works with triton {want} alone, found {triton.__version__}")
     if stock.GridExecutor is StrictExecutor:
         return

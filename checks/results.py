@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from zoo.replacing import replacing
 
 from .cases import Case
 from .sass import Measured
@@ -85,6 +86,5 @@ class Store:
 
     def save(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(self._kept, indent=1), encoding="utf-8")
-        os.replace(partial, self.path)
+        with replacing(self.path) as partial:
+            partial.write_text(json.dumps(self._kept, indent=1), encoding="utf-8")

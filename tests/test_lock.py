@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -229,8 +230,12 @@ def test_a_folder_that_is_gone(one, monkeypatch):
         zoo.load(folder, lock=path)
     monkeypatch.chdir(folder.parent)
     write_lock(path, {"org/model": Entry(None, {})})
-    with pytest.raises(LockError, match="was locked as a folder, and there is no such folder here"):
+    here = rf"working directory, {re.escape(str(folder.parent))}\)"
+    with pytest.raises(LockError, match=f"was locked as a folder, and there is no such folder here .*{here}"):
         zoo.load("org/model", lock=path)
+    write_lock(path, {"../gone": Entry(None, {})})
+    with pytest.raises(LockError, match=f"there is no folder '../gone'.*{here}"):
+        zoo.load("../gone", lock=path)
 
 
 def test_fingerprint_is_the_same_from_files_and_from_the_entry(one):
@@ -263,6 +268,17 @@ def test_concurrent_writes_lose_nothing(tmp_path):
         list(pool.map(lambda item: write_lock(path, dict([item])), entries.items()))
     assert read_lock(path) == dict(sorted(entries.items()))
     assert [p.name for p in tmp_path.iterdir()] == ["zoo.lock"]
+
+
+def test_a_link_is_written_through(tmp_path):
+    (tmp_path / "kept").mkdir()
+    link, target = tmp_path / "zoo.lock", tmp_path / "kept" / "production.lock"
+    link.symlink_to(Path("kept", "production.lock"))
+    lock(["stories260k"], link)  # which leads to nothing yet
+    write_lock(link, {"org/name": Entry("0" * 40, {})})
+    assert link.is_symlink()
+    assert list(read_lock(target)) == ["org/name", "stories260k"]
+    assert [p.name for p in target.parent.iterdir()] == ["production.lock"]
 
 
 def test_a_writer_that_died_is_named(tmp_path, monkeypatch):
@@ -348,6 +364,14 @@ def test_a_lock_that_is_not_there_or_no_file(tmp_path):
         zoo.load("stories260k", lock=True)  # type: ignore[arg-type]
     with pytest.raises(LockError, match="a folder, a file was wanted"):
         zoo.load("stories260k", lock=tmp_path)
+    for use in (
+        lambda: zoo.load("stories260k", lock=""),
+        lambda: lock(["stories260k"], ""),
+        lambda: write_lock("", {}),
+        lambda: check(""),
+    ):
+        with pytest.raises(LockError, match="the lock's path is empty"):
+            use()
     with pytest.raises(LockError, match="cannot write"):
         lock(["stories260k"], tmp_path / "none" / "zoo.lock")
     (tmp_path / "large").write_bytes(b" " * (17 << 20))

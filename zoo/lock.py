@@ -1,8 +1,8 @@
 """Lock files: which files a name stood for, by their hashes, so that a later load takes exactly those or refuses.
 
 A lock is JSON.  For each checkpoint it has the commit (null for a folder) and, for every file that loading uses, its
-size and sha256; and a fingerprint, one digest of all that, by which a parity report and a program that runs can say
-that they mean the same files.
+size and sha256; and a fingerprint, one digest of the commit and of all names and hashes, by which a parity report and a
+program that runs can say that they mean the same files.
 
     {"version": 1, "checkpoints": {"org/name": {"revision": "<40 hex digits>", "fingerprint": "sha256:...",
      "files": {"config.json": {"size": 612, "sha256": "..."}, ...}}}}
@@ -102,14 +102,18 @@ def _module_folders(folder: Path) -> list[str]:
 
 
 def write_lock(path: str | os.PathLike[str], entries: Mapping[str, Entry]) -> None:
-    """Add entries to a lock file, or put them in the place of those of the same names; the others stay."""
-    path = Path(path)
+    """Add entries to a lock file, or put them in the place of those of the same names; the others stay.
+
+    Where `path` is a link, what it leads to is written.
+    """
+    path = _path(path)
     try:
-        with _alone(path):
+        target = Path(os.path.realpath(path))
+        with _alone(target):
             merged = {**(read_lock(path) if path.exists() else {}), **entries}
             checkpoints = {name: _as_json(merged[name]) for name in sorted(merged)}
             text = json.dumps({"version": VERSION, "checkpoints": checkpoints}, indent=1, ensure_ascii=False) + "\n"
-            with replacing(path) as part:
+            with replacing(target) as part:
                 part.write_text(text, encoding="utf-8")
     except OSError as e:
         raise LockError(f"cannot write {path}: {e.strerror or e}") from e
@@ -117,9 +121,7 @@ def write_lock(path: str | os.PathLike[str], entries: Mapping[str, Entry]) -> No
 
 def read_lock(path: str | os.PathLike[str]) -> dict[str, Entry]:
     """The entries of a lock file by name; LockError where it is not one, or is another version's."""
-    if not isinstance(path, str | os.PathLike):
-        raise LockError(f"lock is {path!r}, expected the path of a file that `zoo lock` wrote")
-    path = Path(path)
+    path = _path(path)
     try:
         raw = read_json(path, MOST_BYTES, LockError)
     except NotFoundError:
@@ -128,6 +130,15 @@ def read_lock(path: str | os.PathLike[str]) -> dict[str, Entry]:
     if type(raw["version"]) is not int or raw["version"] != VERSION:
         raise LockError(f"{path}: version {raw['version']!r}, wanted {VERSION}")
     return {name: _entry(found, f"{path}: {name!r}") for name, found in _object(raw["checkpoints"], path).items()}
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    """A lock's path as a user said it."""
+    if not isinstance(path, str | os.PathLike):
+        raise LockError(f"lock is {path!r}, expected the path of a file that `zoo lock` wrote")
+    if not os.fspath(path):
+        raise LockError("the lock's path is empty, expected the path of a file that `zoo lock` wrote or is to write")
+    return Path(path)
 
 
 def lock(
@@ -142,10 +153,10 @@ def lock(
     """Find checkpoints, hash their files, and write them to a lock file; arguments as for `zoo.load`.
 
     The key of a folder is its path as it was said, "./model/" being "model": it is found again under the same working
-    directory.
+    directory, wherever the lock file is.
     """
     entries: dict[str, Entry] = {}
-    if Path(path).exists():
+    if _path(path).exists():
         read_lock(path)  # a damaged one is an error before anything is downloaded
     for name in names:
         found = hub.find(name, revision=revision, local_files_only=local_files_only, cache_dir=cache_dir, token=token)
@@ -254,9 +265,10 @@ def _located(
         try:
             return hub.find(name)
         except NotFoundError as e:
-            raise LockError(f"{where}: {e}") from e
+            hint = "" if os.path.isabs(os.path.expanduser(said)) else _relative()
+            raise LockError(f"{where}: {e}{hint}") from e
     if entry.revision is None:
-        raise LockError(f"{where} was locked as a folder, and there is no such folder here")
+        raise LockError(f"{where} was locked as a folder, and there is no such folder here{_relative()}")
     try:
         cached = hub.find(said, revision=entry.revision, local_files_only=True, cache_dir=cache_dir)
         if local_files_only or entry.files.keys() <= set(used_files(cached)):
@@ -265,6 +277,10 @@ def _located(
         if local_files_only:
             raise
     return hub.find(said, revision=entry.revision, cache_dir=cache_dir, token=token)
+
+
+def _relative() -> str:
+    return f" (a lock's folders are relative to the working directory, {Path.cwd()})"
 
 
 def _key(name_or_folder: str | os.PathLike[str]) -> str:

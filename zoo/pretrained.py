@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from . import ops
 from .config import Config
-from .errors import UnsupportedError
+from .errors import InputError, UnsupportedError
 from .nn import Module, leaves
 from .weights import Layout, Named, Part, Random, Report, Source, Weights
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .graph import Graphs
 
 M = TypeVar("M", bound="Pretrained")
+DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
 
 
 class Pretrained(Module):
@@ -54,6 +55,8 @@ class Pretrained(Module):
 
         graphs: whether tasks run it by CUDA graphs; None: where there is a GPU.
         """
+        if dtype is not None and not isinstance(dtype, str):
+            raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
         backend, device = placement(device)
         made = _graphs(device, graphs)
         # An untied projection still shares its bias with the head where the file has only one of the two.
@@ -84,6 +87,8 @@ class Pretrained(Module):
 
 
 def _graphs(device: str, wanted: bool | None) -> Graphs | None:
+    if wanted is not None and not isinstance(wanted, bool):
+        raise InputError(f"graphs is {wanted!r}, expected True, False or None")
     on_gpu = device.startswith("cuda")
     if wanted and not on_gpu:
         raise UnsupportedError(

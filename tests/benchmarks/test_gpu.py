@@ -7,6 +7,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -273,6 +275,51 @@ def test_list(capsys):
         assert gpu.main(["--list", stage]) == 0
         rows = [line.strip() for line in capsys.readouterr().out.splitlines()[1:]]
         assert len(rows) == len(set(rows)) > 10, "rows are known by their names"
-    with pytest.raises(SystemExit):
-        gpu.main(["kernel"])
-    assert "there is no stage kernel" in capsys.readouterr().err
+    for stage, row in (("tests", "tests/test_graph.py"), ("parity", "parity bfloat16, part 1")):
+        assert gpu.main(["--list", stage, "--only", f"^{row}"]) == 0
+        assert [line.strip() for line in capsys.readouterr().out.splitlines()[1:]] == [row]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["table"], "no files: expected those that python -m benchmarks.gpu wrote"),
+        (["table", "none.json"], "none.json is no file that python"),
+        (["table", "half.json"], "half.json is no file that python -m benchmarks.gpu wrote: KeyError: 'rows'"),
+        (["kernel"], "there is no stage kernel: expected all, table, bandwidth"),
+        ([], "no stage is named: expected all"),
+        (["kernels", "--tiny", "--only", "zzz"], "--only 'zzz': no row of kernels matches, --list shows all\n"),
+        (["kernels", "models", "--only", "rms"], "no row of models, kernels matches, .*; did you mean 'RMS'"),
+        (["all", "--only", "Lama"], "did you mean 'Llama"),
+        (["all", "--only", "("], r"--only '\(' is no regular expression: missing \)"),
+        (["all", "--minutes", "-1"], "--minutes -1: expected a number above 0"),
+        (["all", "--minutes", "0"], "--minutes 0: expected"),
+        (["all", "--minutes", "nan"], "--minutes nan: expected"),
+        (["all", "--tiny", "--json-dir", "half.json"], "--json-dir .*half.json: no folder can be made there"),
+    ],
+)
+def test_wrong_usage_is_one_line_before_anything_runs(monkeypatch, tmp_path, capsys, args, says):
+    monkeypatch.setattr(gpu, "_run", lambda *_: pytest.fail("a process began"))
+    monkeypatch.chdir(tmp_path)
+    Path("half.json").write_text('{"stage": "kernels", "environment": {"device": "gpu"}}')
+    assert gpu.main(args) == 2
+    err = capsys.readouterr().err
+    assert re.match(f"benchmarks.gpu: .*{says}", err), err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.slow
+@needs("triton")
+def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-m", "benchmarks.gpu", "kernels", "--tiny", "--json-dir", str(tmp_path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=env, cwd=tmp_path, **pipes) as process:
+        assert process.stdout
+        first = next(line for line in process.stdout if line.startswith("kernels: "))
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)  # which waits for all that could write: the stage's process too
+    assert process.returncode == 130
+    assert err == f"benchmarks.gpu: interrupted: what is done is in {tmp_path}\n"
+    (path,) = tmp_path.glob("gpu-*.json")
+    assert json.loads(path.read_text())["rows"][0]["row"] in first

@@ -240,6 +240,17 @@ def test_results_are_kept_until_their_key_changes(tmp_path):
         assert Store(path).get(JOB, "a") is None
 
 
+def test_a_cache_that_cannot_be_written_is_said_first(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("checks.compiling.compile_all", lambda *_: pytest.fail("compiled"))
+    (tmp_path / "file").touch()
+    (tmp_path / "taken" / "aot.json").mkdir(parents=True)
+    for folder in ("file", "taken"):
+        assert aot.main(["--only", "512 keys", "--cache", str(tmp_path / folder)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"checks.aot: --cache {tmp_path / folder}: cannot write into it: ")
+    assert [p.name for p in (tmp_path / "taken").iterdir()] == ["aot.json"]
+
+
 def test_a_fault_names_kernel_case_architecture_and_both_numbers(capsys):
     found = {
         JOB: Found((measured(spilled=8), measured(kernel="_reduce", instructions={}))),

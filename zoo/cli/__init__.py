@@ -161,7 +161,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 
     placed = argparse.ArgumentParser(add_help=False)
     placed.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
-    placed.add_argument("--dtype", help="float32; on torch also float16 and bfloat16")
+    placed.add_argument("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
     no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
     placed.add_argument("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
 

@@ -1,0 +1,49 @@
+"""How a model is placed: what `dtype` and `graphs` may be, and what is said of anything else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import zoo
+from zoo.errors import InputError, UnsupportedError
+
+
+@pytest.mark.parametrize("load", [zoo.load, zoo.load_model])
+@pytest.mark.parametrize("dtype", [np.float32, np.dtype("float32"), 32, ["float32"]], ids=repr)
+def test_dtype_is_a_name(load, dtype):
+    with pytest.raises(UnsupportedError) as e:
+        load("stories260k", dtype=dtype)
+    assert f"dtype is {dtype!r}, expected a name: 'float32', 'float64', 'float16', 'bfloat16'" in str(e.value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numpy_says_where_16_bits_can_be_had(dtype):
+    wanted = f'NumPy has no product of {dtype} matrices: use dtype="float32", or device="cuda" or "torch:cpu"'
+    with pytest.raises(UnsupportedError, match=wanted):
+        zoo.load("stories260k", dtype=dtype)
+    pytest.importorskip("torch", reason="needs torch, which the message sends to")
+    assert zoo.load("stories260k", dtype=dtype, device="torch:cpu")("Once", max_new_tokens=1)
+
+
+def test_dtype_that_nobody_knows():
+    with pytest.raises(UnsupportedError, match="dtype 'float31' is not supported, expected float32 or float64"):
+        zoo.load("stories260k", dtype="float31")
+
+
+@pytest.mark.parametrize("device", [None, "torch"])
+def test_what_the_table_of_devices_lists_runs(device):
+    if device:
+        pytest.importorskip("torch", reason="needs torch")
+    texts = {
+        dtype: zoo.load("stories260k", device=device, dtype=dtype)("Once upon", max_new_tokens=5)
+        for dtype in (None, "float32", "float64")
+    }
+    assert len(set(texts.values())) == 1
+
+
+@pytest.mark.parametrize("graphs", ["yes", 1, 0, np.True_], ids=repr)
+def test_graphs_is_true_false_or_none(graphs):
+    with pytest.raises(InputError) as e:
+        zoo.load("stories260k", graphs=graphs)
+    assert f"graphs is {graphs!r}, expected True, False or None" in str(e.value)
