@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from zoo.errors import ZooError
+from zoo.errors import InputError, ZooError
 
 from . import published, reference, report
 from .cases import RANDOM, Case, all_cases, case_of, short_name
@@ -31,12 +32,14 @@ checkpoint in the layout of a real one, made on the spot (--list shows them).
 examples:
   python -m parity sentence-transformers/all-MiniLM-L6-v2
   python -m parity ./my-finetuned-bert --json report.json
+  python -m parity org/name --lock zoo.lock
   python -m parity random:roberta-base --full
   python -m parity random:beit-base-patch16-224
   python -m parity --all --markdown summary.md --html report
   python -m parity --all --device torch:cpu --dtype bfloat16
 
-exit status: 0 everything holds, 1 something diverges, 2 wrong usage or something could not be run"""
+exit status: 0 everything holds, 1 something diverges, 2 wrong usage, or something could not be run or written,
+130 interrupted"""
 
 
 BAR = 30  # characters
@@ -47,12 +50,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = _parser()
     options = parser.parse_args(arguments)
-    if bool(options.names) + options.all + options.list != 1:
+    asked = [*["names"] * bool(options.names), *["--all"] * options.all, *["--list"] * options.list]
+    if not asked:
         parser.error("give one or more names, or --all, or --list")
+    if len(asked) > 1:
+        parser.error(f"{' and '.join(asked)} were given: give one of them")
+    try:
+        return _do(options, shlex.join(["python", "-m", "parity", *arguments]))
+    except KeyboardInterrupt:
+        _clear()
+        print("parity: interrupted", file=sys.stderr)
+        return 130
+
+
+def _do(options: argparse.Namespace, command: str) -> int:
+    """What the options ask for; -> the exit status."""
     try:
         if options.list:
             _list(options.full)
             return 0
+        _expect_sense(options)
+        _expect_writable(options)
         reference.require()
         options.device = _device(options)
         rule_for(backend_of(options.device), options.dtype)
@@ -60,27 +78,71 @@ def main(argv: Sequence[str] | None = None) -> int:
             from .page import require  # matplotlib and jinja2, which nothing else needs
 
             require()
-        cases = all_cases(options.full) if options.all else [case_of(name, options.full) for name in options.names]
-        for path in (options.json, options.markdown):
-            if path is not None and not path.parent.is_dir():
-                parser.error(f"there is no folder {path.parent} to write {path.name} into")
+        cases = all_cases(options.full) if options.all else _named(options)
     except ZooError as e:
         print(f"parity: {e}", file=sys.stderr)
         return 2
-    results = _run_all(cases, options)
+    results, interrupted = _run_all(cases, options)
+    written = _write(options, results, command)
+    if interrupted:
+        return 130
     known = _known_answers() if options.all else 0
-    command = shlex.join(["python", "-m", "parity", *arguments])
-    if options.json:
-        report.write_json(options.json, results, command)
-    if options.markdown:
-        report.write_markdown(options.markdown, results, command)
-    if options.html:
-        from .page import write_page
-
-        print(f"wrote {write_page(options.html, results, command)}")
+    if not written:
+        return 2
     if known == 1 or any(result.diverged for result in results):
         return 1
     return 2 if known or any(result.error for result in results) else 0
+
+
+def _expect_sense(options: argparse.Namespace) -> None:
+    """InputError for options that mean nothing here."""
+    if options.seed < 0:
+        raise InputError(f"--seed is {options.seed}, a number from 0 on was wanted")
+    for option, value in (("--lock", options.lock), ("--revision", options.revision)):
+        if value is not None and options.all:
+            raise InputError(f"{option} goes with names, and --all takes what there is: name what is to be compared")
+
+
+def _expect_writable(options: argparse.Namespace) -> None:
+    """InputError where what is asked for cannot be written, before hours are spent on it."""
+    for path in filter(None, (options.json, options.markdown)):
+        if os.path.isdir(path):
+            raise InputError(f"{path} is a folder, and a file is to be written")
+        if not os.path.isdir(path.parent):
+            raise InputError(f"there is no folder {path.parent} to write {path.name} into")
+        if not os.access(path if os.path.exists(path) else path.parent, os.W_OK):
+            raise InputError(f"{path} may not be written")
+    if options.html:
+        there = next((folder for folder in (options.html, *options.html.parents) if os.path.lexists(folder)), Path())
+        if not os.path.isdir(there):
+            raise InputError(f"{there} is no folder, and the page is to be written into {options.html}")
+        if not os.access(there, os.W_OK):
+            raise InputError(f"{options.html} may not be written: {there} is not to be changed")
+
+
+def _named(options: argparse.Namespace) -> list[Case]:
+    return [case_of(name, options.full, options.lock, options.revision) for name in options.names]
+
+
+def _write(options: argparse.Namespace, results: list[Result], command: str) -> bool:
+    """Write the reports that are asked for; -> whether all of them could be written."""
+    reports: list[tuple[Path | None, Callable[..., object]]] = [
+        (options.json, report.write_json),
+        (options.markdown, report.write_markdown),
+    ]
+    if options.html:
+        from .page import write_page
+
+        reports.append((options.html, lambda *all_of_it: print(f"wrote {write_page(*all_of_it)}")))
+    good = True
+    for path, write in reports:
+        try:
+            if path is not None:
+                write(path, results, command)
+        except OSError as e:
+            print(f"parity: {path} could not be written: {e.strerror or e}", file=sys.stderr)
+            good = False
+    return good
 
 
 def _device(options: argparse.Namespace) -> str | None:
@@ -121,7 +183,8 @@ def _known_answers() -> int:
     return status
 
 
-def _run_all(cases: list[Case], options: argparse.Namespace) -> list[Result]:
+def _run_all(cases: list[Case], options: argparse.Namespace) -> tuple[list[Result], bool]:
+    """The results, and whether the user stopped it: then what was not finished has that for an error."""
     terminal, results = report.Terminal(cases), []
     terminal.head()
     exhibits = options.html is not None
@@ -129,6 +192,12 @@ def _run_all(cases: list[Case], options: argparse.Namespace) -> list[Result]:
         _progress(i, len(cases), short_name(case))
         try:
             result = run(case, device=options.device, dtype=options.dtype, seed=options.seed, exhibits=exhibits)
+        except KeyboardInterrupt:
+            _clear()
+            results += [Result(case, error="interrupted") for case in cases[i:]]
+            print(f"parity: interrupted after {i} of {len(cases)}", file=sys.stderr)
+            terminal.summary(results)
+            return results, True
         except ZooError as e:
             result = Result(case, error=" ".join(str(e).split()))
         except Exception as e:  # a fault of zoo or of the reference: the other cases are still worth running
@@ -139,7 +208,7 @@ def _run_all(cases: list[Case], options: argparse.Namespace) -> list[Result]:
         results.append(result)
         terminal.case(result, detailed=len(cases) <= 2)
     terminal.summary(results)
-    return results
+    return results, False
 
 
 def _progress(done: int, count: int, name: str) -> None:
@@ -202,6 +271,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was found out")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page for a CI summary")
     parser.add_argument("--html", type=Path, metavar="DIR", help="write a page with plots, pictures and texts into DIR")
+    parser.add_argument("--lock", metavar="FILE", help="the files must be those that `zoo lock` wrote into FILE")
+    parser.add_argument("--revision", metavar="R", help="the branch, tag or commit of the hub names")
     parser.add_argument("--seed", type=int, default=0, help="of random checkpoints (default 0)")
     return parser
 

@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from zoo.errors import InputError, ZooError, nearest
-from zoo.hub import Checkpoint, find
+from zoo.hub import EMBEDDED, Checkpoint, find, spoken
 from zoo.json_file import read_json
+from zoo.lock import find as find_locked
 from zoo.registry import FAMILIES
 from zoo.tokenizers import Tokenizer
 
@@ -43,27 +44,37 @@ PAIRS = (
 
 @dataclass(frozen=True)
 class Case:
-    """A checkpoint to compare.  size: "tiny" or "full" for a random one, "real" for any other."""
+    """A checkpoint to compare.  size: "tiny" or "full" for a random one, "real" for any other.
+
+    lock_file: the lock that the files must be as.  revision: the branch, tag or commit of a hub name.
+    """
 
     name: str
     size: str = "real"
     cached: bool = False  # whether only the hub's cache may be looked into
+    lock_file: str | None = None
+    revision: str | None = None
 
     @contextmanager
     def files(self, seed: int) -> Iterator[Checkpoint]:
         """The checkpoint's files: a random one is made for the time of the context, a hub name is downloaded."""
         if not self.name.startswith(RANDOM):
-            yield find(self.name, local_files_only=self.cached)
+            yield find_locked(self.name, lock=self.lock_file, revision=self.revision, local_files_only=self.cached)
             return
         size: Size = "full" if self.size == "full" else "tiny"
         with tempfile.TemporaryDirectory(prefix="parity-") as root:
             yield find(build(self.name.removeprefix(RANDOM), Path(root), size, seed))
 
 
-def case_of(name: str, full: bool) -> Case:
+def case_of(name: str, full: bool, lock_file: str | None = None, revision: str | None = None) -> Case:
     """The case that a user named: "random:SPEC", a folder or a hub name."""
     if not name.startswith(RANDOM):
-        return Case(name)
+        if full:
+            raise InputError(f"--full is the size of random checkpoints, and {name!r} is none: leave it out")
+        return Case(name, lock_file=lock_file, revision=revision)
+    for option, value in (("--lock", lock_file), ("--revision", revision)):
+        if value is not None:
+            raise InputError(f"{option} is for what is on the hub or in a folder, and {name} is made on the spot")
     if name.removeprefix(RANDOM) not in SPECS:
         raise InputError(f"there is no random checkpoint {name!r}{nearest(name, [RANDOM + n for n in SPECS])}")
     return Case(name, "full" if full else "tiny")
@@ -179,4 +190,12 @@ def short_name(case: Case) -> str:
     if os.sep in name and os.path.isdir(name):
         parts = Path(name).resolve().parts
         name = parts[-1] if parts[-1] != "model" else "/".join(parts[-2:])
-    return f"{name} ({case.size})"
+    return f"{name} ({kind_of(case)})"
+
+
+def kind_of(case: Case) -> str:
+    """Where the weights are from: "tiny" and "full" random ones, those of a "folder", or those of a "hub" name."""
+    if case.size != "real" or not case.name.strip():
+        return case.size
+    name, is_path = spoken(case.name)
+    return "folder" if is_path or name in EMBEDDED else "hub"

@@ -12,7 +12,6 @@ from .compare import Multiple, Pair, Rule, Stage, Tolerance, both, compare, inco
 
 SAME_PIXELS = 0.9999  # of a segmentation in float32: where two labels are as likely, rounding decides
 SAME_BOX = 1e-4  # of a detection in float32: how far a coordinate may be off, in parts of the picture's width or height
-OTHER_TEXTS = 0.5  # of what is written in low precision: after one choice between two tokens as likely all is another
 OVERLAP = 0.5  # of a detection in low precision: two boxes of one object share more of what they cover together
 
 Rows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
@@ -21,7 +20,7 @@ Rows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
 def compare_ids(pairs: Rows, name: str = "tokenizer", rule: Rule | None = None, own: Rows = ()) -> Stage:
     """(batch, ours, wanted) ids: which must be the same, as a tokenizer's.
 
-    With a Multiple for a rule, as many rows may be other ones as it allows; own: (batch, theirs, wanted).
+    With a Multiple for a rule, as many rows may be other ones as it allows of texts; own: (batch, theirs, wanted).
     """
     rows, wrong = _rows(pairs)
     note, batch = "", rows[0][0]
@@ -35,7 +34,7 @@ def compare_ids(pairs: Rows, name: str = "tokenizer", rule: Rule | None = None, 
         return stage
     others = len(_rows(own)[1])
     note = f"{len(wrong)} of {len(rows)} rows differ from float32's, {others} of the reference's own"
-    holds = rule.allows(len(wrong), others, len(rows), OTHER_TEXTS)
+    holds = rule.allows(len(wrong), others, len(rows), rule.spare_texts)
     return replace(stage, holds=holds, note=note, reference_top1=1 - others / len(rows))
 
 

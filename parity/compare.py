@@ -34,19 +34,21 @@ class Multiple(NamedTuple):
     """What is allowed in low precision: so many times the error that the reference itself makes in that precision.
 
     Errors are relative L2 to the reference in float32.  least: what the reference's own counts as at least, since some
-    stages round nothing.  spare: of choices (the largest logit, a pixel's label), how many may be other ones besides,
-    as a part of all: where two are as likely, rounding decides.
+    stages round nothing.  spare: of choices (the largest logit, a pixel's label, an object), how many may be other
+    ones besides, as a part of all, rounded up: where two are as likely, rounding decides.  spare_texts: the same of the
+    rows that are written token after token, since after one such choice all that follows is another.
     """
 
     times: float
     least: float
     spare: float = 0.01
+    spare_texts: float = 0.5
 
     def __str__(self) -> str:
         return (
             f"relative L2 to float32 <= {self.times:g} x that of transformers in the same precision (taken as "
-            f"{self.least:.1e} where it is less), and {self.times:g} x as many other choices + {100 * self.spare:g} %, "
-            "at every stage"
+            f"{self.least:.1e} where it is less), and {self.times:g} x as many other choices + {100 * self.spare:g} % "
+            f"of all (of written texts + {100 * self.spare_texts:g} %), rounded up, at every stage"
         )
 
     def allows(self, wrong: int, own: int, count: int, spare: float | None = None) -> bool:

@@ -265,7 +265,17 @@ class Reference:
             # From these two files alone version 5 makes a <mask> that does not take the space before it, unlike version
             # 4 and every repository that has a tokenizer.json.
             more["mask_token"] = transformers.AddedToken("<mask>", lstrip=True, special=True, normalized=False)
-        return transformers.AutoTokenizer.from_pretrained(self.folder, local_files_only=True, **more)
+        cls: Any = transformers.AutoTokenizer
+        if self.config["model_type"] == "llama" and (self.folder / "tokenizer.json").exists():
+            # Version 5 makes a GPT2Tokenizer, which many of these name, anew from vocabulary and merges, and forgets
+            # how tokenizer.json splits digits; this class takes the file as it is, as version 4 did.
+            cls = transformers.PreTrainedTokenizerFast
+        try:
+            return cls.from_pretrained(self.folder, local_files_only=True, **more)
+        except Exception as e:
+            raise BadReferenceError(
+                f"transformers cannot read the tokenizer in {self.folder}: {type(e).__name__}: {e}"
+            ) from e
 
 
 def _fill_sinusoids(model: Any) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import math
 import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +27,9 @@ COLOURS = {"green": "32", "red": "31", "yellow": "33", "bold": "1", "dim": "2"}
 STAGE_HEAD = ("stage", "rel L2", "max abs", "of scale", "1 - cosine", "top-1", "worst in", "note")
 LOW_HEAD = ("stage", "rel L2", "reference", "of scale", "1 - cosine", "top-1", "reference", "worst in", "note")
 CASE_HEAD = ("checkpoint", "read as", "rel L2", "of scale", "top-1", "verdict")
+FILE_HEAD = ("checkpoint", "file", "bytes", "sha256")
+MARKUP = re.compile(r"[\\`*_\[\]|~#!$@]")  # of Markdown as GitHub has it
+TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # turn around the letters that follow
 
 
 class Terminal:
@@ -103,18 +108,38 @@ def markdown(facts: dict[str, Any], results: Sequence[Result]) -> str:
     lines = [f"## Parity with transformers: {verdict(results)}", "", *_table(CASE_HEAD, map(case_cells, results))]
     for result in results:
         if result.stages and (not result.holds or len(results) == 1):
-            lines += ["", f"### {short_name(result.case)}: {verdict_of(result)}", ""]
+            lines += ["", f"### {escaped(short_name(result.case))}: {escaped(verdict_of(result))}", ""]
             head, *rows = _stage_rows(result)
             lines += _table(head, rows)
     lines += ["", "<details><summary>Files, versions, machine</summary>", ""]
-    rows = [(short_name(r.case), f.name, f"{f.size:,}", f"`{f.sha256}`") for r in results for f in r.files]
-    lines += [*_table(("checkpoint", "file", "bytes", "sha256"), rows), ""]
-    lines += [f"- {name} {value}" for name, value in facts["versions"].items() if value]
-    lines += [f"- {name}: {value}" for name, value in facts["machine"].items()]
-    lines += [f"- lock of {short_name(r.case)}: `{r.lock}`" for r in results if r.lock]
+    lines += [*_table(FILE_HEAD, [row for result in results for row in _file_rows(result)]), ""]
+    lines += [f"- {name} {escaped(value)}" for name, value in facts["versions"].items() if value]
+    lines += [f"- {name}: {escaped(str(value))}" for name, value in facts["machine"].items()]
     rules = dict.fromkeys((r.backend, r.dtype, r.tolerance) for r in results if r.tolerance)
-    lines += [f"- {dtype} on {backend} holds with {rule}" for backend, dtype, rule in rules]
-    return "\n".join([*lines, "", f"`{facts['command']}`", "", "</details>", ""])
+    lines += [f"- {dtype} on {backend} holds with {escaped(str(rule))}" for backend, dtype, rule in rules]
+    return "\n".join([*lines, "", _code(facts["command"]), "", "</details>", ""])
+
+
+def _file_rows(result: Result) -> list[tuple[str, str, str, str]]:
+    """Of each weight file, and the fingerprint of all files of the checkpoint, which `zoo lock` writes too."""
+    name = short_name(result.case)
+    rows = [(name, file.name, f"{file.size:,}", file.sha256) for file in result.files]
+    demanded = f", as demanded by {result.lock_file}" if result.lock_file else ""
+    return rows + [(name, f"(fingerprint of all files{demanded})", "", result.lock or "")] * bool(result.lock)
+
+
+def escaped(text: str) -> str:
+    """The text on one line, as Markdown that shows it and nothing else."""
+    plain = html.escape(TURNING.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split())), quote=False)
+    return MARKUP.sub(lambda found: "\\" + found[0], plain)
+
+
+def _code(text: str) -> str:
+    """The text on one line, as a code span of Markdown: between more backticks than are in it."""
+    line = TURNING.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
+    fence = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+    space = " " * ("`" in line)
+    return f"{fence}{space}{line}{space}{fence}"
 
 
 def machine() -> dict[str, Any]:
@@ -218,6 +243,6 @@ def _finite(value: Any) -> Any:
 
 def _table(head: Sequence[str], rows: Any) -> list[str]:
     def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        return "| " + " | ".join(map(escaped, cells)) + " |"
 
     return [line(head), line(["---"] * len(head)), *map(line, rows)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from zoo.errors import ZooError
 from zoo.hub import Checkpoint
 from zoo.loader import model_of
 from zoo.lock import entry_of
@@ -23,7 +24,7 @@ from zoo.tokenizers import Tokenizer
 
 from . import continuing, pictures, reading
 from .cases import Batch, Case, batches
-from .compare import Multiple, Rule, Stage, rule_for
+from .compare import Multiple, Rule, Stage, rule_for, unlike
 from .exhibits import Exhibit, exhibits_of, of_written
 from .reference import Reference, exact_products, threads_for
 from .stages import (
@@ -49,6 +50,7 @@ class Result:
     """What came of a case.  error: why it could not be run, in which case nothing else is known.
 
     exhibits: made only where they are asked for.  lock: the fingerprint of the checkpoint's files, "sha256:...".
+    lock_file: where that fingerprint was demanded.
     """
 
     case: Case
@@ -65,6 +67,7 @@ class Result:
     error: str | None = None
     exhibits: tuple[Exhibit, ...] = ()
     lock: str | None = None
+    lock_file: str | None = None
 
     @property
     def diverged(self) -> str | None:
@@ -84,10 +87,11 @@ class Given(NamedTuple):
 
 
 class Side(NamedTuple):
-    """What one side computes of it: the stages of each batch, and what it writes by itself."""
+    """What one side computes of it: the stages of each batch, and what it writes by itself, or why it could not."""
 
     stages: list[Stages]
     written: list[Written]
+    failure: str = ""
 
 
 def run(
@@ -125,6 +129,8 @@ def run(
         stages += compare_stages(given.batches, ours.stages, theirs(), rule, own and own.stages)
         written = _written_by_reference(reference, ours.written, given.batches)
         stages += compare_written(ours.written, written, rule, own.written if own else ())
+        if ours.failure:
+            stages.append(unlike("written", given.batches[0].name, ours.failure))
         if exhibits:
             shown += of_written(ours.written, written)
         entry = entry_of(checkpoint)
@@ -143,6 +149,7 @@ def run(
         time.perf_counter() - began,
         exhibits=tuple(shown),
         lock=entry.fingerprint,
+        lock_file=case.lock_file,
     )
 
 
@@ -157,14 +164,23 @@ def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -
     model = model_of(checkpoint, device=device, dtype=None if backend_of(device) == "numpy" else dtype, strict=True)
     given = given_to(model, checkpoint.folder, seed)
     written: list[Written] = []
+    failure = ""
     with threads_for(sum(math.prod(array.shape) for _, array in leaves(model))):
-        if reading.is_reader(model.config):
-            assert given.tokenizer is not None
-            written = reading.written(model, given.batches, given.tokenizer)
-        elif isinstance(model.config, LlamaConfig):
-            written = continuing.written(model, given.batches)
         stages = [zoo_stages(model, batch) for batch in given.batches]
-    return model.config, type(model).__name__, given, Side(stages, written)
+        try:
+            written = _written_by_zoo(model, given)
+        except ZooError as e:  # of logits that are NaN, say: the stages tell where that began
+            failure = " ".join(str(e).split())
+    return model.config, type(model).__name__, given, Side(stages, written, failure)
+
+
+def _written_by_zoo(model: Any, given: Given) -> list[Written]:
+    if reading.is_reader(model.config):
+        assert given.tokenizer is not None
+        return reading.written(model, given.batches, given.tokenizer)
+    if isinstance(model.config, LlamaConfig):
+        return continuing.written(model, given.batches, given.tokenizer)
+    return []
 
 
 def given_to(model: Any, folder: Path, seed: int) -> Given:
@@ -179,7 +195,8 @@ def given_to(model: Any, folder: Path, seed: int) -> Given:
     if isinstance(config, TableTransformerConfig):
         return Given(pictures.padded_batches(ImageProcessor.from_folder(folder)))
     if isinstance(config, LlamaConfig):
-        return Given(continuing.batches(config, seed))
+        tokenizer = continuing.tokenizer_of(folder)
+        return Given(continuing.batches(config, tokenizer, seed), tokenizer)
     limit = body_of(model).embeddings.most_tokens
     tokenizer = Tokenizer.from_folder(folder, model_max_length=limit)
     return Given(batches(config, architecture, tokenizer, limit, seed), tokenizer)

@@ -77,7 +77,7 @@ def reference_stages(reference: Reference, batch: Batch) -> Stages:
 def compare_tokenizers(tokenizer: Tokenizer, reference: Reference, inputs: list[Batch]) -> Stage:
     """The first stage of a text: the ids."""
     rows = []
-    for batch in inputs:
+    for batch in (batch for batch in inputs if batch.texts):
         assert batch.mask is not None
         limit = batch.mask.shape[1]
         ours = tokenizer.encode_batch(batch.texts, batch.pairs, max_length=limit)

@@ -14,6 +14,7 @@ from ..report import document
 from ..run import Result
 from .overview import overview
 from .sections import ordered, section
+from .texts import runs
 
 __all__ = ["MissingToolError", "require", "write_page"]
 
@@ -49,6 +50,7 @@ def write_page(folder: Path, results: Sequence[Result], command: str) -> Path:
     )
     style = (HERE / "page.css").read_text(encoding="utf-8")
     environment.filters["drawing"] = markupsafe.Markup  # the plots, which parity.page.plots has escaped
+    environment.filters["runs"] = runs
     sections = [section(number, result) for number, result in enumerate(ordered(results), 1)]
     text = environment.get_template("page.html.jinja").render(
         style=markupsafe.Markup(style),

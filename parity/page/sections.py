@@ -20,6 +20,7 @@ from .texts import Piece, differences, visible
 
 Kind = Literal["holds", "diverges", "failed"]
 BACKENDS = {"numpy": "NumPy", "torch": "torch"}
+ALLOWED = "what is allowed"
 WORDS: dict[Kind, str] = {"holds": "holds", "diverges": "diverges", "failed": "not run"}
 
 
@@ -28,6 +29,7 @@ class Row(NamedTuple):
 
     name: str
     cells: tuple[str, ...]
+    choices: str  # top-1 in words, "" where a stage has no choices
     batch: str
     note: str
     holds: bool
@@ -56,10 +58,12 @@ class Section(NamedTuple):
     relative_l2: str
     used: float | None  # of the limit, at the stage that is nearest to it
     used_text: str
+    at_worst: str  # the same in words
     top1: str
     low: bool  # whether errors are to float32, and held against the reference's own
     plot: str
     head: tuple[str, ...]
+    wide: tuple[bool, ...]  # of the columns of figures, those that are only on wide screens
     rows: tuple[Row, ...]
     exhibits: tuple[Shown, ...]
     facts: tuple[tuple[str, str], ...]
@@ -83,10 +87,12 @@ def section(number: int, result: Result) -> Section:
         figure(figures.relative_l2),
         used,
         "" if used is None else times_of(used),
+        "" if used is None else part_of(used, "the limit"),
         share(figures.top1),
         low,
         _plot(ident, result) if result.stages else "",
         _head(result),
+        _wide(result),
         tuple(_row(result, stage) for stage in result.stages),
         tuple(_shown(result, exhibit) for exhibit in result.exhibits),
         _facts(result),
@@ -148,8 +154,8 @@ def _compared(result: Result, stage: Stage, used: float) -> str:
         return f"zoo’s error to float32 is {error}, {ratio:.2f} times the {own} of transformers in {result.dtype}"
     if isinstance(rule, Tolerance) and used > stage.relative_l2 / rule.relative_l2:
         largest = unbroken(figure(of_scale(stage)))
-        return f"its largest difference is {largest} of its scale, {times_of(used)} of what is allowed"
-    return f"its relative L2 error is {error}, {times_of(used)} of what is allowed"
+        return f"its largest difference is {largest} of its scale, {part_of(used, ALLOWED)}"
+    return f"its relative L2 error is {error}, {part_of(used, ALLOWED)}"
 
 
 def _nearest(result: Result) -> tuple[float | None, Stage | None]:
@@ -168,10 +174,18 @@ def times_of(used: float) -> str:
     return f"{used:,.0f} ×" if used < 1e6 else f"{used:.0e} ×"
 
 
+def part_of(used: float, limit: str) -> str:
+    """The same in words: "50 % of the limit", "32 times the limit"."""
+    text = times_of(used)
+    return f"{text[:-1]}times {limit}" if text.endswith("×") else f"{text} of {limit}"
+
+
 def command_for(result: Result) -> str:
     """What reproduces this result alone."""
     words = ["python", "-m", "parity", result.case.name]
     words += ["--full"] * (result.case.size == "full")
+    words += ["--lock", result.case.lock_file] if result.case.lock_file else []
+    words += ["--revision", result.revision or result.case.revision] if result.case.revision else []
     words += ["--device", result.device] * (result.device not in ("", "cpu"))
     words += ["--dtype", result.dtype] * (result.dtype not in ("", "float32"))
     words += ["--seed", str(result.seed)] * bool(result.seed)
@@ -201,15 +215,23 @@ def _head(result: Result) -> tuple[str, ...]:
     return "rel L2", "max abs", "of scale", "1 − cosine", "top-1"
 
 
+def _wide(result: Result) -> tuple[bool, ...]:
+    """Which columns a phone has no room for: choices then stand below the stage's name."""
+    return (False, False, False, True, True, True) if is_low(result) else (False, True, False, True, True)
+
+
 def _row(result: Result, stage: Stage) -> Row:
     of, cosine = figure(of_scale(stage)), figure(max(1 - stage.cosine, 0.0))
     if is_low(result):
         own = math.nan if stage.reference_error is None else stage.reference_error
         tops = share(stage.top1), share(stage.reference_top1)
+        choices = f"top-1 {tops[0]}" + f", transformers’ {tops[1]}" * bool(tops[1])
         cells = (figure(stage.relative_l2), figure(own), of, cosine, *tops)
     else:
+        choices = f"top-1 {share(stage.top1)}"
         cells = (figure(stage.relative_l2), figure(stage.max_abs), of, cosine, share(stage.top1))
-    return Row(stage.name, cells, stage.batch, visible(stage.note), stage.holds, stage.name == result.diverged)
+    choices = "" if stage.top1 is None else choices
+    return Row(stage.name, cells, choices, stage.batch, visible(stage.note), stage.holds, stage.name == result.diverged)
 
 
 def unbroken(text: str) -> str:
@@ -231,6 +253,7 @@ def _facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("seed", str(result.seed)),
         ("revision", result.revision or ""),
         ("lock fingerprint", result.lock or ""),
+        ("as demanded by", visible(result.lock_file or "")),
         ("took", f"{result.seconds:.1f} s" if result.seconds else ""),
     ]
     return tuple((name, value) for name, value in found if value)

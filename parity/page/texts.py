@@ -9,6 +9,8 @@ from typing import NamedTuple
 WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")  # each of which has a picture
 STRANGE = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+# Words of scripts that are written from right to left, one after the other.
+TURNED = re.compile(r"([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: [\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*)")
 MOST_WORDS = 5000  # of a text that is compared word by word: more take a time that grows with their square
 
 
@@ -29,6 +31,11 @@ def differences(ours: str, reference: str) -> tuple[list[Piece], list[Piece]]:
             if words:
                 pieces.append(Piece(visible("".join(words)), kind != "equal"))
     return left, right
+
+
+def runs(text: str) -> list[tuple[str, bool]]:
+    """The text in parts, and whether each is of words from right to left, which swap with figures beside them."""
+    return [(part, i % 2 == 1) for i, part in enumerate(TURNED.split(text)) if part]
 
 
 def visible(text: str) -> str:

@@ -64,6 +64,7 @@ LOW = replace(
         replace(STAGES[2], relative_l2=4e-3, reference_error=5e-3),
         replace(STAGES[3], relative_l2=6e-3, reference_error=4e-3),
         replace(STAGES[4], relative_l2=7e-3, reference_error=7.7e-3, top1=0.984, reference_top1=0.981),
+        Stage("written, greedy", "padded", 80, NAN, NAN, NAN, NAN, 0.0, True, "4 of 4 rows differ", None, 0.5),
     ),
 )
 
@@ -79,7 +80,8 @@ def picture(shift: int = 0) -> bytes:
 def with_exhibits() -> Result:
     overlays = Overlays("Objects", picture(), picture(4)), Overlays("Mask", picture(), picture())
     texts = Texts("greedy, lines", "the same", "the same"), Texts("nothing", "", "a\x00b")
-    return replace(HOLDS, case=Case("random:seen", "tiny"), exhibits=(*overlays, *texts))
+    words = Texts("The likeliest words", *["  ##\N{HEBREW LETTER SHIN}  0.0029\n  the  0.0028"] * 2)
+    return replace(HOLDS, case=Case("random:seen", "tiny"), exhibits=(*overlays, *texts, words))
 
 
 class Parsed(HTMLParser):

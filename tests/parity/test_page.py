@@ -49,10 +49,13 @@ def test_all_facts_are_there(page):
         "Of 4 checkpoints, 1 has random weights at full size, in the layout of the checkpoint that it is named after; "
         "3 have random weights at a tiny size",
         "The first stage that diverges is layer.1, 4 of 5, in the batch “alone”: its relative L2 error is 3.2e‑02, "
-        "3,200 × of what is allowed.",
+        "3,200 times what is allowed.",
         "All 5 stages hold. logits is nearest to its limit: its relative L2 error is 9.2e‑07, 9 % of what is allowed.",
         "6.0e‑03, 1.50 times the 4.0e‑03 of transformers in bfloat16",
         "BertForMaskedLM at worst 50 % of the limit",
+        "BertForMaskedLM at worst 5,000 times the limit",
+        "lowest top-1 of logits 98.4 % of 4 models with logits",
+        "fewest written rows alike 0.0 % “written, greedy” of random:low (tiny)",
         "0123456789abcdef" * 4,
         "415,832",
         "sha256:" + "cd" * 32,
@@ -61,8 +64,10 @@ def test_all_facts_are_there(page):
         COMMAND,
         "99.9 %",
         "98.4 % 98.1 %",
-        "layer.1 3.2e-02 5.0e-01 2.5e-01 1.0e-13 alone diverges here first <i>a note</i>",
-        "embeddings 0 0 0 0 pairs",
+        "layer.1 diverges here first worst in alone. <i>a note</i> "  # which phones show
+        "3.2e-02 5.0e-01 2.5e-01 1.0e-13 alone diverges here first <i>a note</i>",
+        "embeddings worst in pairs 0 0 0 0 pairs",
+        "written, greedy top-1 0.0 %, transformers’ 50.0 %, worst in padded. 4 of 4 rows differ",
         "Could not be run: ConfigError",
     ):
         assert fact in text, fact
@@ -75,7 +80,7 @@ def test_what_fails_comes_first_and_is_open(page):
     assert names[0] == "random:two (full)"
     assert names[1].startswith("x</script>")
     assert names[2:] == ["random:one (tiny)", "random:low (tiny)", "random:seen (tiny)"]
-    sections = parsed.attributes("details")
+    sections = [one for one in parsed.attributes("details") if one["class"] != "words"]
     assert ["open" in one for one in sections] == [True, True, False, False, False]
     assert [one["class"] for one in sections] == ["model diverges", "model failed", *["model holds"] * 3]
 
@@ -206,13 +211,18 @@ def test_a_plot_is_the_same_each_time_and_its_ids_are_its_own():
     assert not first & second
 
 
-@pytest.mark.parametrize("result", [HOLDS, DIVERGES, LOW, FAILED, replace(HOLDS, case=Case("a folder/b"))])
+FOLDER, LOCKED = Case("a folder/b"), Case("an-owner/b", lock_file="a lock", revision="main")
+
+
+@pytest.mark.parametrize("result", [HOLDS, DIVERGES, LOW, FAILED, *(replace(HOLDS, case=c) for c in (FOLDER, LOCKED))])
 def test_the_command_gives_the_same_case(result):
     words = shlex.split(command_for(result))
     assert words[:3] == ["python", "-m", "parity"]
     options = _parser().parse_args(words[3:])
     assert options.names == [result.case.name]
     assert options.full is (result.case.size == "full")
+    commit = result.revision if result.case.revision else None  # what "main" stood for
+    assert (options.lock, options.revision) == (result.case.lock_file, commit)
     assert (options.device or "cpu", options.dtype) == (result.device or "cpu", result.dtype or "float32")
     assert options.seed == result.seed
 

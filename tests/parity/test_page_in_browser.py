@@ -36,8 +36,6 @@ def test_a_browser_shows_it_at_each_width(browser, path, width, height, dark):
     browser.open(path, width, height, dark=dark)
     browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert browser.evaluate("document.scrollingElement.scrollWidth") <= width
-    wide = "[...document.querySelectorAll('.wide')].filter(box => box.scrollWidth > box.clientWidth).length"
-    assert (browser.evaluate(wide) > 0) == (width < 600)  # wide tables scroll in their own boxes
     shot = np.asarray(Image.open(io.BytesIO(browser.screenshot())).convert("RGB"))
     assert shot.shape == (height, width, 3)
     assert len(np.unique(shot @ [1, 256, 65536])) > 50  # colours
@@ -51,9 +49,40 @@ def test_a_browser_shows_it_at_each_width(browser, path, width, height, dark):
     assert [url.partition(":")[0] for url in browser.requests if not url.startswith("data:")] == ["file"]
 
 
+@pytest.mark.parametrize("width", [360, 480, 620, 768, 840, 1024, 1280])
+def test_no_table_is_cut_and_each_row_says_something(browser, path, width):
+    browser.open(path, width, 900)
+    browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    cut = "[...document.querySelectorAll('.wide')].filter(box => box.scrollWidth > box.clientWidth).length"
+    assert browser.evaluate(cut) == 0
+    row = "[...document.querySelectorAll('.stages tr')].find(row => row.innerText.startsWith('written')).innerText"
+    shown = browser.evaluate(row)
+    assert "0.0 %" in shown
+    assert "4 of 4 rows differ" in shown
+    assert shown.count("padded") == 1
+    row = "[...document.querySelectorAll('.models tr')].find(row => row.innerText.includes('random:two')).innerText"
+    shown = browser.evaluate(row)
+    assert "5,000 " in shown
+    assert shown.count("99.9 %") == 1
+
+
+def test_figures_stand_after_words_from_right_to_left(browser, path):
+    browser.open(path, 1280, 900)
+    browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    place = """(() => {
+        const word = document.querySelector('blockquote bdi'), range = document.createRange();
+        range.setStart(word.nextSibling, 2);
+        range.setEnd(word.nextSibling, 8);
+        return [range.toString(), range.getBoundingClientRect().left - word.getBoundingClientRect().right];
+    })()"""
+    text, after = browser.evaluate(place)
+    assert text == "0.0029"
+    assert after > 0
+
+
 def test_a_link_opens_its_section(browser, path):
     browser.open(path, 1280, 900)
-    closed = "[...document.querySelectorAll('details')].map(one => one.open)"
+    closed = "[...document.querySelectorAll('.model')].map(one => one.open)"
     assert browser.evaluate(closed)[2] is False
     browser.evaluate("document.querySelectorAll('.models a')[2].click()")
     assert browser.evaluate(closed)[2] is True
@@ -63,7 +92,7 @@ def test_it_prints_all_sections(browser, path):
     browser.open(path, 1280, 900, dark=True)
     browser.send("Emulation.setEmulatedMedia", media="print", features=DARK)
     seen = "[...document.querySelectorAll('details > .body')].map(one => one.checkVisibility())"
-    assert browser.evaluate(seen) == [True] * 5
+    assert browser.evaluate(seen) == [True] * 6  # five models, and what words mean
     assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     content = browser.pdf()
     assert content.startswith(b"%PDF")
