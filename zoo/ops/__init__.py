@@ -15,32 +15,19 @@ What holds for every op and every backend
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, UnsupportedError, nearest
 from ..typing import Array
-from . import on_numpy
-
-_backends: dict[type, ModuleType] = {np.ndarray: on_numpy}
-
-
-def backend(x: Array) -> ModuleType:
-    """The module that implements the ops for arrays like `x`."""
-    return _backends.get(type(x)) or _find(type(x))
-
-
-def _find(cls: type) -> ModuleType:
-    if issubclass(cls, np.ndarray):  # numpy.memmap and the like
-        return _backends.setdefault(cls, on_numpy)
-    if any(base.__module__.partition(".")[0] == "torch" for base in cls.__mro__):
-        from . import on_torch
-
-        return _backends.setdefault(cls, on_torch)
-    raise InputError(f"expected a numpy.ndarray or a torch.Tensor, found {cls.__module__}.{cls.__qualname__}")
-
+from . import on_numpy as on_numpy
+from .dispatch import backend as backend
+from .given import as_ids as as_ids
+from .given import as_key_mask as as_key_mask
+from .given import as_mask as as_mask
+from .given import as_pixels as as_pixels
+from .given import as_states as as_states
 
 # The names that configs use for an activation, and the function that each of them means.
 ACTIVATIONS: dict[str, str | None] = {
@@ -359,92 +346,6 @@ def pair(value: int | tuple[int, int]) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
-def as_ids(x: Any, like: Array, name: str, below: int, ndim: int = 2) -> Array:
-    """Integers in [0, below) given by a user (array or nested list) as an int64 array beside `like`; refuses all else.
-
-    What is on a GPU already is not looked at, since that would wait for the device.
-    """
-    x = _checked(x, name, ndim)
-    kind = _kind(x)
-    if kind not in "iub" or (kind == "b" and name == "input_ids"):
-        raise InputError(f"{name} must be integers, found dtype {x.dtype}")
-    if isinstance(x, np.ndarray) and (x.min() < 0 or x.max() >= below):
-        raise InputError(f"{name} must lie in [0, {below}), found {x.min()} to {x.max()}")
-    return backend(like).as_ids(x, like)
-
-
-def as_states(x: Any, like: Array, name: str, rows: int | None, width: int) -> Array:
-    """Vectors given by a user, (B, T, width) floats, as an array of the dtype, and where, `like` is."""
-    x = _checked(x, name, 3)
-    shape = tuple(x.shape)
-    if _kind(x) in "iub" or shape[2] != width or rows not in (None, shape[0]):
-        raise InputError(f"{name} has shape {shape} and dtype {x.dtype}, expected floats ({rows or 'B'}, T, {width})")
-    return backend(like).as_pixels(x, like)
-
-
-def as_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array:
-    """A mask given by a user (bool, or 0 and 1) as a bool array of `shape` beside `like`; refuses anything else.
-
-    What is on a GPU already is not looked at.
-    """
-    return backend(like).as_mask(_checked_mask(x, name, shape), like)
-
-
-def as_key_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array | None:
-    """`as_mask` of a mask for `attention`: None where it is known to hide no key."""
-    x = _checked_mask(x, name, shape)
-    if isinstance(x, np.ndarray) and x.all():
-        return None
-    mask = backend(like).as_mask(x, like)
-    return None if all_true(mask) else mask
-
-
-def as_pixels(x: Any, like: Array, channels: int) -> Array:
-    """Pixel values given by a user as floats of the dtype, and where, `like` is.  x (B, Y, X, C); refuses all else."""
-    x = _checked(x, "pixel_values", 4)
-    shape = tuple(x.shape)
-    if _kind(x) in "biu":
-        raise InputError(f"pixel_values must be floats, as an image processor makes them of a picture; found {x.dtype}")
-    if shape[3] != channels:
-        hint = " (the channels come last: use x.transpose(0, 2, 3, 1))" if shape[1] == channels else ""
-        raise InputError(f"pixel_values have shape {shape}, expected (batch, height, width, {channels}){hint}")
-    return backend(like).as_pixels(x, like)
-
-
 def to_numpy(x: Array) -> np.ndarray:
     """A C-contiguous NumPy array of the same values (float32 where x is a narrower float)."""
     return backend(x).to_numpy(x)
-
-
-def _checked(x: Any, name: str, ndim: int) -> Array:
-    if x is None:
-        raise InputError(f"{name} is None")
-    if isinstance(x, (list, tuple)):
-        try:
-            x = np.asarray(x)
-        except (ValueError, OverflowError) as e:
-            raise InputError(f"{name} is not a rectangular list of integers: {e}") from None
-    backend(x)
-    if x.ndim != ndim:
-        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {ndim} dimensions")
-    if 0 in x.shape:
-        raise InputError(f"{name} is empty: its shape is {tuple(x.shape)}")
-    return x
-
-
-def _checked_mask(x: Any, name: str, shape: tuple[int, ...]) -> Array:
-    x = _checked(x, name, len(shape))
-    if tuple(x.shape) != tuple(shape):
-        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {tuple(shape)}")
-    is_on_host = isinstance(x, np.ndarray) or x.device.type == "cpu"
-    if _kind(x) != "b" and is_on_host and not bool(((x == 0) | (x == 1)).all()):
-        raise InputError(f"{name} must hold only 0 (padding) and 1 (token)")
-    return x
-
-
-def _kind(x: Array) -> str:
-    """'b' bool, 'i' or 'u' integer, anything else: not an integer."""
-    if isinstance(x, np.ndarray):
-        return x.dtype.kind
-    name = str(x.dtype).removeprefix("torch.")
-    return name[0] if name.startswith(("bool", "int", "uint")) else "f"

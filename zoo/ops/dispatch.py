@@ -1,0 +1,28 @@
+"""Which backend computes with an array."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from ..errors import InputError
+from ..typing import Array
+from . import on_numpy
+
+_backends: dict[type, ModuleType] = {np.ndarray: on_numpy}
+
+
+def backend(x: Array) -> ModuleType:
+    """The module that implements the ops for arrays like `x`."""
+    return _backends.get(type(x)) or _find(type(x))
+
+
+def _find(cls: type) -> ModuleType:
+    if issubclass(cls, np.ndarray):  # numpy.memmap and the like
+        return _backends.setdefault(cls, on_numpy)
+    if any(base.__module__.partition(".")[0] == "torch" for base in cls.__mro__):
+        from . import on_torch
+
+        return _backends.setdefault(cls, on_torch)
+    raise InputError(f"expected a numpy.ndarray or a torch.Tensor, found {cls.__module__}.{cls.__qualname__}")
