@@ -44,11 +44,14 @@ def test_the_nightly_commands_are_parsed():
     from zoo.hub import spoken
 
     path = next(path for path in WORKFLOWS if path.name == "nightly.yml")
-    names = yaml.safe_load(path.read_text())["env"]["CHECKPOINTS"].split()
+    env = yaml.safe_load(path.read_text())["env"]
+    names, small = env["CHECKPOINTS"].split(), env["SMALL"].split()
     assert len(set(names)) == len(names) > 7
+    assert set(small) < set(names)
     assert not any(spoken(name)[1] for name in names)
-    runs = [step["run"].replace("$CHECKPOINTS", " ".join(names)) for step in steps(path) if "run" in step]
-    (parity,) = (shlex.split(run)[3:] for run in runs if run.startswith("python -m parity "))
-    assert _parser().parse_args(parity).names == names
+    runs = [step["run"] for step in steps(path) if "run" in step]
+    runs = [run.replace("$CHECKPOINTS", " ".join(names)).replace("$SMALL", " ".join(small)) for run in runs]
+    parity = [shlex.split(run)[3:] for run in runs if run.startswith("python -m parity ")]
+    assert [_parser().parse_args(arguments).names for arguments in parity] == [names, small]
     (lock,) = (shlex.split(run)[1:] for run in runs if run.startswith("zoo "))
     assert _parse(lock)[0].names == names

@@ -139,7 +139,11 @@ def place(stored: Stored, name: str, dtype: str | None, device: str) -> Tensor:
         if stored.dtype == "BF16"
         else torch.from_numpy(array)
     )
-    return tensor.to(device=device, dtype=None if dtype is None else _dtype(dtype))
+    tensor = tensor.to(device=device, dtype=None if dtype is None else _dtype(dtype))
+    if tensor.ndim == 4 and tensor.device.type == "cuda":
+        # cuDNN wants a convolution's weight as pictures lie, and would copy it at every call.
+        return tensor.contiguous(memory_format=torch.channels_last)
+    return tensor
 
 
 def rows(parts: list[Tensor]) -> Tensor:

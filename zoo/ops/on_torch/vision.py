@@ -25,14 +25,12 @@ def conv2d(
     post: str | None,
     prepared: Tensor | None,
 ) -> Tensor:
-    weight = weight if prepared is None else prepared
     y = ACT[act](F.conv2d(_planes(x), weight, bias, stride, padding, dilation).permute(0, 2, 3, 1))
     return ACT[post](y if residual is None else y + residual)
 
 
 def prepare_conv(weight: Tensor, stride: Pair, dilation: Pair) -> Tensor | None:
-    # cuDNN wants it as the pictures lie, and would copy it at every call.
-    return weight.contiguous(memory_format=torch.channels_last) if weight.device.type == "cuda" else None
+    return None  # cuDNN and oneDNN choose their algorithms themselves
 
 
 def conv_transpose2d(
