@@ -51,6 +51,7 @@ class Pytest:
 
 
 def main() -> None:
+    # What every child would import again.
     import numpy  # noqa: F401
     import pytest
     import torch  # noqa: F401

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 
-class KernelFault(AssertionError):  # noqa: N818
+class KernelFault(AssertionError):  # noqa: N818  (the fault is the kernel's, and not an error of ours)
     """What a kernel does wrong: the base of all that the interpreter raises."""
 
 

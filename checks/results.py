@@ -59,7 +59,7 @@ def key(job: Job, triton: str, files: Iterable[Path]) -> str:
     """What a result depends on, as one number: the case, the compiler's release, the sources."""
     digest = hashlib.sha256(repr((job.case._replace(budget=None), job.arch, job.dtype, triton)).encode())  # type: ignore[arg-type]
     for path in files:
-        digest.update(b"\\0" + path.read_bytes())
+        digest.update(b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 

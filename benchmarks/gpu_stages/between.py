@@ -212,18 +212,18 @@ def gated(bench: Bench, M: int, F_: int) -> Case:
     return _case(bench, lambda: ours(x, "silu"), theirs, reference, 3 * M * F_)
 
 
-def gemv(bench: Bench, O: int, I: int) -> Case:  # noqa: E741
+def gemv(bench: Bench, outputs: int, inputs: int) -> Case:
     """One row through a matrix: a token of a decoder.  torch's is cuBLAS."""
     import torch.nn.functional as F
 
     from zoo.ops.on_torch.kernels.gemv import gemv as ours
 
-    x, weight = bench.normal(1, I, seed=1), bench.normal(O, I, seed=2, scale=I**-0.5)
+    x, weight = bench.normal(1, inputs, seed=1), bench.normal(outputs, inputs, seed=2, scale=inputs**-0.5)
     return Case(
         {"zoo": lambda: ours(x, weight, None, None, None), "torch": lambda: F.linear(x, weight)},
         lambda: F.linear(x.double(), weight.double()),
         UNIT[DTYPE],
-        bytes=WIDTH * (O * I + O + I),
+        bytes=WIDTH * (outputs * inputs + outputs + inputs),
     )
 
 
