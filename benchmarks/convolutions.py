@@ -1,4 +1,4 @@
-"""Convolutions on the CPU against torch's, at the sizes of ResNet-18 on a picture of 1000 x 700, and the whole of it.
+"""Convolutions on the CPU against torch's, at the sizes of ResNet-18 on an image of 1000 x 700, and the whole of it.
 
     python -m benchmarks.convolutions                 # writes benchmarks/results/convolutions-<date>.json
     python -m benchmarks.convolutions --quick         # one round, nothing written
@@ -44,7 +44,7 @@ class Shape(NamedTuple):
 
 
 def shapes(Y: int, X: int) -> list[Shape]:
-    """The convolutions of ResNet-18, from the picture on."""
+    """The convolutions of ResNet-18, from the image on."""
     out = [Shape("stem 7x7/2", Y, X, 3, 64, 7, 2, 1)]
     Y, X, C = _half(_half(Y, 2), 2), _half(_half(X, 2), 2), 64
     for D, stride in STAGES:
@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--size", type=int, nargs=2, default=(1000, 700), metavar=("Y", "X"), help="of the picture")
+    parser.add_argument("--size", type=int, nargs=2, default=(1000, 700), metavar=("Y", "X"), help="of the image")
     parser.add_argument("--rounds", type=int, help="turns of each contender (default 9; 1 with --quick)")
     parser.add_argument("--threads", type=int, help="for all (default: OMP_NUM_THREADS, or the cores there are)")
     parser.add_argument("--quick", action="store_true", help="one round, nothing written")

@@ -1,6 +1,6 @@
 """zoo against transformers (sdpa), ONNX Runtime and sentence-transformers on the CPU: one run, same weights and inputs.
 
-Texts, pictures, and what comes before a picture is one: a JPEG of a camera to pixel values.
+Texts, images, and what comes before an image is one: a JPEG of a camera to pixel values.
 
     python -m benchmarks.cpu                          # all rows; writes benchmarks/results/cpu-<date>.json
     python -m benchmarks.cpu --quick                  # the short rows, 3 rounds, nothing written
@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 from . import checkpoints, harness
 
 SHAPES = ((1, 128), (8, 128), (1, 512))
-BATCHES = (1, 8)  # of pictures
+BATCHES = (1, 8)  # of images
 ENCODER_TARGETS = {
     (1, 128): {"transformers": 0.88, "onnxruntime": 1.18},
     (8, 128): {"transformers": 0.93, "onnxruntime": 1.18},
     (1, 512): {"transformers": 0.97, "onnxruntime": 1.18},
 }
 SENTENCE_TARGETS = {1: {"transformers": 0.5}, 256: {"transformers": 0.6}}
-PICTURE_TARGETS = {
+IMAGE_TARGETS = {
     "vit-base": {1: {"transformers": 0.93, "onnxruntime": 1.18}, 8: {"transformers": 0.93, "onnxruntime": 1.05}},
     "beit-base": {1: {"transformers": 0.93}, 8: {"transformers": 0.93}},
     "vit-tiny": {1: {}, 8: {}},
@@ -37,7 +37,7 @@ PICTURE_TARGETS = {
 TABLE_SIZES = {"table-structure": ((1000, 700), (800, 800)), "table-tiny": ((96, 64),)}
 TABLE_TARGETS = {"transformers": 0.8}
 JPEG_TARGETS = {"transformers": 1.0}
-PREPROCESSORS = {  # by what they make of a picture
+PREPROCESSORS = {  # by what they make of an image
     "224": {"image_processor_type": "ViTImageProcessor", "size": 224, "resample": 2},
     "640": {"image_processor_type": "BeitImageProcessor", "size": 640, "resample": 2},
     "800 to 1333": {
@@ -109,36 +109,36 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--threads", type=int, help="for every contender (default: OMP_NUM_THREADS, or the cores there are)"
     )
-    parser.add_argument("--quick", action="store_true", help="only 1x128, 1 sentence, 1 picture")
+    parser.add_argument("--quick", action="store_true", help="only 1x128, 1 sentence, 1 image")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
     parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoints")
     return parser
 
 
 def _rows(model: str, cache: Path, threads: int, quick: bool) -> list[Row]:
-    from . import peers, picture_peers, table_peers
+    from . import image_peers, peers, table_peers
 
     rows = []
     if model == "jpeg":
         data = jpeg()
         for name, config in PREPROCESSORS.items():
-            prepare = picture_peers.preprocessors(config)
+            prepare = image_peers.preprocessors(config)
             calls = {name: partial(call, data) for name, call in prepare.items()}
             rows.append(Row(f"jpeg 4000x3000 to {name}", calls, JPEG_TARGETS))
     elif model in TABLE_SIZES:
         parts = table_peers.detectors(table_peers.checkpoint(cache, "tiny" if model == "table-tiny" else "full"))
         for size in TABLE_SIZES[model]:
-            pictures = pixels(1, *size)
+            images = pixels(1, *size)
             for part, detectors in parts.items():
-                calls = {name: partial(detect, *pictures) for name, detect in detectors.items()}
+                calls = {name: partial(detect, *images) for name, detect in detectors.items()}
                 targets = {} if part or model == "table-tiny" else TABLE_TARGETS
                 rows.append(Row(f"{model} {size[0]}x{size[1]}{part}", calls, targets))
-    elif model in PICTURE_TARGETS:
-        encode_pictures = picture_peers.encoders(checkpoints.random_checkpoint(model, cache), threads)
+    elif model in IMAGE_TARGETS:
+        encode_images = image_peers.encoders(checkpoints.random_checkpoint(model, cache), threads)
         for batch in BATCHES:
-            pictures = pixels(batch)
-            calls = {name: partial(encode, *pictures) for name, encode in encode_pictures.items()}
-            rows.append(Row(f"{model} batch {batch}", calls, PICTURE_TARGETS[model][batch]))
+            images = pixels(batch)
+            calls = {name: partial(encode, *images) for name, encode in encode_images.items()}
+            rows.append(Row(f"{model} batch {batch}", calls, IMAGE_TARGETS[model][batch]))
     elif model == "minilm":
         folder = checkpoints.minilm()
         if folder is None:
@@ -168,7 +168,7 @@ def tokens(rows: int, length: int) -> tuple[Any, Any]:
 
 
 def pixels(batch: int, height: int = 224, width: int = 224) -> tuple[Any, Any]:
-    """The same random pictures with channels last and first, both laid out in memory as they say."""
+    """The same random images with channels last and first, both laid out in memory as they say."""
     import numpy as np
 
     last = np.random.default_rng(0).standard_normal((batch, height, width, 3), np.float32)
@@ -176,10 +176,10 @@ def pixels(batch: int, height: int = 224, width: int = 224) -> tuple[Any, Any]:
 
 
 def jpeg() -> bytes:
-    """A drawn picture of 4000 x 3000, about as smooth as a photograph is, as a camera would store it."""
+    """A drawn image of 4000 x 3000, about as smooth as a photograph is, as a camera would store it."""
     import io
 
-    from parity.pictures import draw
+    from parity.images import draw
 
     data = io.BytesIO()
     draw(750, 1000).resize((4000, 3000)).save(data, "JPEG", quality=92)

@@ -17,7 +17,7 @@ from typing import Any
 from . import harness
 
 TURN = 0.05  # seconds on the device that one turn of a contender lasts about
-MOST, FEWEST = 200, 5  # calls in a turn
+MOST, MIN_TOKENS = 200, 5  # calls in a turn
 ROUNDS = 5
 FLUSHED = 256 << 20  # bytes that are written before each call of a kernel, so that its inputs are in no cache
 TIMES = 3  # our error to the reference may be so many times the peers' own
@@ -264,7 +264,7 @@ def turn_of(bench: Bench, call: Call, most: int = MOST) -> Callable[[], float]:
     torch.cuda.synchronize()
     flush = _between(waste.zero_, 3)
     flushes = min(20, max(1, math.ceil(1.5 * queued / flush)))
-    repeats = min(most, max(FEWEST, round(TURN / _between(call, 3))))
+    repeats = min(most, max(MIN_TOKENS, round(TURN / _between(call, 3))))
 
     def turn() -> float:
         events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(repeats)]

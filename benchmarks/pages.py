@@ -152,8 +152,8 @@ def _gpu_tables(paths: Sequence[Path]) -> str:
 
 
 KINDS = {
-    "cpu": Kind("Texts and pictures", "Encoders, from ids or pixel values to outputs; a JPEG to pixel values.", _rows),
-    "table": Kind("Table Transformer", "A table's picture to boxes.", _rows, "cpu --models table-structure"),
+    "cpu": Kind("Texts and images", "Encoders, from ids or pixel values to outputs; a JPEG to pixel values.", _rows),
+    "table": Kind("Table Transformer", "A table's image to boxes.", _rows, "cpu --models table-structure"),
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
     "trocr": Kind("TrOCR", "Lines of text, from pixel values to 20 tokens.", _rows),
     "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),

@@ -1,4 +1,4 @@
-"""Those that zoo is compared with on pictures of tables: whole detectors, and the backbones that they look through."""
+"""Those that zoo is compared with on images of tables: whole detectors, and the backbones that they look through."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from parity.specs import SPECS, Size
 
 SPEC = "table-transformer-structure-recognition-v1.1-all"
 
-# The same pictures with channels last (B, Y, X, C) and first (B, C, Y, X), as each wants them -> an output
+# The same images with channels last (B, Y, X, C) and first (B, C, Y, X), as each wants them -> an output
 Detector = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 

@@ -1,4 +1,4 @@
-"""Reading lines of text on the CPU, zoo against transformers: one run, same weights and pictures, same tokens.
+"""Reading lines of text on the CPU, zoo against transformers: one run, same weights and images, same tokens.
 
     python -m benchmarks.trocr                  # all rows; writes benchmarks/results/trocr-<date>.json
     python -m benchmarks.trocr --quick          # 3 rounds, nothing written
@@ -148,8 +148,8 @@ def disagreement(row: Row) -> str | None:
 
 def pixels(folder: Path) -> Any:
     """Pixel values of the lines (8, Y, X, 3)."""
-    from parity.pictures import draw
-    from zoo.processors import ImageProcessor
+    from parity.images import draw
+    from zoo.images import ImageProcessor
 
     return ImageProcessor.from_folder(folder)([draw(*size) for size in SIZES]).pixel_values
 
@@ -164,13 +164,13 @@ class Zoo:
         return self.model.encode(pixel_values)
 
     def read(self, pixel_values: Any, ends: list[int], beams: int = 1) -> Ids:
-        """Of each picture the new tokens, to the first of `ends`, or as many as there may be."""
+        """Of each image the new tokens, to the first of `ends`, or as many as there may be."""
         import numpy as np
 
         from zoo.generate import GenerationConfig, generate
 
         config = GenerationConfig(max_new_tokens=TOKENS, num_beams=beams, eos_token_id=tuple(ends))
-        # One picture at a time, as `tasks.Read` does: several together are not faster.
+        # One image at a time, as `tasks.Read` does: several together are not faster.
         states = np.concatenate([self.model.encode(pixel_values[i : i + 1]) for i in range(len(pixel_values))])
         start = np.full((len(states), 1), self.model.config.decoder.decoder_start_token_id)
         found = generate(self.model, start, config, encoder_hidden_states=states)

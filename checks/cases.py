@@ -109,7 +109,7 @@ _DECODE: tuple[tuple[str, tuple[Any, ...], Budget, tuple[str, ...]], ...] = (
     ("llama-1b", (*_apart(1, 1, 2048, 32, 64, 8), _start(1), None), DECODE, ("bfloat16",)),
     ("llama-8b, 4 queries", (*_apart(1, 4, 8192, 32, 128, 8), _start(1), None), DECODE, ("bfloat16",)),
     ("trocr-large, itself", (*_apart(4, 1, 64, 16, 64), _start(4), None), DECODE, ("bfloat16", "float32")),
-    ("trocr-large, picture", (*_apart(4, 1, 577, 16, 64), None, None), DECODE, ("bfloat16",)),
+    ("trocr-large, image", (*_apart(4, 1, 577, 16, 64), None, None), DECODE, ("bfloat16",)),
     ("stories260K", (*_apart(1, 1, 512, 8, 8, 4), _start(1), None), TOY, ("bfloat16", "float32")),
 )
 
@@ -143,8 +143,8 @@ def _pointwise() -> list[Case]:
     return [
         *made,
         Case("gelu, no bias", "activations.bias_act_", (F, None, "gelu"), POINTWISE),
-        Case("llama-8b, a token", "activations.gated", (Shape((1, 28672)), "silu"), POINTWISE, ALL),
-        Case("llama-8b, a prompt", "activations.gated", (Shape((512, 28672)), "silu"), POINTWISE),
+        Case("llama-8b, a token", "activations.glu", (Shape((1, 28672)), "silu"), POINTWISE, ALL),
+        Case("llama-8b, a prompt", "activations.glu", (Shape((512, 28672)), "silu"), POINTWISE),
     ]
 
 

@@ -290,14 +290,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "gate and up swapped",
         "activate(gate, ACT, EXACT) * up",
         "activate(up, ACT, EXACT) * gate",
-        "gated",
+        "glu",
     ),
     Mutation(
         "activations",
         "up is read from the gate's half",
         "tl.load(x + F, mask=inside",
         "tl.load(x + F - 1, mask=inside",
-        "gated",
+        "glu",
     ),
     Mutation(
         "activations",

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zoo.replacing import replacing
+from zoo.checkpoint.atomic_write import atomic_write
 
 from .cases import Case
 from .sass import Measured
@@ -86,5 +86,5 @@ class Store:
 
     def save(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(self.path) as partial:
+        with atomic_write(self.path) as partial:
             partial.write_text(json.dumps(self._kept, indent=1), encoding="utf-8")

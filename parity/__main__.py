@@ -20,7 +20,7 @@ from .run import Result, backend_of, run
 from .specs import FULL, SPECS
 
 DESCRIPTION = """\
-Runs zoo and transformers (eager attention) on the same checkpoint and the same texts or pictures, and compares token
+Runs zoo and transformers (eager attention) on the same checkpoint and the same texts or images, and compares token
 ids or pixel values, embeddings, every layer and every output.  Names the first stage that diverges.
 
 In float32 both must agree to rounding.  In float16 and bfloat16 zoo and transformers are both held against transformers
@@ -270,7 +270,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was found out")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page for a CI summary")
-    parser.add_argument("--html", type=Path, metavar="DIR", help="write a page with plots, pictures and texts into DIR")
+    parser.add_argument("--html", type=Path, metavar="DIR", help="write a page with plots, images and texts into DIR")
     parser.add_argument("--lock", metavar="FILE", help="the files must be those that `zoo lock` wrote into FILE")
     parser.add_argument("--revision", metavar="R", help="the branch, tag or commit of the hub names")
     parser.add_argument("--seed", type=int, default=0, help="of random checkpoints (default 0)")

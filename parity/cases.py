@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from zoo.checkpoint.json_file import read_json
+from zoo.checkpoint.lock import find as find_locked
 from zoo.errors import InputError, ZooError, nearest
-from zoo.hub import EMBEDDED, Checkpoint, find, spoken
-from zoo.json_file import read_json
-from zoo.lock import find as find_locked
+from zoo.hub import EMBEDDED, Checkpoint, display_name, find
 from zoo.registry import FAMILIES
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 from .checkpoints import build
 from .specs import FULL, SPECS, Size
@@ -119,7 +119,7 @@ class Batch(NamedTuple):
     """Arguments for both models.
 
     mask (rows, T): the tokens among them, over all leading axes of input_ids flattened.
-    texts, pairs: what the ids were made of.  pictures: what pixel_values were made of.
+    texts, pairs: what the ids were made of.  images: what pixel_values were made of.
     switches: arguments that are True.
     """
 
@@ -128,7 +128,7 @@ class Batch(NamedTuple):
     mask: np.ndarray | None = None
     texts: Sequence[str] = ()
     pairs: list[str] | None = None
-    pictures: Sequence[Any] = ()
+    images: Sequence[Any] = ()
     switches: Sequence[str] = ()
 
 
@@ -197,5 +197,5 @@ def kind_of(case: Case) -> str:
     """Where the weights are from: "tiny" and "full" random ones, those of a "folder", or those of a "hub" name."""
     if case.size != "real" or not case.name.strip():
         return case.size
-    name, is_path = spoken(case.name)
+    name, is_path = display_name(case.name)
     return "folder" if is_path or name in EMBEDDED else "hub"

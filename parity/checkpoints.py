@@ -1,5 +1,5 @@
 """Random checkpoints in the layout of real ones, made offline: weights with their strays, config, and what goes
-with them: tokenizer files, or what becomes of pictures.
+with them: tokenizer files, or what becomes of images.
 
 What a checkpoint holds follows from spec, size and seed alone.
 """
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from zoo.checkpoint.load import write_safetensors
 from zoo.errors import InputError, nearest
-from zoo.loader import write_safetensors
-from zoo.weights import Stored
+from zoo.weights import RawTensor
 
 from .specs import (
     SPECS,
@@ -146,16 +146,16 @@ def _distribution(name: str, shape: tuple[int, ...]) -> tuple[float, float]:
     return gain / math.sqrt(fan_in), 0
 
 
-def _stored(array: np.ndarray, dtype: str) -> Stored:
+def _stored(array: np.ndarray, dtype: str) -> RawTensor:
     if array.dtype == np.int64:
-        return Stored(array, "I64")
+        return RawTensor(array, "I64")
     if dtype == "BF16":
         bits = array.view(np.uint32)
-        return Stored(((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16), dtype)
-    return Stored(array.astype(np.float16 if dtype == "F16" else np.float32, copy=False), dtype)
+        return RawTensor(((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16), dtype)
+    return RawTensor(array.astype(np.float16 if dtype == "F16" else np.float32, copy=False), dtype)
 
 
-def _write_weights(folder: Path, tensors: dict[str, Stored], form: str) -> None:
+def _write_weights(folder: Path, tensors: dict[str, RawTensor], form: str) -> None:
     if form == "safetensors":
         write_safetensors(folder / "model.safetensors", tensors)
     elif form == "sharded":

@@ -11,7 +11,7 @@ import numpy as np
 from .compare import Multiple, Pair, Rule, Stage, Tolerance, both, compare, incomparable, unlike
 
 SAME_PIXELS = 0.9999  # of a segmentation in float32: where two labels are as likely, rounding decides
-SAME_BOX = 1e-4  # of a detection in float32: how far a coordinate may be off, in parts of the picture's width or height
+SAME_BOX = 1e-4  # of a detection in float32: how far a coordinate may be off, in parts of the image's width or height
 OVERLAP = 0.5  # of a detection in low precision: two boxes of one object share more of what they cover together
 
 Rows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
@@ -61,7 +61,7 @@ def compare_masks(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence
 
 
 def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence[Pair] = ()) -> Stage:
-    """The last stage of a detection: rows of picture, threshold, label, and a box in parts of the picture.
+    """The last stage of a detection: rows of image, threshold, label, and a box in parts of the image.
 
     All but the boxes must be the same.  In low precision an object is the same that has the label, and a box that
     covers the same by more than OVERLAP: how far its coordinates are off is what the stage of the boxes is for.

@@ -10,7 +10,7 @@ import numpy as np
 
 from zoo import ops
 from zoo.generate import GenerationConfig, generate
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 from .cases import LONGEST, TEXTS, Batch
 from .written import Written
@@ -35,14 +35,14 @@ def batches(config: Any, tokenizer: Tokenizer | None, seed: int) -> list[Batch]:
     """
     rng = np.random.default_rng(seed)
     pad, most = config.pad_token_id or 0, max(LENGTHS)
-    found = [] if tokenizer is None else _of_texts(tokenizer, min(config.most_tokens, LONGEST) - NEW, pad)
+    found = [] if tokenizer is None else _of_texts(tokenizer, min(config.max_positions, LONGEST) - NEW, pad)
     for name, mask in (
         ("padded", np.arange(most) < np.array(LENGTHS)[:, None]),
         ("left-padded", np.arange(most) >= most - np.array(LENGTHS)[:, None]),
     ):
         ids = np.where(mask, rng.integers(5, config.vocab_size, mask.shape), pad)
         found.append(Batch(name, {"input_ids": ids, "attention_mask": mask.astype(np.int64)}, mask))
-    for name, length in (("alone", 60), ("longest", min(config.most_tokens, LONGEST))):
+    for name, length in (("alone", 60), ("longest", min(config.max_positions, LONGEST))):
         ids = rng.integers(5, config.vocab_size, (1, length))
         found.append(Batch(name, {"input_ids": ids}, np.ones_like(ids, bool)))
     return found

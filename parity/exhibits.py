@@ -1,4 +1,4 @@
-"""What a person can see of a comparison: zoo's result and the reference's side by side, as pictures and as texts."""
+"""What a person can see of a comparison: zoo's result and the reference's side by side, as images and as texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zoo.processors.boxes import draw_boxes
+from zoo.images.boxes import draw_boxes
 from zoo.tasks.segment import Segmentation, palette
 
 from .cases import Batch
@@ -18,17 +18,17 @@ from .written import Written
 if TYPE_CHECKING:
     from PIL import Image
 
-    from zoo.tokenizers import Tokenizer
+    from zoo.text.tokenizer import Tokenizer
 
-MOST_BYTES = 150_000  # of a picture
-EDGES = (480, 400, 320, 240, 180)  # the long sides, in pixels, that are tried until a picture is small enough
+MAX_BYTES = 150_000  # of an image
+EDGES = (480, 400, 320, 240, 180)  # the long sides, in pixels, that are tried until an image is small enough
 BEST = 5  # words or labels that are shown
 THRESHOLD = 0.9  # of the objects that are drawn, one of those that are compared
 
 
 @dataclass(frozen=True)
 class Overlays:
-    """One picture with each side's boxes or mask drawn in, as PNG files of at most MOST_BYTES."""
+    """One image with each side's boxes or mask drawn in, as PNG files of at most MAX_BYTES."""
 
     title: str
     ours: bytes
@@ -55,13 +55,13 @@ def exhibits_of(
     theirs: Mapping[str, np.ndarray],
     tokenizer: Tokenizer | None,
 ) -> list[Exhibit]:
-    """Of the first picture or texts of a batch, what both sides' stages mean; nothing for stages that mean nothing."""
+    """Of the first image or texts of a batch, what both sides' stages mean; nothing for stages that mean nothing."""
     if "mask" in ours and "mask" in theirs:
-        pngs = [_png(_laid_over(batch.pictures[0], found["mask"])) for found in (ours, theirs)]
+        pngs = [_png(_laid_over(batch.images[0], found["mask"])) for found in (ours, theirs)]
         return [Overlays("The label of each pixel", *pngs)]
     if "objects" in ours and "objects" in theirs:
         labels = [config.id2label[i] for i in sorted(config.id2label)]
-        pngs = [_png(_boxed(batch.pictures[0], found["objects"], labels)) for found in (ours, theirs)]
+        pngs = [_png(_boxed(batch.images[0], found["objects"], labels)) for found in (ours, theirs)]
         return [Overlays(f"Objects with a score above {THRESHOLD:g}", *pngs)]
     say = _speaker(config, architecture, batch, tokenizer)
     if say is None:
@@ -86,7 +86,7 @@ def _speaker(
     if architecture.endswith("ForMaskedLM") and tokenizer is not None:
         return "The likeliest words for the mask", lambda found: _words(found["logits"], batch, tokenizer)
     if "ForImageClassification" in architecture:
-        return "The likeliest labels of each picture", lambda found: _labels(found["logits"], config)
+        return "The likeliest labels of each image", lambda found: _labels(found["logits"], config)
     if architecture.endswith("ForSequenceClassification") and config.num_labels > 1:
         return "The likeliest labels of each text", lambda found: _labels(found["logits"], config)
     if architecture.endswith("ForTokenClassification") and tokenizer is not None:
@@ -129,31 +129,31 @@ def _softmax(x: np.ndarray) -> np.ndarray:
     return y / y.sum()
 
 
-def _laid_over(picture: Image.Image, masks: np.ndarray) -> Image.Image:
-    """The first picture's mask, which is the first of those that follow one another, over the picture."""
-    mask = masks[: picture.height * picture.width].reshape(picture.height, picture.width)
-    return Segmentation(mask, [], np.asarray(picture)).overlay()
+def _laid_over(image: Image.Image, masks: np.ndarray) -> Image.Image:
+    """The first image's mask, which is the first of those that follow one another, over the image."""
+    mask = masks[: image.height * image.width].reshape(image.height, image.width)
+    return Segmentation(mask, [], np.asarray(image)).overlay()
 
 
-def _boxed(picture: Image.Image, objects: np.ndarray, labels: Sequence[str]) -> Image.Image:
-    """The first picture's objects: rows (n, 7) of picture, threshold, label, box in parts of the picture."""
+def _boxed(image: Image.Image, objects: np.ndarray, labels: Sequence[str]) -> Image.Image:
+    """The first image's objects: rows (n, 7) of image, threshold, label, box in parts of the image."""
     colours = [(int(r), int(g), int(b)) for r, g, b in palette(len(labels))]
-    size = np.tile([picture.width, picture.height], 2)
+    size = np.tile([image.width, image.height], 2)
     boxes = []
     for row in objects[(objects[:, 0] == 0) & (objects[:, 1] == THRESHOLD)]:
         x0, y0, x1, y1 = (row[3:] * size).tolist()
         boxes.append((labels[int(row[2])], (x0, y0, x1, y1), colours[int(row[2])]))
-    return draw_boxes(picture, boxes)
+    return draw_boxes(image, boxes)
 
 
-def _png(picture: Image.Image) -> bytes:
-    """A PNG file of the picture, shrunk until it is small enough: noise does not compress."""
+def _png(image: Image.Image) -> bytes:
+    """A PNG file of the image, shrunk until it is small enough: noise does not compress."""
     content = b""
     for edge in EDGES:
-        small, file = picture.copy(), io.BytesIO()
+        small, file = image.copy(), io.BytesIO()
         small.thumbnail((edge, edge))
         small.save(file, format="PNG", optimize=True)
         content = file.getvalue()
-        if len(content) <= MOST_BYTES:
+        if len(content) <= MAX_BYTES:
             break
     return content

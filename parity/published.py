@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from zoo.checkpoint.load import load_model
 from zoo.errors import ZooError
 from zoo.hub import find
-from zoo.loader import load_model
-from zoo.processors import ImageProcessor
+from zoo.images import ImageProcessor
 from zoo.registry import FAMILIES, architectures
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 from .taps import outputs
 
-PICTURES = Path(__file__).parents[1] / "tests" / "data" / "images"
+IMAGES = Path(__file__).parents[1] / "tests" / "data" / "images"
 # What an entry's "needs" stands for, which keeps it from being run whatever the hub's cache holds.
 NOT_AT_HAND = {
-    "ade20k": "the first test picture of the data set hf-internal-testing/fixtures_ade20k",
+    "ade20k": "the first test image of the data set hf-internal-testing/fixtures_ade20k",
     "jpeg": "the JPEG file of COCO val2017 39769: the PNG that is here has slightly other pixels",
     "old pillow": "Pillow 8, whose pixels are not those of the versions that zoo runs with",
     "relative positions": "relative positions in BERT, which zoo refuses, as transformers 5 computes without them",
@@ -47,9 +47,9 @@ def missing(answer: Answer) -> str | None:
     """What keeps an answer from being checked on this machine; None for nothing.  Downloads nothing."""
     if "needs" in answer:
         return NOT_AT_HAND[answer["needs"]]
-    picture = answer["input"].get("picture")
-    if picture is not None and not (PICTURES / picture).is_file():
-        return f"the picture {picture}, which is in the repository's tests/data/images"
+    image = answer["input"].get("image")
+    if image is not None and not (IMAGES / image).is_file():
+        return f"the image {image}, which is in the repository's tests/data/images"
     try:
         cached(answer["repo"], weights=answer.get("kind") != "ids")
         cached(answer["input"].get("processor", answer["repo"]), weights=False)
@@ -114,7 +114,7 @@ def arguments(answer: Answer) -> dict[str, Any]:
     processor = ImageProcessor.from_folder(cached(given.get("processor", answer["repo"]), weights=False))
     if "size" in given:
         processor = replace(processor, size={"height": given["size"], "width": given["size"]})
-    found: dict[str, Any] = {"pixel_values": processor(PICTURES / given["picture"]).pixel_values}
+    found: dict[str, Any] = {"pixel_values": processor(IMAGES / given["image"]).pixel_values}
     if "masked_patches" in given:
         found["bool_masked_pos"] = np.ones((1, given["masked_patches"]), bool)
     if given.get("interpolate_pos_encoding"):

@@ -1,7 +1,7 @@
 """TrOCR: what it is given to read and to write, and what both sides write by themselves.
 
 A reader's stages are those of its encoder, of its decoder on given tokens, and the tokens and texts that follow from
-pictures alone, greedily and with beams.
+images alone, greedily and with beams.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 from zoo import ops
 from zoo.generate import GenerationConfig, generate
+from zoo.images import ImageProcessor
 from zoo.models.trocr import TrOCRConfig, TrOCRForCausalLM, VisionEncoderDecoderConfig
-from zoo.processors import ImageProcessor
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 from .cases import TEXTS, Batch
-from .pictures import draw
+from .images import draw
 from .written import Written
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def is_reader(config: Any) -> bool:
 
 
 def batches(config: Any, processor: ImageProcessor | None, tokenizer: Tokenizer, seed: int) -> list[Batch]:
-    """Pictures with tokens to go on from, as many in each row; of a decoder alone tokens, and states to look at."""
+    """Images with tokens to go on from, as many in each row; of a decoder alone tokens, and states to look at."""
     ids = np.stack([row.ids[:GIVEN] for row in tokenizer.encode_batch(list(TEXTS[:3]), truncation=False).rows])
     if processor is None:
         rng, mask = np.random.default_rng(seed), np.arange(GIVEN) < [[GIVEN], [5], [8]]
@@ -49,11 +49,11 @@ def batches(config: Any, processor: ImageProcessor | None, tokenizer: Tokenizer,
     ids[:, 0] = config.decoder.decoder_start_token_id
     lines = [draw(*size, seed=seed) for size in SIZES]
     return [
-        Batch("lines", {"pixel_values": processor(lines).pixel_values, "decoder_input_ids": ids}, pictures=lines),
+        Batch("lines", {"pixel_values": processor(lines).pixel_values, "decoder_input_ids": ids}, images=lines),
         Batch(
             "alone",
             {"pixel_values": processor(lines[1]).pixel_values, "decoder_input_ids": ids[:1]},
-            pictures=lines[1:2],
+            images=lines[1:2],
         ),
     ]
 
@@ -68,7 +68,7 @@ def cached_logits(model: Any, arrays: dict[str, Any]) -> np.ndarray:
 
 
 def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer) -> list[Written]:
-    """What zoo writes of each batch of pictures, in each way.
+    """What zoo writes of each batch of images, in each way.
 
     Random models seldom end a text: what the first row writes in the middle is one more end, and rows leave the batch.
     """
@@ -93,7 +93,7 @@ def _encoded(model: Any, pixel_values: Any) -> Any:
 def _write(
     model: Any, tokenizer: Tokenizer, batch: Batch, states: Any, search: str, beams: int, ends: tuple[int, ...]
 ) -> Written:
-    start = np.full((len(batch.pictures), 1), model.config.decoder.decoder_start_token_id)
+    start = np.full((len(batch.images), 1), model.config.decoder.decoder_start_token_id)
     config = GenerationConfig(max_new_tokens=NEW, num_beams=beams, eos_token_id=ends)
     rows = [found[0].ids.tolist() for found in generate(model, start, config, encoder_hidden_states=states)]
     return Written(batch.name, search, beams, ends, rows, [tokenizer.decode(row) for row in rows])
@@ -101,7 +101,7 @@ def _write(
 
 def written_by_reference(reference: Reference, ours: Sequence[Written], inputs: Sequence[Batch]) -> list[Written]:
     """The same of the reference, with the same tokens for ends."""
-    pixels = {batch.name: batch.arrays["pixel_values"] for batch in inputs if batch.pictures}
+    pixels = {batch.name: batch.arrays["pixel_values"] for batch in inputs if batch.images}
     out = []
     for one in ours:
         options = {"max_new_tokens": NEW, "num_beams": one.beams, "eos_token_id": list(one.ends)}

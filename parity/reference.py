@@ -1,4 +1,4 @@
-"""What transformers makes of a checkpoint and of a text or picture: the one file that imports it, and torch with it."""
+"""What transformers makes of a checkpoint and of a text or image: the one file that imports it, and torch with it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from zoo.checkpoint.json_file import read_json
 from zoo.errors import ZooError
-from zoo.json_file import read_json
 
 from .specs.table import timm_name
 from .taps import numbered
@@ -155,16 +155,16 @@ class Reference:
         encoded = self._tokenizer(list(texts), pairs and list(pairs), truncation=True, max_length=max_length)
         return encoded["input_ids"]
 
-    def pixels(self, pictures: Sequence[Any]) -> dict[str, np.ndarray]:
-        """The pixel_values (B, Y, X, C) of Pillow's pictures, which must be RGB, and a pixel_mask if they have one."""
+    def pixels(self, images: Sequence[Any]) -> dict[str, np.ndarray]:
+        """The pixel_values (B, Y, X, C) of Pillow's images, which must be RGB, and a pixel_mask if they have one."""
         processor = self._processor()
         if "Detr" in type(processor).__name__ and dict(processor.size).keys() == {"longest_edge"}:
-            return _by_longest_edge(processor, pictures)
-        found = processor(images=list(pictures), return_tensors="np")
+            return _by_longest_edge(processor, images)
+        found = processor(images=list(images), return_tensors="np")
         return {name: np.moveaxis(a, 1, -1) if a.ndim == 4 else a for name, a in found.items()}
 
     def generate(self, pixel_values: np.ndarray, **options: Any) -> list[list[int]]:
-        """The new tokens of each picture of (B, Y, X, C), up to and with the first that ends it; with a cache."""
+        """The new tokens of each image of (B, Y, X, C), up to and with the first that ends it; with a cache."""
         pixels = self._tensor(pixel_values).permute(0, 3, 1, 2)
         with threads_for(self.size):
             rows = self.model.generate(pixels, do_sample=False, use_cache=True, **options)[:, 1:].tolist()
@@ -185,7 +185,7 @@ class Reference:
         return self._tokenizer.batch_decode(rows, skip_special_tokens=True)
 
     def masks(self, logits: np.ndarray, sizes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
-        """Of each picture of a size (Y, X), the label of every pixel, from logits (B, y, x, L)."""
+        """Of each image of a size (Y, X), the label of every pixel, from logits (B, y, x, L)."""
         output = SimpleNamespace(logits=self._tensor(logits).movedim(-1, 1))
         found = self._processor().post_process_semantic_segmentation(output, list(sizes))
         return [labels.cpu().numpy() for labels in found]
@@ -193,7 +193,7 @@ class Reference:
     def objects(
         self, logits: np.ndarray, boxes: np.ndarray, sizes: Sequence[tuple[int, int]], threshold: float
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each picture of a size (Y, X), the labels (n,) and boxes (n, 4) of its objects."""
+        """Of each image of a size (Y, X), the labels (n,) and boxes (n, 4) of its objects."""
         output = SimpleNamespace(logits=self._tensor(logits), pred_boxes=self._tensor(boxes))
         found = self._processor().post_process_object_detection(output, threshold, self.torch.tensor(sizes))
         return [(_numpy(one["labels"]), _numpy(one["boxes"])) for one in found]
@@ -201,7 +201,7 @@ class Reference:
     def stages(self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Every stage's output, by name and in order: embeddings, layer.0, ..., and the fields of the output.
 
-        Pictures are (B, Y, X, C) here, in arrays and outputs.
+        Images are (B, Y, X, C) here, in arrays and outputs.
         """
         torch, found = self.torch, {}
 
@@ -342,16 +342,16 @@ def _described(state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _by_longest_edge(processor: Any, pictures: Sequence[Any]) -> dict[str, np.ndarray]:
-    """What zoo makes of `size: {"longest_edge": N}`, which transformers refuses: it is told each picture's size.
+def _by_longest_edge(processor: Any, images: Sequence[Any]) -> dict[str, np.ndarray]:
+    """What zoo makes of `size: {"longest_edge": N}`, which transformers refuses: it is told each image's size.
 
     The rule is that of the code which these checkpoints were trained with: the long side becomes N, the short follows.
     """
     edge, values = processor.size["longest_edge"], []
-    for picture in pictures:
-        height, width = (round(edge / max(picture.size) * side) for side in (picture.height, picture.width))
+    for image in images:
+        height, width = (round(edge / max(image.size) * side) for side in (image.height, image.width))
         size = {"height": height, "width": width}
-        values.append(processor(images=[picture], size=size, do_pad=False, return_tensors="np")["pixel_values"][0])
+        values.append(processor(images=[image], size=size, do_pad=False, return_tensors="np")["pixel_values"][0])
     Y, X = (max(value.shape[axis] for value in values) for axis in (1, 2))
     pixel_values = np.zeros((len(values), Y, X, 3), np.float32)
     pixel_mask = np.zeros((len(values), Y, X), np.int64)

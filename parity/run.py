@@ -9,20 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from zoo.checkpoint.load import model_of
+from zoo.checkpoint.lock import entry_of
 from zoo.errors import ZooError
 from zoo.hub import Checkpoint
-from zoo.loader import model_of
-from zoo.lock import entry_of
+from zoo.images import ImageProcessor
 from zoo.models.llama3 import LlamaConfig
 from zoo.models.table_transformer import TableTransformerConfig
 from zoo.models.trocr import TrOCRForCausalLM
 from zoo.models.vit.config import VisionConfig
 from zoo.nn import leaves
 from zoo.pretrained import placement
-from zoo.processors import ImageProcessor
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
-from . import continuing, pictures, reading
+from . import continuing, reading
+from . import images as images
 from .cases import Batch, Case, batches
 from .compare import Multiple, Rule, Stage, rule_for, unlike
 from .exhibits import Exhibit, exhibits_of, of_written
@@ -112,7 +113,7 @@ def run(
             own = _of_reference(Reference(checkpoint.folder, architecture, where, dtype), given, ours)
         reference = Reference(checkpoint.folder, architecture, where)
         stages = []
-        if any(batch.pictures for batch in given.batches):
+        if any(batch.images for batch in given.batches):
             stages.append(compare_processors(reference, given.batches))
         if any(batch.texts for batch in given.batches):
             assert given.tokenizer is not None
@@ -191,13 +192,13 @@ def given_to(model: Any, folder: Path, seed: int) -> Given:
         processor = None if isinstance(model, TrOCRForCausalLM) else ImageProcessor.from_folder(folder)
         return Given(reading.batches(config, processor, tokenizer, seed), tokenizer)
     if isinstance(config, VisionConfig):
-        return Given(pictures.batches(config, architecture, ImageProcessor.from_folder(folder), seed))
+        return Given(images.batches(config, architecture, ImageProcessor.from_folder(folder), seed))
     if isinstance(config, TableTransformerConfig):
-        return Given(pictures.padded_batches(ImageProcessor.from_folder(folder)))
+        return Given(images.padded_batches(ImageProcessor.from_folder(folder)))
     if isinstance(config, LlamaConfig):
         tokenizer = continuing.tokenizer_of(folder)
         return Given(continuing.batches(config, tokenizer, seed), tokenizer)
-    limit = body_of(model).embeddings.most_tokens
+    limit = body_of(model).embeddings.max_positions
     tokenizer = Tokenizer.from_folder(folder, model_max_length=limit)
     return Given(batches(config, architecture, tokenizer, limit, seed), tokenizer)
 
@@ -208,5 +209,5 @@ def _of_reference(reference: Reference, given: Given, ours: Side) -> Side:
 
 
 def _written_by_reference(reference: Reference, ours: list[Written], inputs: list[Batch]) -> list[Written]:
-    of_pictures = reference.architecture == "VisionEncoderDecoderModel"
-    return (reading if of_pictures else continuing).written_by_reference(reference, ours, inputs)
+    of_images = reference.architecture == "VisionEncoderDecoderModel"
+    return (reading if of_images else continuing).written_by_reference(reference, ours, inputs)

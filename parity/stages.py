@@ -11,11 +11,11 @@ import numpy as np
 
 from zoo import ops
 from zoo.config import Config
+from zoo.images.boxes import post_process_object_detection
 from zoo.nn import leaves
-from zoo.processors.boxes import post_process_object_detection
 from zoo.tasks.segment import winners
-from zoo.tokenizers import Tokenizer
-from zoo.weights import Stored
+from zoo.text.tokenizer import Tokenizer
+from zoo.weights import RawTensor
 
 from . import continuing, reading
 from .cases import Batch
@@ -32,7 +32,7 @@ THRESHOLDS = (0.5, 0.7, 0.9)  # of the scores of objects
 def zoo_stages(model: Any, batch: Batch) -> Stages:
     """Every stage's output of a zoo model, in order; of a decoder also the logits in two steps with a cache.
 
-    Of a segmentation also the label of every pixel, of all pictures one after the other.
+    Of a segmentation also the label of every pixel, of all images one after the other.
     """
     body = body_of(model)
     _, like = next(leaves(model))
@@ -41,9 +41,9 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
         result = model(**arrays, **dict.fromkeys(batch.switches, True))
     found.update(outputs(model, result))
     if _has_masks(type(model).__name__, batch):
-        sizes = [(picture.height, picture.width) for picture in batch.pictures]
+        sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])
-    if "pred_boxes" in found and batch.pictures:
+    if "pred_boxes" in found and batch.images:
         found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
         found["objects"] = _rows(batch, partial(_labels_and_boxes, config=model.config), found)
     if getattr(model.config, "is_decoder", False) and model is not body and "attention_mask" not in arrays:
@@ -62,9 +62,9 @@ def reference_stages(reference: Reference, batch: Batch) -> Stages:
     """The same of the reference, whose logits of the whole text are what steps with a cache must give."""
     found = reference.stages(batch.arrays, batch.switches)
     if _has_masks(reference.architecture, batch):
-        sizes = [(picture.height, picture.width) for picture in batch.pictures]
+        sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([mask.ravel() for mask in reference.masks(found["logits"], sizes)])
-    if "pred_boxes" in found and batch.pictures:
+    if "pred_boxes" in found and batch.images:
         found["objects"] = _rows(batch, reference.objects, found)
     if continuing.has_steps(reference.architecture, batch):
         found["cached logits"] = found["logits"]
@@ -86,10 +86,10 @@ def compare_tokenizers(tokenizer: Tokenizer, reference: Reference, inputs: list[
 
 
 def compare_processors(reference: Reference, inputs: list[Batch]) -> Stage:
-    """The first stage of a picture: the pixel values that the models are given, and the mask if they have one."""
+    """The first stage of an image: the pixel values that the models are given, and the mask if they have one."""
     pairs = []
-    for batch in (batch for batch in inputs if batch.pictures):
-        theirs = reference.pixels(batch.pictures)
+    for batch in (batch for batch in inputs if batch.images):
+        theirs = reference.pixels(batch.images)
         names = [name for name in ("pixel_values", "pixel_mask") if name in batch.arrays]
         pairs += [Pair(batch.name, batch.arrays[name], theirs[name]) for name in names]
     return compare_pixels(pairs)
@@ -133,12 +133,12 @@ class _Found:
 
 
 def _has_masks(architecture: str, batch: Batch) -> bool:
-    return architecture.endswith("ForSemanticSegmentation") and bool(batch.pictures)
+    return architecture.endswith("ForSemanticSegmentation") and bool(batch.images)
 
 
 def _rows(batch: Batch, objects: Callable[..., list[tuple[np.ndarray, np.ndarray]]], found: Stages) -> np.ndarray:
-    """The objects of a detection: (n, 7) of picture, threshold, label, and a box in parts of the picture."""
-    sizes = [(picture.height, picture.width) for picture in batch.pictures]
+    """The objects of a detection: (n, 7) of image, threshold, label, and a box in parts of the image."""
+    sizes = [(image.height, image.width) for image in batch.images]
     rows = [np.zeros((0, 7))]
     for threshold in THRESHOLDS:
         for i, (labels, boxes) in enumerate(objects(found["logits"], found["pred_boxes"], sizes, threshold)):
@@ -161,6 +161,8 @@ def _placed(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:
     backend = ops.backend(like)
     device = str(getattr(like, "device", "cpu"))
     return {
-        name: backend.place(Stored(array, "F32"), name, None, device) if array.dtype.kind == "f" else array.copy()
+        name: backend.to_parameter(RawTensor(array, "F32"), name, None, device)
+        if array.dtype.kind == "f"
+        else array.copy()
         for name, array in arrays.items()
     }

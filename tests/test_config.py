@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from zoo.checkpoint.load import read_config
 from zoo.errors import ConfigError, UnsupportedError
-from zoo.loader import read_config
 from zoo.models.bert import BertConfig
 from zoo.models.roberta import RobertaConfig, XLMRobertaConfig
 from zoo.registry import architectures, model_class

@@ -33,11 +33,11 @@ def load(
     lock: str | os.PathLike[str] | None = None,
     graphs: bool | None = None,
 ) -> Task:
-    """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with pictures.
+    """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with images.
 
     "stories260k" comes with zoo: a small model that writes stories, with which no network is needed.
 
-    task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank" or "generate", for pictures "embed",
+    task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank" or "generate", for images "embed",
     "classify", "segment", "detect" or "read"; by default what the checkpoint was trained for.
     device: None or "cpu" runs on NumPy, without torch; "cuda", "cuda:1", "torch:cpu" on torch.
     dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", and the default is the file's own.
@@ -48,7 +48,7 @@ def load(
     are compared first.  `.report.fingerprint` is then one digest of them all.
     graphs: whether CUDA graphs launch the model's kernels; by default on a GPU.
 
-    The result has `.model`, `.config`, `.tokenizer` or, for pictures, `.processor`, and `.report` (what was renamed,
+    The result has `.model`, `.config`, `.tokenizer` or, for images, `.processor`, and `.report` (what was renamed,
     tied, left unused).
     """
     from .tasks import load_task
@@ -68,8 +68,8 @@ def load(
 
 
 def load_model(name_or_folder: str | os.PathLike[str], **options: Any) -> Pretrained:
-    """The bare model of a checkpoint: see `zoo.loader.load_model` for the options."""
-    from .loader import load_model
+    """The bare model of a checkpoint: see `zoo.checkpoint.load.load_model` for the options."""
+    from .checkpoint.load import load_model
 
     return load_model(name_or_folder, **options)
 
@@ -80,7 +80,7 @@ def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dt
     dtype: "float32", "float16" or "bfloat16"; by default each tensor's own.  A folder with files of another checkpoint
     that would stay beside the new ones is refused (ZooError): nothing is deleted.
     """
-    from .loader import save_model
+    from .checkpoint.load import save_model
     from .pretrained import Pretrained
 
     if isinstance(model_or_task, Pretrained):

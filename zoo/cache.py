@@ -79,15 +79,15 @@ class KVCache:
         ops.write_(self.values[layer], v, self.start)
         return self._seen(layer, k.shape[1], masked)
 
-    def extend_turned(
-        self, layer: int, q: Array, k: Array, v: Array, turn: tuple[Array, Array], masked: bool = False
+    def extend_rotated(
+        self, layer: int, q: Array, k: Array, v: Array, cos_sin: tuple[Array, Array], masked: bool = False
     ) -> tuple[Array, Array, Array]:
-        """`extend` by keys that `ops.rope` turns, as it turns q (B, T, H, K): turn is cosines and sines of its tokens.
+        """`extend` by keys that `ops.rope` rotates, as it rotates q (B, T, H, K).
 
-        -> q, and all keys and values so far.
+        cos_sin: of their tokens.  -> q, and all keys and values so far.
         """
         self.check_room(*k.shape[:2])
-        q = ops.rope_write_(q, k, v, *turn, self.keys[layer], self.values[layer], self.start)
+        q = ops.rope_write_(q, k, v, *cos_sin, self.keys[layer], self.values[layer], self.start)
         return (q, *self._seen(layer, k.shape[1], masked))
 
     def _seen(self, layer: int, T: int, masked: bool) -> tuple[Array, Array]:

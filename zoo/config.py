@@ -14,7 +14,7 @@ C = TypeVar("C", bound="Config")
 
 # Far above any real model, far below what would exhaust memory in a list of layers.
 LARGEST = 2**31 - 1
-MOST_LAYERS = 10_000
+MAX_LAYERS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class Config:
         """Refuse sizes that are not in 1 ... 2^31 - 1, and more than 10,000 layers."""
         for name in names:
             value = getattr(self, name)
-            most = MOST_LAYERS if "layers" in name else LARGEST
+            most = MAX_LAYERS if "layers" in name else LARGEST
             if not 1 <= value <= most:
                 raise ConfigError(f"{name} = {value} is out of range, expected 1 ... {most}")
 

@@ -52,7 +52,7 @@ class Checkpoint:
     weights: tuple[Path, ...]
     """One weight file, or an index and its shards, in the index's order."""
     fingerprint: str | None = None
-    """Of the files, where they were compared with a lock: see `zoo.lock`."""
+    """Of the files, where they were compared with a lock: see `zoo.checkpoint.lock`."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def find(
     Raises `NotFoundError`, `AccessError`, `OfflineError`, another `HubError` (server or disk trouble), or
     `CheckpointError` where files are not what their names say.
     """
-    said, is_path = spoken(name_or_folder)
+    said, is_path = display_name(name_or_folder)
     if is_path or said in EMBEDDED:
         if revision is not None:
             raise HubError(f"revision {revision!r} was asked of the folder {said!r}: only hub names have revisions")
@@ -106,7 +106,7 @@ def find(
     return _in_cache(wanted) if local_files_only else _on_hub(wanted)
 
 
-def spoken(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
+def display_name(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
     """What the user said as a text, and whether it is the path of a folder (and neither a hub name nor EMBEDDED)."""
     said = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
     if not isinstance(said, str) or not said.strip():

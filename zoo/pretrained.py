@@ -13,7 +13,7 @@ from .nn import Module, leaves
 from .weights import Layout, Named, Part, Random, Report, Source, Weights
 
 if TYPE_CHECKING:
-    from .graph import Graphs
+    from .runner import Graphs
 
 M = TypeVar("M", bound="Pretrained")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
@@ -81,7 +81,7 @@ class Pretrained(Module):
     @classmethod
     def from_pretrained(cls: type[M], name_or_folder: str | os.PathLike[str], **options: Any) -> M:
         """The model with the weights of a hub repository or a folder; options as for `zoo.load_model`."""
-        from .loader import load_model
+        from .checkpoint.load import load_model
 
         return cast(M, load_model(name_or_folder, model_class=cls, **options))
 
@@ -96,7 +96,7 @@ def _graphs(device: str, wanted: bool | None) -> Graphs | None:
         )
     if wanted is False or not on_gpu:
         return None
-    from .graph import CudaRecorder, Graphs
+    from .runner import CudaRecorder, Graphs
 
     return Graphs(CudaRecorder(device))
 

@@ -40,7 +40,7 @@ def cases(tiny: bool) -> list[tuple[str, Make, tuple[int, ...]]]:
             [(28672, 4096), (4096, 14336), (6144, 4096), (4096, 4096), (128256, 4096), (16384, 2048), (2048, 8192)],
             [(24, 48)],
         ),
-        ("gated silu", gated, [(16384, 14336), (1, 14336)], [(3, 24)]),
+        ("gated silu", glu, [(16384, 14336), (1, 14336)], [(3, 24)]),
         ("bias + gelu", bias_gelu, [(32768, 3072), (16384, 16384)], [(3, 24)]),
         ("product + bias + gelu", linear_gelu, [(8192, 768, 3072)], [(16, 32, 48)]),
         ("rope", rope, [(4, 4096, 32, 128)], [(1, 5, 2, 16)]),
@@ -194,10 +194,10 @@ def linear_gelu(bench: Bench, M: int, D: int, F_: int) -> Case:
     )
 
 
-def gated(bench: Bench, M: int, F_: int) -> Case:
+def glu(bench: Bench, M: int, F_: int) -> Case:
     import torch.nn.functional as F
 
-    from zoo.ops.on_torch.kernels.activations import gated as ours
+    from zoo.ops.on_torch.kernels.activations import glu as ours
 
     x = bench.normal(M, 2 * F_, seed=1)
 

@@ -142,14 +142,14 @@ def vit(held: Held, batch: int, compiles: bool) -> dict[str, Any]:
     pair = held.get("vit-base-patch16-224")
     pixels = _pixels(held.bench, batch, (pair.config.image_size,) * 2)
     theirs = {"pixel_values": pixels.permute(0, 3, 1, 2).contiguous()}
-    return _encoder(held, ("vit-base-patch16-224",), "pictures", (pixels,), theirs, _logits, batch, compiles)
+    return _encoder(held, ("vit-base-patch16-224",), "images", (pixels,), theirs, _logits, batch, compiles)
 
 
 def table(held: Held, size: tuple[int, int]) -> dict[str, Any]:
     pixels = _pixels(held.bench, 1, size)
     theirs = {"pixel_values": pixels.permute(0, 3, 1, 2).contiguous()}
     key = ("table-transformer-structure-recognition-v1.1-all",)
-    return _encoder(held, key, "pictures", (pixels,), theirs, _logits, 1, compiles=True)
+    return _encoder(held, key, "images", (pixels,), theirs, _logits, 1, compiles=True)
 
 
 def _logits(out: Any) -> Any:

@@ -46,12 +46,12 @@ class Tensors:
         import numpy as np
         import torch
 
-        from zoo.weights import Stored
+        from zoo.weights import RawTensor
 
         x = self._state[name].detach().cpu()
         if x.dtype == torch.bfloat16:
-            return Stored(x.view(torch.int16).numpy().view(np.uint16), "BF16")
-        return Stored(x.numpy(), self.dtype(name))
+            return RawTensor(x.view(torch.int16).numpy().view(np.uint16), "BF16")
+        return RawTensor(x.numpy(), self.dtype(name))
 
 
 class Pair:
@@ -88,7 +88,7 @@ class Pair:
         self.bytes = sum(p.numel() * p.element_size() for p in self.theirs.parameters())
 
     def graphed(self, kind: str) -> Any:
-        """Our model with CUDA graphs, where there are any.  kind: a method of `zoo.graph.Graphs`."""
+        """Our model with CUDA graphs, where there are any.  kind: a method of `zoo.runner.Graphs`."""
         return self.ours if self.graphs is None else getattr(self.graphs, kind)(self.ours)
 
     def facts(self) -> dict[str, Any]:

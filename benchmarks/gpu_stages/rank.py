@@ -180,7 +180,7 @@ def cases(tiny: bool) -> dict[str, Callable[[Bench], Ranked]]:
     for size in [(3, 40)] if tiny else [(151296, 197), (16384, 4096)]:
         out[f"softmax {size[0]} x {size[1]}"] = partial(_softmax, *size)
     out["bias + gelu"] = partial(_bias_gelu, *((3, 24) if tiny else (32768, 3072)))
-    out["gated silu"] = partial(_gated, *((3, 24) if tiny else (16384, 14336)))
+    out["gated silu"] = partial(_glu, *((3, 24) if tiny else (16384, 14336)))
     for size in [(1, 5, 2, 16)] if tiny else [(4, 4096, 32, 128), (1, 1, 32, 128)]:
         out[f"rope {' x '.join(map(str, size))}"] = partial(_rope, *size)
     return out
@@ -256,12 +256,12 @@ def _bias_gelu(M: int, D: int, bench: Bench) -> Ranked:
     return ranked._replace(timed=lambda config: activations.bias_act_(used, bias, "gelu", config=config))
 
 
-def _gated(M: int, features: int, bench: Bench) -> Ranked:
+def _glu(M: int, features: int, bench: Bench) -> Ranked:
     from zoo.ops.on_torch.kernels import activations
 
     x = bench.normal(M, 2 * features, seed=1)
     found = activations.point_candidates(x[:, :features])
-    return _ranked(bench, found, lambda config: activations.gated(x, "silu", config=config))
+    return _ranked(bench, found, lambda config: activations.glu(x, "silu", config=config))
 
 
 def _rope(B: int, T: int, H: int, K: int, bench: Bench) -> Ranked:

@@ -19,7 +19,7 @@ from .texts import runs
 __all__ = ["MissingToolError", "require", "write_page"]
 
 HERE = Path(__file__).parent
-MOST_OPEN = 3  # results on a page up to which all sections are open
+MAX_OPEN = 3  # results on a page up to which all sections are open
 
 
 class MissingToolError(ZooError):
@@ -56,7 +56,7 @@ def write_page(folder: Path, results: Sequence[Result], command: str) -> Path:
         style=markupsafe.Markup(style),
         policy=_policy(style),
         sections=sections,
-        most_open=MOST_OPEN,
+        max_open=MAX_OPEN,
         now=datetime.now(timezone.utc),
         **overview(results, sections, document(results, command)),
     )
@@ -67,6 +67,6 @@ def write_page(folder: Path, results: Sequence[Result], command: str) -> Path:
 
 
 def _policy(style: str) -> str:
-    """The page's Content-Security-Policy: its one style sheet, pictures that are part of it, and nothing else."""
+    """The page's Content-Security-Policy: its one style sheet, images that are part of it, and nothing else."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -68,7 +68,7 @@ def _in_full(dtype: str, rule: Tolerance) -> str:
         f"{_power(rule.relative_l2)} of the stage’s own size (relative L2, of root mean squares), and nowhere more "
         f"than {_power(rule.max_abs)} of it. Token ids, prepared pixels, written texts and labels of objects must be "
         f"the same; so must {100 * SAME_PIXELS:g} % of a segmentation’s pixels, and boxes to {_power(SAME_BOX)} of "
-        "the picture."
+        "the image."
     )
 
 

@@ -15,7 +15,7 @@ WIDTH = 440  # of the whole, in SVG units, which the page scales
 HEIGHT = 150  # of the axes
 LEFT, RIGHT, TOP = 46, 10, 14  # margins
 FONT = 11
-MOST_LABELS = 20  # side by side, turned
+MAX_LABELS = 20  # side by side, turned
 LONGEST = 16  # letters of a label
 
 
@@ -126,12 +126,12 @@ def _draw_limit(axes: Any, line: Line) -> None:
 
 def _labelled(stages: Sequence[str], diverged: int | None) -> list[int]:
     """Which stages are named on the axis: all; of too many some of each kind."""
-    if len(stages) <= MOST_LABELS:
+    if len(stages) <= MAX_LABELS:
         return list(range(len(stages)))
     kinds = [re.sub(r"\d+$", "", stage) for stage in stages]
     wanted = [i for i in range(len(stages)) if i in (0, len(stages) - 1, diverged) or kinds[i] != kinds[i - 1]]
     wanted += range(0, len(stages), 4)
-    apart, chosen = math.ceil(len(stages) / MOST_LABELS), []
+    apart, chosen = math.ceil(len(stages) / MAX_LABELS), []
     first = [] if diverged is None else [diverged]
     for i in (*first, *wanted):
         if all(abs(i - other) >= apart for other in chosen):

@@ -37,12 +37,12 @@ class Row(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """An exhibit.  sides: whose the two are.  pictures: data URIs.  pieces: the texts in parts."""
+    """An exhibit.  sides: whose the two are.  images: data URIs.  pieces: the texts in parts."""
 
     title: str
     sides: tuple[str, str]
     alike: str
-    pictures: tuple[str, str] | None = None
+    images: tuple[str, str] | None = None
     pieces: tuple[list[Piece], list[Piece]] | None = None
 
 
@@ -249,7 +249,7 @@ def _facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("element type", result.dtype),
         ("back end", f"{BACKENDS[result.backend]} on {result.device}" if result.backend else ""),
         ("limits", _limits(result)),
-        ("picture processor of transformers", "PIL back end" * _has_pictures(result)),
+        ("image processor of transformers", "PIL back end" * _has_images(result)),
         ("seed", str(result.seed)),
         ("revision", result.revision or ""),
         ("lock fingerprint", result.lock or ""),
@@ -266,7 +266,7 @@ def _limits(result: Result) -> str:
     return f"rel L2 {rule.relative_l2:.0e}, of scale {rule.max_abs:.0e}" if rule else ""
 
 
-def _has_pictures(result: Result) -> bool:
+def _has_images(result: Result) -> bool:
     return any(stage.name == "processor" for stage in result.stages)
 
 
@@ -274,7 +274,7 @@ def _shown(result: Result, exhibit: Exhibit) -> Shown:
     sides = (f"zoo in {result.dtype}", "transformers in float32") if is_low(result) else ("zoo", "transformers")
     if isinstance(exhibit, Overlays):
         pair = _uri(exhibit.ours), _uri(exhibit.reference)
-        return Shown(visible(exhibit.title), sides, _pixels(exhibit.ours, exhibit.reference), pictures=pair)
+        return Shown(visible(exhibit.title), sides, _pixels(exhibit.ours, exhibit.reference), images=pair)
     left, right = differences(exhibit.ours, exhibit.reference)
     count = max(sum(piece.marked for piece in pieces) for pieces in (left, right))
     alike = "differ in 1 place" if count == 1 else f"differ in {count} places" if count else "identical"
@@ -286,7 +286,7 @@ def _uri(png: bytes) -> str:
 
 
 def _pixels(ours: bytes, reference: bytes) -> str:
-    """How many pixels of two pictures are not the same, in words."""
+    """How many pixels of two images are not the same, in words."""
     if ours == reference:
         return "identical"
     import numpy as np

@@ -7,11 +7,11 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 WORDS = re.compile(r"\s+|\w+|[^\w\s]")
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")  # each of which has a picture
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")  # each of which has an image
 STRANGE = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 # Words of scripts that are written from right to left, one after the other.
 TURNED = re.compile(r"([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: [\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*)")
-MOST_WORDS = 5000  # of a text that is compared word by word: more take a time that grows with their square
+MAX_WORDS = 5000  # of a text that is compared word by word: more take a time that grows with their square
 
 
 class Piece(NamedTuple):
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
 def differences(ours: str, reference: str) -> tuple[list[Piece], list[Piece]]:
     """Both texts in pieces, marked where the other one has something else or nothing."""
     a, b = WORDS.findall(ours), WORDS.findall(reference)
-    if max(len(a), len(b)) > MOST_WORDS:
+    if max(len(a), len(b)) > MAX_WORDS:
         a, b = ours.splitlines(keepends=True), reference.splitlines(keepends=True)
     left: list[Piece] = []
     right: list[Piece] = []

@@ -55,7 +55,7 @@ TINY = {
     "encoder_layers": 3,
     "num_hidden_layers": 3,
 }
-TINY_EDGE = 192  # of pictures, whose long side is 800 or 1000 at full size
+TINY_EDGE = 192  # of images, whose long side is 800 or 1000 at full size
 TIMM = {"backbone": "resnet18", "dilation": False, "use_pretrained_backbone": True}
 OWN = {"backbone": None, "dilation": None, "use_pretrained_backbone": None, "use_timm_backbone": False}
 RESNET18: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""TrOCR checkpoints: a picture's encoder under `encoder.`, the decoder under `decoder.`, and the decoder alone."""
+"""TrOCR checkpoints: an image's encoder under `encoder.`, the decoder under `decoder.`, and the decoder alone."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ GENERATION = {
     "transformers_version": "4.27.0.dev0",
     "use_cache": False,
 }
-_PICTURES = {
+_IMAGES = {
     "do_normalize": True,
     "do_resize": True,
     "feature_extractor_type": "ViTFeatureExtractor",
@@ -80,8 +80,8 @@ _PICTURES = {
     "resample": 2,
     "size": 384,
 }
-_SMALL_PICTURES = {
-    **_PICTURES,
+_SMALL_IMAGES = {
+    **_IMAGES,
     "crop_size": 224,
     "do_center_crop": False,
     "feature_extractor_type": "DeiTFeatureExtractor",
@@ -108,7 +108,7 @@ _SINUSOIDAL = {
 
 def _reader(like: str, encoder: Mapping[str, Any], decoder: Mapping[str, Any], **more: Any) -> TrOCRSpec:
     fixed = ("vision-encoder-decoder", "VisionEncoderDecoderModel", no_head)
-    return TrOCRSpec(like, *fixed, encoder=encoder, decoder=decoder, **{"processor": _PICTURES, **more})
+    return TrOCRSpec(like, *fixed, encoder=encoder, decoder=decoder, **{"processor": _IMAGES, **more})
 
 
 SPECS: dict[str, TrOCRSpec] = {
@@ -129,7 +129,7 @@ SPECS: dict[str, TrOCRSpec] = {
         pooler=True,
         format="bin",
         tokenizer="sentencepiece",
-        processor=_SMALL_PICTURES,
+        processor=_SMALL_IMAGES,
     ),
     "trocr-base-handwritten": _reader("microsoft/trocr-base-handwritten", _BASE, {"cross_attention_hidden_size": 768}),
     "trocr-base-stage1": _reader(

@@ -1,4 +1,4 @@
-"""Pictures: ViT, DeiT, BEiT and DiT checkpoints."""
+"""Images: ViT, DeiT, BEiT and DiT checkpoints."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ TINY = {
 
 _HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "do_resize": True, "do_normalize": True}
 _IMAGENET = {**_HALF, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-_VIT_PICTURES = {**_HALF, "size": 224}
-_VIT_PICTURES_NOW = {
+_VIT_IMAGES = {**_HALF, "size": 224}
+_VIT_IMAGES_NOW = {
     **_HALF,
     "image_processor_type": "ViTImageProcessor",
     "do_rescale": True,
@@ -80,7 +80,7 @@ _VIT_PICTURES_NOW = {
     "resample": 2,
     "size": {"height": 224, "width": 224},
 }
-_DEIT_PICTURES = {
+_DEIT_IMAGES = {
     **_IMAGENET,
     "feature_extractor_type": "DeiTFeatureExtractor",
     "size": 256,
@@ -88,7 +88,7 @@ _DEIT_PICTURES = {
     "do_center_crop": True,
     "crop_size": 224,
 }
-_BEIT_PICTURES = {
+_BEIT_IMAGES = {
     **_HALF,
     "feature_extractor_type": "BeitFeatureExtractor",
     "size": 224,
@@ -97,11 +97,11 @@ _BEIT_PICTURES = {
     "crop_size": 224,
     "reduce_labels": False,
 }
-_ADE_PICTURES = {**_BEIT_PICTURES, "size": 640, "crop_size": 640, "reduce_labels": True}
+_ADE_IMAGES = {**_BEIT_IMAGES, "size": 640, "crop_size": 640, "reduce_labels": True}
 
 
 def grid_of(c: Mapping[str, Any]) -> tuple[int, int]:
-    """How many patches a picture has, from top to bottom and from left to right."""
+    """How many patches an image has, from top to bottom and from left to right."""
     size = c["image_size"]
     height, width = size if isinstance(size, list) else (size, size)
     return height // c["patch_size"], width // c["patch_size"]
@@ -198,7 +198,7 @@ def _segmentation(c: Mapping[str, Any]) -> Shapes:
 def _vision(like: str, cls: str, head: Any, **more: Any) -> VisionSpec:
     kind = cls[:4].lower().removesuffix("f").removesuffix("m")  # ViTModel, ViTFor..., DeiT..., Beit...
     bare = head is no_head or cls.endswith("Backbone")
-    processor = {"vit": _VIT_PICTURES, "deit": _DEIT_PICTURES, "beit": _BEIT_PICTURES}[kind]
+    processor = {"vit": _VIT_IMAGES, "deit": _DEIT_IMAGES, "beit": _BEIT_IMAGES}[kind]
     return VisionSpec(like, kind, cls, head, **{"prefix": "" if bare else f"{kind}.", "processor": processor, **more})
 
 
@@ -212,7 +212,7 @@ SPECS: dict[str, VisionSpec] = {
         "google/vit-base-patch16-224",
         "ViTForImageClassification",
         classifier,
-        processor=_VIT_PICTURES_NOW,
+        processor=_VIT_IMAGES_NOW,
         config=_THOUSAND,
         small=_SEVEN,
     ),
@@ -233,7 +233,7 @@ SPECS: dict[str, VisionSpec] = {
         "save_pretrained",
         "ViTModel",
         no_head,
-        processor={**_VIT_PICTURES_NOW, "size": {"height": 160, "width": 288}},
+        processor={**_VIT_IMAGES_NOW, "size": {"height": 160, "width": 288}},
         config={"image_size": [160, 288], "qkv_bias": False, "hidden_act": "gelu_new"},
         small={"image_size": [32, 56]},
         dtype="F16",
@@ -242,7 +242,7 @@ SPECS: dict[str, VisionSpec] = {
         "facebook/deit-base-patch16-224",
         "ViTForImageClassification",
         classifier,
-        processor=_DEIT_PICTURES,
+        processor=_DEIT_IMAGES,
         config=_THOUSAND,
         small=_SEVEN,
         format="bin",
@@ -295,7 +295,7 @@ SPECS: dict[str, VisionSpec] = {
         "microsoft/beit-base-finetuned-ade-640-640",
         "BeitForSemanticSegmentation",
         _segmentation,
-        processor=_ADE_PICTURES,
+        processor=_ADE_IMAGES,
         config={**_RELATIVE, **labels(150), "image_size": 640},
         small={**labels(6), "num_hidden_layers": 4, "image_size": 64, "out_indices": [1, 2, 3, 4]},
         index=True,
@@ -329,7 +329,7 @@ def config_of(spec: VisionSpec, size: Size) -> dict[str, Any]:
 
 
 def processor_of(spec: VisionSpec, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of preprocessor_config.json: the sizes that it has follow those of the config's pictures."""
+    """The content of preprocessor_config.json: the sizes that it has follow those of the config's images."""
     patch = config["patch_size"]
     full = {**COMMON, **spec.config}
     sizes = {key: spec.processor[key] for key in ("size", "crop_size") if key in spec.processor}
@@ -339,7 +339,7 @@ def processor_of(spec: VisionSpec, config: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in sizes.items():
         if isinstance(value, dict):
             sizes[key] = {"height": height, "width": width}
-        else:  # DeiT's pictures are resized to 256, of which 224 are cut out
+        else:  # DeiT's images are resized to 256, of which 224 are cut out
             sizes[key] = height * value // full["image_size"]
     return {**spec.processor, **sizes}
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import checkpoints, coldstart, cpu, harness, picture_peers
+from benchmarks import checkpoints, coldstart, cpu, harness, image_peers
 
 ROOT = Path(benchmarks.__file__).parent.parent
 
@@ -97,16 +97,16 @@ def test_an_output_that_differs_is_seen() -> None:
 
 @needs("torch", "transformers")
 @pytest.mark.parametrize("name", cpu.PREPROCESSORS)
-def test_both_prepare_the_same_picture(name: str) -> None:
-    from parity.pictures import draw
+def test_both_prepare_the_same_image(name: str) -> None:
+    from parity.images import draw
 
     data = io.BytesIO()
     draw(300, 400).save(data, "JPEG")
-    calls = picture_peers.preprocessors(cpu.PREPROCESSORS[name])
+    calls = image_peers.preprocessors(cpu.PREPROCESSORS[name])
     assert cpu.differences({name: partial(call, data.getvalue()) for name, call in calls.items()}) == {"zoo": 0}
 
 
-def test_both_layouts_are_of_the_same_pictures() -> None:
+def test_both_layouts_are_of_the_same_images() -> None:
     last, first = cpu.pixels(2)
     assert (last.shape, first.shape) == ((2, 224, 224, 3), (2, 3, 224, 224))
     assert (last.transpose(0, 3, 1, 2) == first).all()

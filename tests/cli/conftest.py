@@ -1,4 +1,4 @@
-"""Tiny random checkpoints of every task, pictures, and a terminal that is none."""
+"""Tiny random checkpoints of every task, images, and a terminal that is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import zoo
 from zoo.cli import main
 from zoo.models import beit, bert, vit
-from zoo.weights import Random, Stored
+from zoo.weights import Random, RawTensor
 
 WORDS = """
 [PAD] [UNK] [CLS] [SEP] [MASK] the cat sits outside a garden is in what where who
@@ -34,9 +34,9 @@ VISION_HEADS = {
 class Weights(Random):
     """Random weights, variances among them."""
 
-    def make(self, name: str, shape: tuple[int, ...]) -> Stored:
+    def make(self, name: str, shape: tuple[int, ...]) -> RawTensor:
         stored = super().make(name, shape)
-        return Stored(abs(stored.array) + 0.5, "F32") if name.endswith("running_var") else stored
+        return RawTensor(abs(stored.array) + 0.5, "F32") if name.endswith("running_var") else stored
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +68,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]
 
 @pytest.fixture(scope="session")
 def vision(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """The folder of a tiny random checkpoint that reads pictures, for a task."""
+    """The folder of a tiny random checkpoint that reads images, for a task."""
     made: dict[str, str] = {}
 
     def make(task: str) -> str:
@@ -95,13 +95,13 @@ def vision(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def folder_of(checkpoint: Callable[[str], str], vision: Callable[[str], str]) -> Callable[[str], str]:
-    """`folder_of("embed")`, or of one that reads pictures `folder_of("vision embed")`."""
+    """`folder_of("embed")`, or of one that reads images `folder_of("vision embed")`."""
     return lambda name: vision(name.removeprefix("vision ")) if name.startswith("vision ") else checkpoint(name)
 
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The paths of two pictures, 30 x 40 and 50 x 20."""
+    """The paths of two images, 30 x 40 and 50 x 20."""
     from PIL import Image
 
     folder, rng = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)

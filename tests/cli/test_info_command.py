@@ -12,7 +12,7 @@ from running import command
 import zoo
 
 
-def test_info_of_a_checkpoint_that_reads_pictures(
+def test_info_of_a_checkpoint_that_reads_images(
     vision: Callable[[str], str], in_terminal: Callable[..., str], tmp_path: Path
 ) -> None:
     folder = vision("segment")
@@ -24,7 +24,7 @@ def test_info_of_a_checkpoint_that_reads_pictures(
     assert "tokenizer" not in found
     assert "vocab_size" not in found
     shown = " ".join(in_terminal("info", folder).split())
-    assert all(text in shown for text in ("picture 24, patch 4", "BeitImageProcessor, height 24"))
+    assert all(text in shown for text in ("image 24, patch 4", "BeitImageProcessor, height 24"))
     zoo.save(zoo.load_model(vision("embed")), tmp_path)
     assert "preprocessor_config.json" in json.loads(command("info", str(tmp_path)).stdout)["processor"]["error"]
 

@@ -56,7 +56,7 @@ def test_json_is_what_the_task_returns(
 
 
 @pytest.mark.parametrize("task", ["embed", "classify"])
-def test_pictures_are_paths(
+def test_images_are_paths(
     vision: Callable[[str], str], photos: list[str], capsys: pytest.CaptureFixture[str], task: str
 ) -> None:
     folder = vision(task)
@@ -90,7 +90,7 @@ def test_segment(
     assert "cannot write to" in capsys.readouterr().err
 
 
-def test_pictures_in_a_terminal(
+def test_images_in_a_terminal(
     vision: Callable[[str], str], photos: list[str], in_terminal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -16,7 +16,7 @@ from PIL import Image
 
 import zoo
 from zoo.cli import main
-from zoo.processors.boxes import Detection
+from zoo.images.boxes import Detection
 from zoo.tables import Table
 
 # Two tables of 2 rows and 2 columns on a page of 300 x 400, the first row of each a header.
@@ -53,13 +53,13 @@ class Stub:
             return lambda lines: [Reading("read", 0.5)] * len(lines)
         return self.structure if "structure" in name else self.detection
 
-    def detection(self, picture: np.ndarray, threshold: float) -> list[Detection]:
+    def detection(self, image: np.ndarray, threshold: float) -> list[Detection]:
         self.thresholds.add(threshold)
         return [d for d in self.found if d.score > threshold]
 
-    def structure(self, picture: np.ndarray, threshold: float) -> list[Detection]:
+    def structure(self, image: np.ndarray, threshold: float) -> list[Detection]:
         self.thresholds.add(threshold)
-        x, y = (picture.shape[1] - 200) / 2, (picture.shape[0] - 60) / 2
+        x, y = (image.shape[1] - 200) / 2, (image.shape[0] - 60) / 2
         parts = [
             ("table row", 0, 0, 200, 30),
             ("table row", 0, 30, 200, 60),
@@ -189,9 +189,9 @@ def test_overlay(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_reader_reads_the_lines(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    picture = np.full((400, 300, 3), 255, np.uint8)
-    picture[40:50, 40:60] = 0
-    Image.fromarray(picture).save("page.png")
+    image = np.full((400, 300, 3), 255, np.uint8)
+    image[40:50, 40:60] = 0
+    Image.fromarray(image).save("page.png")
     assert run("page.png", "--reader", "some/trocr", "-o", "out.csv", "--device", "torch:cpu") == 0
     assert stub.locks == {None}
     assert rows_of("out-1.csv") == [["read"]]  # the rest is empty, as words have it
@@ -222,7 +222,7 @@ def test_no_table_is_an_error(stub: Stub, capsys: pytest.CaptureFixture[str]) ->
     assert out.out == ""
     assert out.err == (
         "zoo: page.png: no table found; a --threshold below 0.75 finds more, "
-        "and --no-detection takes the whole picture for a table\n"
+        "and --no-detection takes the whole image for a table\n"
     )
     assert not Path("out.json").exists()
 
@@ -272,7 +272,7 @@ def test_usage_errors_come_before_anything_is_loaded(
     ("args", "message"),
     [
         (["none.png"], "none.png"),
-        (["words.json"], "words.json: not a picture"),
+        (["words.json"], "words.json: not an image"),
         (["page.png", "--words", "none.json"], "none.json"),
         (["page.png", "--words", "page.png"], "page.png"),
         (["page.png", "-o", "none/out.json"], "cannot write to none/out.json"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
 from zoo.models.bert import BertConfig, BertLMHeadModel
 
 VOCAB = 40

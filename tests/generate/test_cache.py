@@ -147,11 +147,11 @@ def test_turned_keys_are_stored(backend):
         torch = pytest.importorskip("torch")
         given, turn = [torch.from_numpy(x) for x in given], [torch.from_numpy(x) for x in turn]
     q, k, v = given
-    found = cache.extend_turned(0, q, k, v, (turn[0], turn[1]))
+    found = cache.extend_rotated(0, q, k, v, (turn[0], turn[1]))
     stored = cache.extend(1, ops.rope(k, *turn), v)
     np.testing.assert_array_equal(ops.to_numpy(found[0]), ops.to_numpy(ops.rope(q, *turn)))
     for a, b in zip(found[1:], stored, strict=True):
         for row, at in enumerate((4, 2, 5)):
             np.testing.assert_array_equal(ops.to_numpy(a)[row, at : at + 2], ops.to_numpy(b)[row, at : at + 2])
     with pytest.raises(InputError, match="4 more do not fit"):
-        cache.extend_turned(0, *(ops.cat([x, x], 1) for x in given), (turn[0], turn[1]))
+        cache.extend_rotated(0, *(ops.cat([x, x], 1) for x in given), (turn[0], turn[1]))

@@ -8,7 +8,7 @@ from chat_checkpoint import write_chat_tokenizer
 
 from zoo.generate.text import StopStrings, TextStream, text_of
 from zoo.hub import find
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module", params=["bytes", "stories260k"])

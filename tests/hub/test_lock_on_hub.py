@@ -1,4 +1,4 @@
-"""zoo.lock against a hub on the loopback: which commit is loaded, what of the network that takes, what is refused."""
+"""Locks against a hub on the loopback: which commit is loaded, what of the network that takes, what is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hub_samples import BERT, NEEDED, SHARDED, SHARDS, UNNEEDED, fetched
 
-from zoo.lock import check, read_lock
+from zoo.checkpoint.lock import check, read_lock
 
 ROOT = Path(__file__).resolve().parents[2]
 STORIES = ROOT / "zoo" / "data" / "stories260k"

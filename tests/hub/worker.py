@@ -1,7 +1,5 @@
-"""Runs `zoo.lock.find`, which without a lock is `zoo.hub.find`, in a process of its own: huggingface_hub reads the
-environment once, when it is imported.  {"write": lock, "name": name} locks.
-
-A line of JSON on stdin, `[{arguments}, ...]`, is answered by a line on stdout; the calls of one line run at once.
+"""Runs `zoo.checkpoint.lock.find`, which without a lock is `zoo.hub.find`, in a process of its own: huggingface_hub
+reads the environment once, when it is imported.  {"write": lock, "name": name} locks.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
-import zoo.lock
+import zoo.checkpoint.lock
 from zoo.errors import ZooError
 
 
@@ -27,9 +25,9 @@ def die(*args: object, **kwargs: object) -> None:
 def call(arguments: dict) -> dict:
     try:
         if "write" in arguments:
-            (entry,) = zoo.lock.lock([arguments.pop("name")], arguments.pop("write"), **arguments).values()
+            (entry,) = zoo.checkpoint.lock.lock([arguments.pop("name")], arguments.pop("write"), **arguments).values()
             return {"revision": entry.revision, "fingerprint": entry.fingerprint, "files": sorted(entry.files)}
-        find = zoo.lock.find if "lock" in arguments else zoo.hub.find
+        find = zoo.checkpoint.lock.find if "lock" in arguments else zoo.hub.find
         found = find(arguments.pop("name"), **arguments)
     except ZooError as error:
         cause = type(error.__cause__).__name__ if error.__cause__ else None

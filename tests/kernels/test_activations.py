@@ -16,7 +16,7 @@ from zoo.ops.on_torch.kernels.activations import (
     PointConfig,
     bias_act_,
     erf,
-    gated,
+    glu,
     point_candidates,
     point_config,
 )
@@ -86,13 +86,13 @@ def test_float32_takes_the_exact_erf(interpreter):
 @pytest.mark.parametrize("shape", [(1, 2), (2, 3, 2 * 77), (1, 2 * 3000)], ids=str)
 def test_gated(shape, act, dtype, device):
     x = torch.randn(*shape, device=device).mul(2).to(dtype)
-    assert_close(gated(x, act), naive.gated(wide(x), act))
+    assert_close(glu(x, act), naive.glu(wide(x), act))
 
 
 def test_strided_rows(device):
     whole = torch.randn(2, 4, 32, device=device)
     for view in (whole[:, 0], whole[:, 1:], whole[..., ::2], whole.mT):
-        assert_close(gated(view, "silu"), naive.gated(wide(view), "silu"))
+        assert_close(glu(view, "silu"), naive.glu(wide(view), "silu"))
         before, bias = whole.clone(), torch.randn(view.shape[-1], device=device)
         want = naive.ACT["gelu"](wide(view) + wide(bias))
         assert bias_act_(view, bias, "gelu") is view
@@ -111,7 +111,7 @@ def test_nothing_to_do(device):
     x = torch.randn(4, 8, device=device)
     assert torch.equal(bias_act_(x.clone(), None, None), x)
     assert bias_act_(x[:0], None, "relu").shape == (0, 8)
-    assert gated(x[:0], "silu").shape == (0, 4)
+    assert glu(x[:0], "silu").shape == (0, 4)
 
 
 def test_an_unknown_activation_is_refused(device):
@@ -122,7 +122,7 @@ def test_an_unknown_activation_is_refused(device):
 @pytest.mark.parametrize("config", [PointConfig(16, 1), PointConfig(256, 8)], ids=str)
 def test_every_config_gives_the_same(config, device):
     x, bias = torch.randn(3, 300, device=device), torch.randn(300, device=device)
-    assert_close(gated(x, "silu", config=config), naive.gated(wide(x), "silu"))
+    assert_close(glu(x, "silu", config=config), naive.glu(wide(x), "silu"))
     want = naive.ACT["gelu"](wide(x) + wide(bias))
     assert_close(bias_act_(x, bias, "gelu", config=config), want)
 
@@ -136,6 +136,6 @@ def test_candidates_start_with_the_choice_of_the_table():
 def test_programs_run_in_any_order(device, interpreter):
     x = torch.randn(7, 2500, device=device)
     with interpreter.order("shuffle"):
-        assert_close(gated(x, "silu"), naive.gated(wide(x), "silu"))
+        assert_close(glu(x, "silu"), naive.glu(wide(x), "silu"))
         want = naive.ACT["gelu_tanh"](wide(x))
         assert_close(bias_act_(x, None, "gelu_tanh"), want)

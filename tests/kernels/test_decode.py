@@ -15,7 +15,7 @@ from zoo.ops import naive
 from zoo.ops.on_torch import kernels
 from zoo.ops.on_torch.kernels import configs
 from zoo.ops.on_torch.kernels.configs import DecodeConfig
-from zoo.ops.on_torch.kernels.decode import MOST_QUERIES, decode_attention, splits, suits
+from zoo.ops.on_torch.kernels.decode import MAX_QUERIES, decode_attention, splits, suits
 
 # Besides the result, the weights are rounded to the dtype of the values: by as much again, of sums of |weight * value|.
 ROUNDINGS = 2.5
@@ -201,7 +201,7 @@ def test_what_is_not_computed_is_refused(device: str) -> None:
         decode_attention(q, k.half(), v, None, None, 1.0)
     q, k, v = made(1, 9, 40, 4, 1, 32, torch.float32, device)
     assert not suits(q, k)
-    with pytest.raises(UnsupportedError, match=f"up to {MOST_QUERIES} queries for a key head, found 9 x 4"):
+    with pytest.raises(UnsupportedError, match=f"up to {MAX_QUERIES} queries for a key head, found 9 x 4"):
         decode_attention(q, k, v, None, None, 1.0)
 
 

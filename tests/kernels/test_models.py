@@ -15,7 +15,7 @@ import pytest
 
 from parity.checkpoints import build
 from parity.reference import exact_products
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
 from zoo.ops import to_numpy
 from zoo.ops.on_torch import kernels
 from zoo.ops.on_torch.kernels import activations, attention, decode, gemv, norm, rope, softmax
@@ -29,7 +29,7 @@ KERNELS = {
     "attention": attention,
     "decode_attention": decode,
     "bias_act_": activations,
-    "gated": activations,
+    "glu": activations,
     "rope": rope,
     "rope_write_": rope,
     "gemv": gemv,
@@ -49,7 +49,7 @@ def words(model: Any) -> Any:
     return model(np.where(MASK, TEXTS, model.config.pad_token_id), MASK)
 
 
-def pictures(model: Any) -> Any:
+def images(model: Any) -> Any:
     Y, X = model.config.image
     return model(np.random.default_rng(1).standard_normal((2, Y, X, 3)))
 
@@ -82,13 +82,13 @@ def tokens(model: Any) -> Any:
 CASES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
     "bert-base-uncased": (text, {"attention", "layer_norm", "bias_act_"}),
     "xlm-roberta-base": (words, {"attention", "layer_norm", "bias_act_"}),
-    "vit-base-patch16-224": (pictures, {"layer_norm", "add_layer_norm", "bias_act_"}),
-    "deit-base-distilled-patch16-224": (pictures, {"layer_norm", "add_layer_norm", "bias_act_"}),
-    "beit-base-patch16-224": (pictures, {"attention", "layer_norm", "bias_act_"}),
+    "vit-base-patch16-224": (images, {"layer_norm", "add_layer_norm", "bias_act_"}),
+    "deit-base-distilled-patch16-224": (images, {"layer_norm", "add_layer_norm", "bias_act_"}),
+    "beit-base-patch16-224": (images, {"attention", "layer_norm", "bias_act_"}),
     "table-transformer-detection": (page, {"layer_norm", "add_layer_norm", "bias_act_"}),
     "trocr-base-handwritten": (line, {"decode_attention", "layer_norm", "bias_act_"}),
-    "Llama-3.2-1B": (tokens, {"attention", "decode_attention", "rms_norm", "add_rms_norm", "rope_write_", "gated"}),
-    "llama-tagger": (text, {"attention", "rms_norm", "add_rms_norm", "rope", "gated"}),
+    "Llama-3.2-1B": (tokens, {"attention", "decode_attention", "rms_norm", "add_rms_norm", "rope_write_", "glu"}),
+    "llama-tagger": (text, {"attention", "rms_norm", "add_rms_norm", "rope", "glu"}),
 }
 
 

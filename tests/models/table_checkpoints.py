@@ -64,7 +64,7 @@ def as_timm(folder, name="resnet18"):
 
 
 def padded(rng, *sizes, channels=3):
-    """Pictures of several sizes in one batch, and the mask that says which pixels are theirs."""
+    """Images of several sizes in one batch, and the mask that says which pixels are theirs."""
     height, width = (max(size[i] for size in sizes) for i in (0, 1))
     x = np.zeros((len(sizes), height, width, channels), np.float32)
     mask = np.zeros((len(sizes), height, width), bool)

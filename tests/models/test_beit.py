@@ -17,8 +17,8 @@ from vision_checkpoints import (
 )
 
 import zoo
+from zoo.checkpoint.load import load_model
 from zoo.errors import ConfigError
-from zoo.loader import load_model
 from zoo.models.beit import BeitConfig, BeitModel
 from zoo.models.beit.model import relative_index
 
@@ -264,11 +264,11 @@ def test_a_segmentation_head_needs_four_states(tmp_path):
 def test_a_pyramid_of_tokens_cannot_be(tmp_path):
     reference("BeitBackbone", tmp_path, **{**SEGMENTATION, "add_fpn": True})
     edit_config(tmp_path, reshape_hidden_states=False)
-    with pytest.raises(zoo.ZooError, match="a pyramid is made of pictures"):
+    with pytest.raises(zoo.ZooError, match="a pyramid is made of images"):
         load_model(tmp_path)
 
 
-def test_pictures_that_do_not_fit(tmp_path, rng):
+def test_images_that_do_not_fit(tmp_path, rng):
     reference("BeitForSemanticSegmentation", tmp_path, **SEGMENTATION)
     ours = load_model(tmp_path)
     with pytest.raises(zoo.ZooError, match="2 x 24, smaller than a patch"):

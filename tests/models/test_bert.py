@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
 
 torch = pytest.importorskip("torch", reason="needs torch, the reference")
 transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")

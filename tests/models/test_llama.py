@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
 
 torch = pytest.importorskip("torch", reason="needs torch, the reference")
 transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
@@ -114,7 +114,7 @@ def test_heads(head, side, tmp_path, rng):
 def test_kinds_of_rotary_positions(kind, device, tmp_path, rng):
     model = reference(tmp_path, rope_parameters=dict(ROPES[kind]))
     ours = load_model(tmp_path, device=device)
-    tokens = min(ours.most_tokens, 120)
+    tokens = min(ours.max_positions, 120)
     for T in (9, tokens):  # the second beyond the original context where a kind stretches it
         ids = rng.integers(0, 120, (2, T))
         close(ours(ids), theirs(model, ids))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import zoo
+from zoo.checkpoint.load import load_model, save_model
 from zoo.errors import ConfigError, InputError, UnsupportedError
-from zoo.loader import load_model, save_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
 from zoo.registry import config_class, model_class
 
@@ -79,7 +79,7 @@ def test_registry():
 
 def test_defaults_are_transformers():
     c = LlamaConfig.from_dict({"model_type": "llama"})
-    assert (c.key_heads, c.head_size, c.most_tokens, c.tie_word_embeddings) == (32, 128, 2048, False)
+    assert (c.key_heads, c.head_size, c.max_positions, c.tie_word_embeddings) == (32, 128, 2048, False)
     assert c.rope().frequencies(1)[:1] == (1.0,)
 
 
@@ -102,7 +102,7 @@ def test_ends_survive_a_round_trip(eos):
     ids=str,
 )
 def test_most_tokens(changes, most):
-    assert config(**changes).most_tokens == most
+    assert config(**changes).max_positions == most
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from table_checkpoints import (
 from vision_checkpoints import as_in_memory, edit_config, rename
 
 import zoo
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
 from zoo.models.table_transformer import TableTransformerConfig, TableTransformerModel
 
 DATA = Path(__file__).parents[1] / "data"
@@ -65,7 +65,7 @@ def test_timm_names(device, tmp_path, rng):
 @pytest.mark.parametrize("size", [(1, 1), (32, 33), (31, 65), (97, 2), (160, 128)])
 @pytest.mark.parametrize("kind", ["sine", "learned"])
 def test_sizes(kind, size, device, tmp_path, rng):
-    """A picture of any size, alone, with a mask that says nothing and without one: the same to the last bit."""
+    """An image of any size, alone, with a mask that says nothing and without one: the same to the last bit."""
     model = reference(tmp_path, position_embedding_type=kind)
     ours = load_model(tmp_path, device=device)
     x, mask = padded(rng, size)
@@ -75,7 +75,7 @@ def test_sizes(kind, size, device, tmp_path, rng):
         np.testing.assert_array_equal(other.logits, found.logits)
 
 
-def test_mask_of_a_whole_picture_costs_no_positions(tmp_path, rng, monkeypatch):
+def test_mask_of_a_whole_image_costs_no_positions(tmp_path, rng, monkeypatch):
     reference(tmp_path)
     ours = load_model(tmp_path)
     x, mask = padded(rng, (64, 96), (63, 95))  # the mask has a gap, which none of the features sees
@@ -238,7 +238,7 @@ def test_tensors_of_no_one_are_told(tmp_path):
         load_model(tmp_path, strict=True)
 
 
-def test_pictures_that_do_not_fit(tmp_path, rng):
+def test_images_that_do_not_fit(tmp_path, rng):
     reference(tmp_path, position_embedding_type="learned")
     ours = load_model(tmp_path)
     x, mask = padded(rng, (40, 50))

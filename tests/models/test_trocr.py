@@ -10,8 +10,8 @@ from vision_checkpoints import DEVICES, pixels, rename, torch, transformers
 
 import zoo
 from zoo import ops
+from zoo.checkpoint.load import load_model, read_config, save_model
 from zoo.errors import InputError
-from zoo.loader import load_model, read_config, save_model
 from zoo.models.trocr import TrOCRForCausalLM
 
 ENCODER = {
@@ -158,8 +158,8 @@ def test_prompts_of_unequal_length(kind, device, tmp_path, rng):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_beams_share_a_picture(device, tmp_path, rng):
-    """Six rows, three of each picture, give what six pictures would; and go on to when some leave."""
+def test_beams_share_a_image(device, tmp_path, rng):
+    """Six rows, three of each image, give what six images would; and go on to when some leave."""
     reader(tmp_path)
     ours = load_model(tmp_path, device=device)
     x, given = pixels(rng), ids(rng, rows=6)
@@ -168,7 +168,7 @@ def test_beams_share_a_picture(device, tmp_path, rng):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5)
     cache = ours.new_cache(6, 8)
     ours.next_logits(given[:, :6], None, cache, encoder_hidden_states=ours.encode(x))
-    kept = np.array([4, 3, 5])  # of the second picture, in another order
+    kept = np.array([4, 3, 5])  # of the second image, in another order
     cache.select(kept)
     found = ops.to_numpy(ours.next_logits(given[kept, 6:], None, cache))
     np.testing.assert_allclose(found, wanted[kept, 6], rtol=0, atol=2e-5)
@@ -190,7 +190,7 @@ def test_decoder_alone(config, device, tmp_path, rng):
     close(ours(given, **arrays), theirs(model, input_ids=given, **arrays).logits)
 
 
-def test_other_picture_sizes(tmp_path, rng):
+def test_other_image_sizes(tmp_path, rng):
     model = reader(tmp_path, "small")
     ours = load_model(tmp_path)
     x, given = pixels(rng, 36, 20), ids(rng, rows=2)

@@ -18,14 +18,14 @@ from vision_checkpoints import (
 )
 
 import zoo
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
 from zoo.models.vit import DeiTConfig, ViTConfig, ViTModel
 
 CLASSES = [
     *(family + h for family in ("ViT", "DeiT") for h in ("Model", "ForImageClassification", "ForMaskedImageModeling")),
     "DeiTForImageClassificationWithTeacher",
 ]
-STRIDE = {"encoder_stride": 4}  # of a decoder that gives a picture of the size it was given
+STRIDE = {"encoder_stride": 4}  # of a decoder that gives an image of the size it was given
 
 
 def masked(rng, patches=36, batch=2):
@@ -147,9 +147,9 @@ def test_a_head_that_the_checkpoint_has_not(tmp_path):
         load_model(tmp_path, head="ForImageClassification")
 
 
-def test_pictures_that_do_not_fit(rng):
+def test_images_that_do_not_fit(rng):
     model = ViTModel.from_config(ViTConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=32))
-    with pytest.raises(zoo.ZooError, match="32 x 48, the checkpoint's pictures 32 x 32; interpolate_pos_encoding=True"):
+    with pytest.raises(zoo.ZooError, match="32 x 48, the checkpoint's images 32 x 32; interpolate_pos_encoding=True"):
         model(pixels(rng, 32, 48))
     with pytest.raises(zoo.ZooError, match="8 x 48, smaller than a patch"):
         model(pixels(rng, 8, 48), interpolate_pos_encoding=True)
@@ -166,7 +166,7 @@ def test_a_mask_needs_a_mask_token(tmp_path, rng):
 
 
 def test_two_grids_on_two_threads(rng):
-    """The positions that are kept for the next picture are never those of another thread's."""
+    """The positions that are kept for the next image are never those of another thread's."""
     from concurrent.futures import ThreadPoolExecutor
 
     model = ViTModel.from_config(ViTConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=32))

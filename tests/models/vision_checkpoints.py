@@ -1,4 +1,4 @@
-"""Checkpoints that transformers wrote, and what it makes of a picture: shared by the tests of the vision models."""
+"""Checkpoints that transformers wrote, and what it makes of an image: shared by the tests of the vision models."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pixels(rng, height=24, width=24, batch=2, channels=3):
 
 
 def run(model, x, *args, **options):
-    """The outputs of transformers for a picture (B, Y, X, C), by name; pictures among them with channels last."""
+    """The outputs of transformers for an image (B, Y, X, C), by name; images among them with channels last."""
     args = [None if a is None else torch.from_numpy(a) for a in args]
     with torch.no_grad():
         found = model(torch.from_numpy(x).permute(0, 3, 1, 2).to(model.dtype), *args, **options)

@@ -1,4 +1,4 @@
-"""Convolutions on NumPy: each way of computing them against float64, on pictures that fill no block and no tile.
+"""Convolutions on NumPy: each way of computing them against float64, on images that fill no block and no tile.
 
 Tolerances are of the largest value: 5e-6 in float32, whose sums round to about 1e-6 (Winograd's to twice that), and
 1e-13 in float64.
@@ -11,7 +11,7 @@ import pytest
 
 from zoo import ops
 from zoo.ops import naive
-from zoo.ops.on_numpy import conv, pictures, pool, threads, winograd
+from zoo.ops.on_numpy import conv, images, pool, threads, winograd
 
 TOLERANCE = {np.float32: 5e-6, np.float64: 1e-13}
 
@@ -95,7 +95,7 @@ def test_windows(size, kernel, options, dtype, rng):
         check(ops.conv2d(x, weight, **options), naive.conv2d(x, weight, **options), dtype)
 
 
-def test_a_large_picture_has_its_weight_transformed(monkeypatch, rng):
+def test_a_large_image_has_its_weight_transformed(monkeypatch, rng):
     x, weight = normal(rng, 1, 17, 16, 17), normal(rng, 18, 17, 3, 3)
     wanted = naive.conv2d(x, weight, padding=1)
     check(ops.conv2d(x, weight, padding=1), wanted, np.float32)
@@ -133,7 +133,7 @@ def test_blocks_cover_every_row_once(B, rows, width, count, monkeypatch):
     monkeypatch.setattr(threads, "_chosen", count)
     seen = np.zeros((B, rows), int)
     for wanted in (1, 7, 176, 10**6):
-        work = pictures.blocks(B, rows, width, wanted)
+        work = images.blocks(B, rows, width, wanted)
         assert len(work) >= min(count, B)
         seen[...] = 0
         for pair in work:

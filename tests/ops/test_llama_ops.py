@@ -133,13 +133,13 @@ def test_rope_keeps_lengths_and_depends_on_distance_alone(rng):
 def test_gated(rows, tokens, act, make, lib):
     x = make(rows, tokens, 2 * 23)
     before = x.copy()
-    check(ops.gated(lib(x), act), naive.gated(x, act))
+    check(ops.glu(lib(x), act), naive.glu(x, act))
     np.testing.assert_array_equal(x, before)
 
 
 def test_gated_silu_of_large_numbers():
     x = np.array([[[-1000.0, 100.0, 2.0, 3.0]]], np.float32)
-    np.testing.assert_array_equal(ops.gated(x, "silu"), [[[0.0, 300.0]]])
+    np.testing.assert_array_equal(ops.glu(x, "silu"), [[[0.0, 300.0]]])
 
 
 # Products with matrices of 16-bit numbers, which only NumPy's backend keeps as they are

@@ -1,4 +1,4 @@
-"""The ops on pictures against their float64 twins, and against torch's own, on odd shapes and in any memory order.
+"""The ops on images against their float64 twins, and against torch's own, on odd shapes and in any memory order.
 
 Tolerance: float32 rounds sums of up to a few hundred products to about 1e-6 of their size; 5e-6 of the largest value
 leaves a small margin.
@@ -22,7 +22,7 @@ def lib(request, monkeypatch):
         torch = pytest.importorskip("torch", reason="needs torch, the other backend")
         return torch.from_numpy
     monkeypatch.setattr(threads, "ALONE", 0)
-    # Small enough that these small pictures make several blocks.
+    # Small enough that these small images make several blocks.
     monkeypatch.setattr(winograd, "TILES", 2)
     monkeypatch.setattr(conv, "WINDOWS", 300)
     monkeypatch.setattr(threads, "_chosen", threads._chosen)  # what set_count changes is undone
@@ -36,7 +36,7 @@ def feature_major(x):
 
 
 @pytest.fixture(params=["row-major", "feature-major"])
-def picture(request, rng):
+def image(request, rng):
     def make(*shape):
         x = rng.standard_normal(shape).astype(np.float32)
         return x if request.param == "row-major" else feature_major(x)
@@ -69,14 +69,14 @@ CONVS = {
 
 @pytest.mark.parametrize("kind", CONVS)
 @pytest.mark.parametrize("finish", ["plain", "bias", "all"])
-def test_conv2d(kind, finish, picture, lib, rng):
+def test_conv2d(kind, finish, image, lib, rng):
     (kernel, options), C, D = CONVS[kind], 5, 7
-    x = picture(3, 11, 9, C)
+    x = image(3, 11, 9, C)
     weight = rng.standard_normal((D, C, *kernel)).astype(np.float32)
     bias = None if finish == "plain" else rng.standard_normal(D).astype(np.float32)
     act = "gelu" if finish == "all" else None
     wanted = naive.conv2d(x, weight, bias, **options, act=act)
-    residual = picture(*wanted.shape) if finish == "all" else None
+    residual = image(*wanted.shape) if finish == "all" else None
     if residual is not None:
         wanted = wanted + residual
     found = ops.conv2d(
@@ -92,11 +92,11 @@ def test_conv2d(kind, finish, picture, lib, rng):
 
 @pytest.mark.parametrize("kind", ["1x1", "1x1 with stride", "patches", "3x3", "3x3 with stride", "7x7 with stride"])
 @pytest.mark.parametrize("added", [False, True])
-def test_conv2d_that_ends_with_an_activation(kind, added, picture, lib, rng):
+def test_conv2d_that_ends_with_an_activation(kind, added, image, lib, rng):
     (kernel, options), C, D = CONVS[kind], 5, 7
-    x, bias = picture(2, 11, 9, C), rng.standard_normal(D).astype(np.float32)
+    x, bias = image(2, 11, 9, C), rng.standard_normal(D).astype(np.float32)
     weight = rng.standard_normal((D, C, *kernel)).astype(np.float32)
-    residual = picture(*naive.conv2d(x, weight, **options).shape) if added else None
+    residual = image(*naive.conv2d(x, weight, **options).shape) if added else None
     wanted = naive.conv2d(x, weight, bias, **options, act="tanh", residual=residual, post="relu")
     given = None if residual is None else lib(residual)
     found = ops.conv2d(lib(x), lib(weight), lib(bias), **options, act="tanh", residual=given, post="relu")
@@ -110,7 +110,7 @@ def test_conv2d_of_one_pixel_and_of_one_channel(lib, rng):
         check(ops.conv2d(lib(x), lib(weight), padding=padding), naive.conv2d(x, weight, padding=padding))
 
 
-def test_a_picture_smaller_than_the_kernel(lib):
+def test_a_image_smaller_than_the_kernel(lib):
     with pytest.raises(InputError, match="2 x 9 is smaller than a kernel of 5"):
         ops.conv2d(lib(np.zeros((1, 2, 9, 1), np.float32)), lib(np.zeros((1, 1, 3, 3), np.float32)), dilation=2)
 
@@ -118,9 +118,9 @@ def test_a_picture_smaller_than_the_kernel(lib):
 @pytest.mark.parametrize(
     ("kernel", "stride", "padding"), [(2, 2, 0), (3, 1, 1), (3, 2, 1), (2, 3, 0), ((2, 3), (2, 3), 0), ((4, 2), 2, 1)]
 )
-def test_conv_transpose2d(kernel, stride, padding, picture, lib, rng):
+def test_conv_transpose2d(kernel, stride, padding, image, lib, rng):
     C, D = 5, 7
-    x = picture(3, 4, 6, C)
+    x = image(3, 4, 6, C)
     weight = rng.standard_normal((C, D, *ops.pair(kernel))).astype(np.float32)
     bias = rng.standard_normal(D).astype(np.float32)
     wanted = naive.conv_transpose2d(x, weight, bias, stride, padding, "gelu")
@@ -148,8 +148,8 @@ def test_a_folded_norm_does_what_the_norm_does(transposed, biased, lib, rng):
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("size", [(7, 5), (14, 10), (3, 4), (1, 1), (20, 3), (8, 13)])
-def test_interpolate(mode, size, picture, lib):
-    x = picture(2, 7, 5, 3)
+def test_interpolate(mode, size, image, lib):
+    x = image(2, 7, 5, 3)
     check(ops.interpolate(lib(x), size, mode), naive.interpolate(x, size, mode))
 
 
@@ -172,8 +172,8 @@ def test_interpolate_to_the_same_size_changes_nothing(rng):
 
 
 @pytest.mark.parametrize("size", [(7, 5), (14, 10), (3, 4), (1, 1), (20, 3)])
-def test_nearest(size, picture, lib):
-    x = picture(2, 7, 5, 3)
+def test_nearest(size, image, lib):
+    x = image(2, 7, 5, 3)
     for given in (x, x > 0):
         found = ops.to_numpy(ops.interpolate(lib(given), size, "nearest"))
         assert found.dtype == given.dtype
@@ -181,7 +181,7 @@ def test_nearest(size, picture, lib):
 
 
 def test_nearest_is_torch_s(lib):
-    """Of every size of a picture that is asked for, each pixel: where it lies follows from float32 arithmetic."""
+    """Of every size of an image that is asked for, each pixel: where it lies follows from float32 arithmetic."""
     torch = pytest.importorskip("torch", reason="needs torch, the reference")
     for before in range(1, 1400):
         after = -(-before // 32)
@@ -214,24 +214,24 @@ def test_an_unknown_interpolation(lib):
 @pytest.mark.parametrize(
     ("kernel", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 1, 1), ((2, 3), (1, 2), 0), (1, 3, 0), (5, 4, 2)]
 )
-def test_max_pool2d(kernel, stride, padding, picture, lib):
-    x = picture(2, 9, 7, 5)
+def test_max_pool2d(kernel, stride, padding, image, lib):
+    x = image(2, 9, 7, 5)
     check(ops.max_pool2d(lib(x), kernel, stride, padding), naive.max_pool2d(x, kernel, stride, padding))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6, (9, 7), (2, 7), (12, 10)])
-def test_adaptive_avg_pool2d(size, picture, lib):
-    x = picture(2, 9, 7, 5)
+def test_adaptive_avg_pool2d(size, image, lib):
+    x = image(2, 9, 7, 5)
     check(ops.adaptive_avg_pool2d(lib(x), size), naive.adaptive_avg_pool2d(x, size))
 
 
-def test_pixel_shuffle(picture, lib):
-    x = picture(2, 3, 5, 2 * 9)
+def test_pixel_shuffle(image, lib):
+    x = image(2, 3, 5, 2 * 9)
     check(ops.pixel_shuffle(lib(x), 3), naive.pixel_shuffle(x, 3))
 
 
-def test_small_ops(picture, lib, rng):
-    x, y = picture(2, 9, 7, 5), picture(2, 9, 7, 5)
+def test_small_ops(image, lib, rng):
+    x, y = image(2, 9, 7, 5), image(2, 9, 7, 5)
     scale = rng.standard_normal(5).astype(np.float32)
     mask = rng.random((2, 9, 7, 1)) < 0.5
     check(ops.add_scaled(lib(x), lib(y), lib(scale)), naive.add_scaled(x, y, scale))
@@ -250,7 +250,7 @@ def test_pixels_that_a_model_cannot_take(lib):
         ops.as_pixels(np.zeros((1, 3, 8, 9), np.float32), like, 3)
     with pytest.raises(InputError, match=r"\(1, 8, 9, 4\), expected \(batch, height, width, 3\)$"):
         ops.as_pixels(np.zeros((1, 8, 9, 4), np.float32), like, 3)
-    with pytest.raises(InputError, match="must be floats, as an image processor makes them of a picture; found uint8"):
+    with pytest.raises(InputError, match="must be floats, as an image processor makes them of an image; found uint8"):
         ops.as_pixels(np.zeros((1, 8, 9, 3), np.uint8), like, 3)
     with pytest.raises(InputError, match="pixel_values is empty"):
         ops.as_pixels(np.zeros((0, 8, 9, 3), np.float32), like, 3)

@@ -13,7 +13,7 @@ from parity.compare import Multiple, Stage, rule_for
 from parity.reference import Reference
 from parity.run import given_to
 from parity.stages import Stages, compare_processors, compare_stages, reference_stages, zoo_stages
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
 from zoo.nn import Linear
 
 
@@ -36,7 +36,7 @@ class Bench:
             low = Reference(self.folder, type(model).__name__, dtype=dtype)
             self.own = [reference_stages(low, batch) for batch in self.inputs]
         self.prepared: list[Stage] = []
-        if any(batch.pictures for batch in self.inputs):
+        if any(batch.images for batch in self.inputs):
             self.prepared.append(compare_processors(self.reference, self.inputs))
 
     def load(self) -> Any:

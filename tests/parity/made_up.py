@@ -69,7 +69,7 @@ LOW = replace(
 )
 
 
-def picture(shift: int = 0) -> bytes:
+def image(shift: int = 0) -> bytes:
     image = Image.fromarray(np.mgrid[:240, :320].sum(0).astype(np.uint8)).convert("RGB")
     ImageDraw.Draw(image).rectangle((20 + shift, 30, 200, 180), outline=(200, 30, 30), width=3)
     file = io.BytesIO()
@@ -78,7 +78,7 @@ def picture(shift: int = 0) -> bytes:
 
 
 def with_exhibits() -> Result:
-    overlays = Overlays("Objects", picture(), picture(4)), Overlays("Mask", picture(), picture())
+    overlays = Overlays("Objects", image(), image(4)), Overlays("Mask", image(), image())
     texts = Texts("greedy, lines", "the same", "the same"), Texts("nothing", "", "a\x00b")
     words = Texts("The likeliest words", *["  ##\N{HEBREW LETTER SHIN}  0.0029\n  the  0.0028"] * 2)
     return replace(HOLDS, case=Case("random:seen", "tiny"), exhibits=(*overlays, *texts, words))

@@ -10,10 +10,10 @@ import pytest
 
 from parity.checkpoints import build, parameters
 from parity.specs import FULL, SPECS, TextSpec, config_of, shapes
+from zoo.checkpoint.load import load_model
 from zoo.errors import InputError
-from zoo.loader import load_model
 from zoo.registry import FAMILIES, architectures
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 from zoo.weights.files import open_weights
 
 TEXTS = {name: spec for name, spec in SPECS.items() if isinstance(spec, TextSpec)}

@@ -22,7 +22,7 @@ from parity.reference import BadReferenceError, Reference
 from parity.stages import compare_tokenizers
 from zoo.hub import find
 from zoo.nn import Linear
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 STORIES = Case("stories260k")
 

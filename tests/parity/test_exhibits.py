@@ -1,4 +1,4 @@
-"""What a person sees of a comparison: pictures with boxes or masks drawn in, and texts."""
+"""What a person sees of a comparison: images with boxes or masks drawn in, and texts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from parity.cases import RANDOM, Case
-from parity.exhibits import MOST_BYTES, Overlays, Texts, exhibits_of, of_written
-from parity.pictures import draw
+from parity.exhibits import MAX_BYTES, Overlays, Texts, exhibits_of, of_written
+from parity.images import draw
 from parity.run import run
 from parity.written import Written
 
@@ -23,7 +23,7 @@ def shown(bench, name):
 
 
 def opened(png):
-    assert len(png) <= MOST_BYTES
+    assert len(png) <= MAX_BYTES
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
 
 
@@ -42,12 +42,12 @@ def test_boxes_are_drawn_of_each_side(bench):
     np.testing.assert_array_equal(bare, np.asarray(plain))  # nothing is drawn where nothing was found
 
 
-def test_the_mask_of_the_first_picture_is_laid_over_it(bench):
+def test_the_mask_of_the_first_image_is_laid_over_it(bench):
     bench = bench("beit-base-finetuned-ade-640-640")
     config, theirs = bench.load().config, bench.theirs[0]
-    picture = bench.inputs[0].pictures[0]
+    image = bench.inputs[0].images[0]
     ours = {**theirs, "mask": theirs["mask"].copy()}
-    ours["mask"][: picture.width * picture.height // 2] += 1  # the upper half of the first picture
+    ours["mask"][: image.width * image.height // 2] += 1  # the upper half of the first image
     (found,) = exhibits_of(config, "BeitForSemanticSegmentation", bench.inputs[0], ours, theirs, None)
     a, b = opened(found.ours), opened(found.reference)
     half = len(a) // 2
@@ -65,7 +65,7 @@ def test_words_for_the_mask(bench):
     assert scores == sorted(scores, reverse=True)
 
 
-def test_labels_of_pictures_and_of_tokens(bench):
+def test_labels_of_images_and_of_tokens(bench):
     (labels,) = shown(bench, "vit-base-patch16-224")
     assert len(labels.ours.splitlines()) == 4
     assert labels.ours.startswith("LABEL_")

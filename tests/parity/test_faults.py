@@ -16,7 +16,7 @@ from parity.checkpoints import build
 from parity.reference import Reference
 from parity.stages import compare_tokenizers, zoo_stages
 from parity.taps import body_of
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 
 def wrong_eps_in_a_layer(model):

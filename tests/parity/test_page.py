@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up import COMMAND, DIVERGES, FAILED, HOLDS, LOW, NAN, STAGES, Parsed, picture, with_exhibits, write
+from made_up import COMMAND, DIVERGES, FAILED, HOLDS, LOW, NAN, STAGES, Parsed, image, with_exhibits, write
 from PIL import Image
 
 from parity.__main__ import _parser
@@ -122,13 +122,13 @@ def test_names_and_notes_are_text(page):
 
 def test_exhibits_are_side_by_side_with_what_differs(page):
     parsed = Parsed(page)
-    pictures = parsed.attributes("img")
-    assert len(pictures) == 4
-    assert [one["alt"] for one in pictures[:2]] == [
-        f"Objects: what {who} finds, drawn into the picture" for who in ("zoo", "transformers")
+    images = parsed.attributes("img")
+    assert len(images) == 4
+    assert [one["alt"] for one in images[:2]] == [
+        f"Objects: what {who} finds, drawn into the image" for who in ("zoo", "transformers")
     ]
-    assert base64.b64decode(pictures[1]["src"].partition(",")[2]) == picture(4)
-    both = [np.asarray(Image.open(io.BytesIO(picture(shift)))) for shift in (0, 4)]
+    assert base64.b64decode(images[1]["src"].partition(",")[2]) == image(4)
+    both = [np.asarray(Image.open(io.BytesIO(image(shift)))) for shift in (0, 4)]
     count = int((both[0] != both[1]).any(-1).sum())
     assert count > 100
     assert f"Objects {count:,} of 76,800 pixels differ Mask identical greedy, lines identical" in parsed.text("h4")

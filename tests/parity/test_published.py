@@ -11,11 +11,11 @@ import pytest
 
 from parity import published
 from parity.published import NOT_AT_HAND, answers, named, part
+from zoo.checkpoint.load import load_model
 from zoo.errors import ZooError
 from zoo.hub import find
-from zoo.loader import load_model
 from zoo.registry import architectures
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 TOKENIZERS = Path(__file__).parents[1] / "data" / "tokenizers"
 ANSWERS = answers()
@@ -65,8 +65,8 @@ def test_every_answer_can_be_run_or_says_what_it_needs() -> None:
     assert {answer["needs"] for answer in ANSWERS if "needs" in answer} == set(NOT_AT_HAND)
     for answer in ANSWERS:
         assert answer["model_class"] in architectures() or answer["kind"] == "ids"
-        picture = answer["input"].get("picture")
-        assert picture is None or (published.PICTURES / picture).is_file() == ("needs" not in answer)
+        image = answer["input"].get("image")
+        assert image is None or (published.IMAGES / image).is_file() == ("needs" not in answer)
 
 
 def test_a_figure_that_differs_is_told(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:

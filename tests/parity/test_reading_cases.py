@@ -18,7 +18,7 @@ from parity.run import run
 from parity.specs import config_of, shapes
 from parity.specs.trocr import SPECS
 from parity.written import compare_written
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
 from zoo.models.trocr import model as trocr
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from bench import calling
 
-from parity import pictures
+from parity import images
 from parity.checkpoints import build, parameters
 from parity.choices import compare_objects, unmatched
 from parity.compare import Pair
 from parity.specs import config_of, shapes
 from parity.specs.table import SPECS, resnet, timm_name
 from parity.taps import body_of
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
+from zoo.images import ImageProcessor, boxes
+from zoo.images.boxes import corners
 from zoo.nn import Linear
-from zoo.processors import ImageProcessor, boxes
-from zoo.processors.boxes import corners
 from zoo.weights.files import open_weights
 
 DETECTION, STRUCTURE = "table-transformer-detection", "table-transformer-structure-recognition"
@@ -229,4 +229,4 @@ def test_a_processor_of_another_rule_is_found(bench):
     bench = bench(V11)
     assert bench.prepared[0].holds
     other = ImageProcessor.from_folder(bench.folder).with_size({"longest_edge": 191})
-    assert not compare_processors(bench.reference, pictures.padded_batches(other)).holds
+    assert not compare_processors(bench.reference, images.padded_batches(other)).holds

@@ -1,4 +1,4 @@
-"""Parity of the models that read pictures: their random checkpoints, and faults that must be found where they are."""
+"""Parity of the models that read images: their random checkpoints, and faults that must be found where they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from bench import calling
 from PIL import Image
 
-from parity import pictures
+from parity import images
 from parity.cases import Batch
 from parity.checkpoints import build, parameters
 from parity.choices import compare_masks
@@ -18,11 +18,11 @@ from parity.compare import Pair
 from parity.specs import config_of, shapes
 from parity.specs.vision import SPECS, processor_of
 from parity.taps import body_of
-from zoo.loader import load_model
+from zoo.checkpoint.load import load_model
+from zoo.images import ImageProcessor
 from zoo.models.beit import model as beit
 from zoo.models.vit import ViTModel
 from zoo.ops import interpolate
-from zoo.processors import ImageProcessor
 from zoo.weights.files import open_weights
 
 IMAGES = Path(__file__).parents[1] / "data" / "images"
@@ -92,12 +92,12 @@ def test_the_sizes_of_a_processor_follow_those_of_the_model():
     assert processor_of(spec, config_of(spec, "tiny"))["size"] == {"height": 32, "width": 56}
 
 
-def test_a_picture_is_the_same_wherever_it_is_drawn():
-    picture = np.asarray(pictures.draw(64, 48))
-    assert picture.shape == (64, 48, 3)
-    assert (picture == np.asarray(pictures.draw(64, 48))).all()
-    assert (picture != np.asarray(pictures.draw(64, 48, seed=1))).mean() > 0.5
-    assert picture.std() > 40
+def test_a_image_is_the_same_wherever_it_is_drawn():
+    image = np.asarray(images.draw(64, 48))
+    assert image.shape == (64, 48, 3)
+    assert (image == np.asarray(images.draw(64, 48))).all()
+    assert (image != np.asarray(images.draw(64, 48, seed=1))).mean() > 0.5
+    assert image.std() > 40
 
 
 def test_masks_may_differ_in_one_pixel_of_ten_thousand():
@@ -312,7 +312,7 @@ def test_a_processor_that_works_otherwise_is_found(bench, name, changed):
     bench = bench(name)
     model, processor = bench.load(), ImageProcessor.from_folder(bench.folder)
     other = replace(processor, crop=(48, 48), **changed(processor))
-    found = compare_processors(bench.reference, pictures.batches(model.config, type(model).__name__, other, 0))
+    found = compare_processors(bench.reference, images.batches(model.config, type(model).__name__, other, 0))
     assert (bench.prepared[0].name, bench.prepared[0].holds) == ("processor", True)
     assert (found.name, found.holds) == ("processor", False)
 
@@ -350,7 +350,7 @@ def test_photographs_agree_at_every_stage(bench, name):
     batch = Batch(
         "photographs",
         {"pixel_values": ImageProcessor.from_folder(bench.folder)(PHOTOGRAPHS).pixel_values},
-        pictures=opened,
+        images=opened,
     )
     ours, theirs = zoo_stages(bench.load(), batch), reference_stages(bench.reference, batch)
     stages = [compare_processors(bench.reference, [batch]), *compare_stages([batch], [ours], [theirs], bench.rule)]

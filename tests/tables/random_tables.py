@@ -79,7 +79,7 @@ def tables(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS, most: int = 5
 
 
 def pubtabnet() -> dict[str, str]:
-    """Ground truth of PubTabNet as HTML, by the name of the picture."""
+    """Ground truth of PubTabNet as HTML, by the name of the image."""
     out = {}
     for line in (DATA / "pubtabnet.jsonl").read_text(encoding="utf-8").splitlines():
         found = json.loads(line)

@@ -101,7 +101,7 @@ def test_the_longest_text_fits(tmp_path):
 def test_a_grid_beyond_a_sheet_is_refused(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="1 x 16,385 positions, a sheet 1,048,576 x 16,384"):
         of_cells([Cell(0, 0, 1, 16_385, (0, 0, 1, 1))], 1, 16_385).to_xlsx(tmp_path / "a.xlsx")
-    monkeypatch.setattr(as_xlsx, "MOST_ROWS", 2)
+    monkeypatch.setattr(as_xlsx, "MAX_ROWS", 2)
     with pytest.raises(TableError, match="3 x 1 positions, a sheet 2 x"):
         make([["a"], ["b"], ["c"]]).to_xlsx(tmp_path / "a.xlsx")
 

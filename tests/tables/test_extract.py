@@ -15,15 +15,15 @@ from PIL import Image
 
 import zoo
 from zoo.errors import InputError, NotFoundError, UnsupportedError
+from zoo.images.boxes import Box, Detection
 from zoo.models.table_transformer import TableTransformerForObjectDetection
-from zoo.processors.boxes import Box, Detection
 from zoo.tables import Table, TableExtractor, Word, build_table, draw_tables, extract_tables
 from zoo.tables.extract import Crop
 from zoo.tables.structure import LABELS
 from zoo.weights import Random
 
 DATA = Path(__file__).parent.parent / "data" / "tables"
-TABLES = {"gpt3": ("gpt3.png", 0), "gmft": ("gmft_3_1.png", 50)}  # the picture, and the margin that its objects have
+TABLES = {"gpt3": ("gpt3.png", 0), "gmft": ("gmft_3_1.png", 50)}  # the image, and the margin that its objects have
 
 
 def moved(box: Sequence[float], x: float, y: float) -> Box:
@@ -31,11 +31,11 @@ def moved(box: Sequence[float], x: float, y: float) -> Box:
 
 
 class Sample:
-    """A real table: its picture, the objects that were detected in it and its words, in pixels of the picture."""
+    """A real table: its image, the objects that were detected in it and its words, in pixels of the image."""
 
     def __init__(self, name: str):
         self.file, margin = DATA / TABLES[name][0], TABLES[name][1]
-        self.picture = np.asarray(Image.open(self.file).convert("RGB"))
+        self.image = np.asarray(Image.open(self.file).convert("RGB"))
         raw = json.loads((DATA / f"{name if name == 'gpt3' else 'gmft_3_1'}.json").read_text())
         self.objects = [Detection(n, s, moved(box, -margin, -margin)) for n, s, box in raw["objects"]]
         self.words = [Word(w["text"], moved(w["box"], -margin, -margin)) for w in raw.get("words", ())]
@@ -53,8 +53,8 @@ class Page:
 
     def put(self, name: str, x: int, y: int, score: float = 0.99) -> Page:
         sample = SAMPLES[name]
-        h, w = sample.picture.shape[:2]
-        self.pixels[y : y + h, x : x + w] = sample.picture
+        h, w = sample.image.shape[:2]
+        self.pixels[y : y + h, x : x + w] = sample.image
         self.found.append((Detection("table", score, (float(x), float(y), float(x + w), float(y + h))), sample))
         return self
 
@@ -62,16 +62,16 @@ class Page:
     def words(self) -> list[Word]:
         return [Word(w.text, moved(w.box, *d.box[:2])) for d, sample in self.found for w in sample.words]
 
-    def detection(self, picture: np.ndarray, threshold: float) -> list[Detection]:
-        np.testing.assert_array_equal(picture, self.pixels)
+    def detection(self, image: np.ndarray, threshold: float) -> list[Detection]:
+        np.testing.assert_array_equal(image, self.pixels)
         return [d for d, _ in self.found if d.score > threshold]
 
-    def structure(self, picture: np.ndarray, threshold: float) -> list[Detection]:
-        """The objects of the table in a crop, which is found by its picture."""
+    def structure(self, image: np.ndarray, threshold: float) -> list[Detection]:
+        """The objects of the table in a crop, which is found by its image."""
         for _, sample in self.found:
-            h, w = sample.picture.shape[:2]
-            y, x = (picture.shape[0] - h) // 2, (picture.shape[1] - w) // 2
-            if x >= 0 and y >= 0 and np.array_equal(picture[y : y + h, x : x + w], sample.picture):
+            h, w = sample.image.shape[:2]
+            y, x = (image.shape[0] - h) // 2, (image.shape[1] - w) // 2
+            if x >= 0 and y >= 0 and np.array_equal(image[y : y + h, x : x + w], sample.image):
                 return [o._replace(box=moved(o.box, x, y)) for o in sample.objects if o.score > threshold]
         raise AssertionError("the crop has no table in its middle")
 
@@ -115,7 +115,7 @@ def test_a_table_that_lies_on_its_side() -> None:
     pixels, width = np.rot90(upright.pixels), upright.pixels.shape[1]  # reads from the bottom up
     words = [Word(w.text, turned_left(w.box, width)) for w in upright.words]
 
-    def detection(picture: np.ndarray, threshold: float) -> list[Detection]:
+    def detection(image: np.ndarray, threshold: float) -> list[Detection]:
         return [Detection("table rotated", 0.99, turned_left(d.box, width)) for d, _ in upright.found]
 
     (table,) = TableExtractor(upright.structure, detection)(pixels, words)
@@ -158,9 +158,9 @@ def test_a_table_at_the_edge_has_a_white_margin(x: int, y: int) -> None:
     page = Page().put("gpt3", x, y)
     seen = []
 
-    def structure(picture: np.ndarray, threshold: float) -> list[Detection]:
-        seen.append(picture)
-        return page.structure(picture, threshold)
+    def structure(image: np.ndarray, threshold: float) -> list[Detection]:
+        seen.append(image)
+        return page.structure(image, threshold)
 
     (table,) = TableExtractor(structure, page.detection)(page.pixels)
     (crop,) = seen
@@ -175,7 +175,7 @@ def test_a_table_at_the_edge_has_a_white_margin(x: int, y: int) -> None:
     assert seen[0].shape == (242, 921, 3)
 
 
-def test_the_picture_of_a_table() -> None:
+def test_the_image_of_a_table() -> None:
     sample, page = SAMPLES["gmft"], Page(333, 504).put("gmft", 0, 0)
     (table,) = TableExtractor(page.structure, None)(sample.file, sample.words)
     assert texts(table) == texts(build_table(sample.objects, sample.words))
@@ -189,7 +189,7 @@ def test_the_picture_of_a_table() -> None:
 
 
 def test_no_table_is_an_empty_list() -> None:
-    def never(picture: np.ndarray, threshold: float) -> list[Detection]:
+    def never(image: np.ndarray, threshold: float) -> list[Detection]:
         raise AssertionError("there is no crop")
 
     page = np.zeros((30, 40), np.uint8)
@@ -238,8 +238,8 @@ def test_places_are_clipped_and_in_reading_order() -> None:
 def test_two_hundred_tables() -> None:
     grid = [at(100 * (i % 10), 50 * (i // 10), 100 * (i % 10) + 90, 50 * (i // 10) + 40) for i in range(200)]
 
-    def structure(picture: np.ndarray, threshold: float) -> list[Detection]:
-        y, x = picture.shape[0] / 2, picture.shape[1]
+    def structure(image: np.ndarray, threshold: float) -> list[Detection]:
+        y, x = image.shape[0] / 2, image.shape[1]
         rows = [at(0, 0, x, y, label="table row"), at(0, y, x, 2 * y, label="table row")]
         return [*rows, at(0, 0, x, 2 * y, label="table column")]
 
@@ -317,7 +317,7 @@ def test_draw() -> None:
 
 
 def test_what_is_refused() -> None:
-    def none(picture: np.ndarray, threshold: float) -> list[Detection]:
+    def none(image: np.ndarray, threshold: float) -> list[Detection]:
         return []
 
     for given, message in [

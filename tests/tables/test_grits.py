@@ -202,7 +202,7 @@ def test_common_subsequences_are_the_longest(a, b):
 
 
 def test_many_and_long_texts_are_taken_in_parts(monkeypatch):
-    monkeypatch.setattr(module, "MOST_CHARACTERS", 20)
+    monkeypatch.setattr(module, "MAX_CHARACTERS", 20)
     monkeypatch.setattr(module, "AT_ONCE", 10)
     texts = ["abcabc", "", "b" * 20, "c", "abba", "cab" * 6]
     expected = [[similarity(x, y, "con", False) for y in texts] for x in texts]

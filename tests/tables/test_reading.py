@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from zoo.errors import InputError
-from zoo.processors.boxes import Detection
+from zoo.images.boxes import Detection
 from zoo.tables import Table, TableExtractor, Word, build_table
 from zoo.tables.boxes import hull, inside
 from zoo.tables.reading import AT_ONCE, read_cells, text_lines
@@ -38,7 +38,7 @@ def grid(rows: int, columns: int, height: int = 40, width: int = 120) -> list[De
 
 
 def paper(rows: int, columns: int, texts: dict[tuple[int, int], str], **options: Any) -> np.ndarray:
-    """The picture of a plain table; a text may have several lines."""
+    """The image of a plain table; a text may have several lines."""
     image = Image.new("RGB", (columns * 120, rows * 40), options.get("background", "white"))
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(options.get("size", 14))
     for (row, column), text in texts.items():
@@ -70,14 +70,14 @@ TEXTS = {
     ids=str,
 )
 def test_cells_with_ink_are_read_and_no_others(options: dict[str, Any]) -> None:
-    picture = paper(4, 3, TEXTS, **options)
+    image = paper(4, 3, TEXTS, **options)
     crops: list[np.ndarray] = []
 
     def reader(lines: list[np.ndarray]) -> list[tuple[str, float]]:
         crops.extend(lines)
         return [(f"line {len(crops) - len(lines) + i}", 0.5) for i in range(len(lines))]
 
-    (table,) = TableExtractor(lambda p, threshold: grid(4, 3), None, reader=reader, padding=0)(picture)
+    (table,) = TableExtractor(lambda p, threshold: grid(4, 3), None, reader=reader, padding=0)(image)
     wanted = {at: " ".join("line" for _ in text.split("\n")) for at, text in TEXTS.items()}
     found = {(cell.row, cell.column): cell.text for cell in table.cells if cell.text}
     assert found.keys() == wanted.keys()
@@ -97,7 +97,7 @@ def test_cells_with_ink_are_read_and_no_others(options: dict[str, Any]) -> None:
 
 def test_lines_of_a_real_table_hold_its_words() -> None:
     """Each word that the page's PDF has in a cell lies in one of the lines, and the lines hold little else."""
-    picture = np.asarray(Image.open(DATA / "gmft_3_1.png").convert("RGB"))
+    image = np.asarray(Image.open(DATA / "gmft_3_1.png").convert("RGB"))
     raw = json.loads((DATA / "gmft_3_1.json").read_text())
 
     def moved(box: list[float]) -> tuple[float, float, float, float]:
@@ -110,7 +110,7 @@ def test_lines_of_a_real_table_hold_its_words() -> None:
     for cell in table.cells:
         held = [w for w in words if inside(w.box, cell.box) > 0.5]
         assert (cell.text != "") == bool(held)
-        found = [box for box, _ in text_lines(picture, cell.box)]
+        found = [box for box, _ in text_lines(image, cell.box)]
         assert len(found) == (1 if held else 0), cell
         lines += len(found)
         if held:
@@ -133,13 +133,13 @@ def test_noise_and_specks_are_no_text() -> None:
 def test_a_reader_gets_so_many_lines_at_once() -> None:
     rows, columns = 20, 7
     texts = {(r, c): f"{r}.{c}" for r in range(rows) for c in range(columns)}
-    picture, counts = paper(rows, columns, texts), []
+    image, counts = paper(rows, columns, texts), []
 
     def reader(lines: list[np.ndarray]) -> list[Reading]:
         counts.append(len(lines))
         return [Reading(f"{sum(counts) - len(lines) + i}", 1.0) for i in range(len(lines))]
 
-    found = build_table(grid(rows, columns), read_cells(picture, build_table(grid(rows, columns)), reader))
+    found = build_table(grid(rows, columns), read_cells(image, build_table(grid(rows, columns)), reader))
     assert counts == [AT_ONCE, AT_ONCE, rows * columns - 2 * AT_ONCE]
     assert [cell.text for cell in found.cells] == [str(i) for i in range(rows * columns)]
 
@@ -149,14 +149,14 @@ def test_words_come_before_the_reader() -> None:
         raise AssertionError("there are words")
 
     extractor = TableExtractor(lambda p, threshold: grid(4, 3), None, reader=reader, padding=0)
-    picture = paper(4, 3, TEXTS)
-    (table,) = extractor(picture, [Word("here", (10.0, 10.0, 40.0, 20.0))])
+    image = paper(4, 3, TEXTS)
+    (table,) = extractor(image, [Word("here", (10.0, 10.0, 40.0, 20.0))])
     assert [cell.text for cell in table.cells] == ["here"]
-    assert len(extractor(np.full_like(picture, 255))[0].cells) == 12  # no ink, so the reader is not asked
+    assert len(extractor(np.full_like(image, 255))[0].cells) == 12  # no ink, so the reader is not asked
 
 
 def test_a_table_on_its_side_is_read_upright() -> None:
-    picture, seen = paper(4, 3, TEXTS), []
+    image, seen = paper(4, 3, TEXTS), []
 
     def reader(lines: list[np.ndarray]) -> list[tuple[str, float]]:
         seen.extend(lines)
@@ -165,9 +165,9 @@ def test_a_table_on_its_side_is_read_upright() -> None:
     def detection(p: np.ndarray, threshold: float) -> list[Detection]:
         return [Detection("table rotated", 0.9, (0.0, 0.0, float(p.shape[1]), float(p.shape[0])))]
 
-    TableExtractor(lambda p, threshold: grid(4, 3), detection, reader=reader, padding=0)(np.rot90(picture))
+    TableExtractor(lambda p, threshold: grid(4, 3), detection, reader=reader, padding=0)(np.rot90(image))
     upright: list[np.ndarray] = []
-    read_cells(picture, build_table(grid(4, 3)), lambda lines: upright.extend(lines) or [("", 0.0)] * len(lines))
+    read_cells(image, build_table(grid(4, 3)), lambda lines: upright.extend(lines) or [("", 0.0)] * len(lines))
     assert len(seen) == len(upright) == 8
     for a, b in zip(seen, upright, strict=True):
         np.testing.assert_array_equal(a, b)

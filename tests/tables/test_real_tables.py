@@ -1,6 +1,6 @@
 """Tables that were detected in real pages, and ground truth of PubTabNet: the cells are those that a person sees.
 
-What a person sees was written down from the pictures, beside which the references of other tools were only a help.
+What a person sees was written down from the images, beside which the references of other tools were only a help.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from zoo.processors.boxes import Detection
+from zoo.images.boxes import Detection
 from zoo.tables import Table, Word, build_table, words_outside
 from zoo.tables.boxes import hull
 
@@ -120,7 +120,7 @@ def seen(name: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_cells_are_those_in_the_picture(name):
+def test_cells_are_those_in_the_image(name):
     _, objects, words = detected(f"gmft_{name}")
     table = build_table(objects, words)
     expected = seen(name)
@@ -216,7 +216,7 @@ def words_of(cell: Truth) -> list[Word]:
 @pytest.mark.parametrize("jitter", [0.0, 1.2], ids=["exact", "jitter"])
 @pytest.mark.parametrize("sample", PUBTABNET, ids=lambda sample: sample["filename"].removesuffix(".png"))
 def test_ground_truth_comes_back_from_its_objects(sample, jitter):
-    """Rows of PubTabNet's pictures are 10 to 14 pixels high."""
+    """Rows of PubTabNet's images are 10 to 14 pixels high."""
     true = Table.from_html(f"<table>{sample['structure']}</table>")
     cells = [
         Truth(place.row, place.column, place.row_span, place.column_span, text, box)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from zoo.processors.boxes import Detection
+from zoo.images.boxes import Detection
 from zoo.tables import Table, Word, build_table, words_outside
 
 ROW, COLUMN, HEADER = "table row", "table column", "table column header"
@@ -354,7 +354,7 @@ def test_thresholds():
 
 
 def test_a_page_of_the_detector_may_be_given_as_well():
-    """Its "table rotated" is another table's, or that of the picture before it was turned."""
+    """Its "table rotated" is another table's, or that of the image before it was turned."""
     table = build_table(
         grid(2, 2, Detection("table rotated", 0.99, (50, 50, 60, 60)), Detection("table", 0.9, (0, 0, 200, 40)))
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from zoo.errors import InputError, NotFoundError
-from zoo.processors.boxes import Detection
+from zoo.images.boxes import Detection
 from zoo.tables import Word, build_table, read_words
 from zoo.tables import words as module
 
@@ -133,7 +133,7 @@ def test_a_file_that_is_not_there_or_too_large(tmp_path, monkeypatch):
         read_words(tmp_path / "words.json")
     with pytest.raises(InputError, match="a folder, a file was wanted"):
         read_words(tmp_path)
-    monkeypatch.setattr(module, "MOST_BYTES", 10)
+    monkeypatch.setattr(module, "MAX_BYTES", 10)
     (tmp_path / "words.json").write_text(json.dumps([GOOD]))
     with pytest.raises(InputError, match="more than 10 bytes"):
         read_words(tmp_path / "words.json")

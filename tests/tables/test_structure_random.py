@@ -10,7 +10,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zoo.processors.boxes import Detection
+from zoo.images.boxes import Detection
 from zoo.tables import Word, build_table, words_outside
 from zoo.tables.structure import LABELS
 

@@ -71,7 +71,7 @@ def pipe() -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory) -> Callable[..., Path]:
     """`tiny(head, **config)`: the folder of a random BERT that zoo wrote, so that no torch is needed."""
-    from zoo.loader import save_model
+    from zoo.checkpoint.load import save_model
     from zoo.models import bert
 
     def make(head: str = "Model", **options: Any) -> Path:
@@ -84,9 +84,9 @@ def tiny(tmp_path_factory) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path, rng: np.random.Generator) -> list[str]:
-    """Paths of pictures of several sizes and modes."""
-    from picture_checkpoints import draw
+def images(tmp_path: Path, rng: np.random.Generator) -> list[str]:
+    """Paths of images of several sizes and modes."""
+    from image_checkpoints import draw
 
     paths = []
     for i, (size, mode, ending) in enumerate(

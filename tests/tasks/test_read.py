@@ -1,4 +1,4 @@
-"""Read: against transformers on checkpoints in the hub's layouts, and what it does with pictures that hold no line."""
+"""Read: against transformers on checkpoints in the hub's layouts, and what it does with images that hold no line."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from PIL import Image
 
 import zoo
 from parity.checkpoints import build
-from parity.pictures import draw
+from parity.images import draw
 from zoo import ops
 from zoo.cli import main
 from zoo.errors import ConfigError, InputError, TokenizerError, UnsupportedError, ZooError
 from zoo.generate.sampling import log_softmax
-from zoo.processors.boxes import Detection
-from zoo.processors.lines import split_lines
+from zoo.images.boxes import Detection
+from zoo.images.lines import split_lines
 from zoo.tables.extract import TableExtractor
 from zoo.tables.reading import read_cells, text_lines
 from zoo.tasks.read import NEW_TOKENS, Reading
-from zoo.tokenizers import Tokenizer
+from zoo.text.tokenizer import Tokenizer
 
 DATA = Path(__file__).parents[1] / "data"
 SCANS = sorted((DATA / "text_lines").glob("*.png"))
@@ -64,7 +64,7 @@ def edit(path, **fields):
 
 @pytest.fixture
 def lines():
-    """Pictures of several sizes and kinds, and what a person sees of each."""
+    """Images of several sizes and kinds, and what a person sees of each."""
     seen = [draw(40, 300), draw(25, 120, seed=1), draw(61, 90, seed=2), *(Image.open(p).convert("RGB") for p in SCANS)]
     return [seen[0], np.asarray(seen[1]), seen[2].convert("RGBA"), *map(str, SCANS)], seen
 
@@ -121,8 +121,8 @@ def test_any_tokens_of_the_real_vocabularies_decode_alike(cls, files, size, tmp_
 def test_confidence_is_the_mean_of_the_log_probabilities(reader, lines):
     _, seen = lines
     found = reader(seen[:3], max_new_tokens=9, eos_token_id=ENDS)
-    for picture, reading in zip(seen, found, strict=False):
-        pixels = reader.processor(picture).pixel_values
+    for image, reading in zip(seen, found, strict=False):
+        pixels = reader.processor(image).pixel_values
         ids = [2]
         probabilities = []
         while len(ids) < 10 and (len(ids) == 1 or ids[-1] not in ENDS):
@@ -138,8 +138,8 @@ def test_one_is_one_and_several_are_a_list(reader, lines):
     options = {"max_new_tokens": 20, "eos_token_id": ENDS}
     several = reader(given, **options)
     assert isinstance(several, list)
-    for picture, image, reading in zip(given, seen, several, strict=True):
-        alone = reader(picture, **options)
+    for image, image, reading in zip(given, seen, several, strict=True):
+        alone = reader(image, **options)
         assert isinstance(alone, Reading)
         assert alone.text == reading.text
         assert alone.confidence == pytest.approx(reading.confidence, rel=1e-5)
@@ -153,25 +153,25 @@ def test_the_size_of_batches_changes_nothing(reader, lines, monkeypatch):
     options = {"max_new_tokens": 20, "eos_token_id": ENDS}
     wanted = reader(given, **options)
     for size in (1, 2, 4):
-        monkeypatch.setattr("zoo.tasks.read.MOST_LINES", size)
+        monkeypatch.setattr("zoo.tasks.read.MAX_LINES", size)
         assert reader.batch_lines == size
         assert [one.text for one in reader(given, **options)] == [one.text for one in wanted]
 
 
 def test_exif_and_transparency(reader):
-    picture = draw(30, 200)
+    image = draw(30, 200)
     turned, exif = io.BytesIO(), Image.Exif()
     exif[0x0112] = 6
-    picture.transpose(Image.Transpose.ROTATE_90).save(turned, "PNG", exif=exif)
+    image.transpose(Image.Transpose.ROTATE_90).save(turned, "PNG", exif=exif)
     options = {"max_new_tokens": 9, "eos_token_id": ENDS}
-    assert reader(turned.getvalue(), **options) == reader(picture, **options)
+    assert reader(turned.getvalue(), **options) == reader(image, **options)
     ink = np.zeros((30, 200, 4), np.uint8)
     ink[10:20, 20:180:7, 3] = 255
     on_white = np.repeat(255 - ink[:, :, 3:], 3, 2)
     assert reader(ink, **options) == reader(on_white, **options)
 
 
-def test_a_picture_of_one_colour_holds_no_text(reader):
+def test_a_image_of_one_colour_holds_no_text(reader):
     """Its confidence is the model's: that of an end at once, or after the begin token."""
     blank, line = np.full((40, 200, 3), 250, np.uint8), draw(40, 300)
     options = {"max_new_tokens": 9, "eos_token_id": ENDS}
@@ -205,32 +205,32 @@ def test_lines(reader):
     assert blank.text == ""
 
 
-def _ids(reader, pictures, options):
+def _ids(reader, images, options):
     from zoo.generate import generate
 
     config = reader.generation.replace(**options)
-    states = reader.model.encode(reader.processor(pictures).pixel_values)
-    found = generate(reader.model, [[2]] * len(pictures), config, encoder_hidden_states=states)
+    states = reader.model.encode(reader.processor(images).pixel_values)
+    found = generate(reader.model, [[2]] * len(images), config, encoder_hidden_states=states)
     return [one[0].ids for one in found]
 
 
 def test_how_long_a_text_may_be(reader, copy):
-    picture = draw(40, 300)
+    image = draw(40, 300)
     with pytest.warns(UserWarning, match="1 of 1 lines had more than 5 tokens"):
-        reader(picture, max_new_tokens=5, eos_token_id=[699])
+        reader(image, max_new_tokens=5, eos_token_id=[699])
     # Not transformers' 20: as many as a line may have, or as there are positions for.
     most = min(NEW_TOKENS, reader.config.decoder.max_position_embeddings - 1)
     with pytest.warns(UserWarning, match=f"1 of 1 lines had more than {most} tokens"):
-        reader(picture, eos_token_id=[699])
+        reader(image, eos_token_id=[699])
     with pytest.warns(UserWarning, match="more than 6 tokens"):
-        reader(picture, eos_token_id=[699], max_length=7)
+        reader(image, eos_token_id=[699], max_length=7)
     edit(copy / "generation_config.json", max_length=9)
     own = zoo.load(copy)
     with pytest.warns(UserWarning, match="more than 8 tokens"):
-        own(picture, eos_token_id=[699])
+        own(image, eos_token_id=[699])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        own(picture, eos_token_id=list(range(700)))
+        own(image, eos_token_id=list(range(700)))
 
 
 @pytest.mark.parametrize("without", ["generation_config.json", None])
@@ -279,7 +279,7 @@ def test_bad_options(options, told, reader):
 
 
 @pytest.mark.parametrize("nothing", [None, [], {"a": 1}, 3, "no such file.png", [b""]])
-def test_bad_pictures(nothing, reader):
+def test_bad_images(nothing, reader):
     with pytest.raises(ZooError):
         reader(nothing)
 
@@ -297,7 +297,7 @@ def test_a_missing_or_foreign_processor(copy):
     path = copy / "preprocessor_config.json"
     said = path.read_text()
     edit(path, size=224)
-    with pytest.raises(ConfigError, match="makes pictures of 224 x 224, but the encoder reads 48 x 48"):
+    with pytest.raises(ConfigError, match="makes images of 224 x 224, but the encoder reads 48 x 48"):
         zoo.load(copy)
     path.write_text(said.replace("ViTFeatureExtractor", "CLIPFeatureExtractor"))
     with pytest.raises(UnsupportedError, match="CLIPFeatureExtractor"):
@@ -318,9 +318,9 @@ def test_readers_read_and_others_do_not(folders, tmp_path):
 def test_saving(reader, tmp_path):
     zoo.save(reader, tmp_path / "saved")
     again = zoo.load(tmp_path / "saved")
-    picture = draw(40, 300)
+    image = draw(40, 300)
     options = {"max_new_tokens": 9, "eos_token_id": ENDS}
-    assert again(picture, **options) == reader(picture, **options)
+    assert again(image, **options) == reader(image, **options)
     assert again.generation == reader.generation
 
 
@@ -347,7 +347,7 @@ def test_the_cells_of_a_table_are_read(folders, reader):
         *(Detection("table row", 0.9, (0.0, y0, 200.0, y1)) for y0, y1 in rows),
         *(Detection("table column", 0.9, (x0, 0.0, x1, 100.0)) for x0, x1 in columns),
     ]
-    extractor = TableExtractor(lambda picture, threshold: objects, None, reader=folders(), padding=0)
+    extractor = TableExtractor(lambda image, threshold: objects, None, reader=folders(), padding=0)
     (table,) = extractor(page)
     assert table.shape == (2, 2)
     texts = {(cell.row, cell.column): cell.text for cell in table.cells}
@@ -364,7 +364,7 @@ def _cells(page, table):
 
 
 def test_nothing_is_kept_between_calls(reader):
-    """The encoder's keys belong to a call: two pictures in turn give what each gives alone."""
+    """The encoder's keys belong to a call: two images in turn give what each gives alone."""
     a, b = draw(40, 300), draw(25, 120, seed=1)
     options = {"max_new_tokens": 9, "eos_token_id": ENDS}
     first = reader(a, **options)

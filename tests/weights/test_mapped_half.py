@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from zoo.checkpoint.load import load_model, save_model, write_safetensors
 from zoo.errors import UnsupportedError
-from zoo.loader import load_model, save_model, write_safetensors
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import count_parameters, leaves, map_leaves
 from zoo.ops.on_numpy.half import widen
-from zoo.weights import Stored
+from zoo.weights import RawTensor
 from zoo.weights.safetensors import SafetensorsFile
 
 CONFIG = {
@@ -160,8 +160,8 @@ def test_rotary_buffers_of_old_files_are_ignored(tmp_path):
     source = SafetensorsFile(folder / "model.safetensors")
     tensors = {name: source.read(name) for name in source.names()}
     for i in range(2):
-        tensors[f"model.layers.{i}.self_attn.rotary_emb.inv_freq"] = Stored(np.ones(3, np.float32), "F32")
-    tensors = {name: Stored(np.array(t.array), t.dtype) for name, t in tensors.items()}
+        tensors[f"model.layers.{i}.self_attn.rotary_emb.inv_freq"] = RawTensor(np.ones(3, np.float32), "F32")
+    tensors = {name: RawTensor(np.array(t.array), t.dtype) for name, t in tensors.items()}
     write_safetensors(folder / "model.safetensors", tensors)
     assert len(load_model(folder, strict=True).report.ignored) == 2
 

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from .. import __version__
 from ..errors import ZooError
-from ..tasks import PICTURE_TASKS, TASKS
+from ..tasks import IMAGE_TASKS, TASKS
 
 DESCRIPTION = """\
 zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device.
@@ -32,17 +32,17 @@ Run a checkpoint on each INPUT, with the task that it was trained for, or with -
   answer     the answer to --question Q in --context C; where one of them is left out, each INPUT is one
   rerank     the first INPUT is the query, the others are documents to sort
   generate   what follows each INPUT; see --max-new-tokens, --temperature and --seed
-  segment    the share of each label among the pixels; --overlay writes them over the picture
-  detect     objects with scores and boxes, in pixels; --overlay draws them on the picture
-  read       what a picture of a line of text says, or with --lines one of several lines
+  segment    the share of each label among the pixels; --overlay writes them over the image
+  detect     objects with scores and boxes, in pixels; --overlay draws them on the image
+  read       what an image of a line of text says, or with --lines one of several lines
 
-Where the checkpoint reads pictures (embed, classify, segment, detect and read), each INPUT is the path of one.  Without
+Where the checkpoint reads images (embed, classify, segment, detect and read), each INPUT is the path of one.  Without
 INPUT, or with '-' in place of it, the inputs are the lines of stdin, each answered as soon as it is read."""
 
 RUN_JSON = """\
 JSON is what the task returns in Python: for one INPUT its result, for several an array of results, for lines of stdin
 a line of JSON each, in the same order; for rerank one array.  Vectors are arrays of numbers, labels, entities, words
-and answers are objects with the fields of their Python class; for segment there is the picture's size and its labels
+and answers are objects with the fields of their Python class; for segment there is the image's size and its labels
 in place of the mask.
 
   zoo run sentence-transformers/all-MiniLM-L6-v2 "The cat sits outside." "A cat is in the garden."
@@ -56,7 +56,7 @@ Talk with a checkpoint that has a chat template: each line is a turn, and the an
 an answer, Ctrl-D ends.  Where stdin is a pipe, its lines are the turns, and only the answers are written."""
 
 TABLE = """\
-Find the tables of a page, the path of a picture, and write their cells: with -o to a file, otherwise to stdout.
+Find the tables of a page, the path of an image, and write their cells: with -o to a file, otherwise to stdout.
 
 The text comes from --words, the words of the page with their boxes, from OCR or a PDF's text layer, or from --reader,
 a TrOCR checkpoint that reads the lines of each cell.  Without either the cells have boxes only."""
@@ -177,17 +177,17 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         "inputs",
         nargs="*",
         metavar="INPUT",
-        help="a text, or a picture's path; '-' for the lines of stdin; after '--' it may begin with a dash",
+        help="a text, or an image's path; '-' for the lines of stdin; after '--' it may begin with a dash",
     )
-    tasks = list(dict.fromkeys([*TASKS, *PICTURE_TASKS]))
+    tasks = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
     run.add_argument("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
     run.add_argument("--top-k", type=_count, metavar="N", help="how many labels, words, answers or documents")
     run.add_argument("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
     run.add_argument("--question", metavar="Q", help="for answer")
     run.add_argument("--context", metavar="C", help="for answer")
-    run.add_argument("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the picture and its labels")
+    run.add_argument("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the image and its labels")
     run.add_argument("--threshold", type=float, metavar="F", help="for detect: the least score, 0 ... 1")
-    run.add_argument("--lines", action="store_const", const=True, help="for read: each picture has several lines")
+    run.add_argument("--lines", action="store_const", const=True, help="for read: each image has several lines")
     run.add_argument("--num-beams", type=_count, metavar="N", help="for read: texts that are tried side by side (1)")
 
     chat = argparse.ArgumentParser(prog="zoo chat", parents=[locked, placed, writing], description=CHAT)
@@ -207,7 +207,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table = argparse.ArgumentParser(
         prog="zoo table", parents=[locked], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
     )
-    table.add_argument("page", metavar="PAGE", help="the path of a picture")
+    table.add_argument("page", metavar="PAGE", help="the path of an image")
     table.add_argument("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json or .xlsx")
     safe = "for a .csv file: an apostrophe before texts that a spreadsheet would take for formulas"
     table.add_argument("--safe", action="store_true", help=safe)
@@ -216,7 +216,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table.add_argument("--overlay", metavar="FILE", help="a PNG file to write the page and its cells to")
     table.add_argument("--detection", metavar="NAME", help="a checkpoint that finds the tables of a page")
     table.add_argument("--structure", metavar="NAME", help="a checkpoint that finds the rows and columns of a table")
-    table.add_argument("--no-detection", action="store_true", help="PAGE is the picture of one table")
+    table.add_argument("--no-detection", action="store_true", help="PAGE is the image of one table")
     table.add_argument(
         "--threshold", type=float, default=0.5, metavar="F", help="least score of tables, rows, ..., 0 ... 1 (0.5)"
     )

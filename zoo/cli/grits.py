@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+from ..checkpoint.json_file import parse_json_list, read_bounded
 from ..errors import TableError, nearest
-from ..json_file import parse_json_list, read_bounded
 from ..tables import Table
 from ..tables.as_json import from_dict, from_json
 from ..tables.from_html import from_html
@@ -17,7 +17,7 @@ from ..tables.grits import grits as score
 from . import UsageError
 from .terminal import Terminal, json_text
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 HTML = (".html", ".htm")
 SUFFIXES = (".json", *HTML)
 
@@ -46,7 +46,7 @@ def _read(path: str) -> Table:
     if suffix not in SUFFIXES:
         expected = f"expected {', '.join(SUFFIXES)}{nearest(suffix, SUFFIXES, 1)}"
         raise TableError(f"{path}: a table is read from JSON or HTML, and the suffix is {suffix!r}, {expected}")
-    data = read_bounded(path, MOST_BYTES, TableError)
+    data = read_bounded(path, MAX_BYTES, TableError)
     try:
         if suffix != ".json":
             return from_html(data.decode("utf-8-sig"))

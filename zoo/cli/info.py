@@ -24,9 +24,9 @@ TEXT_SIZES = {
     "vocab_size": "vocabulary",
     "max_position_embeddings": "positions",
 }
-PICTURE_SIZES = {
+IMAGE_SIZES = {
     **{field: name for field, name in TEXT_SIZES.items() if field not in ("vocab_size", "max_position_embeddings")},
-    "image_size": "picture",
+    "image_size": "image",
     "patch_size": "patch",
     "encoder_layers": "encoder layers",
     "decoder_layers": "decoder layers",
@@ -50,10 +50,10 @@ def describe(
     name: str, *, revision: str | None = None, local_files_only: bool = False, lock: str | None = None
 ) -> dict[str, Any]:
     """Everything that the command knows of a checkpoint."""
-    from ..loader import model_of
-    from ..lock import find
+    from ..checkpoint.load import model_of
+    from ..checkpoint.lock import find
     from ..nn import count_parameters
-    from ..tasks import reads_pictures
+    from ..tasks import reads_images
     from ..weights.files import open_weights
 
     checkpoint = find(name, revision=revision, local_files_only=local_files_only, lock=lock)
@@ -61,10 +61,10 @@ def describe(
         warnings.simplefilter("ignore", UserWarning)  # unused tensors have their own line here
         model = model_of(checkpoint)
     config, report = model.config, model.report
-    pictures, task = reads_pictures(config), _task(checkpoint, config)
-    sizes = PICTURE_SIZES if pictures else TEXT_SIZES
+    images, task = reads_images(config), _task(checkpoint, config)
+    sizes = IMAGE_SIZES if images else TEXT_SIZES
     parts = [getattr(config, part, config) for part in ("encoder", "decoder")]  # TrOCR has a config for each
-    labelled = task in ("classify", "segment", "detect") if pictures else hasattr(model, "classifier")
+    labelled = task in ("classify", "segment", "detect") if images else hasattr(model, "classifier")
     return {
         "name": checkpoint.name,
         "revision": checkpoint.revision,
@@ -76,7 +76,7 @@ def describe(
         "parameters": count_parameters(model),
         **{field: getattr(part, field) for part in parts for field in sizes if hasattr(part, field)},
         "labels": list(config.id2label.values()) if labelled else None,
-        **({"processor": _processor(checkpoint)} if pictures else {"tokenizer": _tokenizer(checkpoint)}),
+        **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
         "stored": _stored(open_weights(checkpoint.weights)),
         "renamed": report.renamed,
         "tied": report.tied,
@@ -97,8 +97,8 @@ def _task(checkpoint: Checkpoint, config: Any) -> str | None:
 
 def _tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
     """Its kind, or the error if there is none that can be read."""
-    from ..tokenizer_files import FILES
-    from ..tokenizers import Tokenizer
+    from ..text.tokenizer import Tokenizer
+    from ..text.tokenizer_files import FILES
 
     try:
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
@@ -114,7 +114,7 @@ def _tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
     """Its kind and what it does with sizes, or the error if there is none that can be read."""
-    from ..processors import ImageProcessor
+    from ..images import ImageProcessor
 
     try:
         processor = ImageProcessor.from_folder(checkpoint.folder)
@@ -138,7 +138,7 @@ def _stored(source: Source) -> dict[str, dict[str, int]]:
 
 def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
     if "processor" in found:
-        sizes, prepared = PICTURE_SIZES, ("processor", _picture_text(found["processor"]))
+        sizes, prepared = IMAGE_SIZES, ("processor", _image_text(found["processor"]))
     else:
         sizes, prepared = TEXT_SIZES, ("tokenizer", _token_text(found["tokenizer"]))
     terminal.title(found["name"])
@@ -174,7 +174,7 @@ def _token_text(tokenizer: Mapping[str, Any]) -> str:
     return tokenizer.get("error") or f"{tokenizer['kind']}, {tokenizer['vocabulary']:,} tokens"
 
 
-def _picture_text(processor: Mapping[str, Any]) -> str:
+def _image_text(processor: Mapping[str, Any]) -> str:
     if "error" in processor:
         return processor["error"]
     size, crop = processor["size"], processor["crop"]

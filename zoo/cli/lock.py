@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .. import lock as locks
+from ..checkpoint import lock as locks
 from ..errors import LockError
 from . import UsageError
 from .info import size_text

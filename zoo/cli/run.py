@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     streamed = args.inputs in ([], ["-"]) and not (args.question is not None and args.context is not None)
     if streamed and not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
-        raise UsageError("no INPUT: give texts or pictures, or '-' for the lines of stdin")
+        raise UsageError("no INPUT: give texts or images, or '-' for the lines of stdin")
     if args.task is not None:
         _check(args, args.task)
     task: Any = zoo.load(
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     )
     _check(args, task.name)
     if args.pair is not None and hasattr(task, "processor"):
-        raise UsageError(f"--pair is for texts, and {args.name} reads pictures")
+        raise UsageError(f"--pair is for texts, and {args.name} reads images")
     as_json = args.json or not sys.stdout.isatty()
     terminal = Terminal(sys.stdout, plain_text=not as_json)
 
@@ -92,7 +92,7 @@ def _check(args: argparse.Namespace, task: str) -> None:
         if getattr(args, option) is not None and task not in tasks:
             raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")
     if args.overlay is not None and (len(args.inputs) != 1 or args.inputs == ["-"]):
-        raise UsageError("--overlay wants one INPUT, the path of a picture")
+        raise UsageError("--overlay wants one INPUT, the path of an image")
     if "-" in args.inputs and len(args.inputs) > 1 and task != "rerank":
         raise UsageError("'-' stands for all inputs: give no other INPUT with it")
     if task == "answer":
@@ -124,7 +124,7 @@ def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
 
 
 def _summary(found: Any) -> dict[str, Any]:
-    """A Segmentation without its mask, which has as many numbers as the picture has pixels."""
+    """A Segmentation without its mask, which has as many numbers as the image has pixels."""
     return {"height": found.mask.shape[0], "width": found.mask.shape[1], "labels": found.labels}
 
 

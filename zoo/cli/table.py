@@ -41,7 +41,7 @@ def table(args: argparse.Namespace) -> None:
     )
     found = extractor(args.page, words)
     if not found:
-        hint = "" if args.no_detection else ", and --no-detection takes the whole picture for a table"
+        hint = "" if args.no_detection else ", and --no-detection takes the whole image for a table"
         raise ZooError(f"{args.page}: no table found; a --threshold below {args.threshold:g} finds more{hint}")
     if words and not any(cell.text for one in found for cell in one.cells):
         warnings.warn(
@@ -64,7 +64,7 @@ def table(args: argparse.Namespace) -> None:
 def _check(args: argparse.Namespace) -> str:
     """The suffix of the output, "" for none; refuse what does not go together before anything is loaded."""
     if args.no_detection and args.detection is not None:
-        raise UsageError("--no-detection takes the picture for a table: give no --detection with it")
+        raise UsageError("--no-detection takes the image for a table: give no --detection with it")
     if args.words is not None and args.reader is not None:
         raise UsageError("--words are the text of the page, and --reader reads it: give one of them")
     if not 0 <= args.threshold <= 1:

@@ -63,8 +63,8 @@ def beam_search(
     model: Decoder, prompts: list[np.ndarray], config: GenerationConfig, stop: Stop | None, context: dict[str, Any]
 ) -> list[list[Generated]]:
     """For each prompt its num_return_sequences best beams; `generate` has the rest of the contract."""
-    limits = [config.new_tokens(len(p), model.most_tokens) for p in prompts]
-    searches = [_Search(p, n, config.fewest_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
+    limits = [config.new_tokens(len(p), model.max_positions) for p in prompts]
+    searches = [_Search(p, n, config.min_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
     room = max(len(p) + limit for p, limit in zip(prompts, limits, strict=True))
     cache, logits = first_logits(model, prompts, room, context, config)
     active = searches

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checkpoint.json_file import read_json
 from ..errors import ConfigError, InputError, UnsupportedError, nearest
-from ..json_file import read_json
 
 # New tokens where neither max_new_tokens nor max_length says how many, or fewer where the context has no more room.
 DEFAULT_NEW_TOKENS = 512
@@ -214,7 +214,7 @@ class GenerationConfig:
             return int(min(self.max_length - prompt, room))
         return int(min(DEFAULT_NEW_TOKENS, room))
 
-    def fewest_tokens(self, prompt: int) -> int:
+    def min_tokens(self, prompt: int) -> int:
         """The new tokens before which none may end the row."""
         return self.min_length - prompt if self.min_new_tokens is None else self.min_new_tokens
 

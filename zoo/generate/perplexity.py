@@ -20,8 +20,8 @@ def perplexity(model: Any, ids: Sequence[int]) -> float:
     """exp of the mean negative log-probability of ids[1:], each given all before it."""
     if len(ids) < 2:
         raise InputError(f"the text has {len(ids)} tokens with the one for its beginning: at least 2 are wanted")
-    if len(ids) > model.most_tokens:
-        raise InputError(f"the text has {len(ids)} tokens, and the model's context is {model.most_tokens}")
+    if len(ids) > model.max_positions:
+        raise InputError(f"the text has {len(ids)} tokens, and the model's context is {model.max_positions}")
     row, total = np.array([ids], np.int64), 0.0
     cache = model.new_cache(1, len(ids))
     for at in range(0, len(ids) - 1, _CHUNK):

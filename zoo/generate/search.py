@@ -29,7 +29,7 @@ class Decoder(Protocol):
     config: Any
 
     @property
-    def most_tokens(self) -> int:
+    def max_positions(self) -> int:
         """The length of the longest row, prompt and new tokens, that the model takes."""
         ...
 
@@ -105,7 +105,7 @@ def stream(
         )
     config.check()
     rows = _checked([prompt])
-    config.new_tokens(len(rows[0]), model.most_tokens)  # an error now, not with the first token
+    config.new_tokens(len(rows[0]), model.max_positions)  # an error now, not with the first token
     return (step[0][1] for step in _steps(model, rows, config, stop, context, cache))
 
 
@@ -120,8 +120,8 @@ def _steps(
 ) -> Iterator[list[tuple[int, Token]]]:
     """What each row that has not ended gets, step by step; a prompt's rows follow one another."""
     n = config.num_return_sequences
-    limits = [config.new_tokens(len(p), model.most_tokens) for p in prompts for _ in range(n)]
-    fewest = [config.fewest_tokens(len(p)) for p in prompts for _ in range(n)]
+    limits = [config.new_tokens(len(p), model.max_positions) for p in prompts for _ in range(n)]
+    fewest = [config.min_tokens(len(p)) for p in prompts for _ in range(n)]
     room = max(len(p) + limit for p, limit in zip(prompts, limits[::n], strict=True))
     cache, logits = first_logits(model, prompts, room, context, config, cache)
     if n > 1:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..tokenizers import Tokenizer
+    from ..text.tokenizer import Tokenizer
 
 # Tokens of a prompt from which it is seen how what follows is decoded: a space at the very start may be dropped.
 _TAIL = 32

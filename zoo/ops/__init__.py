@@ -23,11 +23,11 @@ from ..errors import InputError, UnsupportedError, nearest
 from ..typing import Array
 from . import on_numpy as on_numpy
 from .dispatch import backend as backend
-from .given import as_ids as as_ids
-from .given import as_key_mask as as_key_mask
-from .given import as_mask as as_mask
-from .given import as_pixels as as_pixels
-from .given import as_states as as_states
+from .inputs import as_ids as as_ids
+from .inputs import as_key_mask as as_key_mask
+from .inputs import as_mask as as_mask
+from .inputs import as_pixels as as_pixels
+from .inputs import as_states as as_states
 
 # The names that configs use for an activation, and the function that each of them means.
 ACTIVATIONS: dict[str, str | None] = {
@@ -137,7 +137,7 @@ def add_rms_norm(x: Array, residual: Array, weight: Array, eps: float) -> tuple[
 
 
 def rotary(positions: Array, frequencies: tuple[float, ...], scale: float, like: Array) -> tuple[Array, Array]:
-    """scale * cos and scale * sin of positions * frequencies, in float32: what `rope` turns by.
+    """scale * cos and scale * sin of positions * frequencies, in float32: what `rope` rotates by.
 
     positions (B or 1, T) integers, K / 2 frequencies in radians a token -> two of (B or 1, T, K / 2).
     """
@@ -148,7 +148,7 @@ def rope(x: Array, cos: Array, sin: Array) -> Array:
     """Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864).
 
     x (B, T, H, K), cos and sin (B or 1, T, K / 2) from `rotary` -> (B, T, H, K): the i-th and the (i + K / 2)-th
-    feature of each head are a point in the plane, turned by the i-th angle of its token.  Rounded once, at the end.
+    feature of each head are a point in the plane, rotated by the i-th angle of its token.  Rounded once, at the end.
     """
     return backend(x).rope(x, cos, sin)
 
@@ -156,7 +156,7 @@ def rope(x: Array, cos: Array, sin: Array) -> Array:
 def rope_write_(
     q: Array, k: Array, v: Array, cos: Array, sin: Array, keys: Array, values: Array, start: Array
 ) -> Array:
-    """q turned by `rope`; k, turned as well, and v go into a cache: keys[b, start[b] : start[b] + T] = rope(k)[b].
+    """q rotated by `rope`; k, rotated as well, and v go into a cache: keys[b, start[b] : start[b] + T] = rope(k)[b].
 
     q (B, T, H, K), k and v (B, T, G, K), cos and sin (B or 1, T, K / 2), keys and values (B, S, G, K), start (B,)
     -> (B, T, H, K).
@@ -164,12 +164,12 @@ def rope_write_(
     return backend(q).rope_write_(q, k, v, cos, sin, keys, values, start)
 
 
-def gated(x: Array, act: str | None) -> Array:
+def glu(x: Array, act: str | None) -> Array:
     """act(gate) * up of a fused projection (Shazeer 2020, https://arxiv.org/abs/2002.05202): SwiGLU where act is silu.
 
     x (..., 2 F), the gate before the rest -> (..., F).  `act` is a value of `ACTIVATIONS`.
     """
-    return backend(x).gated(x, act)
+    return backend(x).glu(x, act)
 
 
 def softmax(x: Array) -> Array:
@@ -244,7 +244,7 @@ def conv2d(
     post: str | None = None,
     prepared: Array | None = None,
 ) -> Array:
-    """post(act(convolution + bias) + residual), over pictures with zeros around them.
+    """post(act(convolution + bias) + residual), over images with zeros around them.
 
     x (B, Y, X, C), weight (O, C, kY, kX), bias (O,), residual (B, Y', X', O) -> (B, Y', X', O), where
     Y' = (Y + 2 padding - dilation (kY - 1) - 1) // stride + 1.  A pair is (vertical, horizontal).  `act` and `post` are
@@ -254,7 +254,7 @@ def conv2d(
     stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
     for size, k, p, d in zip(x.shape[1:3], weight.shape[2:], padding, dilation, strict=True):
         if size + 2 * p < d * (k - 1) + 1:
-            raise InputError(f"a picture of {x.shape[1]} x {x.shape[2]} is smaller than a kernel of {d * (k - 1) + 1}")
+            raise InputError(f"an image of {x.shape[1]} x {x.shape[2]} is smaller than a kernel of {d * (k - 1) + 1}")
     return backend(x).conv2d(x, weight, bias, stride, padding, dilation, act, residual, post, prepared)
 
 
@@ -289,7 +289,7 @@ def fold_norm(
 
 
 def interpolate(x: Array, size: tuple[int, int], mode: str = "bilinear") -> Array:
-    """Pictures of another size; pixels are areas, not points (torch's align_corners=False), and are not smoothed.
+    """Images of another size; pixels are areas, not points (torch's align_corners=False), and are not smoothed.
 
     x (B, Y, X, C) -> (B, *size, C).  mode: "bilinear", "bicubic" (a = -0.75), or "nearest" (torch's: the pixel at
     the whole part of i * before / after, in float32), which takes arrays of any type, masks among them.
@@ -321,7 +321,7 @@ def all_true(mask: Array) -> bool:
 def max_pool2d(
     x: Array, kernel: int | tuple[int, int], stride: int | tuple[int, int], padding: int | tuple[int, int] = 0
 ) -> Array:
-    """The largest value in each window, which may reach beyond the picture by `padding`.
+    """The largest value in each window, which may reach beyond the image by `padding`.
 
     x (B, Y, X, C) -> (B, Y', X', C), where Y' = (Y + 2 padding - kernel) // stride + 1.
     """
@@ -329,7 +329,7 @@ def max_pool2d(
 
 
 def adaptive_avg_pool2d(x: Array, size: int | tuple[int, int]) -> Array:
-    """The means of size[0] x size[1] windows that cover the picture and overlap where they must.
+    """The means of size[0] x size[1] windows that cover the image and overlap where they must.
 
     x (B, Y, X, C) -> (B, *size, C).
     """

@@ -111,7 +111,7 @@ def rope_write_(q, k, v, cos, sin, keys, values, start):
     return rope(q, cos, sin)
 
 
-def gated(x, act):
+def glu(x, act):
     F = x.shape[-1] // 2
     return ACT[act](_f64(x[..., :F])) * _f64(x[..., F:])
 

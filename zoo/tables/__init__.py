@@ -1,4 +1,4 @@
-"""Tables in pictures: their cells, what they are written to, and how well one agrees with another."""
+"""Tables in images: their cells, what they are written to, and how well one agrees with another."""
 
 from .as_xlsx import save_xlsx
 from .extract import TableExtractor, draw_tables, extract_tables

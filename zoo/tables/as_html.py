@@ -8,8 +8,8 @@ from ..errors import TableError
 from .table import Cell, Table
 
 # Beyond these a browser takes another number than the one that is written.
-MOST_COLUMNS_OF_A_SPAN = 1000
-MOST_ROWS_OF_A_SPAN = 65534
+MAX_COLUMNS_OF_A_SPAN = 1000
+MAX_ROWS_OF_A_SPAN = 65534
 
 
 def to_html(table: Table) -> str:
@@ -32,8 +32,8 @@ def _element(cell: Cell) -> str:
     where = f"the cell at row {cell.row}, column {cell.column}"
     if "\0" in cell.text:
         raise TableError(f"{where} has the character U+0000, which HTML cannot hold")
-    if cell.column_span > MOST_COLUMNS_OF_A_SPAN or cell.row_span > MOST_ROWS_OF_A_SPAN:
-        most = f"{MOST_ROWS_OF_A_SPAN} x {MOST_COLUMNS_OF_A_SPAN}"
+    if cell.column_span > MAX_COLUMNS_OF_A_SPAN or cell.row_span > MAX_ROWS_OF_A_SPAN:
+        most = f"{MAX_ROWS_OF_A_SPAN} x {MAX_COLUMNS_OF_A_SPAN}"
         raise TableError(f"{where} spans {cell.row_span} x {cell.column_span} positions, at most {most} in HTML")
     kind = "th" if cell.is_header or cell.is_projected_row_header else "td"
     scope = ' scope="col"' if cell.is_header else ' scope="rowgroup"' if cell.is_projected_row_header else ""

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..checkpoint.json_file import parse_json
 from ..errors import TableError, nearest
-from ..json_file import parse_json
 from .table import Cell, Table
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))

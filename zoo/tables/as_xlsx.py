@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openpyxl.worksheet.worksheet import Worksheet
 
 # https://support.microsoft.com/office/1672b34d-7043-467e-8e27-269d656771c3
-MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
 LONGEST_TEXT = 32_767  # UTF-16 units of a cell
 LONGEST_NAME = 31
 
@@ -25,7 +25,7 @@ LONGEST_NAME = 31
 ESCAPED = re.compile("[\\x00-\\x08\\x0b-\\x1f\\ufffe\\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 # Up to 15 digits are exact in a spreadsheet; 007 is not a number but a name.
 NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.([0-9]+))?")
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 
 
 def save_xlsx(
@@ -83,8 +83,8 @@ def _sheet_names(count: int, names: Sequence[str] | None) -> list[str]:
 
 def _fill(sheet: Worksheet, table: Table, numbers: bool, cut: bool) -> None:
     rows, columns = table.shape
-    if rows > MOST_ROWS or columns > MOST_COLUMNS:
-        raise TableError(f"the table has {rows:,} x {columns:,} positions, a sheet {MOST_ROWS:,} x {MOST_COLUMNS:,}")
+    if rows > MAX_ROWS or columns > MAX_COLUMNS:
+        raise TableError(f"the table has {rows:,} x {columns:,} positions, a sheet {MAX_ROWS:,} x {MAX_COLUMNS:,}")
     for cell in table.cells:
         if cell.text:
             _write(sheet.cell(cell.row + 1, cell.column + 1), cell, numbers, cut)
@@ -98,7 +98,7 @@ def _write(target: Any, cell: Cell, numbers: bool, cut: bool) -> None:
     from openpyxl.styles import Alignment
 
     number = NUMBER.fullmatch(cell.text) if numbers else None
-    if number and sum(c.isdigit() for c in cell.text) <= MOST_DIGITS:
+    if number and sum(c.isdigit() for c in cell.text) <= MAX_DIGITS:
         decimals = len(number[3] or "")
         target.value = float(cell.text) if decimals else int(cell.text)
         target.number_format = "0." + "0" * decimals if decimals else "0"

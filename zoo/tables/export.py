@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from ..checkpoint.atomic_write import atomic_write
 from ..errors import TableError, ZooError, nearest
-from ..replacing import replacing
 from .table import Table
 
 # So that a browser takes the file for what it is.
@@ -58,7 +58,7 @@ def write(path: str | os.PathLike[str], writing: Callable[[Path], object]) -> No
         # A file is replaced, which the folder has to permit: its own permissions are asked for all the same.
         if path.exists() and not os.access(path, os.W_OK):
             raise TableError(f"cannot write to {path}: it is read-only")
-        with replacing(path) as part:
+        with atomic_write(path) as part:
             writing(part)
     except (OSError, ValueError) as e:
         if isinstance(e, ZooError):

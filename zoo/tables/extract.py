@@ -1,4 +1,4 @@
-"""From the picture of a page to its tables: found, cut out, set upright, taken apart and read.
+"""From the image of a page to its tables: found, cut out, set upright, taken apart and read.
 
 Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page, Y, X of a crop.
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, UnsupportedError
-from ..processors import MOST_PIXELS, Picture, open_picture
-from ..processors.boxes import Box, Detection, check_share, draw_boxes
+from ..images import MAX_PIXELS, ImageInput, open_image
+from ..images.boxes import Box, Detection, check_fraction, draw_boxes
 from ..warning import warn
 from .boxes import check_box, inside, share
 from .reading import Reader, read_cells
@@ -32,7 +32,7 @@ STRUCTURE = "microsoft/table-transformer-structure-recognition-v1.1-all"
 # Structure was learned from crops with a margin of 20 to 30 pixels, of pages whose long side has 1000.
 PADDING = 25 / 1000
 
-# (picture (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything like it.
+# (image (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything like it.
 Detector = Callable[..., Sequence[Detection]]
 
 _COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
@@ -69,15 +69,15 @@ class Crop:
 
 
 class TableExtractor:
-    """The tables of pictures; made once, called for each page.
+    """The tables of images; made once, called for each page.
 
     structure, detection: names or folders of checkpoints, or their loaded tasks (say, on another device), or any
-    callables of the kind.  With detection=None each picture is taken for a table by itself.
+    callables of the kind.  With detection=None each image is taken for a table by itself.
     reader: what reads lines of text where the caller has no words: a TrOCR checkpoint's name or folder, or its task, or
     a callable (see `reading.Reader`).
     threshold: the least score, exclusive, of tables and of their parts; 0.5 is Microsoft's.
     padding: pixels of margin around a table; by default 25 of a page whose long side has 1000, as structure was
-    trained.  Where the margin leaves the picture it is white.
+    trained.  Where the margin leaves the image it is white.
     size: for the structure's processor in place of the checkpoint's.  The v1.1 checkpoints say 800, but were trained
     with {"longest_edge": 1000}.
     lock: as for `zoo.load`, for all checkpoints that are given by name or folder.
@@ -94,7 +94,7 @@ class TableExtractor:
         size: Mapping[str, int] | None = None,
         lock: str | os.PathLike[str] | None = None,
     ):
-        check_share("threshold", threshold)
+        check_fraction("threshold", threshold)
         if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
             raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
         if lock is not None and not any(isinstance(n, str | os.PathLike) for n in (structure, detection, reader)):
@@ -109,17 +109,17 @@ class TableExtractor:
 
     def __call__(
         self,
-        picture: Picture,
+        image: ImageInput,
         words: Sequence[Word] | None = None,
         *,
         data_format: str | None = None,
-        most_pixels: int = MOST_PIXELS,
+        max_pixels: int = MAX_PIXELS,
     ) -> list[Table]:
         """The tables of a page, from the top down and from left to right; none is an empty list.
 
         words: of the page, in its pixels as they are seen upright; they go into the cells, and rows and columns
         without any are dropped.  Without words the reader reads the cells, without both the texts are "".
-        data_format, most_pixels: as in `open_picture`.
+        data_format, max_pixels: as in `open_image`.
 
         All boxes are on the page.  A table that the detection calls rotated, which is read from the bottom of the page
         up, is turned clockwise first: its rows then stand upright on the page, the first one on the left.  A detected
@@ -127,7 +127,7 @@ class TableExtractor:
         """
         if words is not None:
             check_words(words)
-        page = np.asarray(open_picture(picture, data_format=data_format, most_pixels=most_pixels))
+        page = np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels))
         tables = []
         for found in self.places(page):
             table = self._table(self.crop(page, found), words)
@@ -160,9 +160,9 @@ class TableExtractor:
         margin = round(PADDING * max(H, W)) if self.padding is None else self.padding
         x0, y0 = (math.floor(v) - margin for v in found.box[:2])
         x1, y1 = (math.ceil(v) + margin for v in found.box[2:])
-        if (x1 - x0) * (y1 - y0) > MOST_PIXELS:
+        if (x1 - x0) * (y1 - y0) > MAX_PIXELS:
             raise InputError(
-                f"a crop of {x1 - x0} x {y1 - y0} with a padding of {margin} is more than {MOST_PIXELS} pixels"
+                f"a crop of {x1 - x0} x {y1 - y0} with a padding of {margin} is more than {MAX_PIXELS} pixels"
             )
         pixels = np.full((y1 - y0, x1 - x0, 3), 255, np.uint8)
         left, top, right, bottom = max(x0, 0), max(y0, 0), min(x1, W), min(y1, H)
@@ -185,24 +185,24 @@ class TableExtractor:
         )
 
 
-def extract_tables(picture: Picture, words: Sequence[Word] | None = None, **options: Any) -> list[Table]:
+def extract_tables(image: ImageInput, words: Sequence[Word] | None = None, **options: Any) -> list[Table]:
     """The tables of one page; options as for `TableExtractor`, which is the one to use for several pages.
 
     >>> for table in zoo.tables.extract_tables("page.png", words=zoo.tables.read_words("words.json")):
     ...     print(table.to_markdown())
     """
-    return TableExtractor(**options)(picture, words)
+    return TableExtractor(**options)(image, words)
 
 
-def draw_tables(picture: Picture, tables: Sequence[Table], *, data_format: str | None = None) -> Image.Image:
-    """The picture with the tables, their cells, column headers and projected row headers outlined."""
+def draw_tables(image: ImageInput, tables: Sequence[Table], *, data_format: str | None = None) -> Image.Image:
+    """The image with the tables, their cells, column headers and projected row headers outlined."""
     boxes: list[tuple[str, Box, tuple[int, int, int]]] = []
     for i, table in enumerate(tables, 1):
         for cell in sorted(table.cells, key=lambda cell: cell.is_header or cell.is_projected_row_header):
             kind = "heading" if cell.is_projected_row_header else "header" if cell.is_header else "cell"
             boxes.append(("", cell.box, _COLOURS[kind]))
         boxes.append((f"table {i} {table.score:.2f}", table.box, _COLOURS["table"]))
-    return draw_boxes(open_picture(picture, data_format=data_format), boxes)
+    return draw_boxes(open_image(image, data_format=data_format), boxes)
 
 
 def _loaded(name: str | os.PathLike[str], task: str, lock: str | os.PathLike[str] | None) -> Any:

@@ -11,8 +11,8 @@ from html import unescape
 from typing import NamedTuple, NoReturn
 
 from ..errors import TableError
-from .as_html import MOST_COLUMNS_OF_A_SPAN, MOST_ROWS_OF_A_SPAN
-from .table import MOST_POSITIONS, Cell, Table
+from .as_html import MAX_COLUMNS_OF_A_SPAN, MAX_ROWS_OF_A_SPAN
+from .table import MAX_POSITIONS, Cell, Table
 
 # html.parser would do, but takes minutes over 100 kB of "<a <a <a".
 NAME = re.compile(r"[A-Za-z][^\s/>]*")
@@ -146,8 +146,8 @@ class _Reader:
         elif not self.groups or not self.groups[-1].rows:
             raise TableError(f"the HTML has a <{tag.name}> outside of any <tr>")
         else:
-            rows = _span(tag.attributes.get("rowspan"), "rowspan", 0, MOST_ROWS_OF_A_SPAN)
-            columns = _span(tag.attributes.get("colspan"), "colspan", 1, MOST_COLUMNS_OF_A_SPAN)
+            rows = _span(tag.attributes.get("rowspan"), "rowspan", 0, MAX_ROWS_OF_A_SPAN)
+            columns = _span(tag.attributes.get("colspan"), "colspan", 1, MAX_COLUMNS_OF_A_SPAN)
             projected = tag.name == "th" and tag.attributes.get("scope") == "rowgroup"
             self.cell = _Element(rows, columns, projected, [])
             self.groups[-1].rows[-1].append(self.cell)
@@ -192,9 +192,9 @@ def _formed(groups: list[_Group]) -> Table:
                 c = free if free >= 0 else max(c, len(taken[r]))
                 rows = min(element.rows or last - r, last - r)
                 width = max(width, c + element.columns)
-                if len(taken) * width > MOST_POSITIONS:
+                if len(taken) * width > MAX_POSITIONS:
                     found = f"{len(taken):,} x {width:,} positions or more"
-                    raise TableError(f"the HTML has a table of {found}, at most {MOST_POSITIONS:,} are possible")
+                    raise TableError(f"the HTML has a table of {found}, at most {MAX_POSITIONS:,} are possible")
                 for y in range(r, r + rows):
                     _take(taken[y], y, c, element.columns)
                 cells.append(_cell(r, c, rows, element.columns, element, group.kind == "thead"))

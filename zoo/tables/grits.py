@@ -20,9 +20,9 @@ from .table import Cell, Table
 
 Metric = Literal["top", "con", "loc"]
 
-MOST_PAIRS = 1 << 25  # of positions: two tables of 5,792 each
-MOST_CHARACTERS = 1 << 16  # of one text
-MOST_CHARACTER_PAIRS = 1 << 40
+MAX_PAIRS = 1 << 25  # of positions: two tables of 5,792 each
+MAX_CHARACTERS = 1 << 16  # of one text
+MAX_CHARACTER_PAIRS = 1 << 40
 AT_ONCE = 1 << 20  # elements of an array
 
 
@@ -52,9 +52,9 @@ def grits(true: Table, predicted: Table, metric: Metric, *, published: bool = Fa
         metrics = get_args(Metric)
         raise InputError(f"metric is {metric!r}, expected one of {', '.join(metrics)}{nearest(str(metric), metrics)}")
     size = true.shape[0] * true.shape[1], predicted.shape[0] * predicted.shape[1]
-    if size[0] * size[1] > MOST_PAIRS:
+    if size[0] * size[1] > MAX_PAIRS:
         found = f"{size[0]:,} x {size[1]:,} pairs of positions"
-        raise InputError(f"the tables have {found} to compare, at most {MOST_PAIRS:,} are possible")
+        raise InputError(f"the tables have {found} to compare, at most {MAX_PAIRS:,} are possible")
     if 0 in size:
         same = float(size[0] == size[1])
         return GriTS(same, float(size[1] == 0), float(size[0] == 0), same)
@@ -146,14 +146,14 @@ def common_subsequences(a: Sequence[str], b: Sequence[str]) -> np.ndarray:
     subsequence grows.  Many texts lie in one number, each with a bit above it that the carry of the sum falls into.
     """
     lengths, others = [np.array([len(text) for text in texts]) for texts in (a, b)]
-    if (longest := max(lengths.max(), others.max())) > MOST_CHARACTERS:
-        raise InputError(f"a cell's text has {longest:,} characters, at most {MOST_CHARACTERS:,} can be compared")
-    if (pairs := int(lengths.sum()) * int(others.sum())) > MOST_CHARACTER_PAIRS:
-        raise InputError(f"the texts have {pairs:,} pairs of characters to compare, at most {MOST_CHARACTER_PAIRS:,}")
+    if (longest := max(lengths.max(), others.max())) > MAX_CHARACTERS:
+        raise InputError(f"a cell's text has {longest:,} characters, at most {MAX_CHARACTERS:,} can be compared")
+    if (pairs := int(lengths.sum()) * int(others.sum())) > MAX_CHARACTER_PAIRS:
+        raise InputError(f"the texts have {pairs:,} pairs of characters to compare, at most {MAX_CHARACTER_PAIRS:,}")
     common = np.zeros((len(a), len(b)))
     first = 0
     while first < len(b):
-        last = first + max(1, int(np.searchsorted(np.cumsum(others[first:] + 1), MOST_CHARACTERS, "right")))
+        last = first + max(1, int(np.searchsorted(np.cumsum(others[first:] + 1), MAX_CHARACTERS, "right")))
         common[:, first:last] = _common(a, b[first:last])
         first = last
     both = lengths[:, None] + others

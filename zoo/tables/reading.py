@@ -1,6 +1,6 @@
-"""Reading the cells of a table in a picture: each is cut into lines of text, which a reader is given.
+"""Reading the cells of a table in an image: each is cut into lines of text, which a reader is given.
 
-Shapes: Y, X of the picture, h, w of a cell in it.
+Shapes: Y, X of the image, h, w of a cell in it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..processors.boxes import check_share
-from ..processors.lines import split_lines
+from ..images.boxes import check_fraction
+from ..images.lines import split_lines
 from .table import Box, Table, Word
 
 # (crops (y, x, 3) uint8 of one line of text each) -> for each (text, confidence), or an object with these attributes:
@@ -32,8 +32,8 @@ LOWEST = 6
 AT_ONCE = 64
 
 
-def read_cells(picture: np.ndarray, table: Table, reader: Reader) -> list[Word]:
-    """The text of a table's cells, a Word for each line, in the pixels of the picture (Y, X, 3) uint8.
+def read_cells(image: np.ndarray, table: Table, reader: Reader) -> list[Word]:
+    """The text of a table's cells, a Word for each line, in the pixels of the image (Y, X, 3) uint8.
 
     Cells without ink are not given to the reader; lines in which it finds nothing give no Word.
     """
@@ -51,7 +51,7 @@ def read_cells(picture: np.ndarray, table: Table, reader: Reader) -> list[Word]:
         waiting.clear()
 
     for cell in table.cells:
-        for line in text_lines(picture, cell.box):
+        for line in text_lines(image, cell.box):
             waiting.append(line)
             if len(waiting) == AT_ONCE:
                 read()
@@ -60,14 +60,14 @@ def read_cells(picture: np.ndarray, table: Table, reader: Reader) -> list[Word]:
     return words
 
 
-def text_lines(picture: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
-    """The lines of text in a box of the picture (Y, X, 3), from the top: (where it is, its pixels without rules)."""
-    Y, X = picture.shape[:2]
+def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
+    """The lines of text in a box of the image (Y, X, 3), from the top: (where it is, its pixels without rules)."""
+    Y, X = image.shape[:2]
     left, top = max(math.ceil(box[0]), 0), max(math.ceil(box[1]), 0)
     right, bottom = min(math.floor(box[2]), X), min(math.floor(box[3]), Y)
     if left >= right or top >= bottom:
         return
-    cell = picture[top:bottom, left:right]
+    cell = image[top:bottom, left:right]
     paper = np.median(cell, (0, 1))
     ink = np.abs(cell.mean(-1) - paper.mean()) > INK  # (h, w)
     rows, columns = ink.mean(1) >= RULE, ink.mean(0) >= RULE
@@ -102,4 +102,4 @@ def _reading(one: Any) -> tuple[str, float]:
         text, confidence = None, None
     if not isinstance(text, str):
         raise InputError(f"the reader gave {one!r:.100} for a line, expected (text, confidence)")
-    return text, check_share("the confidence of a text that the reader gave", confidence)
+    return text, check_fraction("the confidence of a text that the reader gave", confidence)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import InputError, nearest
-from ..processors.boxes import Detection, check_share
+from ..images.boxes import Detection, check_fraction
 from .boxes import check_box, hull, inside, share
 from .table import Box, Cell, Table, Word
 from .words import HALF, Lane, check_words, first_choices, join, lanes_of, place
@@ -24,8 +24,8 @@ LABELS = (TABLE, COLUMN, ROW, HEADER, PROJECTED, SPANNING, "table rotated")
 _COVERED = {ROW: 0.5, COLUMN: 0.25}
 _COVERED_TOGETHER = 0.5
 # Far beyond what any detector has queries for; pairs of objects cost time, positions memory.
-MOST_OBJECTS = 4096
-MOST_POSITIONS = 1_000_000
+MAX_OBJECTS = 4096
+MAX_POSITIONS = 1_000_000
 
 
 class _Span(NamedTuple):
@@ -81,8 +81,8 @@ def build_table(
     around = hull(o.box for o in found[ROW] + found[COLUMN])
     rows = rows or [Lane(around[1], around[3], None)]
     columns = columns or [Lane(around[0], around[2], None)]
-    if len(rows) * len(columns) > MOST_POSITIONS:
-        raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MOST_POSITIONS:,} positions are built")
+    if len(rows) * len(columns) > MAX_POSITIONS:
+        raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
     spanning = sorted(found[SPANNING] + found[PROJECTED], key=lambda o: (-o.score, o.box, o.label))
     while True:  # once, and again if rows or columns go, since what spans them shrinks
@@ -117,22 +117,22 @@ def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, floa
                 raise InputError(
                     f"thresholds has a label {label!r}, known are {', '.join(LABELS)}{nearest(str(label), LABELS)}"
                 )
-        limits = {label: check_share(f"thresholds[{label!r}]", thresholds.get(label, 0.5)) for label in LABELS}
+        limits = {label: check_fraction(f"thresholds[{label!r}]", thresholds.get(label, 0.5)) for label in LABELS}
     else:
-        limits = dict.fromkeys(LABELS, check_share("thresholds", thresholds))
-    if len(objects) > MOST_OBJECTS:
-        raise InputError(f"{len(objects)} objects, at most {MOST_OBJECTS:,} are taken")
+        limits = dict.fromkeys(LABELS, check_fraction("thresholds", thresholds))
+    if len(objects) > MAX_OBJECTS:
+        raise InputError(f"{len(objects)} objects, at most {MAX_OBJECTS:,} are taken")
     found: dict[str, list[Detection]] = {label: [] for label in LABELS}
     for i, one in enumerate(objects):
         if not isinstance(one, Detection):
-            raise InputError(f"objects[{i}] is of type {type(one).__name__}, expected zoo.processors.Detection")
+            raise InputError(f"objects[{i}] is of type {type(one).__name__}, expected zoo.images.Detection")
         label, score, box = one
         if label not in LABELS:
             known = ", ".join(LABELS)
             raise InputError(
                 f"objects[{i}] has the label {label!r:.100}, known are {known}{nearest(str(label), LABELS)}"
             )
-        box, score = check_box(f"objects[{i}].box", box), check_share(f"objects[{i}].score", score)
+        box, score = check_box(f"objects[{i}].box", box), check_fraction(f"objects[{i}].score", score)
         if score > limits[label]:
             found[label].append(Detection(label, score, box))
     return found

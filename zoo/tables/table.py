@@ -1,6 +1,6 @@
 """A table as it was found: words, cells that cover a grid without overlap, and its exports as methods.
 
-Boxes are (x0, y0, x1, y1) in pixels of the picture, x to the right and y down.  Shapes: R rows, C columns.
+Boxes are (x0, y0, x1, y1) in pixels of the image, x to the right and y down.  Shapes: R rows, C columns.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TableError
-from ..processors.boxes import Box
+from ..images.boxes import Box
 
 if TYPE_CHECKING:
     import pandas
 
-MOST_POSITIONS = 1_000_000  # of a grid: a small file may claim more than memory holds
+MAX_POSITIONS = 1_000_000  # of a grid: a small file may claim more than memory holds
 
 
 @dataclass(frozen=True)
 class Word:
-    """A piece of text with its place in the picture, from OCR or from a PDF's text layer."""
+    """A piece of text with its place in the image, from OCR or from a PDF's text layer."""
 
     text: str
     box: Box
@@ -181,8 +181,8 @@ class Table:
 def _covered(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) -> tuple[int, ...]:
     """(R * C): the index of the cell at each position; TableError unless each has exactly one."""
     rows, columns = shape
-    if rows * columns > MOST_POSITIONS:
-        raise TableError(f"the grid has {rows:,} x {columns:,} positions, at most {MOST_POSITIONS:,} are possible")
+    if rows * columns > MAX_POSITIONS:
+        raise TableError(f"the grid has {rows:,} x {columns:,} positions, at most {MAX_POSITIONS:,} are possible")
     if header_rows > rows:
         raise TableError(f"header_rows is {header_rows}, and the table has {rows} rows")
     at = [-1] * (rows * columns)

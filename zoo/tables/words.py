@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..checkpoint.json_file import parse_json_list, read_bounded
 from ..errors import InputError, TableError, nearest
-from ..json_file import parse_json_list, read_bounded
-from ..processors.boxes import check_share
+from ..images.boxes import check_fraction
 from .boxes import check_box, inside, share
 from .table import Table, Word
 
 # A page of a newspaper has some ten thousand words of a hundred bytes each.
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 # A word, and a part, belongs to the table that holds at least so much of its own area.
 HALF = 0.5
 _KEYS = ("text", "box", "confidence")
@@ -42,12 +42,12 @@ class Lane(NamedTuple):
 def read_words(path: str | os.PathLike[str]) -> list[Word]:
     """The words of a JSON file: a list of {"text": str, "box": [x0, y0, x1, y1], "confidence": 0 ... 1}.
 
-    Boxes are in pixels of the picture that the words were read from; confidence may be left out (1).  Everything else
+    Boxes are in pixels of the image that the words were read from; confidence may be left out (1).  Everything else
     is an InputError that names the file, the entry and the key.
     """
     found = []
     path = Path(path)
-    for i, entry in enumerate(parse_json_list(read_bounded(path, MOST_BYTES, InputError), path, InputError)):
+    for i, entry in enumerate(parse_json_list(read_bounded(path, MAX_BYTES, InputError), path, InputError)):
         name = f"{path}: words[{i}]"
         if not isinstance(entry, dict):
             raise InputError(f"{name} is {entry!r:.100}, expected an object with text and box")
@@ -58,7 +58,7 @@ def read_words(path: str | os.PathLike[str]) -> list[Word]:
             if key not in entry:
                 raise InputError(f"{name} has no {key!r}")
         box = check_box(f"{name}: box", entry["box"])
-        confidence = check_share(f"{name}: confidence", entry.get("confidence", 1.0))
+        confidence = check_fraction(f"{name}: confidence", entry.get("confidence", 1.0))
         try:
             found.append(Word(entry["text"], box, confidence))
         except TableError as e:
@@ -71,7 +71,7 @@ def check_words(words: Sequence[Word]) -> None:
     for i, word in enumerate(words):
         if not isinstance(word, Word):
             raise InputError(f"words[{i}] is of type {type(word).__name__}, expected zoo.tables.Word")
-        check_share(f"words[{i}].confidence", word.confidence)
+        check_fraction(f"words[{i}].confidence", word.confidence)
 
 
 def words_outside(table: Table, words: Sequence[Word]) -> list[Word]:

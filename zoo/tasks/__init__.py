@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..hub import Checkpoint
     from .base import Task
 
-__all__ = ["PICTURE_TASKS", "TASKS", "load_task", "task_class"]
+__all__ = ["IMAGE_TASKS", "TASKS", "load_task", "task_class"]
 
 # name -> (module in this package, class), for checkpoints that read texts
 TASKS: dict[str, tuple[str, str]] = {
@@ -25,16 +25,16 @@ TASKS: dict[str, tuple[str, str]] = {
     "rerank": ("rerank", "Rerank"),
     "generate": ("generate", "Generate"),
 }
-# and for those that read pictures
-PICTURE_TASKS: dict[str, tuple[str, str]] = {
+# and for those that read images
+IMAGE_TASKS: dict[str, tuple[str, str]] = {
     "embed": ("image_embed", "ImageEmbed"),
     "classify": ("image_classify", "ImageClassify"),
     "segment": ("segment", "Segment"),
     "detect": ("detect", "Detect"),
     "read": ("read", "Read"),
 }
-# model_type of what reads pictures -> its tasks
-_PICTURE_MODELS: dict[str, tuple[str, ...]] = {
+# model_type of what reads images -> its tasks
+_IMAGE_MODELS: dict[str, tuple[str, ...]] = {
     "vit": ("embed", "classify"),
     "deit": ("embed", "classify"),
     "beit": ("embed", "classify", "segment"),
@@ -69,49 +69,49 @@ def load_task(
     graphs: bool | None = None,
     **where: Any,
 ) -> Task:
-    """A checkpoint, ready to be called: see `zoo.load`; where: `zoo.lock.find`'s arguments (revision, lock, ...)."""
+    """A checkpoint, ready to be called: see `zoo.load`; where: the arguments of `zoo.checkpoint.lock.find`."""
     if task is not None:
         _check(task)  # an unknown name is an error before anything is downloaded
 
-    from ..loader import read_config
-    from ..lock import find
+    from ..checkpoint.load import read_config
+    from ..checkpoint.lock import find
 
     checkpoint = find(name_or_folder, **where)
     config = read_config(checkpoint.folder)
-    task, pictures = task or default_task(checkpoint, config), reads_pictures(config)
+    task, images = task or default_task(checkpoint, config), reads_images(config)
     if task not in (own := tasks_of(config)):
-        kind, other = ("pictures", "texts") if pictures else ("texts", "pictures")
-        same = task in (PICTURE_TASKS if pictures else TASKS)
+        kind, other = ("images", "texts") if images else ("texts", "images")
+        same = task in (IMAGE_TASKS if images else TASKS)
         raise UnsupportedError(
             f"task {task!r} is for {'other models' if same else other}, and {checkpoint.name} is a "
             f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own)}"
         )
-    cls = task_class(task, pictures=pictures)
+    cls = task_class(task, images=images)
     return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, graphs=graphs)
 
 
-def task_class(name: str, *, pictures: bool = False) -> type[Task]:
-    """The class of a task, by its name in TASKS, or for pictures in PICTURE_TASKS."""
+def task_class(name: str, *, images: bool = False) -> type[Task]:
+    """The class of a task, by its name in TASKS, or for images in IMAGE_TASKS."""
     _check(name)
-    kinds = PICTURE_TASKS if pictures else TASKS
+    kinds = IMAGE_TASKS if images else TASKS
     if name not in kinds:
-        raise UnsupportedError(f"task {name!r} is not one for {'pictures' if pictures else 'texts'}")
+        raise UnsupportedError(f"task {name!r} is not one for {'images' if images else 'texts'}")
     module, cls = kinds[name]
     return getattr(importlib.import_module(f".{module}", __name__), cls)
 
 
-def reads_pictures(config: Config) -> bool:
-    """Whether a checkpoint reads pictures, not texts."""
-    return config.model_type in _PICTURE_MODELS
+def reads_images(config: Config) -> bool:
+    """Whether a checkpoint reads images, not texts."""
+    return config.model_type in _IMAGE_MODELS
 
 
 def tasks_of(config: Config) -> tuple[str, ...]:
     """The names of the tasks that a checkpoint's family has."""
-    return _PICTURE_MODELS.get(config.model_type, tuple(TASKS))
+    return _IMAGE_MODELS.get(config.model_type, tuple(TASKS))
 
 
 def _check(name: str) -> None:
-    names = list(dict.fromkeys([*TASKS, *PICTURE_TASKS]))
+    names = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
     if not isinstance(name, str) or name not in names:
         raise UnsupportedError(f"task {name!r} is not one of {', '.join(names)}{nearest(str(name), names)}")
 
@@ -120,8 +120,8 @@ def default_task(checkpoint: Checkpoint, config: Config) -> str:
     """What a checkpoint was trained for: a sentence encoder by its modules.json, anything else by its architecture."""
     from .sentence_encoder import is_sentence_encoder
 
-    pictures = reads_pictures(config)
-    if not pictures and is_sentence_encoder(checkpoint.folder):
+    images = reads_images(config)
+    if not images and is_sentence_encoder(checkpoint.folder):
         return "embed"
     name = next(iter(config.architectures), "Model")
     task = next((task for end, task in _TRAINED_FOR.items() if name.endswith(end)), None)
@@ -131,7 +131,7 @@ def default_task(checkpoint: Checkpoint, config: Config) -> str:
             f"name one of {', '.join(tasks_of(config))} (task=...), "
             "or take the bare model from zoo.load_model"
         )
-    return "rerank" if task == "classify" and config.num_labels == 1 and not pictures else task
+    return "rerank" if task == "classify" and config.num_labels == 1 and not images else task
 
 
 def __getattr__(name: str) -> Any:
@@ -140,8 +140,8 @@ def __getattr__(name: str) -> Any:
         from .base import Task
 
         return Task
-    for kinds in (TASKS, PICTURE_TASKS):
+    for kinds in (TASKS, IMAGE_TASKS):
         for task, (_, cls) in kinds.items():
             if name == cls:
-                return task_class(task, pictures=kinds is PICTURE_TASKS)
+                return task_class(task, images=kinds is IMAGE_TASKS)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ from ..errors import InputError
 from .base import TextTask, as_texts, check_count, softmax
 
 if TYPE_CHECKING:
-    from ..tokenizers import Encoding
+    from ..text.tokenizer import Encoding
 
 # Question and context together, and what neighbouring windows of a long context share: SQuAD's habits.
 WINDOW_TOKENS = 384

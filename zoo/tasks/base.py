@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..checkpoint.atomic_write import copy_file
+from ..checkpoint.conflicts import CONFIG, refuse_other_files
 from ..errors import InputError, TokenizerError, ZooError
-from ..leftovers import CONFIG, refuse_other_files
 from ..pretrained import Pretrained
-from ..replacing import copy_file
 from ..typing import Array
 from ..warning import warn
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..hub import Checkpoint
-    from ..tokenizers import Encoding, Tokenizer
+    from ..text.tokenizer import Encoding, Tokenizer
 
 # With more, a batch's activations no longer stay in the caches of a CPU: on two cores 4096 took 1.5 to 2 times as long
 # as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU wants more.
@@ -33,7 +33,7 @@ BATCH_TOKENS_TORCH = 16384
 # So many texts are held as tokens at once: it bounds memory, and is enough to sort by length.
 TEXTS_AT_ONCE = 4096
 # Tables are often padded by a few percent; a larger part that no token reaches speaks of a vocabulary cut short.
-MOST_UNREACHED = 0.1
+MAX_UNREACHED = 0.1
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 # Seconds of work before a progress bar appears.
 PATIENCE = 3
@@ -71,7 +71,7 @@ class Task:
 
         ZooError where the folder holds files of another checkpoint that would stay.
         """
-        from ..loader import write_model
+        from ..checkpoint.load import write_model
 
         # Looked for first: a folder with a new model and an old tokenizer would be worse than none.
         gone = [path for path in self.sources() if not path.is_file()]
@@ -114,15 +114,15 @@ class TextTask(Task):
         super().__init__(model, checkpoint)
         check_vocabulary(tokenizer, self.config.vocab_size)
         self.tokenizer = tokenizer
-        positions = self.body.embeddings.most_tokens
+        positions = self.body.embeddings.max_positions
         self.max_tokens = min(tokenizer.model_max_length or positions, positions)
         on_numpy = isinstance(self.body.embeddings.word, np.ndarray)
         self.batch_tokens = BATCH_TOKENS if on_numpy else BATCH_TOKENS_TORCH
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> TextTask:
-        from ..loader import model_of
-        from ..tokenizers import Tokenizer
+        from ..checkpoint.load import model_of
+        from ..text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
         return cls(model_of(checkpoint, head=cls.head, **options), tokenizer, checkpoint)
@@ -213,7 +213,7 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
             shown = ", ".join(f"{token!r} ({i})" for token, i in [*beyond.items()][:5])
             more = f" and {len(beyond) - 5} more" if len(beyond) > 5 else ""
             warn(f"{where}{table}, and tokens were added beyond it, which cannot be used: {shown}{more}")
-    elif tokenizer.vocab_size < (1 - MOST_UNREACHED) * rows:
+    elif tokenizer.vocab_size < (1 - MAX_UNREACHED) * rows:
         warn(
             f"{where}{tokenizer.vocab_size} tokens, but {table}: is the vocabulary cut short, or another checkpoint's?"
         )

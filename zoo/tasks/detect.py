@@ -1,6 +1,6 @@
-"""Detect: the objects in a picture, with boxes.
+"""Detect: the objects in an image, with boxes.
 
-Shapes: B pictures of a batch, Y and X height and width after the processor, H and W before it; Q queries, L labels.
+Shapes: B images of a batch, Y and X height and width after the processor, H and W before it; Q queries, L labels.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..processors import MOST_PIXELS, Picture, open_picture
-from ..processors.boxes import Detection, check_rule, check_share, draw_boxes, post_process_object_detection
-from .pictures import PictureTask, as_pictures, floats, naming, save_png
+from ..images import MAX_PIXELS, ImageInput, open_image
+from ..images.boxes import Detection, check_fraction, check_rule, draw_boxes, post_process_object_detection
+from .image_task import ImageTask, as_images, floats, naming, save_png
 from .segment import palette
 
 if TYPE_CHECKING:
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 
 
 class Detections(list[Detection]):
-    """The objects of one picture, best first; a list in every respect, that can draw itself."""
+    """The objects of one image, best first; a list in every respect, that can draw itself."""
 
     def __init__(
         self,
         found: Iterable[Detection],
         size: tuple[int, int],
         labels: Sequence[str],
-        picture: Callable[[], Image.Image],
+        image: Callable[[], Image.Image],
     ):
         super().__init__(found)
-        self.size = size  # (H, W) of the picture, upright
+        self.size = size  # (H, W) of the image, upright
         self.labels = tuple(labels)  # all that the detector knows: they decide the colours
-        self._picture = picture  # opens it
+        self._image = image  # opens it
 
     def draw(self, path: str | os.PathLike[str] | None = None) -> Image.Image:
-        """The picture with the boxes, their labels and scores; written as a PNG file if a path is given.
+        """The image with the boxes, their labels and scores; written as a PNG file if a path is given.
 
-        The picture is decoded anew: given as a path, it is to be there still.
+        The image is decoded anew: given as a path, it is to be there still.
         """
         colours = dict(zip(self.labels, map(tuple, palette(len(self.labels)).tolist()), strict=True))
-        image = draw_boxes(self._picture(), [(f"{d.label} {d.score:.2f}", d.box, colours[d.label]) for d in self])
+        image = draw_boxes(self._image(), [(f"{d.label} {d.score:.2f}", d.box, colours[d.label]) for d in self])
         if path is not None:
             save_png(image, path)
         return image
 
 
-class Detect(PictureTask):
-    """Pictures to the objects in them.
+class Detect(ImageTask):
+    """Images to the objects in them.
 
     >>> detector = zoo.load("microsoft/table-transformer-detection")
     >>> found = detector("page.png", threshold=0.7)
@@ -63,50 +63,50 @@ class Detect(PictureTask):
 
     def __call__(
         self,
-        pictures: Picture | Iterable[Picture],
+        images: ImageInput | Iterable[ImageInput],
         *,
         threshold: float = 0.5,
         rule: str = "score",
         size: Mapping[str, int] | None = None,
         progress: bool | None = None,
         data_format: str | None = None,
-        most_pixels: int = MOST_PIXELS,
+        max_pixels: int = MAX_PIXELS,
     ) -> Any:
-        """Detections for one picture, which is a list of Detection, best first; a list of them for several pictures.
+        """Detections for one image, which is a list of Detection, best first; a list of them for several images.
 
         threshold: objects with a score above it, 0 ... 1.  rule: "score", or "argmax" for that of Microsoft's own code:
         see `post_process_object_detection`.  size: in place of the checkpoint's, such as {"longest_edge": 1000}.
-        data_format, most_pixels: as in `open_picture`.
+        data_format, max_pixels: as in `open_image`.
 
-        Pictures share a batch only where the processor makes them equally large: beside a larger one, padded, each
+        Images share a batch only where the processor makes them equally large: beside a larger one, padded, each
         would get other scores than alone.
         """
-        check_share("threshold", threshold)
+        check_fraction("threshold", threshold)
         check_rule(rule)
         processor = self.processor if size is None else self.processor.with_size(size)
-        given, single = as_pictures(pictures, "pictures")
-        for i, picture in enumerate(given):
-            if hasattr(picture, "read"):  # an open file is read once, and may be drawn upon later
+        given, single = as_images(images, "images")
+        for i, image in enumerate(given):
+            if hasattr(image, "read"):  # an open file is read once, and may be drawn upon later
                 with naming(i, len(given)):
-                    given[i] = open_picture(picture, most_pixels=most_pixels)
+                    given[i] = open_image(image, max_pixels=max_pixels)
 
         def compute(pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Any = None) -> list[Any]:
             out = self.call(pixel_values, pixel_mask)
             return list(zip(floats(out.logits), floats(out.pred_boxes), sizes, strict=True))
 
         rows = self.rows(
-            given, compute, processor=processor, progress=progress, data_format=data_format, most_pixels=most_pixels
+            given, compute, processor=processor, progress=progress, data_format=data_format, max_pixels=max_pixels
         )
         labels = self.config.id2label
         names = [labels[i] for i in sorted(labels)]
         out = []
-        for i, (picture, (logits, boxes, height_width)) in enumerate(zip(given, rows, strict=True)):
+        for i, (image, (logits, boxes, height_width)) in enumerate(zip(given, rows, strict=True)):
             with naming(i, len(given)):
                 (found,) = post_process_object_detection(
                     logits[None], boxes[None], [height_width], labels, threshold=threshold, rule=rule
                 )
             best_first = sorted(found, key=lambda d: -d.score)
-            again = partial(open_picture, picture, data_format=data_format, most_pixels=most_pixels)
+            again = partial(open_image, image, data_format=data_format, max_pixels=max_pixels)
             out.append(Detections(best_first, height_width, names, again))
         return out[0] if single else out
 

@@ -15,7 +15,7 @@ from .sentence_encoder import POOLINGS, SentenceEncoder, is_sentence_encoder, no
 
 if TYPE_CHECKING:
     from ..hub import Checkpoint
-    from ..tokenizers import Encoding, Tokenizer
+    from ..text.tokenizer import Encoding, Tokenizer
 
 
 class Embed(TextTask):
@@ -40,7 +40,7 @@ class Embed(TextTask):
         if checkpoint is not None and is_sentence_encoder(checkpoint.folder):
             self.encoder = read_sentence_encoder(checkpoint.folder, self.config.hidden_size)
         if self.encoder.max_tokens is not None:
-            positions = self.body.embeddings.most_tokens
+            positions = self.body.embeddings.max_positions
             self.max_tokens = min(self.encoder.max_tokens, positions)
 
     def __call__(

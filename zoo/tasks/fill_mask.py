@@ -14,7 +14,7 @@ from .base import TextTask, as_texts, check_count
 
 if TYPE_CHECKING:
     from ..hub import Checkpoint
-    from ..tokenizers import Encoding, Tokenizer
+    from ..text.tokenizer import Encoding, Tokenizer
 
 # So many masks are projected to the vocabulary at once: XLM-R's has 250,000 words, a megabyte for each mask.
 MASKS_AT_ONCE = 64

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..cache import KVCache
-from ..chat import ChatTemplate, Messages
 from ..errors import InputError, UnsupportedError
 from ..generate import Generated, GenerationConfig, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
 from ..pretrained import Pretrained
+from ..text.chat import ChatTemplate, Messages
 from .base import Progress, TextTask, as_texts
 from .conversation import Conversation
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..hub import Checkpoint
-    from ..tokenizers import Tokenizer
+    from ..text.tokenizer import Tokenizer
 
 # Prompts that are computed at once: each step reads all weights, whatever the number of rows.
 ROWS = 16
@@ -79,8 +79,8 @@ class Generate(TextTask):
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> Generate:
-        from ..loader import model_of
-        from ..tokenizers import Tokenizer
+        from ..checkpoint.load import model_of
+        from ..text.tokenizer import Tokenizer
 
         generation = GenerationConfig.from_folder(checkpoint.folder)
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
@@ -203,7 +203,7 @@ class Generate(TextTask):
     ) -> list[Any]:
         for i, ids in enumerate(prompts):
             try:
-                config.new_tokens(len(ids), self._model.most_tokens)
+                config.new_tokens(len(ids), self._model.max_positions)
             except InputError as e:
                 raise InputError(f"{name}[{i}]: {e}" if name else str(e)) from None
         stop = StopStrings(self.tokenizer, config.stop_strings) if config.stop_strings else None

@@ -1,20 +1,20 @@
-"""ImageClassify: the labels of a picture with their scores."""
+"""ImageClassify: the labels of an image with their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..processors import MOST_PIXELS, Picture
+from ..images import MAX_PIXELS, ImageInput
 from .base import check_count
 from .classify import best_labels, score_function
-from .pictures import PictureTask, as_pictures, floats
+from .image_task import ImageTask, as_images, floats
 
 if TYPE_CHECKING:
     from ..config import Config
 
 
-class ImageClassify(PictureTask):
+class ImageClassify(ImageTask):
     """Labels with scores, best first.
 
     >>> classify = zoo.load("google/vit-base-patch16-224")
@@ -32,28 +32,28 @@ class ImageClassify(PictureTask):
 
     def __call__(
         self,
-        pictures: Picture | Iterable[Picture],
+        images: ImageInput | Iterable[ImageInput],
         *,
         top_k: int | None = 5,
         function_to_apply: str | None = None,
         progress: bool | None = None,
         data_format: str | None = None,
-        most_pixels: int = MOST_PIXELS,
+        max_pixels: int = MAX_PIXELS,
     ) -> list[Any]:
-        """A list of Label, best first, for one picture; a list of such lists for several.
+        """A list of Label, best first, for one image; a list of such lists for several.
 
         top_k: how many labels; all if None.  function_to_apply: as for texts, "softmax", "sigmoid" or "none".
-        data_format ("channels_first" for arrays (C, H, W)), most_pixels: as in `open_picture`.
+        data_format ("channels_first" for arrays (C, H, W)), max_pixels: as in `open_image`.
         """
         if top_k is not None:
             top_k = check_count(top_k, "top_k")
         score = score_function(self.config, function_to_apply)
-        given, single = as_pictures(pictures, "pictures")
+        given, single = as_images(images, "images")
 
         def compute(pixel_values: Any, sizes: Any) -> Any:
             found = self.call(pixel_values)
             return floats(getattr(found, "logits", found))
 
-        rows = self.rows(given, compute, progress=progress, data_format=data_format, most_pixels=most_pixels)
+        rows = self.rows(given, compute, progress=progress, data_format=data_format, max_pixels=max_pixels)
         out = [best_labels(self.config, score(logits), top_k) for logits in rows]
         return out[0] if single else out

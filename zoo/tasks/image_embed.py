@@ -1,4 +1,4 @@
-"""ImageEmbed: a vector for each picture, or for each of its patches.
+"""ImageEmbed: a vector for each image, or for each of its patches.
 
 Shapes: N = h w patches from top left to bottom right, D hidden_size, E the vector's.
 """
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, nearest
-from ..processors import MOST_PIXELS, Picture
-from .pictures import PictureTask, as_pictures, floats
+from ..images import MAX_PIXELS, ImageInput
+from .image_task import ImageTask, as_images, floats
 from .sentence_encoder import normalize as unit_length
 
 POOLINGS = ("pooler", "cls", "mean")
 
 
-class ImageEmbed(PictureTask):
-    """Pictures to vectors.
+class ImageEmbed(ImageTask):
+    """Images to vectors.
 
     >>> embed = zoo.load("google/vit-base-patch16-224-in21k")
     >>> embed(["cat.png", "dog.png"]).shape
@@ -35,22 +35,22 @@ class ImageEmbed(PictureTask):
 
     def __call__(
         self,
-        pictures: Picture | Iterable[Picture],
+        images: ImageInput | Iterable[ImageInput],
         *,
         pooling: str | None = None,
         normalize: bool = False,
         progress: bool | None = None,
         data_format: str | None = None,
-        most_pixels: int = MOST_PIXELS,
+        max_pixels: int = MAX_PIXELS,
     ) -> np.ndarray:
-        """A picture -> (E,), several -> (B, E), float32.
+        """An image -> (E,), several -> (B, E), float32.
 
         pooling: "pooler", "cls" (the class token) or "mean" (of the patches) in place of the checkpoint's own.
-        normalize: whether vectors get length 1.  data_format, most_pixels: as in `open_picture`.
+        normalize: whether vectors get length 1.  data_format, max_pixels: as in `open_image`.
         """
         if pooling is not None and pooling not in POOLINGS:
             raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")
-        given, single = as_pictures(pictures, "pictures")
+        given, single = as_images(images, "images")
 
         def vectors(found: Any) -> np.ndarray:
             if pooling == "mean":
@@ -61,7 +61,7 @@ class ImageEmbed(PictureTask):
                 raise InputError("pooling is 'pooler', but the checkpoint has none: expected 'cls' or 'mean'")
             return floats(found.pooler_output)
 
-        rows = self._rows(given, vectors, progress, data_format, most_pixels)
+        rows = self._rows(given, vectors, progress, data_format, max_pixels)
         out = np.stack(rows)
         if normalize:
             out = unit_length(out)
@@ -69,16 +69,16 @@ class ImageEmbed(PictureTask):
 
     def patches(
         self,
-        pictures: Picture | Iterable[Picture],
+        images: ImageInput | Iterable[ImageInput],
         *,
         grid: bool = False,
         progress: bool | None = None,
         data_format: str | None = None,
-        most_pixels: int = MOST_PIXELS,
+        max_pixels: int = MAX_PIXELS,
     ) -> Any:
         """The last state of each patch: (N, D), or with `grid` (h, w, D), float32; a list of arrays for several."""
-        given, single = as_pictures(pictures, "pictures")
-        rows = self._rows(given, self._patches, progress, data_format, most_pixels, grid=grid)
+        given, single = as_images(images, "images")
+        rows = self._rows(given, self._patches, progress, data_format, max_pixels, grid=grid)
         return rows[0] if single else rows
 
     def _rows(
@@ -87,10 +87,10 @@ class ImageEmbed(PictureTask):
         read: Callable[[Any], np.ndarray],
         progress: bool | None,
         data_format: str | None,
-        most_pixels: int,
+        max_pixels: int,
         grid: bool = False,
     ) -> list[np.ndarray]:
-        """What `read` makes of the model's output, for each picture an array of its own."""
+        """What `read` makes of the model's output, for each image an array of its own."""
 
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             rows = read(self.call(pixel_values))
@@ -98,7 +98,7 @@ class ImageEmbed(PictureTask):
                 rows = rows.reshape(len(rows), *self.body.embeddings.grid(pixel_values), -1)
             return [row.copy() for row in rows]
 
-        return self.rows(given, compute, progress=progress, data_format=data_format, most_pixels=most_pixels)
+        return self.rows(given, compute, progress=progress, data_format=data_format, max_pixels=max_pixels)
 
     def _patches(self, found: Any) -> np.ndarray:
         """-> (B, N, D)."""

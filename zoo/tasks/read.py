@@ -1,6 +1,6 @@
-"""Read: what a picture of a line of text says.
+"""Read: what an image of a line of text says.
 
-Shapes: B pictures of a batch, S tokens of the encoder, E the width of their states.
+Shapes: B images of a batch, S tokens of the encoder, E the width of their states.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .. import ops
 from ..errors import ConfigError, InputError, UnsupportedError
 from ..generate import GenerationConfig, generate
 from ..generate.sampling import log_softmax
+from ..images import MAX_PIXELS, ImageInput, ImageProcessor, open_image
+from ..images.lines import is_blank, split_lines
 from ..pretrained import Pretrained
-from ..processors import MOST_PIXELS, ImageProcessor, Picture, open_picture
-from ..processors.lines import is_blank, split_lines
-from ..tokenizers import Tokenizer
+from ..text.tokenizer import Tokenizer
 from ..typing import Array
 from ..warning import warn
 from .base import Progress, check_vocabulary
-from .pictures import PictureTask, as_pictures, floats, naming
+from .image_task import ImageTask, as_images, floats, naming
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 NEW_TOKENS = 128
 # Each step of writing reads all of the weights, so that lines had better share it: as many as fit into so many bytes of
 # the cross-attention's keys and values, which for trocr-base are 9.
-BATCH_BYTES, MOST_LINES = 512 << 20, 64
+BATCH_BYTES, MAX_LINES = 512 << 20, 64
 
 
 class Reading(NamedTuple):
-    """What a picture says.
+    """What an image says.
 
     confidence: the geometric mean of the probabilities that the model gave to the text's tokens and to its end,
     exp(mean(log p)), 0 ... 1; over the tokens of all lines where there are several.
@@ -47,8 +47,8 @@ class Reading(NamedTuple):
     confidence: float
 
 
-class Read(PictureTask):
-    """Pictures of lines of text to what they say.
+class Read(ImageTask):
+    """Images of lines of text to what they say.
 
     >>> reader = zoo.load("microsoft/trocr-base-printed")
     >>> reader("line.png")
@@ -76,13 +76,13 @@ class Read(PictureTask):
         made, wanted = processor.output_size(480, 640), self.config.encoder.image
         if made != wanted and self.config.encoder.model_type != "beit":
             raise ConfigError(
-                f"the image processor makes pictures of {made[0]} x {made[1]}, but the encoder reads {wanted[0]} x "
+                f"the image processor makes images of {made[0]} x {made[1]}, but the encoder reads {wanted[0]} x "
                 f"{wanted[1]}: is preprocessor_config.json another checkpoint's?"
             )
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> Read:
-        from ..loader import model_of
+        from ..checkpoint.load import model_of
 
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
         processor = ImageProcessor.from_folder(checkpoint.folder)
@@ -104,38 +104,38 @@ class Read(PictureTask):
 
     def __call__(
         self,
-        pictures: Picture | Iterable[Picture],
+        images: ImageInput | Iterable[ImageInput],
         *,
         lines: bool = False,
         max_new_tokens: int | None = None,
         num_beams: int | None = None,
         progress: bool | None = None,
         data_format: str | None = None,
-        most_pixels: int = MOST_PIXELS,
+        max_pixels: int = MAX_PIXELS,
         **generation: Any,
     ) -> Any:
-        """A Reading for one picture, a list of them for several.
+        """A Reading for one image, a list of them for several.
 
-        A picture of one colour says "": its confidence is what the model itself gives to an end before any text.
-        lines: whether each picture is a block of several lines, to be cut into them first (`zoo.processors.lines` says
+        An image of one colour says "": its confidence is what the model itself gives to an end before any text.
+        lines: whether each image is a block of several lines, to be cut into them first (`zoo.images.lines` says
         what it takes); the text has a line each.  max_new_tokens: of a line; by default what the checkpoint's
         generation config says, or 128; a text that is cut there is warned of.  num_beams: 1 for greedy choice.
-        generation: other fields of `generate.GenerationConfig`.  data_format, most_pixels: as in `open_picture`.
+        generation: other fields of `generate.GenerationConfig`.  data_format, max_pixels: as in `open_image`.
         """
         config = self._generation(max_new_tokens, num_beams, generation)
-        given, single = as_pictures(pictures, "pictures")
+        given, single = as_images(images, "images")
         found: list[list[tuple[str, np.ndarray]]] = [[] for _ in given]
-        waiting: list[tuple[int, np.ndarray]] = []  # picture, line
+        waiting: list[tuple[int, np.ndarray]] = []  # image, line
         cut = count = told = 0
-        with Progress(len(given), progress, "pictures") as advance:
-            for i, picture in enumerate(given):
+        with Progress(len(given), progress, "images") as advance:
+            for i, image in enumerate(given):
                 with naming(i, len(given)):
-                    array = np.asarray(open_picture(picture, data_format=data_format, most_pixels=most_pixels))
+                    array = np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels))
                 boxes = split_lines(array) if lines else []
                 waiting += [(i, array[y0:y1, x0:x1]) for x0, y0, x1, y1 in boxes] or [(i, array)]
                 while waiting and (len(waiting) >= self.batch_lines or i == len(given) - 1):
                     batch, waiting = waiting[: self.batch_lines], waiting[self.batch_lines :]
-                    texts = self._read([line for _, line in batch], config, most_pixels)
+                    texts = self._read([line for _, line in batch], config, max_pixels)
                     for (of, _), (text, logprobs, whole) in zip(batch, texts, strict=True):
                         found[of].append((text, logprobs))
                         cut, count = cut + (not whole), count + 1
@@ -153,7 +153,7 @@ class Read(PictureTask):
         """How many lines are written at once."""
         c, grid = self.config.decoder, self.config.encoder.grid
         each = 8 * c.decoder_layers * c.d_model * (grid[0] * grid[1] + 2)
-        return min(max(1, BATCH_BYTES // each), MOST_LINES)
+        return min(max(1, BATCH_BYTES // each), MAX_LINES)
 
     def _generation(self, max_new_tokens: int | None, num_beams: int | None, more: dict[str, Any]) -> GenerationConfig:
         own = self.generation
@@ -172,7 +172,7 @@ class Read(PictureTask):
         return config.new_tokens(1, self.config.decoder.max_position_embeddings)
 
     def _read(
-        self, lines: Sequence[np.ndarray], config: GenerationConfig, most_pixels: int
+        self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
         """Of each line the text, its tokens' log-probabilities, and whether it came to its end."""
         model: Any = self.model if self.model.graphs is None else self.model.graphs.decoder(self.model)
@@ -181,7 +181,7 @@ class Read(PictureTask):
             states = model.encode(pixel_values)
             return [states[i : i + 1] for i in range(len(states))]
 
-        states = self.rows(lines, encoded, progress=False, most_pixels=most_pixels)
+        states = self.rows(lines, encoded, progress=False, max_pixels=max_pixels)
         blank = [is_blank(line) for line in lines]
         out: list[Any] = [None] * len(lines)
         of_text, of_none = ([i for i, none in enumerate(blank) if none is kind] for kind in (False, True))

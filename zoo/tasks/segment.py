@@ -1,6 +1,6 @@
-"""Segment: what each pixel of a picture shows.
+"""Segment: what each pixel of an image shows.
 
-Shapes: H and W height and width of the picture as it was given, upright; h and w those of the logits; L labels.
+Shapes: H and W height and width of the image as it was given, upright; h and w those of the logits; L labels.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 
 from .. import ops
 from ..errors import InputError
-from ..processors import MOST_PIXELS, Picture, open_picture
+from ..images import MAX_PIXELS, ImageInput, open_image
 from ..typing import Array
-from .pictures import PictureTask, as_pictures, naming, save_png
+from .image_task import ImageTask, as_images, naming, save_png
 
 if TYPE_CHECKING:
     from PIL import Image
 
-# Elements of the logits at the size of the picture that are held at once, 4 MiB: all would be 7 GB for a photograph
+# Elements of the logits at the size of the image that are held at once, 4 MiB: all would be 7 GB for a photograph
 # and 150 labels.
 AT_ONCE = 1 << 20
 
@@ -34,30 +34,30 @@ class Area(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
-    """What each pixel of a picture shows."""
+    """What each pixel of an image shows."""
 
     mask: np.ndarray  # (H, W) int32: the index of a label for each pixel
     labels: list[Area]  # those that occur, the largest first
-    picture: np.ndarray = field(repr=False)  # (H, W, 3) uint8, upright
+    image: np.ndarray = field(repr=False)  # (H, W, 3) uint8, upright
 
     def overlay(self, path: str | os.PathLike[str] | None = None, *, alpha: float = 0.5) -> Image.Image:
-        """The picture with the labels' colours laid over it; written as a PNG file if a path is given.
+        """The image with the labels' colours laid over it; written as a PNG file if a path is given.
 
-        alpha: how much of the colours, 0 ... 1.  A label has the same colour in every picture: see `palette`.
+        alpha: how much of the colours, 0 ... 1.  A label has the same colour in every image: see `palette`.
         """
         from PIL import Image
 
         if not 0 <= alpha <= 1:
             raise InputError(f"alpha is {alpha!r}, expected a number in 0 ... 1")
         colours = Image.fromarray(palette(int(self.mask.max()) + 1)[self.mask])
-        image = Image.blend(Image.fromarray(self.picture), colours, alpha)
+        drawn = Image.blend(Image.fromarray(self.image), colours, alpha)
         if path is not None:
-            save_png(image, path)
-        return image
+            save_png(drawn, path)
+        return drawn
 
 
-class Segment(PictureTask):
-    """Pictures to masks.
+class Segment(ImageTask):
+    """Images to masks.
 
     >>> segment = zoo.load("microsoft/beit-base-finetuned-ade-640-640")
     >>> found = segment("street.jpg")
@@ -71,27 +71,27 @@ class Segment(PictureTask):
 
     def __call__(
         self,
-        pictures: Picture | Iterable[Picture],
+        images: ImageInput | Iterable[ImageInput],
         *,
         progress: bool | None = None,
         data_format: str | None = None,
-        most_pixels: int = MOST_PIXELS,
+        max_pixels: int = MAX_PIXELS,
     ) -> Any:
-        """A Segmentation for one picture, a list of them for several; each holds its picture, decoded.
+        """A Segmentation for one image, a list of them for several; each holds its image, decoded.
 
-        data_format, most_pixels: as in `open_picture`.
+        data_format, max_pixels: as in `open_image`.
         """
-        given, single = as_pictures(pictures, "pictures")
+        given, single = as_images(images, "images")
         arrays = []
-        for i, picture in enumerate(given):
+        for i, image in enumerate(given):
             with naming(i, len(given)):
-                arrays.append(np.asarray(open_picture(picture, data_format=data_format, most_pixels=most_pixels)))
+                arrays.append(np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels)))
 
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             logits = self.call(pixel_values)
             return [winners(logits[i : i + 1], size) for i, size in enumerate(sizes)]
 
-        masks = self.rows(arrays, compute, progress=progress, most_pixels=most_pixels)
+        masks = self.rows(arrays, compute, progress=progress, max_pixels=max_pixels)
         out = [Segmentation(mask, self._areas(mask), array) for mask, array in zip(masks, arrays, strict=True)]
         return out[0] if single else out
 

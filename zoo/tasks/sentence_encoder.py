@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..checkpoint.json_file import parse_json_list, read_bounded, read_json
 from ..errors import CheckpointError, ConfigError, UnsupportedError, nearest
-from ..json_file import parse_json_list, read_bounded, read_json
 from ..nn import Linear
 
 MODULES = "modules.json"

@@ -14,7 +14,7 @@ from .base import TextTask, as_texts, softmax
 
 if TYPE_CHECKING:
     from ..hub import Checkpoint
-    from ..tokenizers import Encoding, Tokenizer
+    from ..text.tokenizer import Encoding, Tokenizer
 
 AGGREGATIONS = ("none", "simple", "first", "average", "max")
 

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, WeightShapeError, nearest
-from ..typing import Array
+from ..typing import Array, RawTensor
 from .layout import Layout, Named
 from .mapped import release
 from .random import Random
-from .source import Source, Stored
+from .source import Source
 
-__all__ = ["Layout", "Named", "Part", "Random", "Report", "Source", "Stored", "Weights"]
+__all__ = ["Layout", "Named", "Part", "Random", "RawTensor", "Report", "Source", "Weights"]
 
 
 class Part(NamedTuple):
@@ -47,7 +47,7 @@ class Report:
 
     renamed: canonical name -> legacy name in the file.  tied: name -> the one whose array it shares.
     ignored: held by the file, not needed, and known to be so.  unused: held by the file, and unknown to the model.
-    fingerprint: of the checkpoint's files, where they were compared with a lock (see `zoo.lock`).
+    fingerprint: of the checkpoint's files, where they were compared with a lock (see `zoo.checkpoint.lock`).
     """
 
     renamed: dict[str, str]
@@ -149,7 +149,7 @@ class Weights:
             if keep:
                 placed = self.backend.keep(stored, name)
             else:
-                placed = self.backend.place(stored, name, self.dtype, self.device)
+                placed = self.backend.to_parameter(stored, name, self.dtype, self.device)
         except MemoryError:
             raise CheckpointError(f"not enough memory for tensor {name!r} of shape {shape}") from None
         if not (isinstance(placed, np.ndarray) and np.may_share_memory(placed, stored.array)):

@@ -9,10 +9,11 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from ..checkpoint.json_file import read_json
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
-from ..json_file import read_json
+from ..typing import RawTensor
 from .mapped import release
-from .source import Source, Stored
+from .source import Source
 
 # In the order in which transformers looks for them.
 WANTED = (
@@ -133,7 +134,7 @@ class Sharded:
     def dtype(self, name: str) -> str:
         return self._source(name).dtype(name)
 
-    def read(self, name: str) -> Stored:
+    def read(self, name: str) -> RawTensor:
         return self._source(name).read(name)
 
     def _source(self, name: str) -> Source:
@@ -153,13 +154,13 @@ _BLOCK = 1 << 20
 _NOT_FINITE = {"BF16": 0x7F80, "F8_E5M2": 0x7C, "F8_E4M3": 0x7F, "F8_E8M0": 0xFF}
 
 
-def _blocks(stored: Stored) -> Iterator[Stored]:
+def _blocks(stored: RawTensor) -> Iterator[RawTensor]:
     flat = stored.array.reshape(-1)
     for begin in range(0, flat.size, _BLOCK):
-        yield Stored(flat[begin : begin + _BLOCK], stored.dtype)
+        yield RawTensor(flat[begin : begin + _BLOCK], stored.dtype)
 
 
-def _is_bad(block: Stored) -> bool:
+def _is_bad(block: RawTensor) -> bool:
     bad = _has_bad(*block)
     if block.dtype != "F32":  # only float32 is used where it lies
         release(block.array)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import CheckpointError
+from ..typing import RawTensor
 from .random import Random
-from .source import Source, Stored
+from .source import Source
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Named:
         """The name in the file."""
         return self.origin.get(name, name)
 
-    def read(self, name: str, shape: tuple[int, ...]) -> Stored:
+    def read(self, name: str, shape: tuple[int, ...]) -> RawTensor:
         if isinstance(self.source, Random):
             return self.source.make(self.resolve(name), shape)
         return self.source.read(self.origin[name])

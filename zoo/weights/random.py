@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .source import Stored
+from ..typing import RawTensor
 
 
 class Random:
@@ -32,7 +32,7 @@ class Random:
     def dtype(self, name: str) -> str:
         return "F32"
 
-    def make(self, name: str, shape: tuple[int, ...]) -> Stored:
+    def make(self, name: str, shape: tuple[int, ...]) -> RawTensor:
         x = np.random.default_rng([self.seed, zlib.crc32(name.encode())]).standard_normal(shape, np.float32)
         if len(shape) == 1:
             x *= np.float32(0.1)
@@ -41,4 +41,4 @@ class Random:
         else:
             x /= np.float32(math.sqrt(shape[-1]))
         x.flags.writeable = False
-        return Stored(x, "F32")
+        return RawTensor(x, "F32")

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checkpoint.json_file import parse_json
 from ..errors import CheckpointError, MissingWeightError, nearest
-from ..json_file import parse_json
+from ..typing import RawTensor
 from .mapped import DTYPES, check_shape, element_bits, elements, map_file, short
-from .source import Stored
 
 HEADER_LIMIT = 100_000_000  # the library's
 
@@ -59,9 +59,9 @@ class SafetensorsFile:
     def dtype(self, name: str) -> str:
         return self._entry(name).dtype
 
-    def read(self, name: str) -> Stored:
+    def read(self, name: str) -> RawTensor:
         dtype, shape, begin, end = self._entry(name)
-        return Stored(elements(self._data[begin:end], dtype, f"{self.path}: {name}").reshape(shape), dtype)
+        return RawTensor(elements(self._data[begin:end], dtype, f"{self.path}: {name}").reshape(shape), dtype)
 
     def _entry(self, name: str) -> _Entry:
         try:

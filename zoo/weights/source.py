@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-import numpy as np
+from ..typing import RawTensor
 
-
-class Stored(NamedTuple):
-    """A tensor as its file has it.
-
-    `array` is a read-only view of the file where the format permits it.  `dtype` is the safetensors name of the
-    element type ("F32", "F16", "BF16", "I64", ...).  NumPy has no bfloat16, so a BF16 array comes as uint16.
-    """
-
-    array: np.ndarray
-    dtype: str
+__all__ = ["RawTensor", "Source"]
 
 
 class Source(Protocol):
@@ -37,4 +28,4 @@ class Source(Protocol):
         """The safetensors name of the element type."""
         ...
 
-    def read(self, name: str) -> Stored: ...
+    def read(self, name: str) -> RawTensor: ...

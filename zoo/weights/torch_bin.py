@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, UnsupportedError, nearest
+from ..typing import RawTensor
 from .mapped import check_shape, element_bits, elements, map_file, short
 from .pickle_reader import PICKLE_LIMIT, Made, Ordered, PickleReader
-from .source import Stored
 from .zip_reader import read_members
 
 # The numbers that begin every file of the older form.
@@ -135,16 +135,16 @@ class TorchBinFile:
     def dtype(self, name: str) -> str:
         return self._tensor(name).dtype
 
-    def read(self, name: str) -> Stored:
+    def read(self, name: str) -> RawTensor:
         tensor = self._tensor(name)
         storage, size = tensor.storage, element_bits(tensor.dtype) // 8
         begin = self._spans[storage.key][0] + storage.first * element_bits(storage.dtype) // 8 + tensor.offset * size
         reach = _reach(tensor)
         flat = elements(self._data[begin : begin + reach * size], tensor.dtype, f"{self.path}: {name}")
         if not reach or tensor.stride == _contiguous(tensor.shape):
-            return Stored(flat.reshape(tensor.shape), tensor.dtype)
+            return RawTensor(flat.reshape(tensor.shape), tensor.dtype)
         stride = [s * size if n > 1 else size for n, s in zip(tensor.shape, tensor.stride, strict=True)]
-        return Stored(np.lib.stride_tricks.as_strided(flat, tensor.shape, stride, writeable=False), tensor.dtype)
+        return RawTensor(np.lib.stride_tricks.as_strided(flat, tensor.shape, stride, writeable=False), tensor.dtype)
 
     def _tensor(self, name: str) -> _Tensor:
         try:

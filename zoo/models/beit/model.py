@@ -1,10 +1,10 @@
 """BEiT (Bao et al. 2021, https://arxiv.org/abs/2106.08254), and DiT (Li et al. 2022, https://arxiv.org/abs/2203.02378),
 which is BEiT on documents: ViT with positions in the scores and a learned scale on every layer's contribution.
 
-A picture may have any size: what a checkpoint knows of positions is resized to it.
+An image may have any size: what a checkpoint knows of positions is resized to it.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, N = h w patches, T = N + 1, D hidden_size, F
-intermediate_size, H heads, L labels, V vocab_size.  Pictures are (B, Y, X, C): channels come last.
+intermediate_size, H heads, L labels, V vocab_size.  Images are (B, Y, X, C): channels come last.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BODY_LAYOUT = replace(
     LAYOUT, ignored=(*LAYOUT.ignored, r"^(classifier|lm_head|layernorm|decode_head|auxiliary_head|fpn\d)\.")
 )
 
-KEPT = 1 << 22  # elements of a gathered bias up to which it is kept for the next picture of its size
+KEPT = 1 << 22  # elements of a gathered bias up to which it is kept for the next image of its size
 
 
 class BeitModelOutput(NamedTuple):

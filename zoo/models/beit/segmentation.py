@@ -32,13 +32,13 @@ def feature_maps(body: BeitModel, pixel_values: Array, indices: Sequence[int]) -
     return [found[i] for i in indices]
 
 
-def pictures(states: Sequence[Array], grid: tuple[int, int]) -> list[Array]:
-    """The patches among (B, T, D) states as pictures (B, h, w, D)."""
+def images(states: Sequence[Array], grid: tuple[int, int]) -> list[Array]:
+    """The patches among (B, T, D) states as images (B, h, w, D)."""
     return [x[:, 1:].reshape(len(x), *grid, -1) for x in states]
 
 
 class Pyramid(Module):
-    """Four pictures of the same size made into four scales: 4, 2, 1 and 1/2 times that."""
+    """Four images of the same size made into four scales: 4, 2, 1 and 1/2 times that."""
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         D = cfg.hidden_size
@@ -48,7 +48,7 @@ class Pyramid(Module):
 
     def __call__(self, maps: Sequence[Array]) -> list[Array]:
         if min(maps[3].shape[1:3]) < 2:
-            raise InputError(f"a picture of {maps[3].shape[1]} x {maps[3].shape[2]} patches is too small to be halved")
+            raise InputError(f"an image of {maps[3].shape[1]} x {maps[3].shape[2]} patches is too small to be halved")
         return [self.up_again(self.up(maps[0])), self.up_once(maps[1]), maps[2], ops.max_pool2d(maps[3], 2, 2)]
 
 
@@ -114,7 +114,7 @@ class BeitForSemanticSegmentation(BeitPretrained):
         # Trained like this: index i means what goes into layer i, so that the last layer is never heard.
         count = self.config.num_hidden_layers + 1
         states = feature_maps(self.beit, pixel_values, [(i - 1) % count for i in self.config.outputs])
-        return self.decode_head(self.pyramid(pictures(states, self.beit.embeddings.grid(pixel_values))))
+        return self.decode_head(self.pyramid(images(states, self.beit.embeddings.grid(pixel_values))))
 
 
 class BeitBackbone(BeitPretrained):
@@ -125,7 +125,7 @@ class BeitBackbone(BeitPretrained):
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         if cfg.add_fpn and not cfg.reshape_hidden_states:
-            raise ConfigError("add_fpn = True needs reshape_hidden_states = True: a pyramid is made of pictures")
+            raise ConfigError("add_fpn = True needs reshape_hidden_states = True: a pyramid is made of images")
         self.config = cfg
         self.beit = BeitModel(w, cfg, pooler=False)
         self.pyramid = Pyramid(w, cfg) if cfg.add_fpn else None
@@ -134,5 +134,5 @@ class BeitBackbone(BeitPretrained):
         """pixel_values (B, Y, X, C) -> the states that the config names."""
         maps = feature_maps(self.beit, pixel_values, self.config.outputs)
         if self.config.reshape_hidden_states:
-            maps = pictures(maps, self.beit.embeddings.grid(pixel_values))
+            maps = images(maps, self.beit.embeddings.grid(pixel_values))
         return BackboneOutput(tuple(maps if self.pyramid is None else self.pyramid(maps)))

@@ -12,9 +12,9 @@ class Decoding:
     """For a model with a body, by the name of its layout's prefix, and a head `predictions`."""
 
     @property
-    def most_tokens(self) -> int:
+    def max_positions(self) -> int:
         """The length of the longest row that there are positions for."""
-        return self._body.embeddings.most_tokens
+        return self._body.embeddings.max_positions
 
     def new_cache(self, batch: int, capacity: int) -> KVCache:
         """An empty cache for `batch` rows of `capacity` tokens."""

@@ -61,7 +61,7 @@ class Embeddings(Module):
         self.norm = LayerNorm(w / "LayerNorm", D, cfg.layer_norm_eps)
 
     @property
-    def most_tokens(self) -> int:
+    def max_positions(self) -> int:
         """The length of the longest text that there are positions for."""
         return self.position.shape[0]
 
@@ -81,8 +81,8 @@ class Embeddings(Module):
         x = ops.embedding(input_ids, self.word, "input_ids") if inputs_embeds is None else inputs_embeds
         if position_ids is None:
             total = x.shape[1] + (0 if cache is None else cache.length)
-            if total > self.most_tokens:
-                raise InputError(f"{total} tokens, but the checkpoint has positions for {self.most_tokens}")
+            if total > self.max_positions:
+                raise InputError(f"{total} tokens, but the checkpoint has positions for {self.max_positions}")
             past = 0 if cache is None else cache.start.reshape(-1, 1)
             position_ids = self.positions(input_ids, x.shape[1], past)
         position = ops.embedding(position_ids, self.position, "position_ids")
@@ -242,7 +242,7 @@ class BertModel(BertPretrained):
         """An empty cache for a decoder; capacity in tokens, all positions of the checkpoint if not given."""
         cfg = self.config
         H, K = cfg.num_attention_heads, cfg.hidden_size // cfg.num_attention_heads
-        S = self.embeddings.most_tokens if capacity is None else capacity
+        S = self.embeddings.max_positions if capacity is None else capacity
         return KVCache(cfg.num_hidden_layers, batch, S, H, K, like=self.embeddings.word)
 
     def _ids(self, given: Array | None, name: str, below: int, shape: tuple[int, int]) -> Array | None:

@@ -64,12 +64,12 @@ class LlamaConfig(Config):
         return self.num_attention_heads if self.num_key_value_heads is None else self.num_key_value_heads
 
     @property
-    def most_tokens(self) -> int:
+    def max_positions(self) -> int:
         """The length of the longest text that the positions are meant for."""
-        return self.rope().most_tokens
+        return self.rope().max_positions
 
     def rope(self) -> Rope:
-        """How positions turn queries and keys."""
+        """How positions rotate queries and keys."""
         given = [d for d in (self.rope_scaling, self.rope_parameters) if d]
         if len(given) == 2 and given[0] != given[1]:
             raise ConfigError(f"rope_scaling = {given[0]} and rope_parameters = {given[1]} say different things")

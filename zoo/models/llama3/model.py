@@ -39,7 +39,7 @@ class Embeddings(Module):
     def __init__(self, w: Weights, cfg: LlamaConfig):
         # Read as a matrix, since the output projection may share it.
         self.word = w.matrix(["weight"], [cfg.vocab_size], cfg.hidden_size)
-        self.most_tokens = cfg.most_tokens
+        self.max_positions = cfg.max_positions
 
     def __call__(self, input_ids: Array) -> Array:
         """input_ids (B, T) -> (B, T, D)."""
@@ -57,18 +57,18 @@ class Attention(Module):
     def __call__(
         self,
         x: Array,
-        turn: tuple[Array, Array],
+        cos_sin: tuple[Array, Array],
         mask: Array | None,
         start: Array,
         cache: KVCache | None,
         layer: int,
     ) -> Array:
-        """x (B, T, D), turn two of (B or 1, T, K / 2), mask (B, S), start (B,) -> (B, T, D)."""
+        """x (B, T, D), cos_sin two of (B or 1, T, K / 2), mask (B, S), start (B,) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads, self.groups)
         if cache is None:
-            q, k = ops.rope(q, *turn), ops.rope(k, *turn)
+            q, k = ops.rope(q, *cos_sin), ops.rope(k, *cos_sin)
         else:
-            q, k, v = cache.extend_turned(layer, q, k, v, turn, masked=mask is not None)
+            q, k, v = cache.extend_rotated(layer, q, k, v, cos_sin, masked=mask is not None)
         a = ops.attention(q, k, v, mask=mask, start=start)
         return self.out(a.reshape(*x.shape[:2], -1))
 
@@ -82,7 +82,7 @@ class MLP(Module):
 
     def __call__(self, x: Array, residual: Array) -> Array:
         """x, residual (B, T, D) -> (B, T, D)."""
-        return self.down(ops.gated(self.gate_up(x), self.act), residual)
+        return self.down(ops.glu(self.gate_up(x), self.act), residual)
 
 
 class Layer(Module):
@@ -94,10 +94,16 @@ class Layer(Module):
         self.mlp = MLP(w / "mlp", cfg)
 
     def __call__(
-        self, x: Array, turn: tuple[Array, Array], mask: Array | None, start: Array, cache: KVCache | None, layer: int
+        self,
+        x: Array,
+        cos_sin: tuple[Array, Array],
+        mask: Array | None,
+        start: Array,
+        cache: KVCache | None,
+        layer: int,
     ) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        y, x = self.between.add(self.attention(self.before(x), turn, mask, start, cache, layer), x)
+        y, x = self.between.add(self.attention(self.before(x), cos_sin, mask, start, cache, layer), x)
         return self.mlp(y, x)
 
 
@@ -148,7 +154,7 @@ class LlamaModel(LlamaPretrained):
             attention_mask = ops.as_key_mask(attention_mask, like, "attention_mask", (B, past + T))
         at = None
         if position_ids is not None:
-            at = ops.as_ids(position_ids, like, "position_ids", cfg.most_tokens)
+            at = ops.as_ids(position_ids, like, "position_ids", cfg.max_positions)
             if tuple(at.shape) not in ((B, T), (1, T)):
                 raise InputError(f"position_ids has shape {tuple(at.shape)}, expected {(B, T)}")
         x = self.states(x, cache, past + T, at, attention_mask)
@@ -169,25 +175,25 @@ class LlamaModel(LlamaPretrained):
         length: of the longest row when all of its prompt has passed, on which the frequencies of `dynamic` depend.
         """
         B, T = x.shape[:2]
-        if length > self.config.most_tokens:
-            raise InputError(f"{length} tokens, but the checkpoint has positions for {self.config.most_tokens}")
+        if length > self.config.max_positions:
+            raise InputError(f"{length} tokens, but the checkpoint has positions for {self.config.max_positions}")
         start = ops.arange(B, self.norm.weight) * 0 if cache is None else cache.start
         if position_ids is None:
             position_ids = start[:, None] + ops.arange(T, self.norm.weight)
-        turn = ops.rotary(position_ids, self.rope.frequencies(length), self.rope.scale, self.norm.weight)
+        cos_sin = ops.rotary(position_ids, self.rope.frequencies(length), self.rope.scale, self.norm.weight)
         for i, layer in enumerate(self.layers):
-            x = layer(x, turn, mask, start, cache, i)
+            x = layer(x, cos_sin, mask, start, cache, i)
         return x
 
     @property
-    def most_tokens(self) -> int:
+    def max_positions(self) -> int:
         """The length of the longest text that the positions are meant for."""
-        return self.config.most_tokens
+        return self.config.max_positions
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """An empty cache; capacity in tokens, all positions of the checkpoint if not given."""
         cfg = self.config
-        S = self.most_tokens if capacity is None else capacity
+        S = self.max_positions if capacity is None else capacity
         return KVCache(cfg.num_hidden_layers, batch, S, cfg.key_heads, cfg.head_size, like=self.norm.weight)
 
 
@@ -213,8 +219,8 @@ class LlamaForCausalLM(LlamaPretrained):
         return self.head(x[:, -logits_to_keep:] if logits_to_keep else x)
 
     @property
-    def most_tokens(self) -> int:
-        return self.model.most_tokens
+    def max_positions(self) -> int:
+        return self.model.max_positions
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """An empty cache; capacity in tokens, all positions of the checkpoint if not given."""

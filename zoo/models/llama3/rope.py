@@ -35,14 +35,14 @@ class Rope:
     """Rotary positions of heads of `size` features.
 
     kind: a key of NEEDED.  numbers: what the config says of that kind, in the order of names.
-    context: the longest text that the model was trained on, before any scaling; most_tokens: after it.
+    context: the longest text that the model was trained on, before any scaling; max_positions: after it.
     """
 
     kind: str
     size: int
     theta: float
     context: int
-    most_tokens: int
+    max_positions: int
     numbers: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class Rope:
         """Radians a token, size / 2 of them, for a text that is `length` tokens long by now.
 
         Only of dynamic scaling do they depend on the length, from `context` on: they change as a text grows, while keys
-        that a cache holds stay as they were turned, as in transformers.
+        that a cache holds stay as they were rotated, as in transformers.
         """
         return _frequencies(self, max(length, self.context) if self.kind == "dynamic" else 0)
 

@@ -40,7 +40,7 @@ class RobertaEmbeddings(Embeddings):
         self.pad = cfg.pad_token_id
 
     @property
-    def most_tokens(self) -> int:
+    def max_positions(self) -> int:
         return self.position.shape[0] - self.pad - 1
 
     def positions(self, input_ids: Array | None, T: int, past: Array | int) -> Array:

@@ -1,9 +1,9 @@
 """Table Transformer (Smock et al. 2021, https://arxiv.org/abs/2110.00061): DETR (Carion et al. 2020,
 https://arxiv.org/abs/2005.12872) that norms before each part of a layer, trained to find tables, and in them rows,
-columns and cells.  A ResNet reads the picture; each of a fixed number of queries asks its features for one object.
+columns and cells.  A ResNet reads the image; each of a fixed number of queries asks its features for one object.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, h and w the same in features (1 / 32, rounded up),
-N = h w, Q num_queries, D d_model, L labels.  Pictures are (B, Y, X, C): channels come last.
+N = h w, Q num_queries, D d_model, L labels.  Images are (B, Y, X, C): channels come last.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class TableTransformerModelOutput(NamedTuple):
 
 class TableTransformerObjectDetectionOutput(NamedTuple):
     logits: Array  # (B, Q, L + 1): the last is that of no object
-    pred_boxes: Array  # (B, Q, 4): centre x and y, width and height, as parts of the picture without its padding
+    pred_boxes: Array  # (B, Q, 4): centre x and y, width and height, as parts of the image without its padding
     last_hidden_state: Array  # (B, Q, D)
     encoder_last_hidden_state: Array  # (B, N, D)
 
 
 class Positions(Module):
-    """What the model is told of where a feature lies; that of a whole grid is kept for the next picture of its size."""
+    """What the model is told of where a feature lies; that of a whole grid is kept for the next image of its size."""
 
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         self.size = cfg.d_model // 2
@@ -91,7 +91,7 @@ class LearnedPositions(Positions):
     def table(self, mask: Array, like: Array) -> Array:
         _, h, w = mask.shape
         if max(h, w) > LONGEST:
-            raise InputError(f"a picture of {h} x {w} features is too large: there are positions for {LONGEST} of them")
+            raise InputError(f"an image of {h} x {w} features is too large: there are positions for {LONGEST} of them")
         columns, rows = self.columns[None, None, :w], self.rows[None, :h, None]
         return ops.cat([ops.cat([columns] * h, 1), ops.cat([rows] * w, 2)], 3)
 
@@ -153,7 +153,7 @@ class TableTransformerPretrained(Pretrained):
 
 
 class TableTransformerModel(TableTransformerPretrained):
-    """A picture to what each query found in it."""
+    """An image to what each query found in it."""
 
     is_body = True
     layout = replace(LAYOUT, ignored=(*LAYOUT.ignored, r"^(class_labels_classifier|bbox_predictor)\."))
@@ -171,7 +171,7 @@ class TableTransformerModel(TableTransformerPretrained):
         self.decoder_norm = LayerNorm(w / "decoder.layernorm", D, EPS)
 
     def __call__(self, pixel_values: Array, pixel_mask: Array | None = None) -> TableTransformerModelOutput:
-        """pixel_values (B, Y, X, C) floats, pixel_mask (B, Y, X), false where a picture was padded -> states."""
+        """pixel_values (B, Y, X, C) floats, pixel_mask (B, Y, X), false where an image was padded -> states."""
         pixels = ops.as_pixels(pixel_values, self.queries, self.config.resnet.num_channels)
         x = self.input_projection(self.backbone(pixels))
         B, h, w, D = x.shape
@@ -195,7 +195,7 @@ class TableTransformerModel(TableTransformerPretrained):
         return TableTransformerModelOutput(self.decoder_norm(x), memory, ops.cat(steps, 0) if steps else None)
 
     def _visible(self, pixel_mask: Array, shape: tuple[int, ...], grid: tuple[int, int]) -> Array | None:
-        """Which features are of the picture: (B, h, w), None for all."""
+        """Which features are of the image: (B, h, w), None for all."""
         mask = ops.as_mask(pixel_mask, self.queries, "pixel_mask", tuple(shape))
         mask = ops.interpolate(mask[:, :, :, None], grid, "nearest")[:, :, :, 0]
         return None if ops.all_true(mask) else mask

@@ -1,4 +1,4 @@
-"""ResNet (He et al. 2015, https://arxiv.org/abs/1512.03385) as a backbone: a picture to the features of its last stage.
+"""ResNet (He et al. 2015, https://arxiv.org/abs/1512.03385) as a backbone: an image to the features of its last stage.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, D width of a stage.
 """
@@ -26,7 +26,7 @@ TIMM_NAMES = {
 def convolution(
     w: Weights, d_in: int, d_out: int, kernel: int, stride: int, act: str | None = None, post: str | None = None
 ) -> Conv2d:
-    """post(act(norm(convolution)) + residual), the norm folded in; at stride 1 the picture keeps its size."""
+    """post(act(norm(convolution)) + residual), the norm folded in; at stride 1 the image keeps its size."""
     norm = BatchNorm(w / "normalization", d_out)
     w = w / "convolution"
     return Conv2d(w, d_in, d_out, kernel, stride, kernel // 2, bias=False, act=act, norm=norm, post=post)

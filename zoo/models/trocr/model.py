@@ -1,8 +1,8 @@
-"""TrOCR (Li et al. 2021, https://arxiv.org/abs/2109.10282): a picture of a line of text is read by a ViT, DeiT or BEiT,
+"""TrOCR (Li et al. 2021, https://arxiv.org/abs/2109.10282): an image of a line of text is read by a ViT, DeiT or BEiT,
 and a post-norm decoder (BART's) writes what it says, token by token.
 
-Shapes: B rows, C pictures (B is a multiple: beams share one), T tokens, S tokens of the encoder, D d_model, E width of
-the encoder's states, F decoder_ffn_dim, H heads, K = D / H, V vocab_size.  Pictures are (C, Y, X, channels).
+Shapes: B rows, C images (B is a multiple: beams share one), T tokens, S tokens of the encoder, D d_model, E width of
+the encoder's states, F decoder_ffn_dim, H heads, K = D / H, V vocab_size.  Images are (C, Y, X, channels).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Embeddings(Module):
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         D, most = cfg.d_model, cfg.max_position_embeddings
-        self.most_tokens = most
+        self.max_positions = most
         self.word = w.get("embed_tokens.weight", (cfg.vocab_size, D))
         self.scale = D**0.5 if cfg.scale_embedding else 1.0
         self.padding = -1 if cfg.pad_token_id is None else cfg.pad_token_id
@@ -133,7 +133,7 @@ class CrossAttention(Module):
         else:
             assert cache is not None
             k, v, mask = cache.cross[layer]
-        # The rows of one picture are as many more queries to its keys.
+        # The rows of one image are as many more queries to its keys.
         q = self.query(x).reshape(k.shape[0], -1, self.heads, k.shape[3])
         return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
 
@@ -182,7 +182,7 @@ class TrOCRDecoder(Module):
         """input_ids (B, T), mask (B, length + T), states (C, S, E), states_mask (C, S) -> (B, T, D)."""
         B, T = input_ids.shape
         past = 0 if cache is None else cache.length
-        most = self.embeddings.most_tokens
+        most = self.embeddings.max_positions
         if past + T > most:
             raise InputError(f"{past + T} tokens, but the checkpoint has positions for {most}")
         start = ops.arange(B, self.embeddings.word) * 0 if cache is None else cache.start
@@ -225,7 +225,7 @@ class TrOCRForCausalLM(Pretrained):
         """An empty cache; capacity in tokens, all positions of the checkpoint if not given."""
         cfg = self.config
         H, K = cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
-        S = self.most_tokens if capacity is None else capacity
+        S = self.max_positions if capacity is None else capacity
         return KVCache(cfg.decoder_layers, batch, S, H, K, like=self._like)
 
     def next_logits(
@@ -240,16 +240,16 @@ class TrOCRForCausalLM(Pretrained):
         """Logits (B, V) of the token after each row's first `lengths` (B,) of the T given, which go into the cache.
 
         lengths: None if all count, the others are padding on the right.  encoder_hidden_states (C, S, E): in the first
-        call; B / C rows that follow one another share one picture's.
+        call; B / C rows that follow one another share one image's.
         """
         x = self._states(input_ids, None, encoder_hidden_states, encoder_attention_mask, cache)
         cache.advance(x.shape[1])
         return self.output_projection(cache.last(x, lengths))
 
     @property
-    def most_tokens(self) -> int:
+    def max_positions(self) -> int:
         """The length of the longest row that there are positions for."""
-        return self.model.embeddings.most_tokens
+        return self.model.embeddings.max_positions
 
     @property
     def _like(self) -> Array:
@@ -282,7 +282,7 @@ class TrOCRForCausalLM(Pretrained):
 
 
 class VisionEncoderDecoderModel(Pretrained):
-    """A picture's encoder, and the decoder that writes what it says."""
+    """An image's encoder, and the decoder that writes what it says."""
 
     config_class = VisionEncoderDecoderConfig
     layout = LAYOUT
@@ -316,9 +316,9 @@ class VisionEncoderDecoderModel(Pretrained):
         return self._projected(self._encoded(pixel_values, interpolate_pos_encoding))
 
     @property
-    def most_tokens(self) -> int:
+    def max_positions(self) -> int:
         """The length of the longest row that there are positions for."""
-        return self.decoder.most_tokens
+        return self.decoder.max_positions
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """An empty cache for the decoder; capacity in tokens, all positions of the checkpoint if not given."""
@@ -329,7 +329,7 @@ class VisionEncoderDecoderModel(Pretrained):
     ) -> Array:
         """As the decoder's; encoder_hidden_states (C, S, E): what `encode` gave, in the first call."""
         if encoder_hidden_states is None and not cache.cross:
-            raise InputError("the first call with a cache needs encoder_hidden_states: what `encode` makes of pictures")
+            raise InputError("the first call with a cache needs encoder_hidden_states: what `encode` makes of images")
         return self.decoder.next_logits(input_ids, lengths, cache, encoder_hidden_states=encoder_hidden_states)
 
     def _encoded(self, pixel_values: Array, any_size: bool) -> Array:

@@ -10,7 +10,7 @@ from ...errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class VisionConfig(Config):
-    """What every model has that cuts pictures into patches.  A size may be a pair: (height, width)."""
+    """What every model has that cuts images into patches.  A size may be a pair: (height, width)."""
 
     hidden_size: int = 768
     num_hidden_layers: int = 12
@@ -33,7 +33,7 @@ class VisionConfig(Config):
 
     @property
     def image(self) -> tuple[int, int]:
-        """Height and width of the pictures that the model was trained on."""
+        """Height and width of the images that the model was trained on."""
         return self._pair("image_size")
 
     @property
@@ -43,7 +43,7 @@ class VisionConfig(Config):
 
     @property
     def grid(self) -> tuple[int, int]:
-        """How many patches such a picture has, from top to bottom and from left to right."""
+        """How many patches such an image has, from top to bottom and from left to right."""
         return self.image[0] // self.patch[0], self.image[1] // self.patch[1]
 
     def _pair(self, name: str) -> tuple[int, int]:

@@ -1,8 +1,8 @@
-"""ViT (Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929): a picture is cut into patches, which pre-norm layers
+"""ViT (Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929): an image is cut into patches, which pre-norm layers
 read as BERT's read tokens; and the heads trained on top of it.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, N = h w patches, T = N and the special tokens before
-them, D hidden_size, F intermediate_size, H heads, L labels.  Pictures are (B, Y, X, C): channels come last.
+them, D hidden_size, F intermediate_size, H heads, L labels.  Images are (B, Y, X, C): channels come last.
 """
 
 from __future__ import annotations
@@ -78,16 +78,16 @@ class Embeddings(Module):
         self.positions = Positions(w, "position_embeddings", cfg, len(self.special)) if positions else None
 
     def grid(self, pixel_values: Array) -> tuple[int, int]:
-        """How many patches pictures have, from top to bottom and from left to right."""
+        """How many patches images have, from top to bottom and from left to right."""
         return pixel_values.shape[1] // self.patch[0], pixel_values.shape[2] // self.patch[1]
 
     def pixels(self, pixel_values: Array, any_size: bool) -> Array:
-        """Pictures as the projection takes them; refuses what is not one, or not of the size of the checkpoint's."""
+        """Images as the projection takes them; refuses what is not one, or not of the size of the checkpoint's."""
         x = ops.as_pixels(pixel_values, self.projection.weight, self.channels)
         size = tuple(x.shape[1:3])
         if not any_size and size != self.image:
             raise InputError(
-                f"pixel_values are {size[0]} x {size[1]}, the checkpoint's pictures {self.image[0]} x {self.image[1]}; "
+                f"pixel_values are {size[0]} x {size[1]}, the checkpoint's images {self.image[0]} x {self.image[1]}; "
                 "interpolate_pos_encoding=True makes it take others"
             )
         if min(self.grid(x)) < 1:
@@ -178,7 +178,7 @@ class ViTModel(ViTPretrained):
     ) -> ViTModelOutput:
         """pixel_values (B, Y, X, C) floats, bool_masked_pos (B, N), true for a patch to hide -> states of every token.
 
-        interpolate_pos_encoding: take pictures of any size, for which the positions are resized.
+        interpolate_pos_encoding: take images of any size, for which the positions are resized.
         """
         x = self.embeddings(pixel_values, bool_masked_pos, interpolate_pos_encoding)
         for layer in self.layers:

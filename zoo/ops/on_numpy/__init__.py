@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import CheckpointError, InputError, UnsupportedError
-from ...weights.source import Stored
+from ...typing import RawTensor
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
-from .decoder import add_rms_norm, gated, rms_norm, rope, rope_write_, rotary, write_
+from .decoder import add_rms_norm, glu, rms_norm, rope, rope_write_, rotary, write_
 from .half import BFLOAT16, is_half, widen
 from .linear import linear
 from .norm import add_layer_norm, layer_norm, softmax
@@ -36,8 +36,8 @@ __all__ = [
     "cumsum",
     "embedding",
     "fold_norm",
-    "gated",
     "gather_bias",
+    "glu",
     "interpolate",
     "keep",
     "layer_norm",
@@ -45,7 +45,6 @@ __all__ = [
     "max_pool2d",
     "mean",
     "pixel_shuffle",
-    "place",
     "prepare_conv",
     "rms_norm",
     "rope",
@@ -55,8 +54,9 @@ __all__ = [
     "sinusoids",
     "skips_unseen",
     "softmax",
-    "stored",
     "to_numpy",
+    "to_parameter",
+    "to_raw",
     "where",
     "write_",
     "zeros",
@@ -133,7 +133,7 @@ def to_numpy(x: np.ndarray) -> np.ndarray:
     return np.asarray(x, np.float32 if x.dtype == np.float16 else None, order="C")
 
 
-def place(stored: Stored, name: str, dtype: str | None, device: str) -> np.ndarray:
+def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -> np.ndarray:
     """A stored tensor as a model's parameter: float32 as it lies in the file, all else widened (or narrowed) to it."""
     if stored.dtype not in ("F64", "F32", "F16", "BF16"):
         raise CheckpointError(f"{name} is stored as {stored.dtype}, expected floating-point numbers")
@@ -155,10 +155,10 @@ def place(stored: Stored, name: str, dtype: str | None, device: str) -> np.ndarr
     return array.astype(dtype or "float32", copy=False)
 
 
-def keep(stored: Stored, name: str) -> np.ndarray:
+def keep(stored: RawTensor, name: str) -> np.ndarray:
     """A matrix for `linear` and `embedding` as its file has it, uncopied: also bfloat16 (as uint16) and float16."""
     if stored.dtype not in ("F16", "BF16"):
-        return place(stored, name, None, "cpu")
+        return to_parameter(stored, name, None, "cpu")
     array = np.asarray(stored.array)
     return array if array.flags.aligned else array.copy()
 
@@ -168,16 +168,18 @@ def rows(parts: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def stored(x: np.ndarray, dtype: str) -> Stored:
+def to_raw(x: np.ndarray, dtype: str) -> RawTensor:
     """A parameter as it goes to a file that has element type `dtype`."""
     if x.dtype == BFLOAT16 and dtype == "BF16":
-        return Stored(x, dtype)
+        return RawTensor(x, dtype)
     if is_half(x):
         x = widen(x)
     if dtype == "BF16":
-        return Stored(_to_bfloat16(x), dtype)
+        return RawTensor(_to_bfloat16(x), dtype)
     with np.errstate(over="ignore"):
-        return Stored(np.asarray(x, {"F64": np.float64, "F32": np.float32, "F16": np.float16}[dtype], order="C"), dtype)
+        return RawTensor(
+            np.asarray(x, {"F64": np.float64, "F32": np.float32, "F16": np.float16}[dtype], order="C"), dtype
+        )
 
 
 def _to_bfloat16(x: np.ndarray) -> np.ndarray:

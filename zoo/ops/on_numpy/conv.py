@@ -9,9 +9,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from . import threads
 from .activations import finish
+from .images import blocks, padded
 from .layout import SMALL, columns, logical
 from .linear import linear
-from .pictures import blocks, padded
 from .scratch import result, scratch
 from .winograd import conv3x3, transform
 
@@ -87,14 +87,14 @@ def _windows(
         (own.start * s - p, (own.stop - 1) * s - p + d * (k - 1) + 1)
         for own, s, p, d, k in zip((rows, slice(0, width)), stride, padding, dilation, kernel, strict=True)
     )
-    pictures = padded(x, y, z)
+    images = padded(x, y, z)
     if kernel == (1, 1) and stride == (1, 1):
-        return pictures.reshape(-1, C)
-    b, y, z, c = pictures.strides
+        return images.reshape(-1, C)
+    b, y, z, c = images.strides
     shape = (B, rows.stop - rows.start, width, *kernel, C)
     out = scratch(3, shape, x.dtype)
     strides = (b, y * stride[0], z * stride[1], y * dilation[0], z * dilation[1], c)
-    np.copyto(out, as_strided(pictures, shape, strides))
+    np.copyto(out, as_strided(images, shape, strides))
     return out.reshape(-1, math.prod(kernel) * C)
 
 

@@ -139,7 +139,7 @@ def _rotate(
     np.add(second, t, out=second)
 
 
-def gated(x: np.ndarray, act: str | None) -> np.ndarray:
+def glu(x: np.ndarray, act: str | None) -> np.ndarray:
     lead, F = x.shape[:-1], x.shape[-1] // 2
     N, fn = math.prod(lead), ACT[act]
     X = columns(x)

@@ -1,6 +1,6 @@
 """Matrices that stay in memory, or in their mapped file, as bfloat16 or float16, and are widened a tile at a time.
 
-NumPy has no bfloat16: such a matrix comes as uint16, as in `Stored`.
+NumPy has no bfloat16: such a matrix comes as uint16, as in `RawTensor`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Pooling, means and pixel shuffling of pictures."""
+"""Pooling, means and pixel shuffling of images."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from . import threads
+from .images import blocks, padded
 from .layout import columns, logical
-from .pictures import blocks, padded
 from .resize import along, averages
 from .scratch import result, scratch
 

@@ -49,7 +49,7 @@ def _nearest(count: int, new: int) -> np.ndarray:
 @lru_cache(64)
 def taps(count: int, new: int, mode: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """The samples of `count` that each of `new` is made of, and how much of each: two arrays (2 or 4, new)."""
-    # In the precision of the picture, since that is how torch finds them: the scale rounded, then a fused multiply-add.
+    # In the precision of the image, since that is how torch finds them: the scale rounded, then a fused multiply-add.
     real = dtype.type
     at = ((np.arange(new) + 0.5) * float(real(count) / real(new)) - 0.5).astype(dtype)
     if mode == "bilinear":

@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from . import threads
 from .activations import finish
-from .pictures import blocks, padded
+from .images import blocks, padded
 from .scratch import result, scratch
 
 POINTS = (0.0, 0.5**0.5, -(0.5**0.5), 2**0.5, -(2**0.5))  # and infinity
@@ -27,7 +27,7 @@ def _at_points(n: int) -> np.ndarray:
     return np.vstack([np.vander(POINTS, n, increasing=True), np.eye(n)[-1]])
 
 
-# Of pictures as vectors, row by row: output = OUT @ ((WEIGHT @ weight) * (IN @ tile)).
+# Of images as vectors, row by row: output = OUT @ ((WEIGHT @ weight) * (IN @ tile)).
 _IN, _WEIGHT, _OUT = (np.kron(m, m) for m in (np.linalg.inv(_at_points(6)).T, _at_points(3), _at_points(4).T))
 
 
@@ -67,12 +67,12 @@ def conv3x3(
         own, rows = work[i]
         pixels = slice(4 * rows.start, min(4 * rows.stop, Y))
         first, left = pixels.start - padding[0], -padding[1]
-        pictures = padded(x[own], (first, first + 4 * (rows.stop - rows.start) + 2), (left, left + 4 * tX + 2))
-        G, R = len(pictures), rows.stop - rows.start
-        b, y, z, c = pictures.strides
+        images = padded(x[own], (first, first + 4 * (rows.stop - rows.start) + 2), (left, left + 4 * tX + 2))
+        G, R = len(images), rows.stop - rows.start
+        b, y, z, c = images.strides
         # Pixels by their column in a tile: the 36 of all tiles in a row are then rows of a matrix.
         tiles = scratch(3, (G, 4 * R + 2, 6, tX, C), dtype)
-        np.copyto(tiles, as_strided(pictures, tiles.shape, (b, y, z, 4 * z, c)))
+        np.copyto(tiles, as_strided(images, tiles.shape, (b, y, z, 4 * z, c)))
         b, y, _, _, c = tiles.strides
         width = tX * C // parts
         shape, strides = (G, R, parts, 36, width), (b, 4 * y, width * c, y // 6, c)

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import CheckpointError, InputError, UnsupportedError
-from ...weights.source import Stored
+from ...typing import RawTensor
 from .activations import ACT
 from .attention import attention, gather_bias, skips_unseen
-from .decoder import gated, rope, rope_write_, rotary, write_
+from .decoder import glu, rope, rope_write_, rotary, write_
 from .devices import on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
@@ -38,8 +38,8 @@ __all__ = [
     "conv2d",
     "conv_transpose2d",
     "fold_norm",
-    "gated",
     "gather_bias",
+    "glu",
     "interpolate",
     "layer_norm",
     "linear",
@@ -129,7 +129,7 @@ def to_numpy(x: Tensor) -> np.ndarray:
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
 
-def place(stored: Stored, name: str, dtype: str | None, device: str) -> Tensor:
+def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -> Tensor:
     """A stored tensor as a model's parameter."""
     if stored.dtype not in ("F64", "F32", "F16", "BF16"):
         raise CheckpointError(f"{name} is stored as {stored.dtype}, expected floating-point numbers")
@@ -141,7 +141,7 @@ def place(stored: Stored, name: str, dtype: str | None, device: str) -> Tensor:
     )
     tensor = tensor.to(device=device, dtype=None if dtype is None else _dtype(dtype))
     if tensor.ndim == 4 and tensor.device.type == "cuda":
-        # cuDNN wants a convolution's weight as pictures lie, and would copy it at every call.
+        # cuDNN wants a convolution's weight as images lie, and would copy it at every call.
         return tensor.contiguous(memory_format=torch.channels_last)
     return tensor
 
@@ -151,7 +151,7 @@ def rows(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def stored(x: Tensor, dtype: str) -> Stored:
+def to_raw(x: Tensor, dtype: str) -> RawTensor:
     """A parameter as it goes to a file that has element type `dtype`."""
     x = (
         x.detach()
@@ -159,7 +159,7 @@ def stored(x: Tensor, dtype: str) -> Stored:
         .to({"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[dtype])
     )
     x = x.contiguous()
-    return Stored(x.view(torch.int16).numpy().view(np.uint16) if dtype == "BF16" else x.numpy(), dtype)
+    return RawTensor(x.view(torch.int16).numpy().view(np.uint16) if dtype == "BF16" else x.numpy(), dtype)
 
 
 def _dtype(name: str) -> torch.dtype:

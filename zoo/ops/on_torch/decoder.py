@@ -48,11 +48,11 @@ def write_(out: Tensor, x: Tensor, start: Tensor) -> Tensor:
     return out.scatter_(1, at.reshape(*at.shape, *(1 for _ in x.shape[2:])).expand(x.shape), x)
 
 
-def gated(x: Tensor, act: str | None) -> Tensor:
+def glu(x: Tensor, act: str | None) -> Tensor:
     if usable(x):
         from .kernels import activations
 
         if act in activations.ACTS:
-            return activations.gated(x, act)
+            return activations.glu(x, act)
     gate, up = x.chunk(2, -1)
     return ACT[act](gate) * up

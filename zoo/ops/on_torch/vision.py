@@ -1,4 +1,4 @@
-"""The ops on pictures.  They lie in memory as (B, Y, X, C), which torch calls channels_last."""
+"""The ops on images.  They lie in memory as (B, Y, X, C), which torch calls channels_last."""
 
 from __future__ import annotations
 

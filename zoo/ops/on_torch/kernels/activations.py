@@ -90,8 +90,8 @@ def bias_act_(x: Tensor, bias: Tensor | None, act: str | None, *, config: PointC
     return x if rows.data_ptr() == x.data_ptr() else x.copy_(rows.view(x.shape))
 
 
-def gated(x: Tensor, act: str | None, *, config: PointConfig | None = None) -> Tensor:
-    """`zoo.ops.gated`: act(gate) * up of x (..., 2 F), the gate first -> (..., F); rounded once, at the end."""
+def glu(x: Tensor, act: str | None, *, config: PointConfig | None = None) -> Tensor:
+    """`zoo.ops.glu`: act(gate) * up of x (..., 2 F), the gate first -> (..., F); rounded once, at the end."""
     check(act)
     F = x.shape[-1] // 2
     out = torch.empty((*x.shape[:-1], F), dtype=x.dtype, device=x.device)
@@ -101,7 +101,7 @@ def gated(x: Tensor, act: str | None, *, config: PointConfig | None = None) -> T
     config = config or point_config(out)
     blocks = ceil_div(F, config.block)
     launch(
-        _gated_kernel,
+        _glu_kernel,
         len(rows) * blocks,
         rows,
         out,
@@ -135,7 +135,7 @@ def _bias_act_kernel(x, bias, F, x_m, blocks, ACT: tl.constexpr, BLOCK: tl.const
 
 
 @triton.jit(do_not_specialize=["blocks"])
-def _gated_kernel(x, out, F, x_m, blocks, ACT: tl.constexpr, BLOCK: tl.constexpr):
+def _glu_kernel(x, out, F, x_m, blocks, ACT: tl.constexpr, BLOCK: tl.constexpr):
     row = (tl.program_id(0) // blocks).to(tl.int64)
     columns = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
     inside = columns < F

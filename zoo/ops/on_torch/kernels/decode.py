@@ -30,20 +30,20 @@ from .attention import (
 )
 from .configs import DecodeConfig, decode_config, multiprocessors
 
-MOST_QUERIES = 32  # T * R, which are rows of one tile
-MOST_SPLITS = 64
+MAX_QUERIES = 32  # T * R, which are rows of one tile
+MAX_SPLITS = 64
 
 
 def suits(q: Tensor, k: Tensor) -> bool:
     """Whether q (B, T, H, K) and k (B, S, G, K) are a case for `decode_attention` and not for `attention`."""
-    return q.shape[1] * (q.shape[2] // k.shape[2]) <= MOST_QUERIES
+    return q.shape[1] * (q.shape[2] // k.shape[2]) <= MAX_QUERIES
 
 
 def splits(q: Tensor, k: Tensor, config: DecodeConfig) -> int:
     """Over how many programs the keys of a head are split: two programs a multiprocessor, but two tiles for each."""
     B, S, G, _ = k.shape
     wanted = 2 * multiprocessors(q) // (B * G)
-    return max(1, min(wanted, -(-S // (2 * config.block_n)), MOST_SPLITS))
+    return max(1, min(wanted, -(-S // (2 * config.block_n)), MAX_SPLITS))
 
 
 def decode_attention(
@@ -65,7 +65,7 @@ def decode_attention(
     S, G = k.shape[1:3]
     if not suits(q, k):
         raise UnsupportedError(
-            f"decode_attention takes up to {MOST_QUERIES} queries for a key head, found {T} x {H // G}"
+            f"decode_attention takes up to {MAX_QUERIES} queries for a key head, found {T} x {H // G}"
         )
     out = torch.empty((B, T, H, K), dtype=q.dtype, device=q.device)
     if not out.numel():

@@ -19,7 +19,7 @@ from .rows import ceil_div, launch
 
 
 class RopeConfig(NamedTuple):
-    """A program turns `heads` heads of one token."""
+    """A program rotates `heads` heads of one token."""
 
     heads: int
     warps: int
@@ -95,7 +95,7 @@ def rope_write_(
     """Turns q and k; what k becomes, and v, go to places start[b], start[b] + 1, ... of the cache's row b.
 
     q (B, T, H, K), k and v (B, T, G, K): views of one array or arrays of their own; cos and sin (B or 1, T, K / 2) in
-    float32; keys and values (B, S, G, K), written to; start (B,) integers -> the turned q (B, T, H, K).
+    float32; keys and values (B, S, G, K), written to; start (B,) integers -> the rotated q (B, T, H, K).
     What would lie outside of the S places is not written.
     """
     B, T, H, K = q.shape
@@ -284,7 +284,7 @@ def _turn(
     PADDED: tl.constexpr,
     HEADS: tl.constexpr,
 ):
-    """HEADS heads of one token, from `first`: the i-th and the (i + HALF)-th feature are turned by the i-th angle."""
+    """HEADS heads of one token, from `first`: the i-th and the (i + HALF)-th feature are rotated by the i-th angle."""
     h = first + tl.arange(0, HEADS)[:, None]
     i = tl.arange(0, PADDED)[None, :]
     inside = (h < heads) & (i < HALF)

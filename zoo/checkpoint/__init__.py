@@ -1,0 +1,1 @@
+"""A checkpoint as files: what is read, pinned, written and written over."""

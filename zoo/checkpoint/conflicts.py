@@ -1,0 +1,72 @@
+"""What a folder holds of another checkpoint, which a save into it would leave beside the new one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from ..errors import ZooError
+from .json_file import read_json
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+_OTHER_WEIGHTS = re.compile(
+    r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)|(model\.safetensors|pytorch_model\.bin)\.index\.json"
+)
+
+
+def refuse_package(folder: Path) -> None:
+    """ZooError where a folder lies in zoo itself, whose own checkpoint a save would replace for every user of it."""
+    own, folder = Path(__file__).resolve().parent, folder.resolve()
+    if own in (folder, *folder.parents):
+        raise ZooError(f"{folder} is in the package zoo itself: save into a folder of your own")
+
+
+def refuse_other_weights(folder: Path) -> None:
+    """ZooError where a folder holds weights under other names than a save gives them: two models would lie there."""
+    names = _found(folder, os.listdir)
+    _refuse(folder, sorted(n for n in names if n != WEIGHTS and _OTHER_WEIGHTS.fullmatch(n)))
+
+
+def refuse_other_files(folder: Path, written: Collection[str]) -> None:
+    """ZooError where a folder holds files for a checkpoint's input and output that are not among the `written`.
+
+    They would have their say at the next load: a tokenizer.json before vocab.txt, a modules.json before the head.
+    """
+    from ..hub import beside_weights
+
+    _refuse(folder, [n for n in _found(folder, beside_weights) if n not in written])
+
+
+def refuse_other_kind(folder: Path, config: dict[str, Any]) -> None:
+    """The same for a model that is saved alone, where the folder's config is of another class of model.
+
+    Elsewhere what lies beside it is the user's to see to: tokenizers and models may be saved one after the other.
+    """
+    if not (folder / CONFIG).is_file():
+        return
+    try:
+        there = read_json(folder / CONFIG)
+        same = all(there.get(key, config[key]) == config[key] for key in ("model_type", "architectures"))
+    except ZooError:
+        same = False
+    if not same:
+        refuse_other_files(folder, (CONFIG,))
+
+
+def _found(folder: Path, names_in: Callable[[Path], list[str]]) -> list[str]:
+    try:
+        return names_in(folder) if folder.is_dir() else []
+    except OSError as e:
+        raise ZooError(f"cannot read {folder}: {e.strerror or e}") from e
+
+
+def _refuse(folder: Path, names: list[str]) -> None:
+    if names:
+        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        raise ZooError(
+            f"{folder} holds files of another save, which would stay beside the new ones: {shown}; save into another "
+            "folder, or remove them first"
+        )

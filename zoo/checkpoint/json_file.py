@@ -1,0 +1,121 @@
+"""Strict, bounded reading of the JSON files that come with a checkpoint: configs, weight indices, tokenizer files."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, NotFoundError, ZooError
+
+# transformers writes int(1e30) for a tokenizer's `model_max_length` where there is none.
+UNLIMITED = int(1e30)
+
+
+def read_json(path: str | Path, limit: int = 64 << 20, error: type[ZooError] = ConfigError) -> dict[str, Any]:
+    """The JSON object in a file of at most `limit` bytes of UTF-8 (a byte order mark is tolerated).
+
+    Refused with `error`: what is not a file or not one object, duplicate keys, NaN and Infinity (also as 1e999),
+    integers beyond 64 bits (save UNLIMITED), half surrogates, nesting that Python cannot follow.  A file that is not
+    there is a NotFoundError.
+    """
+    return parse_json(read_bounded(path, limit, error), path, error)
+
+
+def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
+    """The bytes of a regular file, `error` if there are more than `limit`."""
+    path = Path(path)
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise error(f"{path}: a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}, a file was wanted")
+        with path.open("rb") as file:
+            data = file.read(min(found.st_size, limit) + 1)  # a read reserves what it asks for
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(f"{path}: no such file") from None
+    except (OSError, ValueError) as e:
+        raise error(f"{path}: cannot be read: {e}") from None
+    if len(data) > limit:
+        raise error(f"{path}: more than {limit} bytes, at most {limit} were expected")
+    return data
+
+
+def parse_json(
+    data: bytes,
+    where: object,
+    error: type[ZooError] = ConfigError,
+    make: Callable[[dict[str, Any]], Any] = lambda found: found,
+) -> dict[str, Any]:
+    """The same for bytes at hand; `where` is what the message names, `make` gets every object, innermost first."""
+    value = _parsed(data, where, error, make, "a JSON object")
+    if not isinstance(value, dict):
+        raise error(f"{where}: a JSON {type(value).__name__}, an object was wanted")
+    return value
+
+
+def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigError) -> list[Any]:
+    """The same for a file that holds one list."""
+    value = _parsed(data, where, error, lambda found: found, "a JSON list")
+    if not isinstance(value, list):
+        raise error(f"{where}: a JSON {type(value).__name__}, a list was wanted")
+    return value
+
+
+def _parsed(
+    data: bytes, where: object, error: type[ZooError], make: Callable[[dict[str, Any]], Any], wanted: str
+) -> Any:
+    if not data.strip():
+        raise error(f"{where}: empty, {wanted} was wanted")
+    try:
+        text = data.decode("utf-8-sig")
+        value = json.loads(
+            text,
+            object_pairs_hook=lambda pairs: make(_object(pairs)),
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=_constant,
+        )
+        if re.search(r"\\u[dD][89a-fA-F]", text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as e:
+        raise error(f"{where}: not UTF-8: {e.reason} at byte {e.start}") from None
+    except UnicodeEncodeError:
+        raise error(f"{where}: half of a surrogate pair in a string") from None
+    except RecursionError:
+        raise error(f"{where}: nested too deeply") from None
+    except ValueError as e:
+        raise error(f"{where}: not JSON that can be used: {e}") from None
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"the key {key[:200]!r} occurs twice in one object")
+            seen.add(key)
+    return found
+
+
+def _integer(digits: str) -> int:
+    # The length comes first: turning 10^6 digits into a number takes quadratic time.
+    if len(digits) > 40 or not (-(2**63) <= (value := int(digits)) < 2**63 or value == UNLIMITED):
+        raise ValueError(f"the integer {digits[:40]} is beyond 64 bits")
+    return value
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {digits[:40]} is beyond a double")
+    return value
+
+
+def _constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")

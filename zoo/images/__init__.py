@@ -1,0 +1,8 @@
+"""Processors: what lies between a file on the disk and a model's arrays.  Pillow is imported at first use."""
+
+from __future__ import annotations
+
+from .open import MAX_PIXELS, ImageInput, open_image
+from .processor import ImageBatch, ImageProcessor
+
+__all__ = ["MAX_PIXELS", "ImageBatch", "ImageInput", "ImageProcessor", "open_image"]

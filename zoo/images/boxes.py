@@ -1,0 +1,133 @@
+"""Detections: what a detector of the DETR kind found, from its logits and boxes to labels and pixels of the image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+# How a query becomes an object.
+RULES = ("score", "argmax")
+
+# Lines of a drawing are a 1000th of the image's long side, and its letters an 80th: they are seen at any size.
+LINES, LETTERS = 1000, 80
+
+Box = tuple[float, float, float, float]
+
+
+class Detection(NamedTuple):
+    """An object in an image."""
+
+    label: str
+    score: float  # 0 ... 1
+    box: Box  # x0, y0, x1, y1 in pixels of the image, x to the right, y down; it may pass the image's edge a little
+
+
+def post_process_object_detection(
+    logits: np.ndarray,
+    pred_boxes: np.ndarray,
+    target_sizes: Sequence[tuple[int, int]],
+    id2label: Mapping[int, str],
+    *,
+    threshold: float = 0.5,
+    rule: str = "score",
+) -> list[list[Detection]]:
+    """The objects of B images, each list in the order of the queries; nothing is clipped, nothing suppressed.
+
+    logits (B, Q, L+1), the last for "no object"; pred_boxes (B, Q, 4): centre x, centre y, width, height, 0 ... 1 of
+    the image; target_sizes: B pairs (height, width) of the images in pixels.
+
+    rule "score" is transformers': a query stands for its best label if that has a score > threshold, whatever "no
+    object" has.  rule "argmax" is that of Microsoft's own code: a query for which "no object" is the best of all
+    stands for nothing, however low the threshold (0 there).  From a threshold of 0.5 on the two agree.
+
+    A query with a logit or a coordinate that is not finite is an InputError.
+    """
+    check_fraction("threshold", threshold)
+    check_rule(rule)
+    labels = len(id2label)
+    if logits.ndim != 3 or logits.shape[2] != labels + 1:
+        raise InputError(f"logits of shape {logits.shape}, expected (B, Q, {labels + 1}) for {labels} labels")
+    if pred_boxes.shape != (*logits.shape[:2], 4) or len(target_sizes) != len(logits):
+        raise InputError(
+            f"boxes of shape {pred_boxes.shape} and {len(target_sizes)} target_sizes for logits of shape {logits.shape}"
+        )
+    for name, values in (("logits", logits), ("boxes", pred_boxes)):
+        if len(bad := np.argwhere(~np.isfinite(values))):
+            b, q, i = bad[0].tolist()
+            of = f" of image {b}" if len(values) > 1 else ""
+            raise InputError(f"the {name} of query {q}{of} have {values[b, q, i]}, which is not finite")
+
+    scores = _softmax(logits.astype(np.float32, copy=False))
+    best = scores[..., :-1].argmax(-1)  # (B, Q)
+    score = np.take_along_axis(scores, best[..., None], -1)[..., 0]
+    # In float32 as transformers compares, so that no score falls on another side of the threshold.
+    kept = score > np.float32(threshold)
+    if rule == "argmax":
+        kept &= score >= scores[..., -1]
+    boxes = corners(pred_boxes.astype(np.float32, copy=False))
+    out: list[list[Detection]] = []
+    for b, (height, width) in enumerate(target_sizes):
+        in_pixels = boxes[b] * np.array([width, height, width, height], np.float32)
+        out.append(
+            [
+                Detection(id2label[int(best[b, q])], float(score[b, q]), _box(in_pixels[q]))
+                for q in np.flatnonzero(kept[b]).tolist()
+            ]
+        )
+    return out
+
+
+def corners(boxes: np.ndarray) -> np.ndarray:
+    """(..., 4) centre x, centre y, width, height -> (..., 4) x0, y0, x1, y1."""
+    half = 0.5 * boxes[..., 2:]
+    return np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
+
+
+def draw_boxes(image: Image.Image, boxes: Sequence[tuple[str, Box, tuple[int, int, int]]]) -> Image.Image:
+    """A copy of an RGB image with boxes drawn on it: (text or "", box in pixels, colour) each."""
+    from PIL import ImageDraw, ImageFont
+
+    drawn = image.copy()
+    draw, long = ImageDraw.Draw(drawn), max(image.size)
+    line, letter = max(1, round(long / LINES)), max(10, long // LETTERS)
+    font = ImageFont.load_default(letter)
+    for text, (x0, y0, x1, y1), colour in boxes:
+        # Pillow draws the far corner too.
+        left, right = (min(max(v, 0), image.width - 1) for v in (x0, x1 - 1))
+        top, bottom = (min(max(v, 0), image.height - 1) for v in (y0, y1 - 1))
+        draw.rectangle((left, top, max(left, right), max(top, bottom)), outline=colour, width=line)
+        if text:  # above the box, or in it where there is no room
+            above = top - 1.3 * letter
+            draw.text((left, above if above >= 0 else top + line), text, fill=colour, font=font)
+    return drawn
+
+
+def check_fraction(name: str, value: Any) -> float:
+    """A number in 0 ... 1: a score, a confidence, a threshold."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
+        raise InputError(f"{name} is {value!r:.100}, expected a number in 0 ... 1")
+    return float(value)
+
+
+def check_rule(value: object, name: str = "rule") -> None:
+    if value not in RULES:
+        raise InputError(f"{name} is {value!r}, expected one of {', '.join(RULES)}{nearest(str(value), RULES)}")
+
+
+def _box(corners: np.ndarray) -> Box:
+    x0, y0, x1, y1 = corners.tolist()
+    return x0, y0, x1, y1
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # a difference of -inf has a share of 0
+        y = np.exp(x - x.max(-1, keepdims=True))
+    return y / y.sum(-1, keepdims=True)

@@ -1,0 +1,328 @@
+"""ImageProcessor: images to a model's pixel_values, as preprocessor_config.json says (NumPy and Pillow).
+
+Equal bit by bit to the Pillow backend of transformers 5 for ViT, DeiT, BEiT, DETR (Table Transformer) and TrOCR.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..checkpoint.json_file import read_json
+from ..errors import ConfigError, InputError, NotFoundError, UnsupportedError, nearest
+from .open import MAX_PIXELS, ImageInput, open_image
+from .sizes import read_height_width, read_size, resized
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+BILINEAR, BICUBIC = 2, 3
+HALF = (0.5, 0.5, 0.5)
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+class ImageBatch(NamedTuple):
+    """What a vision model is called with."""
+
+    pixel_values: np.ndarray  # (B, H, W, 3) float32
+    pixel_mask: np.ndarray | None  # (B, H, W) bool, True where there is image; None unless the family pads
+    sizes: list[tuple[int, int]]  # (height, width) of each image as it was given, upright
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a processor class of transformers does by itself: its defaults, and the steps that it has."""
+
+    defaults: dict[str, Any]
+    square: bool = True  # whether `size: 384` is 384 x 384, or a shortest edge of 384
+    crops: bool = True
+    pads: bool = True
+    mask: bool = False
+
+
+_COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
+_VIT = {**_COMMON, "size": 224, "resample": BILINEAR, "image_mean": HALF, "image_std": HALF}
+FAMILIES = {
+    "ViT": Family(_VIT),
+    "DeiT": Family({**_VIT, "size": 256, "resample": BICUBIC, "do_center_crop": True, "crop_size": 224}),
+    "Beit": Family({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
+    "Detr": Family(
+        {
+            **_COMMON,
+            "size": {"shortest_edge": 800, "longest_edge": 1333},
+            "resample": BILINEAR,
+            "image_mean": IMAGENET_MEAN,
+            "image_std": IMAGENET_STD,
+            "max_size": 1333,
+            "do_pad": True,
+        },
+        square=False,
+        crops=False,
+        mask=True,
+    ),
+}
+
+# The family of a checkpoint whose preprocessor_config.json names no class.
+_BY_MODEL_TYPE = {"vit": "ViT", "deit": "DeiT", "beit": "Beit", "detr": "Detr", "table-transformer": "Detr"}
+
+# Keys that change nothing for an image: names, labels and annotations, how and where transformers returns its arrays.
+# do_convert_rgb is one of them, since zoo always converts.
+_IRRELEVANT = """
+    image_processor_type feature_extractor_type processor_class _processor_class _valid_processor_keys _name_or_path
+    auto_map transformers_version format do_convert_annotations return_segmentation_masks reduce_labels do_reduce_labels
+    do_convert_rgb data_format return_tensors device disable_grouping use_fast model_input_names
+""".split()  # noqa: SIM905  (words, not quotes)
+_STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_pad")
+_VALUES = ("size", "resample", "crop_size", "rescale_factor", "image_mean", "image_std", "pad_size")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageProcessor:
+    """Images to arrays; made by `from_folder` or `from_dict`.
+
+    The steps, each of them where its field is not None: convert to RGB, resize (`size`: see `sizes.RULES`), `crop` the
+    centre (smaller images are laid on black), look the 256 values of a byte up in `table`, pad a batch on the right
+    and at the bottom with zeros.
+    """
+
+    family: str
+    size: dict[str, int] | None  # as in the file, in the form of an object
+    resample: int  # Pillow's number: 0 nearest, 1 Lanczos, 2 bilinear, 3 bicubic, 4 box, 5 Hamming
+    crop: tuple[int, int] | None  # (height, width)
+    pad: bool
+    pad_size: tuple[int, int] | None  # (height, width); None: the largest of the batch
+    mask: bool
+    table: np.ndarray = field(repr=False)  # (256, 3) float32: rescaled and normalised
+
+    @classmethod
+    def from_folder(cls, folder: str | os.PathLike[str]) -> ImageProcessor:
+        """The processor of a checkpoint: of preprocessor_config.json, or of processor_config.json's `image_processor`.
+
+        Where neither names a class, config.json's model type decides (of the encoder, for TrOCR).
+        """
+        folder = Path(folder)
+        path = folder / "processor_config.json"
+        try:
+            raw = read_json(path).get("image_processor")
+        except NotFoundError:
+            raw = None
+        if not isinstance(raw, dict):
+            path = folder / "preprocessor_config.json"
+            raw = read_json(path)
+        try:
+            config = read_json(folder / "config.json")
+        except NotFoundError:
+            config = {}
+        encoder = config.get("encoder")
+        model_type = (encoder if isinstance(encoder, dict) else config).get("model_type")
+        try:
+            return cls.from_dict(raw, model_type)
+        except (ConfigError, UnsupportedError) as e:
+            raise type(e)(f"{path}: {e}") from None
+
+    @classmethod
+    def from_dict(cls, raw: dict[str, Any], model_type: str | None = None) -> ImageProcessor:
+        """The processor of the object in a preprocessor_config.json; `model_type` where that names no class."""
+        name = _family_name(raw, model_type)
+        family = FAMILIES[name]
+        _refuse_unknown(raw, name, family)
+        if raw.get("max_size") is not None and raw.get("size") is None:
+            raise ConfigError(f"max_size = {raw['max_size']!r} without a size")
+        values = {**family.defaults, **raw}
+        if family.mask:
+            values["do_pad"] = raw.get("do_pad", raw.get("pad_and_return_pixel_mask", True))
+            if values["size"] is None:
+                values["size"] = family.defaults["size"]
+        on = {step: _flag(step, values.get(step)) for step in _STEPS}
+        resample = values["resample"]
+        if on["do_resize"] and (type(resample) is not int or not 0 <= resample <= 5):
+            raise ConfigError(f"resample = {resample!r}, expected one of Pillow's filters 0 ... 5")
+        crops, pads = on["do_center_crop"] and family.crops, on["do_pad"] and family.pads
+        return cls(
+            family=name,
+            size=read_size(values["size"], values.get("max_size"), family.square) if on["do_resize"] else None,
+            resample=resample,
+            crop=read_height_width("crop_size", values.get("crop_size")) if crops else None,
+            pad=pads,
+            pad_size=read_height_width("pad_size", values["pad_size"]) if pads and values.get("pad_size") else None,
+            mask=pads and family.mask,
+            table=_table(values, on["do_rescale"], on["do_normalize"]),
+        )
+
+    def __call__(
+        self,
+        images: ImageInput | Sequence[ImageInput],
+        *,
+        data_format: str | None = None,
+        max_pixels: int = MAX_PIXELS,
+    ) -> ImageBatch:
+        """A batch of one image or of a list of them; see `open_image` for what may be one, and for the arguments.
+
+        A four-dimensional array is a list of arrays.  Images that end up in different sizes need a family that pads.
+        """
+        given = _as_list(images)
+        done: list[np.ndarray] = []
+        sizes: list[tuple[int, int]] = []
+        for i, image in enumerate(given):
+            name = "image" if len(given) == 1 else f"image {i} of {len(given)}"
+            opened = open_image(image, data_format=data_format, max_pixels=max_pixels, name=name)
+            sizes.append((opened.height, opened.width))
+            done.append(self._resized(opened, name, max_pixels))
+
+        extents = [image.shape[:2] for image in done]
+        height, width = max(h for h, _ in extents), max(w for _, w in extents)
+        if not self.pad and len(set(extents)) > 1:
+            other = next(extent for extent in extents if extent != extents[0])
+            raise InputError(
+                f"the images end up in different sizes ({extents[0]} and {other}, height and width) and "
+                "the processor does not pad: pass them one by one"
+            )
+        if self.pad_size is not None:
+            if height > self.pad_size[0] or width > self.pad_size[1]:
+                raise InputError(f"an image of {height} x {width} does not fit into pad_size = {self.pad_size}")
+            height, width = self.pad_size
+
+        pixel_values = np.empty((len(done), height, width, 3), np.float32)
+        pixel_mask = np.zeros((len(done), height, width), bool) if self.mask else None
+        for b, (image, (h, w)) in enumerate(zip(done, extents, strict=True)):
+            _look_up(self.table, image, pixel_values[b, :h, :w])
+            pixel_values[b, h:] = 0
+            pixel_values[b, :h, w:] = 0
+            if pixel_mask is not None:
+                pixel_mask[b, :h, :w] = True
+        return ImageBatch(pixel_values, pixel_mask, sizes)
+
+    def with_size(self, size: Mapping[str, int]) -> ImageProcessor:
+        """The same processor with another `size`, such as {"longest_edge": 1000}: see `sizes.RULES` for the forms."""
+        if self.size is None:
+            raise InputError(f"size is {size!r}, but this processor does not resize")
+        if not isinstance(size, Mapping):
+            raise InputError(f"size is {size!r}, expected edges by name, such as {{'longest_edge': 1000}}")
+        return replace(self, size=read_size(dict(size), None, square=True))
+
+    def output_size(self, height: int, width: int) -> tuple[int, int]:
+        """(height, width) of an image of that size after resizing and cropping, before padding."""
+        if self.crop is not None:
+            return self.crop
+        return (height, width) if self.size is None else resized(self.size, height, width)
+
+    def _resized(self, image: Image.Image, name: str, max_pixels: int) -> np.ndarray:
+        """(h, w, 3) uint8: resized and cropped."""
+        from PIL.Image import Resampling
+
+        if self.size is not None:
+            height, width = resized(self.size, image.height, image.width)
+            if not height or not width:
+                raise InputError(f"{name}: {image.height} x {image.width} is too narrow to be resized to {self.size}")
+            if height * width > max_pixels:
+                raise InputError(
+                    f"{name}: {image.height} x {image.width} would be resized to {height} x {width}, "
+                    f"more than {max_pixels} pixels"
+                )
+            image = image.resize((width, height), Resampling(self.resample))
+        if self.crop is not None:
+            height, width = self.crop
+            left, top = (image.width - width) // 2, (image.height - height) // 2
+            image = image.crop((left, top, left + width, top + height))
+        return np.asarray(image)
+
+
+def _as_list(images: Any) -> list[Any]:
+    if isinstance(images, np.ndarray) and images.ndim == 4:
+        images = list(images)
+    if not isinstance(images, (list, tuple)):
+        return [images]
+    if not images:
+        raise InputError("an empty list of images")
+    return list(images)
+
+
+def _family_name(raw: dict[str, Any], model_type: str | None) -> str:
+    for key in ("image_processor_type", "feature_extractor_type"):
+        found = raw.get(key)
+        if found is None:
+            continue
+        name = str(found)
+        for ending in ("Fast", "Pil", "ImageProcessor", "FeatureExtractor"):
+            name = name.removesuffix(ending)
+        if name not in FAMILIES:
+            known = [f"{family}ImageProcessor" for family in FAMILIES]
+            raise UnsupportedError(f"{key} = {found!r}, zoo has {', '.join(known)}{nearest(str(found), known)}")
+        return name
+    if not isinstance(model_type, str):
+        raise ConfigError("neither image_processor_type nor feature_extractor_type says which processor this is")
+    if model_type not in _BY_MODEL_TYPE:
+        raise UnsupportedError(
+            f"no image processor for model_type = {model_type!r}{nearest(model_type, _BY_MODEL_TYPE)}"
+        )
+    return _BY_MODEL_TYPE[model_type]
+
+
+def _refuse_unknown(raw: dict[str, Any], name: str, family: Family) -> None:
+    """An unknown key that is switched on might change the result: better refused than left out."""
+    known = {*_STEPS, *_VALUES, *_IRRELEVANT, "default_to_square"}
+    if not family.square:
+        known |= {"max_size", "pad_and_return_pixel_mask"}
+    if raw.get("default_to_square", family.square) is not family.square:
+        raise UnsupportedError(f"default_to_square = {raw['default_to_square']!r} for {name}ImageProcessor")
+    for key, value in raw.items():
+        if key not in known and value is not None and value is not False:
+            raise UnsupportedError(
+                f"{key} = {value!r} is not implemented for {name}ImageProcessor{nearest(key, known)}"
+            )
+
+
+def _flag(name: str, value: Any) -> bool:
+    """As in transformers, null switches a step off, though it be one of the family's defaults."""
+    if value is not None and not isinstance(value, bool):
+        raise ConfigError(f"{name} = {value!r}, expected true or false")
+    return bool(value)
+
+
+def _table(values: dict[str, Any], rescale: bool, normalise: bool) -> np.ndarray:
+    """(256, 3) float32: what each byte of each channel becomes.
+
+    A byte has 256 values, so that rescaling and normalising are a look-up: exact, and cheaper than the arithmetic.
+    transformers multiplies in float64, rounds to float32, and subtracts and divides in float32.
+    """
+    table = np.repeat(np.arange(256.0)[:, None], 3, axis=1)
+    if rescale:
+        factor = values["rescale_factor"]
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not np.isfinite(factor):
+            raise ConfigError(f"rescale_factor = {factor!r}, expected a number")
+        table = table * factor
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # told below
+        table = table.astype(np.float32)
+        if normalise:
+            table = (table - _channels("image_mean", values["image_mean"])) / _channels(
+                "image_std", values["image_std"]
+            )
+    if not np.isfinite(table).all():
+        raise ConfigError("rescale_factor, image_mean and image_std give values that are not finite")
+    return table
+
+
+def _channels(name: str, value: Any) -> np.ndarray:
+    """(3,) float32."""
+    numbers = [value] * 3 if isinstance(value, (int, float)) else value
+    if not isinstance(numbers, (list, tuple)) or any(
+        isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers
+    ):
+        raise ConfigError(f"{name} = {value!r}, expected three numbers")
+    if len(numbers) != 3:
+        raise UnsupportedError(f"{name} is for {len(numbers)} channels, zoo has images of 3")
+    return np.array(numbers, np.float32)
+
+
+def _look_up(table: np.ndarray, image: np.ndarray, out: np.ndarray) -> None:
+    """out[h, w, c] = table[image[h, w, c], c], in strips that stay in the cache."""
+    alike = (table == table[:, :1]).all()
+    flat = np.ascontiguousarray(table[:, 0]) if alike else table.T.reshape(-1)
+    offsets = np.arange(3, dtype=np.intp) * (0 if alike else 256)
+    for top in range(0, len(image), 16):
+        np.take(flat, image[top : top + 16] + offsets, out=out[top : top + 16], mode="clip")

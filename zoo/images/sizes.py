@@ -1,0 +1,101 @@
+"""The sizes of a preprocessor_config.json: how they are written, and what each form makes of an image's size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ConfigError, UnsupportedError
+from .open import MAX_PIXELS
+
+LARGEST_EDGE = 1 << 15
+
+
+def read_size(size: Any, max_size: Any, square: bool) -> dict[str, int]:
+    """`size` in the form of an object, its keys those of one of `RULES`.
+
+    A number is a square, or (`square` false: DETR) a shortest edge whose longest is `max_size`.  As in transformers,
+    `max_size` says nothing where `size` is an object.
+    """
+    if isinstance(size, int) and not square:
+        size = {"shortest_edge": size, "longest_edge": max_size}
+    if not isinstance(size, dict):
+        size = dict(zip(("height", "width"), read_height_width("size", size), strict=True))
+    if frozenset(size) not in RULES:
+        forms = ", ".join(" + ".join(sorted(keys)) for keys in RULES)
+        raise UnsupportedError(f"size has the keys {sorted(size)}, zoo has {forms}")
+    return {key: _edge(f"size.{key}", value) for key, value in size.items()}
+
+
+def read_height_width(name: str, value: Any) -> tuple[int, int]:
+    """(height, width) of 384, of [384, 384] or of {"height": 384, "width": 384}."""
+    if isinstance(value, dict) and set(value) == {"height", "width"}:
+        value = [value["height"], value["width"]]
+    if not isinstance(value, (list, tuple)):
+        value = [value, value]
+    if len(value) != 2 or isinstance(value[0], dict):
+        raise ConfigError(f"{name} = {value!r}, expected a number, [height, width] or an object of height and width")
+    height, width = _edge(name, value[0]), _edge(name, value[1])
+    if height * width > MAX_PIXELS:
+        raise ConfigError(f"{name} = {height} x {width} is more than {MAX_PIXELS} pixels")
+    return height, width
+
+
+def _edge(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_EDGE:
+        raise ConfigError(f"{name} = {value!r}, expected a number of pixels in 1 ... {LARGEST_EDGE}")
+    return value
+
+
+def resized(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """(height, width) after resizing an image of `height` x `width` as `size` says; 0 where it is too narrow."""
+    return RULES[frozenset(size)](size, height, width)
+
+
+def _exact(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    return size["height"], size["width"]
+
+
+def _short(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """The short side becomes `shortest_edge`."""
+    edge = size["shortest_edge"]
+    return (int(edge * height / width), edge) if width <= height else (edge, int(edge * width / height))
+
+
+def _short_and_long(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """DETR's rule: the short side becomes `shortest_edge`, or less where the long one would pass `longest_edge`."""
+    short, long = min(height, width), max(height, width)
+    edge: int = size["shortest_edge"]
+    length: float = edge
+    if long / short * edge > size["longest_edge"]:
+        length = size["longest_edge"] * short / long
+        edge = round(length)
+    if short == edge:
+        return height, width
+    return (int(length * height / width), edge) if width < height else (edge, int(length * width / height))
+
+
+def _long(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """The long side becomes `longest_edge`, both up and down; both sides are rounded, halves to even.
+
+    transformers raises here.  This is how Microsoft's own code prepares images for the Table Transformers v1.1, whose
+    processors have this form.  They say 800 for detection and for structure alike, but structure was trained at 1000:
+    zoo does as the file says, and `ImageProcessor.with_size` does otherwise.
+    """
+    scale = size["longest_edge"] / max(height, width)
+    return round(scale * height), round(scale * width)
+
+
+def _within(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """As large as fits into `max_height` x `max_width`."""
+    scale = min(size["max_height"] / height, size["max_width"] / width)
+    return int(height * scale), int(width * scale)
+
+
+RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]]] = {
+    frozenset({"height", "width"}): _exact,
+    frozenset({"shortest_edge"}): _short,
+    frozenset({"shortest_edge", "longest_edge"}): _short_and_long,
+    frozenset({"longest_edge"}): _long,
+    frozenset({"max_height", "max_width"}): _within,
+}

@@ -1,0 +1,97 @@
+"""What users give to models: checked, and brought to where the model is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..typing import Array
+from .dispatch import backend
+
+
+def as_ids(x: Any, like: Array, name: str, below: int, ndim: int = 2) -> Array:
+    """Integers in [0, below) given by a user (array or nested list) as an int64 array beside `like`; refuses all else.
+
+    What is on a GPU already is not looked at, since that would wait for the device.
+    """
+    x = _checked(x, name, ndim)
+    kind = _kind(x)
+    if kind not in "iub" or (kind == "b" and name == "input_ids"):
+        raise InputError(f"{name} must be integers, found dtype {x.dtype}")
+    if isinstance(x, np.ndarray) and (x.min() < 0 or x.max() >= below):
+        raise InputError(f"{name} must lie in [0, {below}), found {x.min()} to {x.max()}")
+    return backend(like).as_ids(x, like)
+
+
+def as_states(x: Any, like: Array, name: str, rows: int | None, width: int) -> Array:
+    """Vectors given by a user, (B, T, width) floats, as an array of the dtype, and where, `like` is."""
+    x = _checked(x, name, 3)
+    shape = tuple(x.shape)
+    if _kind(x) in "iub" or shape[2] != width or rows not in (None, shape[0]):
+        raise InputError(f"{name} has shape {shape} and dtype {x.dtype}, expected floats ({rows or 'B'}, T, {width})")
+    return backend(like).as_pixels(x, like)
+
+
+def as_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array:
+    """A mask given by a user (bool, or 0 and 1) as a bool array of `shape` beside `like`; refuses anything else.
+
+    What is on a GPU already is not looked at.
+    """
+    return backend(like).as_mask(_checked_mask(x, name, shape), like)
+
+
+def as_key_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array | None:
+    """`as_mask` of a mask for `attention`: None where it is known to hide no key."""
+    x = _checked_mask(x, name, shape)
+    if isinstance(x, np.ndarray) and x.all():
+        return None
+    mask = backend(like).as_mask(x, like)
+    return None if backend(mask).all_true(mask) else mask
+
+
+def as_pixels(x: Any, like: Array, channels: int) -> Array:
+    """Pixel values given by a user as floats of the dtype, and where, `like` is.  x (B, Y, X, C); refuses all else."""
+    x = _checked(x, "pixel_values", 4)
+    shape = tuple(x.shape)
+    if _kind(x) in "biu":
+        raise InputError(f"pixel_values must be floats, as an image processor makes them of an image; found {x.dtype}")
+    if shape[3] != channels:
+        hint = " (the channels come last: use x.transpose(0, 2, 3, 1))" if shape[1] == channels else ""
+        raise InputError(f"pixel_values have shape {shape}, expected (batch, height, width, {channels}){hint}")
+    return backend(like).as_pixels(x, like)
+
+
+def _checked(x: Any, name: str, ndim: int) -> Array:
+    if x is None:
+        raise InputError(f"{name} is None")
+    if isinstance(x, (list, tuple)):
+        try:
+            x = np.asarray(x)
+        except (ValueError, OverflowError) as e:
+            raise InputError(f"{name} is not a rectangular list of integers: {e}") from None
+    backend(x)
+    if x.ndim != ndim:
+        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {ndim} dimensions")
+    if 0 in x.shape:
+        raise InputError(f"{name} is empty: its shape is {tuple(x.shape)}")
+    return x
+
+
+def _checked_mask(x: Any, name: str, shape: tuple[int, ...]) -> Array:
+    x = _checked(x, name, len(shape))
+    if tuple(x.shape) != tuple(shape):
+        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {tuple(shape)}")
+    is_on_host = isinstance(x, np.ndarray) or x.device.type == "cpu"
+    if _kind(x) != "b" and is_on_host and not bool(((x == 0) | (x == 1)).all()):
+        raise InputError(f"{name} must hold only 0 (padding) and 1 (token)")
+    return x
+
+
+def _kind(x: Array) -> str:
+    """'b' bool, 'i' or 'u' integer, anything else: not an integer."""
+    if isinstance(x, np.ndarray):
+        return x.dtype.kind
+    name = str(x.dtype).removeprefix("torch.")
+    return name[0] if name.startswith(("bool", "int", "uint")) else "f"

@@ -1,0 +1,168 @@
+"""ImageTask: what all tasks of images share, which is reading them and cutting them into batches.
+
+Shapes: B images of a batch, Y and X height and width after the processor, H and W before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import ops
+from ..errors import InputError, ZooError
+from ..images import MAX_PIXELS, ImageBatch, ImageProcessor
+from ..nn import leaves
+from ..pretrained import Pretrained
+from ..typing import Array
+from .base import Progress, Task
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from ..config import Config
+    from ..hub import Checkpoint
+
+# Four images of 224 x 224, which is where a CPU has nothing more to gain from a larger batch; a GPU has.
+BATCH_PIXELS = 4 * 224 * 224
+BATCH_PIXELS_TORCH = 64 * 224 * 224
+# So much may wait, in images of sizes that do not go into one batch, before some of it is computed.
+WAITING = 4
+PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+
+
+class ImageTask(Task):
+    """A model with its image processor, to be called with images.
+
+    An image is a path, the bytes of a file, an open file, a PIL image or an array: see `zoo.images.open_image`.
+    `batch_pixels` is the most that is computed at once, in pixels as the processor hands them on.
+    """
+
+    def __init__(self, model: Pretrained, processor: ImageProcessor, checkpoint: Checkpoint | None = None):
+        super().__init__(model, checkpoint)
+        self.processor = processor
+        on_numpy = isinstance(next(leaves(model))[1], np.ndarray)
+        self.batch_pixels = BATCH_PIXELS if on_numpy else BATCH_PIXELS_TORCH
+        # ViT and DeiT take images of any size only when told, and then it changes nothing for those of the
+        # checkpoint's own size.
+        self.options = {"interpolate_pos_encoding": True} if self.config.model_type in ("vit", "deit") else {}
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> ImageTask:
+        from ..checkpoint.load import model_of
+
+        processor = ImageProcessor.from_folder(checkpoint.folder)
+        return cls(model_of(checkpoint, head=cls.head_of(config), **options), processor, checkpoint)
+
+    @classmethod
+    def head_of(cls, config: Config) -> str:
+        """The head of a checkpoint that the task wants."""
+        return cls.head
+
+    def extra_files(self) -> list[str]:
+        if self.checkpoint is None:
+            raise ZooError(f"{self!r} was made without a checkpoint, from which {PROCESSOR_FILES[0]} would be copied")
+        found = [name for name in PROCESSOR_FILES if (self.checkpoint.folder / name).is_file()]
+        return found or [PROCESSOR_FILES[0]]
+
+    def call(self, pixel_values: Array) -> Any:
+        """The output of the model.  pixel_values (B, Y, X, 3), of any size."""
+        return self._run(pixel_values, **self.options)
+
+    @property
+    def _run(self) -> Any:
+        """The model, by its graphs where it has them."""
+        return self.model if self.model.graphs is None else self.model.graphs.images(self.model)
+
+    def rows(
+        self,
+        images: Sequence[Any],
+        compute: Callable[..., Sequence[Any]],
+        *,
+        processor: ImageProcessor | None = None,
+        progress: bool | None = None,
+        data_format: str | None = None,
+        max_pixels: int = MAX_PIXELS,
+    ) -> list[Any]:
+        """What `compute` says of each image, in their order.
+
+        `compute` gets pixel_values (B, Y, X, 3) and the sizes (H, W) of B images, and gives one item for each; where
+        the processor pads even an image alone (`pad_size`), it gets a pixel_mask (B, Y, X) after them.  Only images
+        that the processor makes equally large share a batch, so that none depends on what it is called with.
+        """
+        processor = processor or self.processor
+        found: list[Any] = [None] * len(images)
+        groups: dict[tuple[int, int], list[tuple[int, ImageBatch]]] = {}
+        waiting = 0
+
+        def flush(size: tuple[int, int]) -> int:
+            index, batches = zip(*groups.pop(size), strict=True)
+            masks = [b.pixel_mask for b in batches if b.pixel_mask is not None]
+            masks = [] if all(mask.all() for mask in masks) else [np.concatenate(masks)]
+            pixels, sizes = np.concatenate([b.pixel_values for b in batches]), [b.sizes[0] for b in batches]
+            for i, item in zip(index, compute(pixels, sizes, *masks), strict=True):
+                found[i] = item
+            advance(len(index))
+            return len(index) * size[0] * size[1]
+
+        with Progress(len(images), progress, "images") as advance:
+            for i, image in enumerate(images):
+                with naming(i, len(images)):
+                    done = processor(image, data_format=data_format, max_pixels=max_pixels)
+                Y, X = done.pixel_values.shape[1:3]
+                group = groups.setdefault((Y, X), [])
+                group.append((i, done))
+                waiting += Y * X
+                if (len(group) + 1) * Y * X > self.batch_pixels:
+                    waiting -= flush((Y, X))
+                while waiting > WAITING * self.batch_pixels:
+                    waiting -= flush(max(groups, key=lambda size: len(groups[size]) * size[0] * size[1]))
+            for size in list(groups):
+                flush(size)
+        return found
+
+
+@contextlib.contextmanager
+def naming(index: int, count: int) -> Iterator[None]:
+    """Errors that say which of `count` images they are about."""
+    try:
+        yield
+    except ZooError as e:
+        if count == 1:
+            raise
+        raise type(e)(f"images[{index}]: {str(e).removeprefix('image: ')}") from None
+
+
+def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
+    """The images that a user passed as the argument `name`, and whether it was one alone."""
+    alone = (str, os.PathLike, bytes, bytearray, memoryview)
+    if isinstance(value, np.ndarray):
+        items, single = ([value], True) if value.ndim != 4 else (list(value), False)
+    elif isinstance(value, alone) or hasattr(value, "read") or not isinstance(value, Iterable):
+        items, single = [value], True
+    elif isinstance(value, dict):
+        raise InputError(f"{name} is of type dict, expected an image or a list of images")
+    else:
+        items, single = list(value), False
+    if not items:
+        raise InputError(f"{name} is empty, expected at least one image")
+    for i, item in enumerate(items):
+        if isinstance(item, list | tuple):
+            raise InputError(f"{name}[{i}] is of type {type(item).__name__}, expected an image")
+    return items, single
+
+
+def floats(x: Array) -> np.ndarray:
+    """An array of a model's output as float32."""
+    return ops.to_numpy(x).astype(np.float32, copy=False)
+
+
+def save_png(image: Image.Image, path: str | os.PathLike[str]) -> None:
+    """Write an image that a task has drawn."""
+    try:
+        image.save(os.fspath(path), format="PNG")
+    except OSError as e:
+        raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e

@@ -1,0 +1,327 @@
+"""Chat templates: from messages to the text, and the tokens, that a model was trained to go on from.
+
+What a message says is never taken for a special token: `<|eot_id|>` in a user's text ends no turn.  (transformers does
+so only where it is asked to, by `sanitize_control_tokens=True`, and then gives the same ids.)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import numpy as np
+
+from ..checkpoint.json_file import read_bounded, read_json
+from ..errors import InputError, TokenizerError, UnsupportedError, nearest
+from .special_tokens import ROLES
+
+if TYPE_CHECKING:
+    from .chat_sandbox import Environment
+    from .tokenizer import Tokenizer
+
+Messages = Sequence[Mapping[str, Any]]
+
+LIMIT = 1 << 20  # bytes of a template
+RENDERED = 1 << 24  # characters that a template may make of messages, beyond four times theirs
+OLDEST = (3, 1, 6)  # of jinja2: before it, ways out of the sandbox were known
+SPEAKERS = ("system", "developer", "user", "assistant", "tool", "ipython", "function", "environment")
+_CONTINUE = "\x02continue here\x02 "
+
+
+class ChatTemplate:
+    """A checkpoint's chat templates: one, or several by name ("default", "tool_use", ...)."""
+
+    def __init__(self, sources: Mapping[str, str], tokenizer: Tokenizer, where: object = "chat template"):
+        self.sources, self.where = dict(sources), where
+        self._tokenizer = tokenizer
+        self._environment: Environment | None = None
+        self._compiled: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> ChatTemplate | None:
+        """The templates in a tokenizer's files, chat_template.jinja before tokenizer_config.json; None if none."""
+        paths = {path.name: path for path in tokenizer.files}
+        if path := paths.get("chat_template.jinja"):
+            data = read_bounded(path, LIMIT, TokenizerError)
+            try:
+                return cls({"default": data.decode()}, tokenizer, path)
+            except UnicodeDecodeError as e:
+                raise TokenizerError(f"{path}: not UTF-8 at byte {e.start}") from None
+        if (path := paths.get("tokenizer_config.json")) is None:
+            return None
+        stated = read_json(path, error=TokenizerError).get("chat_template")
+        if stated is None:
+            return None
+        named: Any = {"default": stated} if isinstance(stated, str) else stated
+        if isinstance(named, list):
+            named = {t.get("name"): t.get("template") for t in named if isinstance(t, dict)}
+        if not isinstance(named, dict) or not named or not all(isinstance(x, str) for p in named.items() for x in p):
+            raise TokenizerError(f"{path}: chat_template is {str(stated)[:80]!r}, wanted a text or named texts")
+        return cls(named, tokenizer, path)
+
+    def render(
+        self,
+        messages: Messages,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        template: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The text for some messages, each {"role": ..., "content": ...}.
+
+        add_generation_prompt: with the head of the answer to come.  continue_final_message: without the end of the last
+        message.  template: the name of one of several.  variables: what the template knows besides.
+        """
+        if add_generation_prompt and continue_final_message:
+            raise InputError("add_generation_prompt and continue_final_message exclude each other")
+        name = self._name(template, tools)
+        turns: list[dict[str, Any]] = [_plain(m, f"messages[{i}]") for i, m in enumerate(_listed(messages, "messages"))]
+        for i, turn in enumerate(turns):
+            self._check(turn, f"messages[{i}]", self.sources[name])
+        if continue_final_message:
+            _marked_end(turns[-1])
+        special = {f"{r}_token": t for r in ROLES if (t := getattr(self._tokenizer, f"{r}_token")) is not None}
+        given = {
+            "messages": turns,
+            "tools": None if tools is None else [_plain(t, "tools") for t in _listed(tools, "tools")],
+            "documents": None
+            if documents is None
+            else [_plain(d, "documents") for d in _listed(documents, "documents")],
+            "add_generation_prompt": add_generation_prompt,
+        }
+        text = self._rendered(name, {**special, **_plain(variables or {}, "variables"), **given})
+        return _cut_at_end(text, turns[-1]) if continue_final_message else text
+
+    def encode(self, messages: Messages, **options: Any) -> list[int]:
+        """The tokens for some messages; options as for `render`.  No more special tokens than the template writes."""
+        source = self.sources[self._name(options.get("template"), options.get("tools"))]
+        added = self._tokenizer.backend.get_added_tokens_decoder().values()
+        special = _any_of([t.content for t in added if t.special])
+        # Those too that are no special ones but with which the template builds; an assistant may have written these.
+        control = _any_of([t.content for t in added if t.special or (t.content in source and not t.content.isspace())])
+        parts = [(m, special if _role(m) == "assistant" else control) for m in _listed(messages, "messages")]
+        more = {name: value for name in ("tools", "documents") if (value := options.get(name)) is not None}
+        every = [*parts, *((value, control) for value in more.values())]
+        held = {token for value, pattern in every for text in _texts(value) for token in pattern.findall(text)}
+        if not held:
+            return self._encode(self.render(messages, **options))
+        marks = _Marks(sorted(held), [value for value, _ in every])
+        options = {**options, **{name: marks.put(value, control) for name, value in more.items()}}
+        rendered = self.render([marks.put(value, pattern) for value, pattern in parts], **options)
+        ids: list[int] = []
+        for i, (is_text, piece) in enumerate(marks.pieces(rendered)):
+            encode = self._encode_plain if is_text else self._encode
+            ids += self._within(piece, encode) if i else encode(piece)
+        return ids
+
+    def _name(self, template: str | None, tools: Any) -> str:
+        if template is None:
+            template = "tool_use" if tools is not None and "tool_use" in self.sources else "default"
+        if template not in self.sources:
+            raise InputError(
+                f"there is no chat template {template!r}: {self.where} has {', '.join(self.sources)}"
+                f"{nearest(template, self.sources)} (template=...)"
+            )
+        return template
+
+    def _check(self, turn: Any, where: str, source: str) -> None:
+        """Refuse what a template would turn into an empty or a strange turn without a word."""
+        if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
+            raise InputError(f"{where} is {str(turn)[:80]!r}, expected an object with a role and a content")
+        role, content = turn["role"], turn.get("content")
+        quoted = re.fullmatch(r"\w+", role) and re.search(rf"['\"]{role}['\"]", source)
+        if role not in SPEAKERS and not quoted:
+            raise InputError(f"{where}: the role {role!r} is none that chat templates know{nearest(role, SPEAKERS)}")
+        if content is None and not turn.get("tool_calls"):
+            raise InputError(f"{where} has no content")
+        if (
+            role in ("system", "user", "assistant")
+            and isinstance(content, list | dict)
+            and not re.search(r"\.text\b|\[['\"](text|type)['\"]\]", source)
+        ):
+            raise InputError(f"{where}: content is a {type(content).__name__}, and this template takes texts only")
+
+    def _rendered(self, name: str, variables: dict[str, Any]) -> str:
+        env = self._sandbox()
+        from jinja2.exceptions import SecurityError, TemplateError, TemplateSyntaxError, UndefinedError
+
+        from .chat_sandbox import TooMuchError
+
+        most = RENDERED + 4 * sum(map(len, _texts(variables)))
+        try:
+            if name not in self._compiled:
+                self._compiled[name] = env.from_string(self.sources[name])
+            env.begin()
+            parts, size = [], 0
+            for part in self._compiled[name].generate(**variables):
+                size += len(part)
+                if size > most:
+                    raise TooMuchError(f"it writes more than {most} characters")
+                parts.append(part)
+            return "".join(parts)
+        except TemplateSyntaxError as e:
+            raise TokenizerError(f"{self.where}: the chat template, line {e.lineno}: {e.message}") from None
+        except TooMuchError as e:
+            raise TokenizerError(f"{self.where}: the chat template was stopped: {e}") from None
+        except SecurityError as e:
+            raise TokenizerError(f"{self.where}: the chat template does what is not permitted: {e}") from None
+        except UndefinedError as e:
+            raise InputError(f"the chat template of {self.where} misses something in the messages: {e}") from None
+        except TemplateError as e:
+            raise InputError(f"the chat template of {self.where} refuses the messages: {e}") from None
+        except (MemoryError, RecursionError) as e:
+            raise TokenizerError(f"{self.where}: the chat template was stopped: {type(e).__name__}") from None
+        except Exception as e:  # whatever somebody else's program comes up with
+            raise TokenizerError(f"{self.where}: the chat template fails: {type(e).__name__}: {e}") from None
+
+    def _sandbox(self) -> Environment:
+        if self._environment is None:
+            try:
+                import jinja2
+            except ImportError:
+                raise UnsupportedError(
+                    "chat templates need jinja2, which is not installed: install zoo with its extra 'chat'"
+                ) from None
+            if tuple(int(n) for n in re.findall(r"\d+", jinja2.__version__)[:3]) < OLDEST:
+                raise UnsupportedError(
+                    f"jinja2 is {jinja2.__version__}, whose sandbox has holes: wanted {'.'.join(map(str, OLDEST))}"
+                )
+            from .chat_sandbox import Environment
+
+            self._environment = Environment()
+        return self._environment
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_environment": None, "_compiled": {}}
+
+    def _encode(self, text: str) -> list[int]:
+        return self._tokenizer.backend.encode(text, add_special_tokens=False).ids
+
+    def _encode_plain(self, text: str) -> list[int]:
+        """As if there were no added tokens; refused where the vocabulary makes one of plain text all the same."""
+        backend = self._tokenizer.backend
+        normal = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
+        words = [(normal, (0, 0))] if backend.pre_tokenizer is None else backend.pre_tokenizer.pre_tokenize_str(normal)
+        ids = [token.id for word, _ in words for token in backend.model.tokenize(word)]
+        if backend.token_to_id(text) in ids:
+            raise InputError(f"a message holds {text!r}, which this tokenizer cannot tell from its special token")
+        return ids
+
+    def _within(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
+        """The tokens of a text that follows another: without the space that some tokenizers put at the start."""
+        if not text:
+            return []
+        newline, ids = self._encode("\n"), encode("\n" + text)
+        return ids[len(newline) :] if ids[: len(newline)] == newline else encode(text)
+
+
+def _plain(value: Any, where: str) -> Any:
+    """Objects of JSON alone: a template gets nothing whose methods could do something."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as e:
+            raise InputError(f"{where} has a lone surrogate at character {e.start}") from None
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v, f"{where}[{k!r}]") for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v, f"{where}[{i}]") for i, v in enumerate(value)]
+    raise InputError(f"{where} is of type {type(value).__name__}, expected texts, numbers, lists and objects of these")
+
+
+def _listed(values: Any, name: str) -> list[Any]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Sequence) or not values:
+        raise InputError(f"{name}: {str(values)[:80]!r}, expected a list of objects, at least one")
+    return list(values)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for child in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(child)
+
+
+def _mapped(how: Callable[[str], str], value: Any) -> Any:
+    if isinstance(value, str):
+        return how(value)
+    if isinstance(value, Mapping):
+        return {k: _mapped(how, v) for k, v in value.items()}
+    return [_mapped(how, v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _any_of(tokens: list[str]) -> re.Pattern[str]:
+    """A pattern of one of them, the longest that fits."""
+    return re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) or "(?!)")
+
+
+def _role(message: Any) -> Any:
+    return message.get("role") if isinstance(message, Mapping) else None
+
+
+class _Marks:
+    """A character before and one after each special token in a message, by which it is told from a template's own.
+
+    They are for private use, such as no input holds, and another pair for each token.
+    """
+
+    def __init__(self, tokens: list[str], inputs: Any):
+        used = set().union(*map(set, _texts(inputs)))
+        free = (chr(c) for c in range(0xF0000, 0xFFFFE) if chr(c) not in used)
+        self.of = {token: (next(free), next(free)) for token in tokens}
+
+    def put(self, value: Any, pattern: re.Pattern[str]) -> Any:
+        return _mapped(lambda text: pattern.sub(lambda found: found[0].join(self.of[found[0]]), text), value)
+
+    def pieces(self, rendered: str) -> Iterator[tuple[bool, str]]:
+        """(whether it is a token's text out of a message, piece) in turn, no piece with marks in it."""
+        every = [mark for pair in self.of.values() for mark in pair]
+        escapes = {form for mark in every for form in (repr(mark)[1:-1], json.dumps(mark)[1:-1], quote(mark))}
+        whole = "|".join(re.escape(token.join(pair)) for token, pair in self.of.items())
+        # A template that cuts a text up leaves single marks.  Beside a token of its kind one tells nothing any more.
+        torn = "|".join(f"{a}{re.escape(token)}|{re.escape(token)}{b}" for token, (a, b) in self.of.items())
+        pattern = re.compile(f"({whole})|({torn})|[{''.join(every)}]")
+        if any(form in rendered for form in escapes) or any(found[2] for found in pattern.finditer(rendered)):
+            raise InputError(
+                f"a message holds the text of a special token ({', '.join(self.of)}), and the chat template takes it "
+                "apart, so that it cannot be told from the template's own"
+            )
+        at = 0
+        for found in pattern.finditer(rendered):
+            yield False, rendered[at : found.start()]
+            if found[1]:
+                yield True, found[1][1:-1]
+            at = found.end()
+        yield False, rendered[at:]
+
+
+def _marked_end(turn: dict[str, Any]) -> None:
+    content = turn.get("content")
+    if isinstance(content, list) and content and isinstance(content[-1], dict) and "text" in content[-1]:
+        content[-1]["text"] += _CONTINUE
+    elif isinstance(content, str):
+        turn["content"] = content + _CONTINUE
+    else:
+        raise InputError("continue_final_message: the last message has no text to go on from")
+
+
+def _cut_at_end(text: str, turn: dict[str, Any]) -> str:
+    at = text.rfind(_CONTINUE.strip())
+    if at < 0:
+        raise InputError(
+            f"continue_final_message: the chat template leaves out the last message, {json.dumps(turn)[:80]}"
+        )
+    whole = text.startswith(_CONTINUE, at)  # a template that trims a message trims the end of what comes before, too
+    return text[:at] if whole else text[:at].rstrip()

@@ -1,0 +1,400 @@
+"""Text to padded int64 arrays and back: an adapter over the `tokenizers` library alone.
+
+Legend: B rows of a batch, T tokens of a row, R rows before padding.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..checkpoint.atomic_write import copy_file
+from ..errors import InputError, TokenizerError
+from .special_tokens import ROLES
+from .tokenizer_files import Loaded, load_files
+
+if TYPE_CHECKING:
+    import tokenizers
+
+Truncation = bool | Literal["only_first", "only_second", "longest_first"]
+Texts = str | Sequence[str]
+
+# transformers writes 1e30 where a tokenizer has no limit of its own.
+UNLIMITED = 10**9
+BACKENDS_KEPT = 32
+
+
+class Encoding(NamedTuple):
+    """A padded batch."""
+
+    input_ids: np.ndarray  # (B, T) int64
+    attention_mask: np.ndarray  # (B, T) bool, True on tokens
+    token_type_ids: np.ndarray  # (B, T) int64
+    special_tokens_mask: np.ndarray  # (B, T) bool, True on special tokens and padding
+    offsets: np.ndarray  # (B, T, 2) int64, start and end in characters of the original text; 0, 0 on specials
+    sequence_ids: np.ndarray  # (B, T) int64: 0 first text, 1 second, -1 special tokens and padding
+    overflow_to_sample: np.ndarray  # (B,) int64, the input that a row comes from
+
+
+class Encodings(NamedTuple):
+    """Rows of unequal length, for those who sort by length before they pad (see `Tokenizer.pad`)."""
+
+    rows: list[tokenizers.Encoding]
+    lengths: np.ndarray  # (R,) int64, tokens with the special ones
+    overflow_to_sample: np.ndarray  # (R,) int64
+
+
+class Tokenizer:
+    """A checkpoint's tokenizer.  Nothing in it changes after loading: threads may share one.
+
+    `pad_token`, `cls_token`, ... are None, like their ids, where the tokenizer has no such token.
+    """
+
+    pad_token: str | None
+    cls_token: str | None
+    sep_token: str | None
+    mask_token: str | None
+    unk_token: str | None
+    bos_token: str | None
+    eos_token: str | None
+    pad_token_id: int | None
+    cls_token_id: int | None
+    sep_token_id: int | None
+    mask_token_id: int | None
+    unk_token_id: int | None
+    bos_token_id: int | None
+    eos_token_id: int | None
+    model_max_length: int | None  # tokens; None where neither the files nor the caller set a limit
+    padding_side: Literal["left", "right"]
+    truncation_side: Literal["left", "right"]
+    is_pair_typed: bool  # whether the tokens of a second text get segment 1
+    vocab_size: int  # with the added tokens
+    all_special_ids: frozenset[int]
+    files: list[Path]  # what it was read from, and what `save` copies
+
+    def __init__(self, loaded: Loaded, *, model_max_length: int | None = None) -> None:
+        self.backend = loaded.backend
+        self.files = loaded.files
+        for role in ROLES:
+            token = loaded.roles.get(role)
+            setattr(self, f"{role}_token", token)
+            setattr(self, f"{role}_token_id", None if token is None else self.backend.token_to_id(token))
+        self.model_max_length = _stated_length(loaded.config) or model_max_length
+        self.padding_side = _side(loaded.config, "padding_side")
+        self.truncation_side = _side(loaded.config, "truncation_side")
+        self.vocab_size = self.backend.get_vocab_size(with_added_tokens=True)
+        added = self.backend.get_added_tokens_decoder()
+        self.all_special_ids = frozenset(index for index, token in added.items() if token.special)
+        # transformers' rule: tidying is meant for WordPiece and would damage byte-level BPE.
+        tidy = loaded.config.get("clean_up_tokenization_spaces", False)
+        self._tidy = bool(tidy) and type(self.backend.model).__name__ != "BPE"
+        self._typed = loaded.typed
+        self.is_pair_typed = self._typed and 1 in self.backend.encode("a", "a").type_ids
+        self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_backends": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    @classmethod
+    def from_folder(cls, folder: str | Path, *, model_max_length: int | None = None) -> Tokenizer:
+        """The tokenizer of a checkpoint folder.
+
+        `model_max_length` (tokens, special ones included) holds where the files state none; a model's limit of
+        positions is a good value.
+        """
+        return cls(load_files(Path(folder)), model_max_length=model_max_length)
+
+    def __call__(
+        self,
+        texts: Texts,
+        pairs: Texts | None = None,
+        *,
+        truncation: Truncation = True,
+        max_length: int | None = None,
+        stride: int = 0,
+        overflow: bool = False,
+        padding: bool | int = True,
+        padding_side: Literal["left", "right"] | None = None,
+        pad_to_multiple_of: int | None = None,
+    ) -> Encoding:
+        """Texts, or pairs of texts, as one padded batch: `encode_batch`, then `pad`."""
+        rows = self.encode_batch(
+            texts, pairs, truncation=truncation, max_length=max_length, stride=stride, overflow=overflow
+        )
+        return self.pad(rows, padding=padding, padding_side=padding_side, pad_to_multiple_of=pad_to_multiple_of)
+
+    def encode_batch(
+        self,
+        texts: Texts,
+        pairs: Texts | None = None,
+        *,
+        truncation: Truncation = True,
+        max_length: int | None = None,
+        stride: int = 0,
+        overflow: bool = False,
+    ) -> Encodings:
+        """Texts, or pairs of texts, as rows of unequal length.
+
+        truncation: True is "longest_first"; False keeps everything.
+        max_length: tokens of a row, special ones included; `model_max_length` where None.
+        overflow: what truncation cuts off comes as further rows, each repeating `stride` tokens of the row before.
+
+        As in transformers an empty second text is no pair in a call on two strings, and a pair in a call on lists.
+        """
+        if isinstance(texts, str) and isinstance(pairs, str) and not pairs:
+            pairs = None
+        first = _texts(texts, "texts")
+        second = None if pairs is None else _texts(pairs, "pairs")
+        if second is not None and (isinstance(texts, str) != isinstance(pairs, str) or len(first) != len(second)):
+            raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, wanted one for each")
+        backend = self._backend(truncation, max_length, stride, overflow, second is not None)
+        if second is not None and backend.truncation and stride:
+            self._check_windows(first, second, backend.truncation)
+        rows: list[tokenizers.Encoding] = []
+        samples: list[int] = []
+        # One by one, since the library's own batches leave a thread pool behind that warns in every forked process.
+        for i, text in enumerate(first):
+            row = self._encode(backend, i, text, None if second is None else second[i])
+            rows.append(row)
+            if overflow:
+                rows.extend(row.overflowing)
+            samples.extend([i] * (len(rows) - len(samples)))
+        lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+        return Encodings(rows, lengths, np.array(samples, np.int64))
+
+    def pad(
+        self,
+        encodings: Encodings,
+        rows: Sequence[int] | np.ndarray | None = None,
+        *,
+        padding: bool | int = True,
+        padding_side: Literal["left", "right"] | None = None,
+        pad_to_multiple_of: int | None = None,
+    ) -> Encoding:
+        """A padded batch of the chosen rows (all where None), in that order.
+
+        padding: True pads to the longest row, a number to that many tokens, False refuses rows of unequal length.
+        """
+        index = np.arange(len(encodings.rows)) if rows is None else np.asarray(rows, np.int64)
+        lengths = encodings.lengths[index]
+        longest = int(lengths.max(initial=0))
+        width = longest if isinstance(padding, bool) else padding
+        if pad_to_multiple_of and padding is not False:
+            width = -(-width // pad_to_multiple_of) * pad_to_multiple_of
+        if longest > width:
+            raise InputError(
+                f"padding={padding}, but the longest row has {longest} tokens: truncate it, or pad to more"
+            )
+        if padding is False and (lengths != longest).any():
+            raise InputError(f"padding=False, but the rows have {lengths.min()} to {longest} tokens")
+        if self.pad_token_id is None and (lengths != width).any():
+            raise InputError("this tokenizer has no padding token: pass texts of equal length or one at a time")
+        shape = (len(index), width)
+        out = Encoding(
+            input_ids=np.full(shape, self.pad_token_id or 0, np.int64),
+            attention_mask=np.zeros(shape, bool),
+            token_type_ids=np.zeros(shape, np.int64),
+            special_tokens_mask=np.ones(shape, bool),
+            offsets=np.zeros((*shape, 2), np.int64),
+            sequence_ids=np.full(shape, -1, np.int64),
+            overflow_to_sample=encodings.overflow_to_sample[index],
+        )
+        side = padding_side or self.padding_side
+        for i, (at, length) in enumerate(zip(index, lengths, strict=True)):
+            if not length:
+                continue
+            row = encodings.rows[at]
+            span = slice(width - length, width) if side == "left" else slice(0, length)
+            out.input_ids[i, span] = row.ids
+            out.attention_mask[i, span] = True
+            if self._typed:
+                out.token_type_ids[i, span] = row.type_ids
+            out.special_tokens_mask[i, span] = row.special_tokens_mask
+            out.offsets[i, span] = row.offsets
+            out.sequence_ids[i, span] = [-1 if s is None else s for s in row.sequence_ids]
+        return out
+
+    def decode(self, ids: Iterable[int] | np.ndarray, *, skip_special_tokens: bool = True) -> str:
+        """The text of a row of ids; those past the vocabulary add nothing, as in transformers: models may be wider."""
+        text = self.backend.decode(_ids(ids), skip_special_tokens=skip_special_tokens)
+        if self._tidy:
+            for before, after in _TIDY:
+                text = text.replace(before, after)
+        return text
+
+    def tokens(self, ids: Iterable[int] | np.ndarray) -> list[str | None]:
+        """The token of each id; None past the vocabulary."""
+        return [self.backend.id_to_token(index) for index in _ids(ids)]
+
+    def id_of(self, token: str) -> int:
+        """The id of a token of the vocabulary; InputError for anything else."""
+        (text,) = _texts(token, "token")
+        index = self.backend.token_to_id(text)
+        if index is None:
+            parts = self.backend.encode(text, add_special_tokens=False).tokens
+            raise InputError(f"{text!r} is not one token of the vocabulary: it is {parts}")
+        return index
+
+    def special_tokens_to_add(self, pair: bool = False) -> int:
+        """How many special tokens a row gets besides its text."""
+        return self.backend.num_special_tokens_to_add(pair)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Copies the files that the tokenizer was loaded from, as they lie; returns their new paths."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        targets = [folder / path.name for path in self.files]
+        for path, target in zip(self.files, targets, strict=True):
+            copy_file(path, target)
+        return targets
+
+    def _backend(
+        self, truncation: Truncation, max_length: int | None, stride: int, overflow: bool, pair: bool
+    ) -> tokenizers.Tokenizer:
+        """A backend that truncates as asked, made once for each setting: a shared one may not be changed."""
+        strategy = ("longest_first" if truncation else None) if isinstance(truncation, bool) else truncation
+        if strategy not in (None, "longest_first", "only_first", "only_second"):
+            raise InputError(
+                f"truncation={truncation!r}, wanted True, False, 'longest_first', 'only_first' or 'only_second'"
+            )
+        if max_length is not None and strategy is None:
+            raise InputError(f"max_length={max_length} with truncation=False: wanted one of them left out")
+        limit = self.model_max_length if max_length is None else max_length
+        if stride < 0 or ((stride or overflow) and (limit is None or strategy is None)) or (stride and not overflow):
+            raise InputError(f"stride={stride}, overflow={overflow}: they need each other, truncation and a max_length")
+        if strategy is None or limit is None:
+            return self.backend
+        if strategy == "only_second" and not pair:
+            raise InputError("truncation='only_second' without a second text")
+        if strategy == "longest_first" and pair and stride:
+            raise InputError("stride with pairs wants truncation='only_first' or 'only_second'")
+        room = limit - self.special_tokens_to_add(pair)
+        if room < 0 or (overflow and room <= stride):
+            raise InputError(
+                f"max_length={limit} leaves {room} tokens beside the special ones, wanted "
+                f"{f'more than the stride of {stride}' if overflow else 'at least 0'}"
+            )
+        key = (strategy, limit, stride)
+        with self._lock:
+            if key not in self._backends:
+                while len(self._backends) >= BACKENDS_KEPT:
+                    del self._backends[next(iter(self._backends))]
+                backend = _sibling(self.backend)
+                backend.enable_truncation(limit, stride=stride, strategy=strategy, direction=self.truncation_side)
+                self._backends[key] = backend
+            return self._backends[key]
+
+    def _check_windows(self, first: list[str], second: list[str], truncation: dict[str, Any]) -> None:
+        """Beside the text that is kept whole, each window must advance by more than its stride."""
+        kept, name = (first, "texts") if truncation["strategy"] == "only_second" else (second, "pairs")
+        room = truncation["max_length"] - self.special_tokens_to_add(True)
+        sizes: dict[str, int] = {}  # one question is often asked of many texts
+        for i, text in enumerate(kept):
+            if text not in sizes:
+                sizes[text] = len(self.backend.encode(text, add_special_tokens=False))
+            if room - sizes[text] <= truncation["stride"]:
+                raise InputError(
+                    f"{name}[{i}] has {sizes[text]} tokens of the {room} that max_length leaves: no room for a window "
+                    f"longer than the stride of {truncation['stride']}"
+                )
+
+    def _encode(self, backend: tokenizers.Tokenizer, i: int, text: str, pair: str | None) -> tokenizers.Encoding:
+        try:
+            return backend.encode(text, pair)
+        except Exception as error:
+            settings = backend.truncation or {}
+            raise InputError(
+                f"texts[{i}] cannot be encoded with max_length={settings.get('max_length')}, "
+                f"truncation={settings.get('strategy')!r}: {error}"
+            ) from None
+
+
+_TIDY = (
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+)
+
+
+def _sibling(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """A second backend on the same vocabulary: the model is shared, only settings and added tokens are its own."""
+    from tokenizers import Tokenizer
+
+    new = Tokenizer(backend.model)
+    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        if (value := getattr(backend, part)) is not None:
+            setattr(new, part, value)
+    new.add_tokens([token for _, token in sorted(backend.get_added_tokens_decoder().items())])
+    new.encode_special_tokens = backend.encode_special_tokens
+    return new
+
+
+def _texts(value: Texts, name: str) -> list[str]:
+    if isinstance(value, str):
+        texts = [value]
+    elif isinstance(value, list | tuple | np.ndarray):
+        texts = list(value)
+    else:
+        raise InputError(f"{name} is {_kind(value)}, wanted a str or a list of str")
+    if not texts:
+        raise InputError(f"{name} is empty, wanted at least one text")
+    for i, text in enumerate(texts):
+        where = name if isinstance(value, str) else f"{name}[{i}]"
+        if not isinstance(text, str):
+            raise InputError(f"{where} is {_kind(text)}, wanted a str")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            code = ord(text[error.start])
+            raise InputError(f"{where} has a lone surrogate, U+{code:04X}, at character {error.start}") from None
+    return texts
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "None"
+    return f"{type(value).__name__}{' (decode it first)' if isinstance(value, bytes | bytearray) else ''}"
+
+
+def _ids(ids: Iterable[int] | np.ndarray) -> list[int]:
+    array = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
+    if array.size == 0:
+        return []
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"ids of shape {array.shape} and type {array.dtype}, wanted one row of whole numbers")
+    if array.min() < 0 or array.max() >= 1 << 32:
+        raise InputError(f"ids from {array.min()} to {array.max()}, wanted 0 to {(1 << 32) - 1}")
+    return array.tolist()
+
+
+def _stated_length(config: dict[str, Any]) -> int | None:
+    value = config.get("model_max_length", config.get("max_len"))
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
+        raise TokenizerError(f"tokenizer_config.json: model_max_length is {value!r}, wanted a number of tokens")
+    return None if value > UNLIMITED else int(value)
+
+
+def _side(config: dict[str, Any], key: str) -> Literal["left", "right"]:
+    value = str(config.get(key, "right")).lower()
+    if value == "left":
+        return "left"
+    if value == "right":
+        return "right"
+    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, wanted 'left' or 'right'")

@@ -1,0 +1,316 @@
+"""From the tokenizer files of a checkpoint to a backend of the `tokenizers` library.
+
+`tokenizer.json` is taken as it lies; without one the backend is built from vocab.txt (WordPiece), vocab.json +
+merges.txt (byte-level BPE) or sentencepiece.bpe.model (Unigram).  The files and `tokenizer_class` decide which, never
+the model: multilingual-e5-small is a BERT with XLM-R's tokenizer.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ..checkpoint.json_file import read_bounded
+from ..errors import TokenizerError, nearest
+from .sentencepiece_model import USER_DEFINED, read_sentencepiece
+from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json
+
+if TYPE_CHECKING:
+    import tokenizers
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "chat_template.jinja",
+)
+
+
+class Family(NamedTuple):
+    """What transformers' tokenizer classes imply where the files say nothing."""
+
+    classes: tuple[str, ...]
+    roles: dict[str, str]
+    typed: bool  # whether the second text gets segment 1
+
+
+_ANGLE = {"bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"}
+BERT = Family(
+    ("BertTokenizer", "ElectraTokenizer"),
+    {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"},
+    typed=True,
+)
+ROBERTA = Family(("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer"), _ANGLE, typed=False)
+XLM_ROBERTA = Family(("XLMRobertaTokenizer",), _ANGLE, typed=False)
+
+
+class Loaded(NamedTuple):
+    backend: tokenizers.Tokenizer  # truncation and padding off
+    roles: dict[str, str]  # "pad" -> "[PAD]"; a role that the tokenizer lacks is absent
+    config: dict[str, Any]  # tokenizer_config.json, with the sides that tokenizer.json implies filled in
+    typed: bool
+    files: list[Path]
+
+
+def load_files(folder: Path) -> Loaded:
+    """Reads or builds the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
+    files = [folder / name for name in FILES if (folder / name).is_file()]
+    have = {path.name for path in files}
+    config = tokenizer_json(folder / "tokenizer_config.json") if "tokenizer_config.json" in have else {}
+    declared, added = special_tokens(folder, have, config)
+    roles = {role: token if isinstance(token, str) else token.content for role, token in declared.items()}
+    if "tokenizer.json" in have:
+        from tokenizers import Tokenizer
+
+        data = _bytes(folder / "tokenizer.json")
+        backend = _guarded(lambda: Tokenizer.from_buffer(data), f"{folder / 'tokenizer.json'}: not a tokenizer file")
+        family = _family(config, backend)
+        if family is BERT:
+            _override_bert_normalizer(backend, config)
+        if backend.padding:
+            if backend.token_to_id(backend.padding["pad_token"]) is not None:
+                roles.setdefault("pad", backend.padding["pad_token"])
+            config.setdefault("padding_side", backend.padding["direction"])
+        if backend.truncation:
+            config.setdefault("truncation_side", backend.truncation["direction"])
+        # They are properties of a call, not of the tokenizer: all-MiniLM-L6-v2's file would pad everything to 128.
+        backend.no_truncation()
+        backend.no_padding()
+    else:
+        family = _family_of_files(folder, have, config)
+        roles = {**family.roles, **roles}
+        backend = _BUILDERS[family.classes](folder, config, roles)
+    if family:
+        known = {role: token for role, token in family.roles.items() if backend.token_to_id(token) is not None}
+        roles = {**known, **roles}
+    built = "tokenizer.json" not in have
+    add_tokens(folder, backend, roles, declared, added, config, bert=family is BERT, built=built)
+    if family and backend.post_processor is None:
+        _template(folder, backend, family, roles, config)
+    if config.get("split_special_tokens"):
+        backend.encode_special_tokens = True
+    names = config.get("model_input_names")
+    typed = "token_type_ids" in names if isinstance(names, list) else family is None or family.typed
+    return Loaded(backend, roles, config, typed, files)
+
+
+def _guarded(call: Callable[[], T], what: str) -> T:
+    """Runs Rust code: its exceptions, and its panics (which are no `Exception`), become TokenizerError."""
+    try:
+        return call()
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise TokenizerError(f"{what}: {str(error)[:300]}") from None
+
+
+def _bytes(path: Path) -> bytes:
+    data = read_bounded(path, LIMIT, TokenizerError)
+    if not data:
+        raise TokenizerError(f"{path}: empty")
+    if data.startswith(b"version https://git-lfs"):
+        raise TokenizerError(f"{path}: a git-LFS pointer, not the file itself: run `git lfs pull`")
+    return data
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = _bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TokenizerError(f"{path}: not UTF-8 at byte {error.start}") from None
+    # Not splitlines: U+2028 and its kind are tokens of the multilingual vocabularies, only \n, \r\n and \r end a line.
+    return [line.rstrip("\n") for line in io.StringIO(text, newline=None)]
+
+
+def _class_name(config: dict[str, Any]) -> str | None:
+    name = config.get("tokenizer_class")
+    if name is not None and not isinstance(name, str):
+        raise TokenizerError(f"tokenizer_config.json: tokenizer_class is {name!r}, wanted a name")
+    return name.removesuffix("Fast") if name else None
+
+
+def _family(config: dict[str, Any], backend: tokenizers.Tokenizer) -> Family | None:
+    """The family of a tokenizer.json; None for one whose special tokens only its own files know."""
+    name = _class_name(config)
+    if name:
+        return next((family for family in (BERT, ROBERTA, XLM_ROBERTA) if name in family.classes), None)
+    kind = type(backend.model).__name__
+    family = {"WordPiece": BERT, "BPE": ROBERTA, "Unigram": XLM_ROBERTA}.get(kind)
+    complete = family and all(backend.token_to_id(token) is not None for token in family.roles.values())
+    return family if complete else None
+
+
+def _family_of_files(folder: Path, have: set[str], config: dict[str, Any]) -> Family:
+    choices = {"vocab.txt": BERT, "sentencepiece.bpe.model": XLM_ROBERTA, "vocab.json": ROBERTA}
+    found = {file: family for file, family in choices.items() if file in have}
+    name = _class_name(config)
+    if name and found and name not in {"PreTrainedTokenizer", "TokenizersBackend"}:
+        matching = {file: family for file, family in found.items() if name in family.classes}
+        if not matching:
+            known = [c for family in found.values() for c in family.classes]
+            raise TokenizerError(
+                f"{folder}: tokenizer_class {name} cannot be built from {', '.join(found)}: wanted a tokenizer.json, "
+                f"or one of {', '.join(known)}{nearest(name, known)}"
+            )
+        found = matching
+    if "vocab.json" in found and "merges.txt" not in have:
+        raise TokenizerError(f"{folder}: vocab.json without merges.txt, wanted both (or a tokenizer.json)")
+    if not found:
+        there = sorted(path.name for path in folder.iterdir())[:20] if folder.is_dir() else []
+        raise TokenizerError(
+            f"{folder}: no tokenizer: wanted tokenizer.json, vocab.txt, vocab.json + merges.txt or "
+            f"sentencepiece.bpe.model, found {', '.join(there) or 'nothing'}"
+        )
+    return next(iter(found.values()))
+
+
+def _override_bert_normalizer(backend: tokenizers.Tokenizer, config: dict[str, Any]) -> None:
+    """What tokenizer_config.json states outranks tokenizer.json, as in transformers."""
+    from tokenizers.normalizers import BertNormalizer
+
+    old = backend.normalizer
+    if isinstance(old, BertNormalizer):
+        backend.normalizer = BertNormalizer(
+            clean_text=old.clean_text,
+            handle_chinese_chars=_flag(config, "tokenize_chinese_chars", old.handle_chinese_chars),
+            strip_accents=_flag(config, "strip_accents", old.strip_accents, optional=True),
+            lowercase=_flag(config, "do_lower_case", old.lowercase),
+        )
+
+
+def _flag(config: dict[str, Any], key: str, default: Any, optional: bool = False) -> Any:
+    value = config.get(key, default)
+    if isinstance(value, bool) or (optional and value is None):
+        return value
+    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, wanted true or false")
+
+
+def _require(path: Path, vocab: dict[str, int], tokens: list[str]) -> None:
+    for token in tokens:
+        if token not in vocab:
+            guess = nearest(token, (other for other in vocab if other[:1] == token[:1]))
+            raise TokenizerError(f"{path}: no {token!r} among its {len(vocab)} tokens{guess}")
+
+
+def _wordpiece(folder: Path, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    path = folder / "vocab.txt"
+    vocab = {token: i for i, token in enumerate(_lines(path))}
+    _require(path, vocab, [roles[role] for role in ("unk", "cls", "sep")])
+    if config.get("never_split"):
+        log.warning("%s: never_split is ignored, as by transformers' own fast tokenizers", folder)
+    backend = Tokenizer(models.WordPiece(vocab, unk_token=roles["unk"], max_input_chars_per_word=100))
+    backend.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=_flag(config, "tokenize_chinese_chars", True),
+        strip_accents=_flag(config, "strip_accents", None, optional=True),
+        lowercase=_flag(config, "do_lower_case", True),
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(prefix="##")
+    return backend
+
+
+def _byte_level_bpe(folder: Path, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    path = folder / "vocab.json"
+    vocab = tokenizer_json(path)
+    for token, index in vocab.items():
+        if type(index) is not int or not 0 <= index < 1 << 31:
+            raise TokenizerError(f"{path}: token {token!r} has the id {index!r}, wanted a whole number")
+    if len(set(vocab.values())) != len(vocab):
+        raise TokenizerError(f"{path}: {len(vocab) - len(set(vocab.values()))} tokens share an id with another")
+    _require(path, vocab, [roles["cls"], roles["sep"]])
+    merges = _merges(folder / "merges.txt", vocab)
+    options: Any = {"continuing_subword_prefix": "", "end_of_word_suffix": ""}
+    backend = Tokenizer(_guarded(lambda: models.BPE(vocab, merges, **options), f"{folder / 'merges.txt'}"))
+    prefix_space = _flag(config, "add_prefix_space", False)
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def _merges(path: Path, vocab: dict[str, int]) -> list[tuple[str, str]]:
+    merges: list[tuple[str, str]] = []
+    for number, line in enumerate(_lines(path), 1):
+        if not line or line.startswith("#version"):
+            continue
+        parts = line.split(" ")
+        if len(parts) != 2:
+            raise TokenizerError(f"{path}, line {number}: {line[:80]!r}, wanted two tokens and one space between them")
+        left, right = parts
+        for token in (left, right, left + right):
+            if token not in vocab:
+                raise TokenizerError(f"{path}, line {number}: the token {token[:80]!r} is not in vocab.json")
+        merges.append((left, right))
+    return merges
+
+
+def _xlm_roberta(folder: Path, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
+    """Fairseq's order of ids: four specials of its own, the model's pieces after its first three, then the mask."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    path = folder / "sentencepiece.bpe.model"
+    pieces, charsmap = read_sentencepiece(path)
+    first = [piece.text for piece in pieces[:3]]
+    if first != ["<unk>", "<s>", "</s>"]:
+        raise TokenizerError(f"{path}: starts with the pieces {first}, wanted ['<unk>', '<s>', '</s>'] (XLM-R's order)")
+    specials = [(roles[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
+    vocab = [*specials, *((piece.text, piece.score) for piece in pieces[3:]), (roles["mask"], 0.0)]
+    backend = Tokenizer(_guarded(lambda: models.Unigram(vocab, unk_id=3, byte_fallback=False), str(path)))
+    if charsmap:
+        backend.normalizer = _guarded(lambda: normalizers.Precompiled(charsmap), f"{path}: normalisation rules")
+    scheme = "always" if _flag(config, "add_prefix_space", True) else "never"
+    words = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme)]
+    backend.pre_tokenizer = pre_tokenizers.Sequence(words)
+    backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme=scheme)
+    symbols = [AddedToken(p.text, normalized=False) for p in pieces[3:] if p.kind == USER_DEFINED]
+    backend.add_tokens(symbols)
+    return backend
+
+
+_BUILDERS: dict[tuple[str, ...], Callable[[Path, dict[str, Any], dict[str, str]], tokenizers.Tokenizer]] = {
+    BERT.classes: _wordpiece,
+    ROBERTA.classes: _byte_level_bpe,
+    XLM_ROBERTA.classes: _xlm_roberta,
+}
+
+
+def _template(
+    folder: Path, backend: tokenizers.Tokenizer, family: Family, roles: dict[str, str], config: dict[str, Any]
+) -> None:
+    from tokenizers import processors
+
+    cls, sep = roles["cls"], roles["sep"]
+    ids = {token: backend.token_to_id(token) for token in (cls, sep)}
+    known = [(token, index) for token, index in ids.items() if index is not None]
+    if len(known) != len(ids):
+        raise TokenizerError(f"{folder}: {cls!r} or {sep!r} is not in the vocabulary")
+    if family is ROBERTA:
+        backend.post_processor = processors.RobertaProcessing(
+            known[-1],
+            known[0],
+            trim_offsets=_flag(config, "trim_offsets", True),
+            add_prefix_space=_flag(config, "add_prefix_space", False),
+        )
+        return
+    single, pair = [cls, "$A", sep], [cls, "$A", sep, sep, "$B", sep]
+    if family is BERT:
+        pair = [f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"]
+    backend.post_processor = _guarded(
+        lambda: processors.TemplateProcessing(single=single, pair=pair, special_tokens=known),
+        f"{folder}: special tokens {cls!r} and {sep!r}",
+    )
