@@ -44,7 +44,7 @@ def tests(bench: Bench, report: Report) -> None:
 
 def test_suites(bench: Bench) -> list[Suite]:
     """tests/kernels and tests/runner/test_graph.py, a process for each file, and several for one that compiles most."""
-    files = [*sorted((ROOT / "tests" / "kernels").glob("test_*.py")), ROOT / "tests" / "test_graph.py"]
+    files = [*sorted((ROOT / "tests" / "kernels").glob("test_*.py")), ROOT / "tests" / "runner" / "test_graph.py"]
     parts: list[tuple[str, str]] = []
     for path in files:
         chosen = TYPES if path.name in ("test_attention.py", "test_decode.py") else ("",)
