@@ -17,7 +17,7 @@ from zoo.errors import InputError, NotFoundError
 from zoo.images import open_image
 
 
-def test_every_way_to_pass_a_image(tmp_path: Path) -> None:
+def test_every_way_to_pass_an_image(tmp_path: Path) -> None:
     data = encoded(RGB)
     path = tmp_path / "an image.jpg"  # the wrong extension is no matter
     path.write_bytes(data)
@@ -202,7 +202,7 @@ def test_array_axes() -> None:
     assert open_image(np.zeros((3, 5, 3), np.uint8)).size == (5, 3)
 
 
-def test_a_image_is_not_written_to() -> None:
+def test_an_image_is_not_written_to() -> None:
     image, array = RGBA.copy(), PIXELS.copy()
     array.flags.writeable = False
     open_image(image)

@@ -110,7 +110,7 @@ def test_conv2d_of_one_pixel_and_of_one_channel(lib, rng):
         check(ops.conv2d(lib(x), lib(weight), padding=padding), naive.conv2d(x, weight, padding=padding))
 
 
-def test_a_image_smaller_than_the_kernel(lib):
+def test_an_image_smaller_than_the_kernel(lib):
     with pytest.raises(InputError, match="2 x 9 is smaller than a kernel of 5"):
         ops.conv2d(lib(np.zeros((1, 2, 9, 1), np.float32)), lib(np.zeros((1, 1, 3, 3), np.float32)), dilation=2)
 

@@ -92,7 +92,7 @@ def test_the_sizes_of_a_processor_follow_those_of_the_model():
     assert processor_of(spec, config_of(spec, "tiny"))["size"] == {"height": 32, "width": 56}
 
 
-def test_a_image_is_the_same_wherever_it_is_drawn():
+def test_an_image_is_the_same_wherever_it_is_drawn():
     image = np.asarray(images.draw(64, 48))
     assert image.shape == (64, 48, 3)
     assert (image == np.asarray(images.draw(64, 48))).all()

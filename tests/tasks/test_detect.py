@@ -167,7 +167,7 @@ def test_a_batch_is_each_alone(detector, images):
     assert isinstance(detector([images[0]])[0], Detections)
 
 
-def test_a_image_that_is_padded_alone_has_a_mask(tiny_detector, detector, images, monkeypatch):
+def test_an_image_that_is_padded_alone_has_a_mask(tiny_detector, detector, images, monkeypatch):
     padded = zoo.load(tiny_detector({**V1_0, "pad_size": {"height": 200, "width": 180}}))
     seen = []
     call = type(padded.model).__call__
@@ -264,7 +264,7 @@ def test_an_open_file_is_read_once_and_still_drawn(detector, images):
         detector([images[0], io.BytesIO(b"GIF89a")])
 
 
-def test_whatever_a_image_is_given_as(detector, images):
+def test_whatever_an_image_is_given_as(detector, images):
     wanted = detector(images[0], threshold=0.3)
     array = np.asarray(Image.open(images[0]))
     for given in (Path(images[0]).read_bytes(), Image.fromarray(array), array, array / np.float32(255)):
