@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 from limits import run_limited
-from made_bin import Saved, numbers, program, rebuilt, storage, text
+from made_bin import Saved, integer, numbers, program, rebuilt, storage, text
 
 from zoo.errors import CheckpointError, UnsupportedError, ZooError
 from zoo.weights.torch_bin import TorchBinFile
@@ -292,10 +292,10 @@ LINKS = b"".join(
 )
 
 BOMBS = {
-    "memo index of 2^32": (b"\x80\x02}r\xff\xff\xff\xff.", "0"),
+    "memo index of 2^32": (b"\x80\x02}r\xff\xff\xff\xff.", "the memo's entry 4294967295 after 0 others"),
     "memo indices far apart": (
         b"\x80\x02}" + b"".join(b"r" + struct.pack("<I", i << 14) for i in range(200_000)) + b".",
-        "0",
+        "the memo's entry",
     ),
     "bytes of 2^62": (b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b"x.", "opcode"),
     "text of 2^62": (b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b"x.", "wanted"),
@@ -317,11 +317,42 @@ def test_bombs_in_little_memory(saved, form, data, says):
     assert says in run_limited(OPEN, getattr(saved, form)(data, **unused))
 
 
+PAIRS = b"](" + b"".join(text(f"k{i}") + b"N\x86" for i in range(20_000)) + b"e\x85q\x01R"
+
+# Few bytes that stand for much work or memory, and as many of them as there may be.
+MUCH = {
+    "a dict a byte": b"\x80\x02(" + b"}" * 12_000_000 + b"t.",
+    "a storage in three bytes": b"\x80\x02(" + storage()[:-1] + b"q\0" + b"h\0Q" * 3_000_000 + b"t.",
+    "pairs copied by reference": b"\x80\x02](ccollections\nOrderedDict\nq\0" + PAIRS + b"h\0h\x01R" * 10_000 + b"e.",
+}
+
+
 @pytest.mark.slow
 @BUILDERS
-def test_the_limit_of_steps(saved, form):
-    """A pickle of a few bytes a step and an object each, to the limit."""
-    assert "steps" in run_limited(OPEN, getattr(saved, form)(b"\x80\x02(" + b"}" * 12_000_000 + b"t."))
+@pytest.mark.parametrize("data", MUCH.values(), ids=MUCH)
+def test_the_limit_of_steps(saved, form, data):
+    assert "steps" in run_limited(OPEN, getattr(saved, form)(data))
+
+
+@BUILDERS
+def test_keys_that_collide(saved, form):
+    """Integers of one hash, which make a dict take quadratic time."""
+    keys = b"".join(integer((2**61 - 1) * k) + b"N" for k in range(1, 20_000))
+    said = run_limited(OPEN, getattr(saved, form)(b"\x80\x02}(" + keys + b"u."), seconds=20)
+    assert "names or numbers below" in said
+
+
+@BUILDERS
+def test_many_names_for_one_storage(saved, form):
+    """1,000 tensors of one storage of 1 MB: what a model makes of each would take memory of its own."""
+    size = 1 << 18
+    data = bytes(4 * size)
+    one = rebuilt(of=storage(numel=size), shape=(size,))[:-1] + b"Rq\1"
+    many = b"".join(text(f"w{i}") + b"h\1" for i in range(1000))
+    program = b"\x80\x02}(" + text("w") + one + many + b"u."
+    stored = {"storages": (("0", data),)} if form == "zip" else {"storages": struct.pack("<q", size) + data}
+    with pytest.raises(CheckpointError, match="its tensors name 1049"):
+        TorchBinFile(getattr(saved, form)(program, **stored))
 
 
 def test_no_torch_is_imported(saved):

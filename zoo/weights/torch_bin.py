@@ -26,6 +26,8 @@ _VERSION = 1001
 
 # An expanded tensor (stride 0) may be larger than its storage, up to so many elements.
 _EXPANDED_LIMIT = 1 << 24
+# Tensors may share storages, so a small file can name more than it holds; all together up to this many times its bytes.
+_SHARED_TIMES, _SHARED_BYTES = 4, 64 << 20
 
 _STORAGES = {
     "BoolStorage": "BOOL",
@@ -122,6 +124,12 @@ class TorchBinFile:
         self._tensors, self.skipped = _state_dict(found, self.path)
         for name, tensor in self._tensors.items():
             _check(tensor, self._spans, f"{self.path}: {name[:200]!r}")
+        named = sum(math.prod(t.shape) * element_bits(t.dtype) // 8 for t in self._tensors.values())
+        if named > (most := _SHARED_TIMES * len(self._data) + _SHARED_BYTES):
+            raise CheckpointError(
+                f"{self.path}: its tensors name {named} bytes of a file of {len(self._data)}, "
+                f"at most {most} were expected"
+            )
 
     def names(self) -> KeysView[str]:
         return self._tensors.keys()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import CheckpointError
 
-_DIRECTORY_LIMIT = 64 << 20
+_DIRECTORY_LIMIT = 8 << 20  # about 100,000 members
 _END = struct.Struct("<4s4H2IH")
 _LOCATOR = struct.Struct("<4sIQI")
 _END64 = struct.Struct("<4sQ2H2I4Q")
