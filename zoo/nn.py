@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from . import ops
+from .ops.capture import current
 from .typing import Array
 from .weights import Weights
 
@@ -20,6 +21,28 @@ class Module:
     An attribute whose name begins with an underscore is derived from the others: it moves with the model, but is
     neither counted nor saved.
     """
+
+
+class Memo(Module):
+    """What follows from a key alone (of the weights, for the size of an image), kept until another key is asked for.
+
+    A value of more than max_elements is made anew each time; one made while a CUDA graph is captured is its own.
+    """
+
+    def __init__(self, max_elements: int | None = None):
+        self.max_elements = max_elements
+        self._latest: tuple[Hashable, Array] | None = None
+
+    def __call__(self, key: Hashable, make: Callable[[], Array]) -> Array:
+        latest, reads = self._latest, current()  # read once: other threads may ask for other keys
+        if latest is not None and latest[0] == key:
+            if reads is not None:
+                reads.append(latest[1])
+            return latest[1]
+        value = make()
+        if reads is None and (self.max_elements is None or math.prod(value.shape) <= self.max_elements):
+            self._latest = key, value
+        return value
 
 
 class Linear(Module):

@@ -107,7 +107,7 @@ def test_a_bias_too_large_to_keep_is_computed_again(tmp_path, rng, monkeypatch):
     monkeypatch.setattr("zoo.models.beit.model.KEPT", 10)
     ours, x = load_model(tmp_path), pixels(rng)
     assert_close(ours(x), run(model, x))
-    assert all(layer.bias._latest is None for layer in ours.layers)
+    assert all(layer.bias._gathered._latest is None for layer in ours.layers)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -24,11 +24,11 @@ from zoo import ops  # noqa: E402
 from zoo.checkpoint.load import load_model  # noqa: E402
 from zoo.errors import InputError, UnsupportedError  # noqa: E402
 from zoo.generate import GenerationConfig, generate, search  # noqa: E402
+from zoo.nn import Memo, Module  # noqa: E402
 from zoo.ops import on_torch  # noqa: E402
 from zoo.ops.on_torch import vision  # noqa: E402
 from zoo.runner import CudaRecorder, Graphs  # noqa: E402
 from zoo.runner.calls import padded_length  # noqa: E402
-from zoo.runner.graphs import _modules  # noqa: E402
 
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "torch:cpu"
@@ -318,17 +318,26 @@ def test_a_graph_keeps_what_it_reads(name, model, graphs, monkeypatch):
     for _ in range(2):
         wrapped(pixels)
     (graph,) = graphs._graphs.values()
-    for module in _modules(own):
-        if "_latest" in vars(module):  # of another size by now
+    modules = list(_modules(own))
+    for module in modules:
+        if isinstance(module, Memo):  # asked for another size by now
             monkeypatch.setattr(module, "_latest", None)
     made, read = set(), set()
     for _, args, kwargs, out in graph.recording.calls:
         read |= _storages((args, kwargs))
         made |= _storages(out)
-    held = _storages(([list(vars(module).values()) for module in _modules(own)], graph.inputs))
-    held |= _storages([list(value or ()) for _, value in graph.kept[0]]) | _storages(graph.kept[1])
+    held = _storages(([list(vars(module).values()) for module in modules], graph.inputs, graph.kept))
     assert made
     assert read - made - held == set()
+
+
+def _modules(node):
+    """`node` and all modules under it."""
+    if isinstance(node, Module):
+        yield node
+    children = vars(node).values() if isinstance(node, Module) else node if isinstance(node, list | tuple) else ()
+    for child in children:
+        yield from _modules(child)
 
 
 def _storages(node):

@@ -313,6 +313,11 @@ def skips_unseen(like: Array) -> bool:
     return backend(like).skips_unseen(like)
 
 
+def is_cuda(like: Array) -> bool:
+    """Whether an array lies on a GPU."""
+    return getattr(like, "is_cuda", False)
+
+
 def all_true(mask: Array) -> bool:
     """Whether a bool array is known to be true everywhere.  On a GPU nothing is known: asking would wait for it."""
     return backend(mask).all_true(mask)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 from ..errors import ZooError
 from ..nn import Module
-from ..ops.on_torch.devices import holding
+from ..ops.capture import capturing
 from ..warning import warn
 from .recording import Recorder, Recording
 
@@ -91,14 +91,8 @@ class Graphs:
         run = lambda: fn(**inputs)
         try:
             self.recorder.warm_up(run)
-            # Positions of the last grid: the graph reads them where they lie, also when there is a later grid.
-            latest = [(m, vars(m)["_latest"]) for m in _modules(model) if "_latest" in vars(m)]
-            try:
-                with holding() as constants:
-                    recording = self.recorder.record(run)
-            finally:
-                for module, value in latest:  # none that exists only in the graph
-                    vars(module)["_latest"] = value
+            with capturing() as kept:
+                recording = self.recorder.record(run)
         except ZooError:  # of the inputs: whoever computes them without a graph will say so
             return None
         except Exception as e:  # of CUDA, torch or Triton
@@ -107,7 +101,7 @@ class Graphs:
             name = type(model).__name__
             warn(f"no CUDA graph of {name} could be made, which now runs without: {type(e).__name__}: {e}")
             return None
-        return Graph(recording, inputs, (latest, constants))
+        return Graph(recording, inputs, kept)
 
     def drop(self, key: Any) -> None:
         """Forget a graph."""
@@ -125,12 +119,3 @@ class Graphs:
             keys = [key for key, graph in self._graphs.items() if (graph is not None) is kind]
             for key in keys[: max(0, len(keys) - most)]:
                 del self._graphs[key]
-
-
-def _modules(node: Any) -> Iterator[Module]:
-    """`node` and all modules under it."""
-    if isinstance(node, Module):
-        yield node
-    children = vars(node).values() if isinstance(node, Module) else node if isinstance(node, list | tuple) else ()
-    for child in children:
-        yield from _modules(child)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ... import ops
-from ...nn import LayerNorm, Linear, Module
+from ...nn import LayerNorm, Linear, Memo, Module
 from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
@@ -65,16 +65,12 @@ class RelativeBias(Module):
         h, x = cfg.grid
         self.span = 2 * h - 1, 2 * x - 1
         self.table = w.get("relative_position_bias_table", (self.span[0] * self.span[1] + 3, cfg.num_attention_heads))
-        self._latest: tuple[tuple[int, int], Array] | None = None  # the grid asked for last, and its bias
+        self._gathered = Memo(KEPT)
 
     def __call__(self, grid: tuple[int, int], index: Array) -> Array:
         """index (T, T), from `relative_index` -> (1, H, T, T)."""
-        latest = self._latest  # read once: other threads may ask for other grids
-        if latest is None or latest[0] != grid:
-            latest = grid, ops.gather_bias(self._resized((2 * grid[0] - 1, 2 * grid[1] - 1)), index)
-            T, H = index.shape[0], self.table.shape[1]
-            self._latest = latest if T * T * H <= KEPT else None
-        return latest[1]
+        span = 2 * grid[0] - 1, 2 * grid[1] - 1
+        return self._gathered(grid, lambda: ops.gather_bias(self._resized(span), index))
 
     def _resized(self, span: tuple[int, int]) -> Array:
         # transformers takes the table for one of width times height, which shows where a checkpoint is not square.

@@ -235,7 +235,7 @@ class LlamaForCausalLM(LlamaPretrained):
         ids = ops.as_ids(input_ids, like, "input_ids", self.config.vocab_size)
         B, T = ids.shape
         length, last = cache.length + T, None
-        chunk = 8 * CHUNK if ops.skips_unseen(like) else CHUNK  # a GPU wants larger products, and has the memory
+        chunk = 8 * CHUNK if ops.is_cuda(like) else CHUNK  # a GPU wants larger products, and has the memory
         if lengths is not None:
             lengths = cache.checked(lengths, T)
         for a in range(0, T, chunk):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...errors import InputError
-from ...nn import Conv2d, LayerNorm, Linear, Module
+from ...nn import Conv2d, LayerNorm, Linear, Memo, Module
 from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
@@ -51,19 +51,17 @@ class Positions(Module):
 
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         self.size = cfg.d_model // 2
-        self._latest: tuple[tuple[int, int], Array] | None = None  # the grid without padding asked for last
+        self._whole = Memo()
 
     def __call__(self, grid: tuple[int, int], mask: Array | None, like: Array) -> Array:
         """mask (B, h, w), false where there is padding -> (1 or B, N, D)."""
-        latest = self._latest  # read once: other threads may ask for other grids
-        if mask is None and latest is not None and latest[0] == grid:
-            return latest[1]
-        N = grid[0] * grid[1]
-        found = self.table((ops.arange(N, like) >= 0).reshape(1, *grid) if mask is None else mask, like)
-        found = found.reshape(found.shape[0], N, 2 * self.size)
-        if mask is None:
-            self._latest = grid, found
-        return found
+        if mask is not None:
+            return self._flat(mask, like)
+        return self._whole(grid, lambda: self._flat((ops.arange(grid[0] * grid[1], like) >= 0).reshape(1, *grid), like))
+
+    def _flat(self, mask: Array, like: Array) -> Array:
+        table = self.table(mask, like)
+        return table.reshape(table.shape[0], -1, 2 * self.size)
 
     def table(self, mask: Array, like: Array) -> Array:
         """mask (B, h, w) -> (1 or B, h, w, D)."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...errors import InputError
-from ...nn import Conv2d, LayerNorm, Linear, Module
+from ...nn import Conv2d, LayerNorm, Linear, Memo, Module
 from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
@@ -51,17 +51,16 @@ class Positions(Module):
     def __init__(self, w: Weights, name: str, cfg: VisionConfig, special: int):
         self.grid, self.special = cfg.grid, special
         self.table = w.get(name, (1, special + cfg.grid[0] * cfg.grid[1], cfg.hidden_size))
-        self._latest: tuple[tuple[int, int], Array] | None = None  # the grid asked for last, and its patches' positions
+        self._resized = Memo()
 
     def __call__(self, grid: tuple[int, int]) -> tuple[Array, Array]:
         """-> those of the special tokens (1, special, D) and of the patches (1, h w, D)."""
-        latest = self._latest  # read once: other threads may ask for other grids
-        if latest is None or latest[0] != grid:
-            # For the checkpoint's own grid this changes no number, but the order in memory to that of the patches.
-            own = self.table[:, self.special :].reshape(1, *self.grid, -1)
-            latest = grid, ops.interpolate(own, grid, "bicubic").reshape(1, grid[0] * grid[1], -1)
-            self._latest = latest
-        return self.table[:, : self.special], latest[1]
+        return self.table[:, : self.special], self._resized(grid, lambda: self._patches(grid))
+
+    def _patches(self, grid: tuple[int, int]) -> Array:
+        # For the checkpoint's own grid this changes no number, but the order in memory to that of the patches.
+        own = self.table[:, self.special :].reshape(1, *self.grid, -1)
+        return ops.interpolate(own, grid, "bicubic").reshape(1, grid[0] * grid[1], -1)
 
 
 class Embeddings(Module):

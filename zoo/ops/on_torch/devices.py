@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-_holders: dict[int, list[Tensor]] = {}
+from ..capture import current
 
 
 def on_host(x: Tensor) -> bool:
@@ -20,20 +18,9 @@ def on_host(x: Tensor) -> bool:
 def constant(values: tuple[float, ...], device: torch.device) -> Tensor:
     """The numbers as a float32 tensor on a device, to which they are copied once."""
     x = _constant(values, device)
-    for holder in list(_holders.values()):
-        holder.append(x)
+    if (reads := current()) is not None:
+        reads.append(x)
     return x
-
-
-@contextmanager
-def holding() -> Iterator[list[Tensor]]:
-    """The constants that are asked for within the context: whoever keeps the list keeps them where they lie."""
-    held: list[Tensor] = []
-    _holders[id(held)] = held
-    try:
-        yield held
-    finally:
-        del _holders[id(held)]
 
 
 @lru_cache(1024)
