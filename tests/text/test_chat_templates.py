@@ -10,7 +10,8 @@ import pytest
 from chat_checkpoint import SPECIALS, TEMPLATE, write_chat_tokenizer
 
 from zoo.errors import InputError, TokenizerError, UnsupportedError, ZooError
-from zoo.text.chat import ChatTemplate
+from zoo.text.chat import LIMIT, ChatTemplate
+from zoo.text.template.process import RENDERER
 from zoo.text.tokenizer import Tokenizer
 
 pytest.importorskip("jinja2", reason="needs jinja2, the extra 'chat'")
@@ -219,8 +220,8 @@ def test_large_numbers_are_numbers(tmp_path):
     assert template(tmp_path, source).render([USER], variables={"n": 10**15}) == " ".join(["1000000000000000"] * 5)
 
 
-def test_attributes_are_undefined_in_the_sandbox(tmp_path):
-    assert template(tmp_path, "{{ messages.__class__ }}{{ self.__init__ }}").render([USER]) == ""
+def test_attributes_of_python_are_undefined(tmp_path):
+    assert template(tmp_path, "{{ messages.__class__ }}{{ ''.__init__ }}").render([USER]) == ""
 
 
 def test_where_templates_are_found(tmp_path):
@@ -256,12 +257,35 @@ def test_no_template(tmp_path):
 
 def test_without_jinja(tmp_path, monkeypatch):
     ours = template(tmp_path)
+    RENDERER.close()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(UnsupportedError, match=r"chat templates need jinja2, which is not installed.*extra 'chat'"):
         ours.render([USER])
 
 
-def test_an_old_jinja(tmp_path, monkeypatch):
-    monkeypatch.setattr("jinja2.__version__", "3.1.5")
-    with pytest.raises(UnsupportedError, match=r"jinja2 is 3\.1\.5, whose sandbox has holes: wanted 3\.1\.6"):
-        template(tmp_path).render([USER])
+def test_what_transformers_takes_besides(both):
+    """Thoughts by any of their names, several parts of a message, tuples, keys that are numbers."""
+    _, theirs = both
+    thought = [USER, {"role": "assistant", "content": "x", "reasoning": "because"}]
+    source = "{% for m in messages %}{{ m }}{{ m.thinking }}{{ m.reasoning_content }}{% endfor %}{{ v }}{{ v | tojson }}"
+    values = {"v": {"a": (1, [2.0, None]), 3: True}}
+    wanted = theirs.apply_chat_template(thought, chat_template=source, tokenize=False, **values)
+    assert ChatTemplate({"default": source}, both[0]._tokenizer).render(thought, variables=values) == wanted
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b "}, {"type": "image"}]
+    source = "{% for m in messages %}{% for p in m.content %}[{{ p.text }}]{% endfor %}|{% endfor %}"
+    chat = [{"role": "user", "content": parts}]
+    wanted = theirs.apply_chat_template(chat, chat_template=source, tokenize=False, continue_final_message=True)
+    assert ChatTemplate({"default": source}, both[0]._tokenizer).render(chat, continue_final_message=True) == wanted
+
+
+def test_bounds_on_what_comes_in(tmp_path):
+    with pytest.raises(TokenizerError, match=r"'default' has more than 1048576 characters"):
+        template(tmp_path, "a" * (LIMIT + 1))
+    ours = template(tmp_path)
+    deep: object = "x"
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(InputError, match="is nested more than 100 deep"):
+        ours.render([USER], variables={"x": deep})
+    with pytest.raises(InputError, match="has a key of type tuple"):
+        ours.render([USER], variables={"x": {(1, 2): 3}})

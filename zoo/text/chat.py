@@ -15,19 +15,20 @@ from urllib.parse import quote
 import numpy as np
 
 from ..checkpoint.json_file import read_bounded, read_json
-from ..errors import InputError, TokenizerError, UnsupportedError, nearest
+from ..errors import InputError, TokenizerError, nearest
 from .special_tokens import ROLES
+from .template.process import RENDERER
 
 if TYPE_CHECKING:
-    from .chat_sandbox import Environment
     from .tokenizer import Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
 
-LIMIT = 1 << 20  # bytes of a template
-RENDERED = 1 << 24  # characters that a template may make of messages, beyond four times theirs
-OLDEST = (3, 1, 6)  # of jinja2: before it, ways out of the sandbox were known
+LIMIT = 1 << 20  # bytes, or characters, of a template
+RENDERED = 1 << 22  # characters that a template may make of messages, beyond four times theirs
+DEPTH = 100  # of lists and objects in one another
 SPEAKERS = ("system", "developer", "user", "assistant", "tool", "ipython", "function", "environment")
+REASONING = ("reasoning_content", "thinking", "reasoning")  # what templates call an assistant's thoughts
 _CONTINUE = "\x02continue here\x02 "
 
 
@@ -37,8 +38,9 @@ class ChatTemplate:
     def __init__(self, sources: Mapping[str, str], tokenizer: Tokenizer, where: object = "chat template"):
         self.sources, self.where = dict(sources), where
         self._tokenizer = tokenizer
-        self._environment: Environment | None = None
-        self._compiled: dict[str, Any] = {}
+        for name, source in self.sources.items():
+            if len(source) > LIMIT:
+                raise TokenizerError(f"{where}: the chat template {name!r} has more than {LIMIT} characters")
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> ChatTemplate | None:
@@ -84,8 +86,8 @@ class ChatTemplate:
         turns: list[dict[str, Any]] = [_plain(m, f"messages[{i}]") for i, m in enumerate(_listed(messages, "messages"))]
         for i, turn in enumerate(turns):
             self._check(turn, f"messages[{i}]", self.sources[name])
-        if continue_final_message:
-            _marked_end(turns[-1])
+            turns[i] = _with_thoughts(turn)
+        final = _marked_end(turns[-1]) if continue_final_message else ""
         special = {f"{r}_token": t for r in ROLES if (t := getattr(self._tokenizer, f"{r}_token")) is not None}
         given = {
             "messages": turns,
@@ -96,7 +98,7 @@ class ChatTemplate:
             "add_generation_prompt": add_generation_prompt,
         }
         text = self._rendered(name, {**special, **_plain(variables or {}, "variables"), **given})
-        return _cut_at_end(text, turns[-1]) if continue_final_message else text
+        return _cut_at_end(text, final) if continue_final_message else text
 
     def encode(self, messages: Messages, **options: Any) -> list[int]:
         """The tokens for some messages; options as for `render`.  No more special tokens than the template writes."""
@@ -142,63 +144,25 @@ class ChatTemplate:
             raise InputError(f"{where} has no content")
         if (
             role in ("system", "user", "assistant")
-            and isinstance(content, list | dict)
+            and isinstance(content, list | tuple | dict)
             and not re.search(r"\.text\b|\[['\"](text|type)['\"]\]", source)
         ):
             raise InputError(f"{where}: content is a {type(content).__name__}, and this template takes texts only")
 
     def _rendered(self, name: str, variables: dict[str, Any]) -> str:
-        env = self._sandbox()
-        from jinja2.exceptions import SecurityError, TemplateError, TemplateSyntaxError, UndefinedError
-
-        from .chat_sandbox import TooMuchError
-
         most = RENDERED + 4 * sum(map(len, _texts(variables)))
-        try:
-            if name not in self._compiled:
-                self._compiled[name] = env.from_string(self.sources[name])
-            env.begin()
-            parts, size = [], 0
-            for part in self._compiled[name].generate(**variables):
-                size += len(part)
-                if size > most:
-                    raise TooMuchError(f"it writes more than {most} characters")
-                parts.append(part)
-            return "".join(parts)
-        except TemplateSyntaxError as e:
-            raise TokenizerError(f"{self.where}: the chat template, line {e.lineno}: {e.message}") from None
-        except TooMuchError as e:
-            raise TokenizerError(f"{self.where}: the chat template was stopped: {e}") from None
-        except SecurityError as e:
-            raise TokenizerError(f"{self.where}: the chat template does what is not permitted: {e}") from None
-        except UndefinedError as e:
-            raise InputError(f"the chat template of {self.where} misses something in the messages: {e}") from None
-        except TemplateError as e:
-            raise InputError(f"the chat template of {self.where} refuses the messages: {e}") from None
-        except (MemoryError, RecursionError) as e:
-            raise TokenizerError(f"{self.where}: the chat template was stopped: {type(e).__name__}") from None
-        except Exception as e:  # whatever somebody else's program comes up with
-            raise TokenizerError(f"{self.where}: the chat template fails: {type(e).__name__}: {e}") from None
-
-    def _sandbox(self) -> Environment:
-        if self._environment is None:
-            try:
-                import jinja2
-            except ImportError:
-                raise UnsupportedError(
-                    "chat templates need jinja2, which is not installed: install zoo with its extra 'chat'"
-                ) from None
-            if tuple(int(n) for n in re.findall(r"\d+", jinja2.__version__)[:3]) < OLDEST:
-                raise UnsupportedError(
-                    f"jinja2 is {jinja2.__version__}, whose sandbox has holes: wanted {'.'.join(map(str, OLDEST))}"
-                )
-            from .chat_sandbox import Environment
-
-            self._environment = Environment()
-        return self._environment
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_environment": None, "_compiled": {}}
+        kind, line, text = RENDERER.render(self.sources[name], variables, most)
+        if kind == "text":
+            return text
+        at = f" (line {line})" if line else ""
+        if kind == "syntax":
+            raise TokenizerError(f"{self.where}: the chat template, line {line}: {text}")
+        if kind == "undefined":
+            raise InputError(f"the chat template of {self.where} misses something in the messages: {text}{at}")
+        if kind == "refused":
+            raise InputError(f"the chat template of {self.where} refuses the messages: {text}")
+        what = {"stopped": "was stopped", "forbidden": "does what is not permitted"}.get(kind, "fails")
+        raise TokenizerError(f"{self.where}: the chat template {what}: {text}{at}")
 
     def _encode(self, text: str) -> list[int]:
         return self._tokenizer.backend.encode(text, add_special_tokens=False).ids
@@ -221,23 +185,42 @@ class ChatTemplate:
         return ids[len(newline) :] if ids[: len(newline)] == newline else encode(text)
 
 
-def _plain(value: Any, where: str) -> Any:
-    """Objects of JSON alone: a template gets nothing whose methods could do something."""
+def _plain(value: Any, where: str, depth: int = 0) -> Any:
+    """Plain data of Python's own types: nothing whose methods could do something."""
+    if depth > DEPTH:
+        raise InputError(f"{where[:200]} is nested more than {DEPTH} deep")
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError as e:
             raise InputError(f"{where} has a lone surrogate at character {e.start}") from None
-        return str(value)
+        return str.__str__(value)
     if isinstance(value, Mapping):
-        return {str(k): _plain(v, f"{where}[{k!r}]") for k, v in value.items()}
+        return {_plain_key(k, where): _plain(v, f"{where}[{k!r}]", depth + 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v, f"{where}[{i}]") for i, v in enumerate(value)]
+        items = (_plain(v, f"{where}[{i}]", depth + 1) for i, v in enumerate(value))
+        return tuple(items) if isinstance(value, tuple) else list(items)
     raise InputError(f"{where} is of type {type(value).__name__}, expected texts, numbers, lists and objects of these")
+
+
+def _plain_key(key: Any, where: str) -> Any:
+    if isinstance(key, Mapping | list | tuple):
+        raise InputError(f"{where} has a key of type {type(key).__name__}, expected texts")
+    return _plain(key, f"a key of {where}")
+
+
+def _with_thoughts(turn: dict[str, Any]) -> dict[str, Any]:
+    """The message, its reasoning under the two names that templates read, as transformers does."""
+    found = next((turn[name] for name in REASONING if turn.get(name) is not None), None)
+    return turn if found is None else {"thinking": found, **turn, "reasoning_content": found}
 
 
 def _listed(values: Any, name: str) -> list[Any]:
@@ -259,7 +242,10 @@ def _mapped(how: Callable[[str], str], value: Any) -> Any:
         return how(value)
     if isinstance(value, Mapping):
         return {k: _mapped(how, v) for k, v in value.items()}
-    return [_mapped(how, v) for v in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        items = (_mapped(how, v) for v in value)
+        return tuple(items) if isinstance(value, tuple) else list(items)
+    return value
 
 
 def _any_of(tokens: list[str]) -> re.Pattern[str]:
@@ -307,21 +293,24 @@ class _Marks:
         yield False, rendered[at:]
 
 
-def _marked_end(turn: dict[str, Any]) -> None:
+def _marked_end(turn: dict[str, Any]) -> str:
+    """The text of the message, which gets a mark at its end; of several, the last."""
     content = turn.get("content")
-    if isinstance(content, list) and content and isinstance(content[-1], dict) and "text" in content[-1]:
-        content[-1]["text"] += _CONTINUE
-    elif isinstance(content, str):
+    if isinstance(content, str):
         turn["content"] = content + _CONTINUE
-    else:
-        raise InputError("continue_final_message: the last message has no text to go on from")
+        return content
+    for part in reversed(content) if isinstance(content, list | tuple) else ():
+        if isinstance(part, dict) and isinstance(text := part.get("text"), str):
+            part["text"] = text + _CONTINUE
+            return text
+    raise InputError("continue_final_message: the last message has no text to go on from")
 
 
-def _cut_at_end(text: str, turn: dict[str, Any]) -> str:
+def _cut_at_end(text: str, final: str) -> str:
     at = text.rfind(_CONTINUE.strip())
-    if at < 0:
+    if at < 0 or final.strip() not in text:
         raise InputError(
-            f"continue_final_message: the chat template leaves out the last message, {json.dumps(turn)[:80]}"
+            f"continue_final_message: the chat template leaves out the last message, {json.dumps(final)[:80]}"
         )
     whole = text.startswith(_CONTINUE, at)  # a template that trims a message trims the end of what comes before, too
     return text[:at] if whole else text[:at].rstrip()
