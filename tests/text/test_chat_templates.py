@@ -267,7 +267,7 @@ def test_what_transformers_takes_besides(both):
     """Thoughts by any of their names, several parts of a message, tuples, keys that are numbers."""
     _, theirs = both
     thought = [USER, {"role": "assistant", "content": "x", "reasoning": "because"}]
-    source = "{% for m in messages %}{{ m }}{{ m.thinking }}{{ m.reasoning_content }}{% endfor %}{{ v }}{{ v | tojson }}"
+    source = "{% for m in messages %}{{ m }}{{ m.thinking }}{{ m.reasoning_content }}{% endfor %}{{ v }}{{ v|tojson }}"
     values = {"v": {"a": (1, [2.0, None]), 3: True}}
     wanted = theirs.apply_chat_template(thought, chat_template=source, tokenize=False, **values)
     assert ChatTemplate({"default": source}, both[0]._tokenizer).render(thought, variables=values) == wanted
