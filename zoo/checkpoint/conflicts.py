@@ -19,7 +19,7 @@ _OTHER_WEIGHTS = re.compile(
 
 def refuse_package(folder: Path) -> None:
     """ZooError where a folder lies in zoo itself, whose own checkpoint a save would replace for every user of it."""
-    own, folder = Path(__file__).resolve().parent, folder.resolve()
+    own, folder = Path(__file__).resolve().parents[1], folder.resolve()
     if own in (folder, *folder.parents):
         raise ZooError(f"{folder} is in the package zoo itself: save into a folder of your own")
 
