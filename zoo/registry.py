@@ -1,25 +1,107 @@
-"""The classes that a checkpoint's `model_type` and `architectures` mean; a family is imported when it is asked for."""
+"""What zoo knows of each family outside of its folder: one row.  A family is imported when it is asked for."""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
-from .config import Config
 from .errors import ConfigError, UnsupportedError, nearest
-from .pretrained import Pretrained
+
+if TYPE_CHECKING:
+    from .config import Config
+    from .pretrained import Pretrained
+
+# What follows the family's name in a class's -> the task that such a checkpoint was trained for.  The other heads that
+# transformers has (ForMultipleChoice, ForMaskedImageModeling, Backbone, ...) have a model and no task.
+TASK_OF_HEAD: dict[str, str] = {
+    "Model": "embed",
+    "ForMaskedLM": "fill-mask",
+    "ForSequenceClassification": "classify",
+    "ForTokenClassification": "tag",
+    "ForQuestionAnswering": "answer",
+    "ForCausalLM": "generate",
+    "LMHeadModel": "generate",
+    "ForImageClassification": "classify",
+    "ForImageClassificationWithTeacher": "classify",
+    "ForSemanticSegmentation": "segment",
+    "ForObjectDetection": "detect",
+}
+# What is in the name of a head that only models of images have.
+_OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")
 
 
-class Family(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """One row: all that is known of a family outside of its folder.
+
+    The first three are always said, the others where what follows from the facts would be wrong.
+
+    module: the package that has `<prefix>Config` and, for each head, the class `<prefix><head>`.
+    prefix: what the names of its classes begin with, here as in transformers: "Bert".
+    heads: how they go on, "Model" among them: "ForMaskedLM", "ForImageClassification", ...  Where several are of one
+        task, that task loads the checkpoint's own, or else the first of them.
+    tasks: of a head, the task that its checkpoints were trained for (None: none), if not as TASK_OF_HEAD says.
+    reads: "text", "image", or "both" for an encoder of images whose decoder goes on from a text.  By default "image" if
+        one of the heads is only to be had for images, else "text".
+    processor: of a family that reads images, the class of transformers that its images are prepared by, where the
+        checkpoint's preprocessor_config.json names none: "ViTImageProcessor".
+    image_sizes: which images the model takes: "any"; "asked", which is any with `interpolate_pos_encoding=True`, else
+        those of `image_size` alone; or "own": those alone.
+    stages: where the stages are that parity compares, as paths in transformers' bare model (`base_model`): name of the
+        stage -> path of the module whose output it is, or of the list of modules, each of which is a stage (layer.0,
+        layer.1, ...).  By default {"layer": P}, P the path of the one list that is as long as the model has layers.
+        The stage "embeddings" is what goes into the first layer, where the row says no path for it; and of an encoder
+        and a decoder, with "encoder.layer" and "decoder.layer" among the stages, "encoder.embeddings" and
+        "decoder.embeddings" likewise.
+    """
+
     module: str
-    prefix: str  # what its class names begin with
-    heads: tuple[str, ...]  # how they go on
+    prefix: str
+    heads: tuple[str, ...]
+    tasks: Mapping[str, str | None] = field(default_factory=dict)
+    reads: Literal["text", "image", "both"] | None = None
+    processor: str | None = None
+    image_sizes: Literal["any", "asked", "own"] = "any"
+    stages: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether a checkpoint comes with an image processor."""
+        if self.reads is None:
+            return any(word in head for head in self.heads for word in _OF_IMAGES)
+        return self.reads != "text"
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether a checkpoint comes with a tokenizer."""
+        return self.reads == "both" or not self.reads_images
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of its models."""
+        return tuple(self.prefix + head for head in self.heads)
 
     def load(self, name: str) -> Any:
+        """The class `<prefix><name>`, of a head or "Config"."""
         return getattr(importlib.import_module(self.module), self.prefix + name)
 
+    def head_of(self, architectures: Iterable[str]) -> str | None:
+        """The first of a config's `architectures` that the family has, as a head; "Model" where there are none."""
+        named = [name.removeprefix(self.prefix) for name in architectures if name.startswith(self.prefix)]
+        return next((head for head in named if head in self.heads), None) if architectures else "Model"
 
-HEADS = (
+    def task_of(self, head: str) -> str | None:
+        """The task that a head's checkpoints were trained for, if that is one of zoo's."""
+        return self.tasks[head] if head in self.tasks else TASK_OF_HEAD.get(head)
+
+    def heads_for(self, task: str) -> tuple[str, ...]:
+        """The heads that do a task."""
+        return tuple(head for head in self.heads if self.task_of(head) == task)
+
+
+_TEXT = (
     "Model",
     "ForMaskedLM",
     "ForSequenceClassification",
@@ -27,56 +109,73 @@ HEADS = (
     "ForQuestionAnswering",
     "ForMultipleChoice",
 )
-BERT_HEADS = (*HEADS, "ForPreTraining", "ForNextSentencePrediction", "LMHeadModel")
-LLAMA_HEADS = ("Model", "ForCausalLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
-IMAGE_HEADS = ("Model", "ForImageClassification", "ForMaskedImageModeling")
+_IMAGE = ("Model", "ForImageClassification", "ForMaskedImageModeling")
 
-FAMILIES = {
-    "bert": Family("zoo.models.bert", "Bert", BERT_HEADS),
-    "roberta": Family("zoo.models.roberta", "Roberta", (*HEADS, "ForCausalLM")),
-    "xlm-roberta": Family("zoo.models.roberta", "XLMRoberta", (*HEADS, "ForCausalLM")),
-    "vit": Family("zoo.models.vit", "ViT", IMAGE_HEADS),
-    "deit": Family("zoo.models.vit", "DeiT", (*IMAGE_HEADS, "ForImageClassificationWithTeacher")),
-    "beit": Family("zoo.models.beit", "Beit", (*IMAGE_HEADS, "ForSemanticSegmentation", "Backbone")),
-    "llama": Family("zoo.models.llama3", "Llama", LLAMA_HEADS),
-    "table-transformer": Family("zoo.models.table_transformer", "TableTransformer", ("Model", "ForObjectDetection")),
-    "vision-encoder-decoder": Family("zoo.models.trocr", "VisionEncoderDecoder", ("Model",)),
-    "trocr": Family("zoo.models.trocr", "TrOCR", ("ForCausalLM",)),
+# model_type in config.json -> the row.
+FAMILIES: dict[str, Family] = {
+    "bert": Family(
+        module="zoo.models.bert",
+        prefix="Bert",
+        heads=(*_TEXT, "ForPreTraining", "ForNextSentencePrediction", "LMHeadModel"),
+        tasks={"ForPreTraining": "fill-mask"},
+    ),
+    "roberta": Family(module="zoo.models.roberta", prefix="Roberta", heads=(*_TEXT, "ForCausalLM")),
+    "xlm-roberta": Family(module="zoo.models.roberta", prefix="XLMRoberta", heads=(*_TEXT, "ForCausalLM")),
+    "vit": Family(
+        module="zoo.models.vit", prefix="ViT", heads=_IMAGE, processor="ViTImageProcessor", image_sizes="asked"
+    ),
+    "deit": Family(
+        module="zoo.models.vit",
+        prefix="DeiT",
+        heads=(*_IMAGE, "ForImageClassificationWithTeacher"),
+        processor="DeiTImageProcessor",
+        image_sizes="asked",
+    ),
+    "beit": Family(
+        module="zoo.models.beit",
+        prefix="Beit",
+        heads=(*_IMAGE, "ForSemanticSegmentation", "Backbone"),
+        processor="BeitImageProcessor",
+    ),
+    "llama": Family(
+        module="zoo.models.llama3",
+        prefix="Llama",
+        heads=("Model", "ForCausalLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"),
+    ),
+    "table-transformer": Family(
+        module="zoo.models.table_transformer",
+        prefix="TableTransformer",
+        heads=("Model", "ForObjectDetection"),
+        tasks={"Model": None},
+        processor="DetrImageProcessor",
+        stages={
+            "features": "backbone.conv_encoder",
+            "positions": "backbone",
+            "encoder.layer": "encoder.layers",
+            "decoder.layer": "decoder.layers",
+        },
+    ),
+    "vision-encoder-decoder": Family(
+        module="zoo.models.trocr",
+        prefix="VisionEncoderDecoder",
+        heads=("Model",),
+        tasks={"Model": "read"},
+        reads="both",
+        image_sizes="own",
+        stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.model.decoder.layers"},
+    ),
+    "trocr": Family(
+        module="zoo.models.trocr",
+        prefix="TrOCR",
+        heads=("ForCausalLM",),
+        tasks={"ForCausalLM": None},
+        stages={"layer": "decoder.layers"},
+    ),
 }
 
 
-def architectures() -> dict[str, str]:
-    """Every class name that a checkpoint may ask for, and its model_type."""
-    return {family.prefix + head: kind for kind, family in FAMILIES.items() for head in family.heads}
-
-
-def config_class(model_type: Any) -> type[Config]:
-    """The config class of a family."""
-    return _family(model_type).load("Config")
-
-
-def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
-    """The class that a config's `architectures` names; with `head` ("ForMaskedLM", ...), its family's of that kind."""
-    family = _family(config.model_type)
-    if head is not None:
-        if head not in family.heads:
-            known = ", ".join(family.prefix + h for h in family.heads)
-            raise UnsupportedError(f"{config.model_type} has no {family.prefix}{head}, only {known}")
-        return family.load(head)
-    wanted = config.architectures or (family.prefix + "Model",)
-    for name in wanted:
-        if name.startswith(family.prefix) and name.removeprefix(family.prefix) in family.heads:
-            return family.load(name.removeprefix(family.prefix))
-    kind = architectures().get(wanted[0])
-    if kind is not None:
-        raise ConfigError(
-            f"the architecture {wanted[0]!r} is of the family {kind}, but model_type is {config.model_type!r}"
-        )
-    guess = nearest(wanted[0], architectures())
-    raise UnsupportedError(f"config.json asks for the architecture {wanted[0]!r}, which zoo does not have{guess}")
-
-
-def _family(model_type: Any) -> Family:
+def family_of(model_type: Any) -> Family:
+    """The row of a config.json's `model_type`; ConfigError where it says none, UnsupportedError where zoo has none."""
     if not isinstance(model_type, str) or not model_type:
         raise ConfigError("config.json has no model_type, which says what family the checkpoint belongs to")
     if model_type == "detr":
@@ -88,3 +187,37 @@ def _family(model_type: Any) -> Family:
         guess = nearest(model_type, FAMILIES)
         raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has ({', '.join(FAMILIES)}){guess}")
     return FAMILIES[model_type]
+
+
+def architectures() -> dict[str, str]:
+    """Every class name that a checkpoint may ask for, and its model_type."""
+    return {name: model_type for model_type, family in FAMILIES.items() for name in family.classes}
+
+
+def config_class(model_type: Any) -> type[Config]:
+    """The config class of a family."""
+    return family_of(model_type).load("Config")
+
+
+def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
+    """The class that a config's `architectures` names; with `head` ("ForMaskedLM", ...), its family's of that kind."""
+    family = family_of(config.model_type)
+    if head is not None:
+        if head not in family.heads:
+            known = ", ".join(family.classes)
+            raise UnsupportedError(f"{config.model_type} has no {family.prefix}{head}, only {known}")
+        return family.load(head)
+    found = family.head_of(config.architectures)
+    if found is not None:
+        return model_class(config, found)
+    wanted = config.architectures[0]
+    kind = architectures().get(wanted)
+    if kind is not None:
+        raise ConfigError(
+            f"the architecture {wanted!r} is of the family {kind}, but model_type is {config.model_type!r}"
+        )
+    guess = nearest(wanted, architectures())
+    raise UnsupportedError(
+        f"config.json asks for the architecture {wanted!r}, which zoo does not have{guess}; "
+        f"of {config.model_type} it has {', '.join(family.classes)}"
+    )

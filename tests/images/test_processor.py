@@ -236,11 +236,13 @@ def test_from_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="which processor"):
         ImageProcessor.from_folder(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "beit"}')
-    assert same(ImageProcessor.from_folder(tmp_path), ImageProcessor.from_dict({**HALF, "size": 32}, "beit"))
+    assert same(
+        ImageProcessor.from_folder(tmp_path), ImageProcessor.from_dict({**HALF, "size": 32}, "BeitImageProcessor")
+    )
     (tmp_path / "config.json").write_text('{"model_type": "vision-encoder-decoder", "encoder": {"model_type": "deit"}}')
     assert ImageProcessor.from_folder(tmp_path).family == "DeiT"
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(UnsupportedError, match=r"bert.*did you mean 'beit'"):
+    with pytest.raises(ConfigError, match=r"which processor this is, and the model type in config\.json has none"):
         ImageProcessor.from_folder(tmp_path)
     # transformers 5 saves a TrOCR processor in one file.
     nested = {"processor_class": "TrOCRProcessor", "image_processor": {**TROCR, "size": 48}}

@@ -23,6 +23,7 @@ from zoo.images import ImageProcessor
 from zoo.models.beit import model as beit
 from zoo.models.vit import ViTModel
 from zoo.ops import interpolate
+from zoo.registry import FAMILIES
 from zoo.weights.files import open_weights
 
 IMAGES = Path(__file__).parents[1] / "data" / "images"
@@ -335,7 +336,7 @@ def test_photographs_become_the_same_pixel_values(name):
     """From a file to the model's full size, bit by bit."""
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     config = dict(SPECS[name].processor)
-    ours = ImageProcessor.from_dict(config, SPECS[name].model_type)
+    ours = ImageProcessor.from_dict(config, FAMILIES[SPECS[name].model_type].processor)
     reference = getattr(transformers, f"{ours.family}ImageProcessorPil").from_dict(dict(config))
     theirs = reference(images=[Image.open(path) for path in PHOTOGRAPHS], return_tensors="np")["pixel_values"]
     np.testing.assert_array_equal(ours(PHOTOGRAPHS).pixel_values.transpose(0, 3, 1, 2), theirs)

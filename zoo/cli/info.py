@@ -53,7 +53,7 @@ def describe(
     from ..checkpoint.load import model_of
     from ..checkpoint.lock import find
     from ..nn import count_parameters
-    from ..tasks import reads_images
+    from ..registry import family_of
     from ..weights.files import open_weights
 
     checkpoint = find(name, revision=revision, local_files_only=local_files_only, lock=lock)
@@ -61,7 +61,7 @@ def describe(
         warnings.simplefilter("ignore", UserWarning)  # unused tensors have their own line here
         model = model_of(checkpoint)
     config, report = model.config, model.report
-    images, task = reads_images(config), _task(checkpoint, config)
+    images, task = family_of(config.model_type).reads_images, _task(checkpoint, config)
     sizes = IMAGE_SIZES if images else TEXT_SIZES
     parts = [getattr(config, part, config) for part in ("encoder", "decoder")]  # TrOCR has a config for each
     labelled = task in ("classify", "segment", "detect") if images else hasattr(model, "classifier")

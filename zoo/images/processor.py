@@ -15,6 +15,7 @@ import numpy as np
 
 from ..checkpoint.json_file import read_json
 from ..errors import ConfigError, InputError, NotFoundError, UnsupportedError, nearest
+from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
 from .sizes import read_height_width, read_size, resized
 
@@ -35,7 +36,7 @@ class ImageBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Family:
+class Preset:
     """What a processor class of transformers does by itself: its defaults, and the steps that it has."""
 
     defaults: dict[str, Any]
@@ -47,11 +48,12 @@ class Family:
 
 _COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
 _VIT = {**_COMMON, "size": 224, "resample": BILINEAR, "image_mean": HALF, "image_std": HALF}
-FAMILIES = {
-    "ViT": Family(_VIT),
-    "DeiT": Family({**_VIT, "size": 256, "resample": BICUBIC, "do_center_crop": True, "crop_size": 224}),
-    "Beit": Family({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
-    "Detr": Family(
+# The name of the class, without what ends all their names -> what it does.
+PRESETS = {
+    "ViT": Preset(_VIT),
+    "DeiT": Preset({**_VIT, "size": 256, "resample": BICUBIC, "do_center_crop": True, "crop_size": 224}),
+    "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
+    "Detr": Preset(
         {
             **_COMMON,
             "size": {"shortest_edge": 800, "longest_edge": 1333},
@@ -66,9 +68,6 @@ FAMILIES = {
         mask=True,
     ),
 }
-
-# The family of a checkpoint whose preprocessor_config.json names no class.
-_BY_MODEL_TYPE = {"vit": "ViT", "deit": "DeiT", "beit": "Beit", "detr": "Detr", "table-transformer": "Detr"}
 
 # Keys that change nothing for an image: names, labels and annotations, how and where transformers returns its arrays.
 # do_convert_rgb is one of them, since zoo always converts.
@@ -103,7 +102,7 @@ class ImageProcessor:
     def from_folder(cls, folder: str | os.PathLike[str]) -> ImageProcessor:
         """The processor of a checkpoint: of preprocessor_config.json, or of processor_config.json's `image_processor`.
 
-        Where neither names a class, config.json's model type decides (of the encoder, for TrOCR).
+        Where neither names a class, it is that of the model type in config.json (of the encoder, for TrOCR).
         """
         folder = Path(folder)
         path = folder / "processor_config.json"
@@ -120,37 +119,38 @@ class ImageProcessor:
             config = {}
         encoder = config.get("encoder")
         model_type = (encoder if isinstance(encoder, dict) else config).get("model_type")
+        row = FAMILIES.get(model_type) if isinstance(model_type, str) else None
         try:
-            return cls.from_dict(raw, model_type)
+            return cls.from_dict(raw, row.processor if row else None)
         except (ConfigError, UnsupportedError) as e:
             raise type(e)(f"{path}: {e}") from None
 
     @classmethod
-    def from_dict(cls, raw: dict[str, Any], model_type: str | None = None) -> ImageProcessor:
-        """The processor of the object in a preprocessor_config.json; `model_type` where that names no class."""
-        name = _family_name(raw, model_type)
-        family = FAMILIES[name]
-        _refuse_unknown(raw, name, family)
+    def from_dict(cls, raw: dict[str, Any], default: str | None = None) -> ImageProcessor:
+        """The processor of the object in a preprocessor_config.json; default: the class where that names none."""
+        name = _preset(raw, default)
+        preset = PRESETS[name]
+        _refuse_unknown(raw, name, preset)
         if raw.get("max_size") is not None and raw.get("size") is None:
             raise ConfigError(f"max_size = {raw['max_size']!r} without a size")
-        values = {**family.defaults, **raw}
-        if family.mask:
+        values = {**preset.defaults, **raw}
+        if preset.mask:
             values["do_pad"] = raw.get("do_pad", raw.get("pad_and_return_pixel_mask", True))
             if values["size"] is None:
-                values["size"] = family.defaults["size"]
+                values["size"] = preset.defaults["size"]
         on = {step: _flag(step, values.get(step)) for step in _STEPS}
         resample = values["resample"]
         if on["do_resize"] and (type(resample) is not int or not 0 <= resample <= 5):
             raise ConfigError(f"resample = {resample!r}, expected one of Pillow's filters 0 ... 5")
-        crops, pads = on["do_center_crop"] and family.crops, on["do_pad"] and family.pads
+        crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
         return cls(
             family=name,
-            size=read_size(values["size"], values.get("max_size"), family.square) if on["do_resize"] else None,
+            size=read_size(values["size"], values.get("max_size"), preset.square) if on["do_resize"] else None,
             resample=resample,
             crop=read_height_width("crop_size", values.get("crop_size")) if crops else None,
             pad=pads,
             pad_size=read_height_width("pad_size", values["pad_size"]) if pads and values.get("pad_size") else None,
-            mask=pads and family.mask,
+            mask=pads and preset.mask,
             table=_table(values, on["do_rescale"], on["do_normalize"]),
         )
 
@@ -242,33 +242,32 @@ def _as_list(images: Any) -> list[Any]:
     return list(images)
 
 
-def _family_name(raw: dict[str, Any], model_type: str | None) -> str:
-    for key in ("image_processor_type", "feature_extractor_type"):
-        found = raw.get(key)
-        if found is None:
-            continue
-        name = str(found)
-        for ending in ("Fast", "Pil", "ImageProcessor", "FeatureExtractor"):
-            name = name.removesuffix(ending)
-        if name not in FAMILIES:
-            known = [f"{family}ImageProcessor" for family in FAMILIES]
-            raise UnsupportedError(f"{key} = {found!r}, zoo has {', '.join(known)}{nearest(str(found), known)}")
-        return name
-    if not isinstance(model_type, str):
-        raise ConfigError("neither image_processor_type nor feature_extractor_type says which processor this is")
-    if model_type not in _BY_MODEL_TYPE:
-        raise UnsupportedError(
-            f"no image processor for model_type = {model_type!r}{nearest(model_type, _BY_MODEL_TYPE)}"
+def _preset(raw: dict[str, Any], default: str | None) -> str:
+    """Which of PRESETS the class is that a file names."""
+    key = next((key for key in ("image_processor_type", "feature_extractor_type") if raw.get(key) is not None), "")
+    name = raw[key] if key else default
+    if name is None:
+        raise ConfigError(
+            "neither image_processor_type nor feature_extractor_type says which processor this is, and the model type "
+            "in config.json has none of its own"
         )
-    return _BY_MODEL_TYPE[model_type]
+    short = str(name)
+    for ending in ("Fast", "Pil", "ImageProcessor", "FeatureExtractor"):
+        short = short.removesuffix(ending)
+    if short not in PRESETS:
+        known = [f"{preset}ImageProcessor" for preset in PRESETS]
+        raise UnsupportedError(
+            f"{key or 'processor'} = {name!r}, zoo has {', '.join(known)}{nearest(str(name), known)}"
+        )
+    return short
 
 
-def _refuse_unknown(raw: dict[str, Any], name: str, family: Family) -> None:
+def _refuse_unknown(raw: dict[str, Any], name: str, preset: Preset) -> None:
     """An unknown key that is switched on might change the result: better refused than left out."""
     known = {*_STEPS, *_VALUES, *_IRRELEVANT, "default_to_square"}
-    if not family.square:
+    if not preset.square:
         known |= {"max_size", "pad_and_return_pixel_mask"}
-    if raw.get("default_to_square", family.square) is not family.square:
+    if raw.get("default_to_square", preset.square) is not preset.square:
         raise UnsupportedError(f"default_to_square = {raw['default_to_square']!r} for {name}ImageProcessor")
     for key, value in raw.items():
         if key not in known and value is not None and value is not False:

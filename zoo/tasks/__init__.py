@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError, nearest
+from ..registry import family_of
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -33,31 +34,8 @@ IMAGE_TASKS: dict[str, tuple[str, str]] = {
     "detect": ("detect", "Detect"),
     "read": ("read", "Read"),
 }
-# model_type of what reads images -> its tasks
-_IMAGE_MODELS: dict[str, tuple[str, ...]] = {
-    "vit": ("embed", "classify"),
-    "deit": ("embed", "classify"),
-    "beit": ("embed", "classify", "segment"),
-    "table-transformer": ("detect",),
-    "vision-encoder-decoder": ("read",),
-}
-
-# How the name of an architecture ends -> the task that it was trained for, if that is one of them.
-_TRAINED_FOR: dict[str, str | None] = {
-    "ForMaskedLM": "fill-mask",
-    "ForPreTraining": "fill-mask",
-    "ForSequenceClassification": "classify",
-    "ForTokenClassification": "tag",
-    "ForQuestionAnswering": "answer",
-    "ForImageClassification": "classify",
-    "ForImageClassificationWithTeacher": "classify",
-    "ForSemanticSegmentation": "segment",
-    "ForObjectDetection": "detect",
-    "VisionEncoderDecoderModel": "read",
-    "ForCausalLM": "generate",
-    "LMHeadModel": "generate",
-    "Model": "embed",
-}
+# Tasks that read the output of another one's head.
+_SAME_HEAD = {"rerank": "classify"}
 
 
 def load_task(
@@ -78,16 +56,17 @@ def load_task(
 
     checkpoint = find(name_or_folder, **where)
     config = read_config(checkpoint.folder)
-    task, images = task or default_task(checkpoint, config), reads_images(config)
+    family = family_of(config.model_type)
+    task, images = task or default_task(checkpoint, config), family.reads_images
     if task not in (own := tasks_of(config)):
         kind, other = ("images", "texts") if images else ("texts", "images")
         same = task in (IMAGE_TASKS if images else TASKS)
         raise UnsupportedError(
             f"task {task!r} is for {'other models' if same else other}, and {checkpoint.name} is a "
-            f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own)}"
+            f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own) or 'none'}"
         )
     cls = task_class(task, images=images)
-    return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, graphs=graphs)
+    return cls.from_checkpoint(checkpoint, head=own[task], device=device, dtype=dtype, graphs=graphs)
 
 
 def task_class(name: str, *, images: bool = False) -> type[Task]:
@@ -100,14 +79,15 @@ def task_class(name: str, *, images: bool = False) -> type[Task]:
     return getattr(importlib.import_module(f".{module}", __name__), cls)
 
 
-def reads_images(config: Config) -> bool:
-    """Whether a checkpoint reads images, not texts."""
-    return config.model_type in _IMAGE_MODELS
-
-
-def tasks_of(config: Config) -> tuple[str, ...]:
-    """The names of the tasks that a checkpoint's family has."""
-    return _IMAGE_MODELS.get(config.model_type, tuple(TASKS))
+def tasks_of(config: Config) -> dict[str, str]:
+    """The tasks that a checkpoint's family has a head for, and which: the checkpoint's own, or else the first."""
+    family = family_of(config.model_type)
+    own, found = family.head_of(config.architectures), {}
+    for task in IMAGE_TASKS if family.reads_images else TASKS:
+        heads = family.heads_for(_SAME_HEAD.get(task, task))
+        if heads:
+            found[task] = own if own in heads else heads[0]
+    return found
 
 
 def _check(name: str) -> None:
@@ -120,18 +100,20 @@ def default_task(checkpoint: Checkpoint, config: Config) -> str:
     """What a checkpoint was trained for: a sentence encoder by its modules.json, anything else by its architecture."""
     from .sentence_encoder import is_sentence_encoder
 
-    images = reads_images(config)
-    if not images and is_sentence_encoder(checkpoint.folder):
+    family, tasks = family_of(config.model_type), tasks_of(config)
+    if "embed" in tasks and not family.reads_images and is_sentence_encoder(checkpoint.folder):
         return "embed"
-    name = next(iter(config.architectures), "Model")
-    task = next((task for end, task in _TRAINED_FOR.items() if name.endswith(end)), None)
-    if task is None or task not in tasks_of(config):
+    head = family.head_of(config.architectures)
+    task = None if head is None else family.task_of(head)
+    if task is None or task not in tasks:
+        name = next(iter(config.architectures), family.prefix + "Model")
+        fitting = [f"{task} ({family.prefix}{head})" for task, head in tasks.items()]
         raise UnsupportedError(
             f"{checkpoint.name} is a {name}, for which there is no task: "
-            f"name one of {', '.join(tasks_of(config))} (task=...), "
-            "or take the bare model from zoo.load_model"
+            + (f"name one of {', '.join(fitting)} (task=...), or " if fitting else "")
+            + f"take the bare model from zoo.load_model, which has {', '.join(family.classes)}"
         )
-    return "rerank" if task == "classify" and config.num_labels == 1 and not images else task
+    return "rerank" if task == "classify" and config.num_labels == 1 and "rerank" in tasks else task
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,6 @@ class Answer(TextTask):
     """
 
     name = "answer"
-    head = "ForQuestionAnswering"
 
     def __call__(
         self,

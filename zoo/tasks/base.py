@@ -22,7 +22,6 @@ from ..typing import Array
 from ..warning import warn
 
 if TYPE_CHECKING:
-    from ..config import Config
     from ..hub import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
 
@@ -46,7 +45,6 @@ class Task:
     """
 
     name: ClassVar[str]
-    head: ClassVar[str]  # what follows the family's name in the class of the model
 
     def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
         self.model, self.checkpoint = model, checkpoint
@@ -54,8 +52,8 @@ class Task:
         self.body: Any = getattr(model, model.layout.prefix, model)  # the model without its head
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> Task:
-        """The task of a checkpoint whose files are at hand; options as for `loader.model_of`."""
+    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> Task:
+        """The task of a checkpoint whose files are at hand; options, `head` among them, as for `load.model_of`."""
         raise NotImplementedError
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -120,12 +118,12 @@ class TextTask(Task):
         self.batch_tokens = BATCH_TOKENS if on_numpy else BATCH_TOKENS_TORCH
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> TextTask:
+    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> TextTask:
         from ..checkpoint.load import model_of
         from ..text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
-        return cls(model_of(checkpoint, head=cls.head, **options), tokenizer, checkpoint)
+        return cls(model_of(checkpoint, **options), tokenizer, checkpoint)
 
     def sources(self) -> list[Path]:
         return [*super().sources(), *self.tokenizer.files]

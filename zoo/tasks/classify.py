@@ -34,7 +34,6 @@ class Classify(TextTask):
     """
 
     name = "classify"
-    head = "ForSequenceClassification"
 
     def __call__(
         self,

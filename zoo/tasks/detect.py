@@ -59,7 +59,6 @@ class Detect(ImageTask):
     """
 
     name = "detect"
-    head = "ForObjectDetection"
 
     def __call__(
         self,

@@ -32,7 +32,6 @@ class Embed(TextTask):
     """
 
     name = "embed"
-    head = "Model"
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)

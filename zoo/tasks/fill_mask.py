@@ -38,7 +38,6 @@ class FillMask(TextTask):
     """
 
     name = "fill-mask"
-    head = "ForMaskedLM"
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)

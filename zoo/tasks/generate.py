@@ -19,7 +19,6 @@ from .base import Progress, TextTask, as_texts
 from .conversation import Conversation
 
 if TYPE_CHECKING:
-    from ..config import Config
     from ..hub import Checkpoint
     from ..text.tokenizer import Tokenizer
 
@@ -56,7 +55,6 @@ class Generate(TextTask):
     """
 
     name = "generate"
-    head = "ForCausalLM"
 
     def __init__(
         self,
@@ -78,14 +76,13 @@ class Generate(TextTask):
         self.template = ChatTemplate.of(tokenizer)
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> Generate:
+    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> Generate:
         from ..checkpoint.load import model_of
         from ..text.tokenizer import Tokenizer
 
         generation = GenerationConfig.from_folder(checkpoint.folder)
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
-        head = "LMHeadModel" if config.model_type == "bert" else cls.head
-        return cls(model_of(checkpoint, head=head, **options), tokenizer, checkpoint, generation)
+        return cls(model_of(checkpoint, **options), tokenizer, checkpoint, generation)
 
     def extra_files(self) -> list[str]:
         return [n for n in (self.checkpoint.files if self.checkpoint else ()) if n == "generation_config.json"]

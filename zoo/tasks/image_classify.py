@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..images import MAX_PIXELS, ImageInput
 from .base import check_count
 from .classify import best_labels, score_function
 from .image_task import ImageTask, as_images, floats
-
-if TYPE_CHECKING:
-    from ..config import Config
 
 
 class ImageClassify(ImageTask):
@@ -23,12 +20,6 @@ class ImageClassify(ImageTask):
     """
 
     name = "classify"
-    head = "ForImageClassification"
-
-    @classmethod
-    def head_of(cls, config: Config) -> str:
-        taught = config.architectures[:1] == ("DeiTForImageClassificationWithTeacher",)
-        return "ForImageClassificationWithTeacher" if taught else cls.head
 
     def __call__(
         self,

@@ -31,7 +31,6 @@ class ImageEmbed(ImageTask):
     """
 
     name = "embed"
-    head = "Model"
 
     def __call__(
         self,

@@ -17,13 +17,13 @@ from ..errors import InputError, ZooError
 from ..images import MAX_PIXELS, ImageBatch, ImageProcessor
 from ..nn import leaves
 from ..pretrained import Pretrained
+from ..registry import family_of
 from ..typing import Array
 from .base import Progress, Task
 
 if TYPE_CHECKING:
     from PIL import Image
 
-    from ..config import Config
     from ..hub import Checkpoint
 
 # Four images of 224 x 224, which is where a CPU has nothing more to gain from a larger batch; a GPU has.
@@ -46,21 +46,16 @@ class ImageTask(Task):
         self.processor = processor
         on_numpy = isinstance(next(leaves(model))[1], np.ndarray)
         self.batch_pixels = BATCH_PIXELS if on_numpy else BATCH_PIXELS_TORCH
-        # ViT and DeiT take images of any size only when told, and then it changes nothing for those of the
-        # checkpoint's own size.
-        self.options = {"interpolate_pos_encoding": True} if self.config.model_type in ("vit", "deit") else {}
+        # It changes nothing for images of the checkpoint's own size.
+        asked = family_of(self.config.model_type).image_sizes == "asked"
+        self.options = {"interpolate_pos_encoding": True} if asked else {}
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> ImageTask:
+    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> ImageTask:
         from ..checkpoint.load import model_of
 
         processor = ImageProcessor.from_folder(checkpoint.folder)
-        return cls(model_of(checkpoint, head=cls.head_of(config), **options), processor, checkpoint)
-
-    @classmethod
-    def head_of(cls, config: Config) -> str:
-        """The head of a checkpoint that the task wants."""
-        return cls.head
+        return cls(model_of(checkpoint, **options), processor, checkpoint)
 
     def extra_files(self) -> list[str]:
         if self.checkpoint is None:

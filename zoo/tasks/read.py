@@ -18,6 +18,7 @@ from ..generate.sampling import log_softmax
 from ..images import MAX_PIXELS, ImageInput, ImageProcessor, open_image
 from ..images.lines import is_blank, split_lines
 from ..pretrained import Pretrained
+from ..registry import family_of
 from ..text.tokenizer import Tokenizer
 from ..typing import Array
 from ..warning import warn
@@ -25,7 +26,6 @@ from .base import Progress, check_vocabulary
 from .image_task import ImageTask, as_images, floats, naming
 
 if TYPE_CHECKING:
-    from ..config import Config
     from ..hub import Checkpoint
 
 # Tokens of a line, where neither the caller nor the checkpoint says how many: thrice those of a full line of print.
@@ -59,7 +59,6 @@ class Read(ImageTask):
     """
 
     name = "read"
-    head = "Model"
 
     def __init__(
         self,
@@ -74,20 +73,20 @@ class Read(ImageTask):
         self.tokenizer = tokenizer
         self.generation = _complete(generation or GenerationConfig(), self.config.decoder)
         made, wanted = processor.output_size(480, 640), self.config.encoder.image
-        if made != wanted and self.config.encoder.model_type != "beit":
+        if made != wanted and family_of(self.config.encoder.model_type).image_sizes != "any":
             raise ConfigError(
                 f"the image processor makes images of {made[0]} x {made[1]}, but the encoder reads {wanted[0]} x "
                 f"{wanted[1]}: is preprocessor_config.json another checkpoint's?"
             )
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, config: Config, **options: Any) -> Read:
+    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> Read:
         from ..checkpoint.load import model_of
 
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
         processor = ImageProcessor.from_folder(checkpoint.folder)
         generation = GenerationConfig.from_folder(checkpoint.folder)
-        model = model_of(checkpoint, head=cls.head, **options)
+        model = model_of(checkpoint, **options)
         return cls(model, processor, tokenizer, generation, checkpoint)
 
     def sources(self) -> list[Path]:

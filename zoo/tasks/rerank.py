@@ -34,7 +34,6 @@ class Rerank(TextTask):
     """
 
     name = "rerank"
-    head = "ForSequenceClassification"
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)

@@ -67,7 +67,6 @@ class Segment(ImageTask):
     """
 
     name = "segment"
-    head = "ForSemanticSegmentation"
 
     def __call__(
         self,

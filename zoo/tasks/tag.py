@@ -47,7 +47,6 @@ class Tag(TextTask):
     """
 
     name = "tag"
-    head = "ForTokenClassification"
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)
