@@ -15,6 +15,7 @@ from PIL import Image
 
 from zoo.errors import ConfigError, InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.images import ImageProcessor
+from zoo.images.processor import PRESETS
 
 HALF = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
@@ -82,6 +83,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "trocr small": TROCR_SMALL,
     "table detection": TABLE,
     "table structure": {**TABLE, "max_size": 1000},
+    "bit defaults": {"image_processor_type": "BitImageProcessor"},
+    "dinov2": {**IMAGENET, "image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256}},
+    "clip old": {"feature_extractor_type": "CLIPFeatureExtractor", "size": 240, "crop_size": 200, "resample": 3},
+    "siglip": {"image_processor_type": "SiglipImageProcessor", "size": {"height": 100, "width": 60}},
+    "segformer": {"image_processor_type": "SegformerImageProcessor", "do_reduce_labels": True, "size": 90},
     "detr defaults": {"image_processor_type": "DetrImageProcessor"},
     "detr int": {"image_processor_type": "DetrImageProcessor", "size": 300},
     "detr edges": {"image_processor_type": "DetrImageProcessor", "size": {"shortest_edge": 200, "longest_edge": 300}},
@@ -91,8 +97,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "detr no crop": {**TABLE, "do_center_crop": True, "crop_size": 100},
     **{f"filter {n}": {**VIT, "resample": n} for n in range(6)},
 }
-FAMILY = {"ViT": "ViTImageProcessorPil", "DeiT": "DeiTImageProcessorPil", "Beit": "BeitImageProcessorPil"}
-FAMILY["Detr"] = "DetrImageProcessorPil"
+FAMILY = {name: f"{name}ImageProcessorPil" for name in PRESETS}
 
 
 def noise(height: int, width: int, seed: int = 0) -> Image.Image:

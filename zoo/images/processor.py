@@ -1,6 +1,6 @@
 """ImageProcessor: images to a model's pixel_values, as preprocessor_config.json says (NumPy and Pillow).
 
-Equal bit by bit to the Pillow backend of transformers 5 for ViT, DeiT, BEiT, DETR (Table Transformer) and TrOCR.
+Equal bit by bit to the Pillow backend of transformers 5 in each of `PRESETS`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 BILINEAR, BICUBIC = 2, 3
 HALF = (0.5, 0.5, 0.5)
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
 class ImageBatch(NamedTuple):
@@ -48,11 +49,27 @@ class Preset:
 
 _COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
 _VIT = {**_COMMON, "size": 224, "resample": BILINEAR, "image_mean": HALF, "image_std": HALF}
+_CLIP = Preset(
+    {
+        **_COMMON,
+        "size": {"shortest_edge": 224},
+        "resample": BICUBIC,
+        "do_center_crop": True,
+        "crop_size": 224,
+        "image_mean": CLIP_MEAN,
+        "image_std": CLIP_STD,
+    },
+    square=False,
+)
 # The name of the class, without what ends all their names -> what it does.
 PRESETS = {
     "ViT": Preset(_VIT),
     "DeiT": Preset({**_VIT, "size": 256, "resample": BICUBIC, "do_center_crop": True, "crop_size": 224}),
     "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
+    "Bit": _CLIP,
+    "CLIP": _CLIP,
+    "Siglip": Preset({**_VIT, "resample": BICUBIC}, square=False),
+    "Segformer": Preset({**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
     "Detr": Preset(
         {
             **_COMMON,

@@ -14,11 +14,11 @@ LARGEST_EDGE = 1 << 15
 def read_size(size: Any, max_size: Any, square: bool) -> dict[str, int]:
     """`size` in the form of an object, its keys those of one of `RULES`.
 
-    A number is a square, or (`square` false: DETR) a shortest edge whose longest is `max_size`.  As in transformers,
-    `max_size` says nothing where `size` is an object.
+    A number is a square, or (`square` false: DETR, CLIP) a shortest edge, whose longest is `max_size` if there is one.
+    As in transformers, `max_size` says nothing where `size` is an object.
     """
     if isinstance(size, int) and not square:
-        size = {"shortest_edge": size, "longest_edge": max_size}
+        size = {"shortest_edge": size} if max_size is None else {"shortest_edge": size, "longest_edge": max_size}
     if not isinstance(size, dict):
         size = dict(zip(("height", "width"), read_height_width("size", size), strict=True))
     if frozenset(size) not in RULES:
