@@ -127,7 +127,7 @@ def test_webp_sizes(lossless: bool, exif: bytes) -> None:
 def test_large_metadata_is_bounded() -> None:
     plain = encoded(NOISE, "JPEG")
     segment = b"\xff\xe1\xff\xffExif\0\0" + bytes(65527)
-    with pytest.raises(InputError, match="bytes of EXIF, at most"):
+    with pytest.raises(InputError, match="more than 65536 bytes of EXIF"):
         open_image(plain[:2] + segment * 900 + plain[2:])
     profile = b"\xff\xe2\xff\xffICC_PROFILE\0\x01\x01" + bytes(65519)
     assert open_image(plain[:2] + profile * 300 + plain[2:]).size == (60, 40)
@@ -136,3 +136,130 @@ def test_large_metadata_is_bounded() -> None:
         bomb = chunk(kind, start + zlib.compress(bytes(64 << 20)))
         with pytest.raises(InputError, match=r"(?i)too large"):
             open_image(png[:33] + bomb + png[33:])
+
+
+def bmp(width: int, height: int, compression: int, pixels: bytes) -> bytes:
+    """A BMP of 8 bits a pixel and two colours."""
+    size = len(pixels)
+    info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, 8 // compression, compression, size, 0, 0, 2, 0)
+    return b"BM" + struct.pack("<IHHI", 62 + size, 0, 0, 62) + info + b"\0\0\0\0\xff\xff\xff\0" + pixels
+
+
+def scans(count: int, side: int = 64) -> bytes:
+    """A progressive JPEG whose last scan is repeated."""
+    data = encoded(Image.new("L", (side, side), 128), "JPEG", progressive=True)
+    last = data.rfind(b"\xff\xc4")
+    return data[:-2] + data[last:-2] * (count - data.count(b"\xff\xda")) + b"\xff\xd9"
+
+
+def tiff(order: str, pixels: bytes, *tags: tuple[int, int, int, int], more: int = 0) -> bytes:
+    """A TIFF of one directory, its tags (number, type, count, value or offset); `more` entries that are not there."""
+    entries = b"".join(struct.pack(f"{order}HHII", *tag) for tag in sorted(tags))
+    magic = b"II*\0" if order == "<" else b"MM\0*"
+    head = magic + struct.pack(f"{order}I", 8 + len(pixels)) + pixels
+    return head + struct.pack(f"{order}H", len(tags) + more) + entries + (b"" if more else bytes(4))
+
+
+GREY = ((258, 4, 1, 8), (262, 4, 1, 1), (277, 4, 1, 1))
+STRIPS = struct.pack("<1000I", *[8] * 1000)
+SMALL = {
+    "BMP, deltas": (bmp(60_000, 1, 1, b"\0\2\0\xff\0\1"), "a BMP with compression"),
+    "BMP, ends of lines": (bmp(60_000, 1, 1, b"\1\1\0\0\0\1"), "a BMP with compression"),
+    "BMP, runs of half bytes": (bmp(60_000, 1, 2, b"\0\2\0\xff\0\1"), "a BMP with compression"),
+    "too wide": (forged_png(89_000_000, 1), "89000000 x 1, at most 65535 a side"),
+    "too high": (forged_png(1, 70_000), "1 x 70000, at most 65535 a side"),
+    "JPEG, scans": (scans(33), "33 scans, at most 32"),
+    "JPEG, segments": (b"\xff\xd8" + b"\xff\xfe\0\2" * 5000, "4096 segments"),
+    "JPEG, tags of EXIF": (
+        b"\xff\xd8\xff\xe1\xff\xff"
+        + b"Exif\0\0II*\0\x08\0\0\0"
+        + struct.pack("<H", 4000)
+        + struct.pack("<HHII", 1, 7, 50_000, 10) * 4000
+        + bytes(17_000),
+        "EXIF whose tags claim",
+    ),
+    "JPEG, tags of an index": (
+        b"\xff\xd8\xff\xe2\xff\xff"
+        + b"MPF\0II*\0\x08\0\0\0"
+        + struct.pack("<H", 4000)
+        + struct.pack("<HHII", 1, 7, 50_000, 10) * 4000
+        + bytes(17_000),
+        "an index of images",
+    ),
+    "PNG, chunks": (forged_png(4, 4)[:33] + chunk(b"tEXt", b"a\0b") * 300, "256 chunks beside"),
+    "PNG, empty chunks": (forged_png(4, 4)[:33] + chunk(b"IDAT", b"") * 9000, "chunks of pixels in"),
+    "GIF, a comment": (b"GIF89a\1\0\1\0\0\0\0!\xfe" + (b"\xff" + bytes(255)) * 5000, "bytes of extensions"),
+    "WebP, chunks": (b"RIFF\0\0\0\0WEBP" + b"ABCD\0\0\0\0" * 9000, "chunks in"),
+    "PPM of text": (b"P3 2000 2000 255 " + b"1 " * 3_000_000, "bytes of numbers in plain text"),
+    "PPM of odd samples": (b"P6 2000 2000 254 ", "12000000 samples of 0 ... 254"),
+    "PPM, number within a comment": (b"P6 2#\n000 2000 254 ", "12000000 samples of 0 ... 254"),
+    "PPM, long header": (b"P6 #" + bytes(70_000) + b"\n2 2 255\n", "a header that is not one of PBM"),
+    "TIFF, each strip the image": (
+        tiff("<", STRIPS, (256, 4, 1, 500), (257, 4, 1, 500), (278, 4, 1, 1000), (273, 4, 1000, 8), *GREY),
+        "1000 strips or tiles, 1 make the image",
+    ),
+    "TIFF, cut off, each strip the image": (
+        tiff("<", STRIPS, (256, 4, 1, 500), (257, 4, 1, 500), (278, 4, 1, 1000), (273, 4, 1000, 8), *GREY, more=9),
+        "1000 strips or tiles, 1 make the image",
+    ),
+    "TIFF, rows as a signed number": (
+        tiff("<", STRIPS, (256, 4, 1, 500), (257, 4, 1, 500), (278, 9, 1, 1000), (273, 4, 1000, 8), *GREY),
+        "the tag 278 is not one whole number",
+    ),
+    "TIFF, a tag twice": (
+        tiff("<", STRIPS, (256, 4, 1, 5), (257, 4, 1, 5), (278, 4, 1, 1), (278, 4, 1, 2), (273, 4, 5, 8), *GREY),
+        "a tag that occurs twice",
+    ),
+    "TIFF, a large tile": (
+        tiff(
+            ">", STRIPS, (256, 4, 1, 5), (257, 4, 1, 5), (322, 4, 1, 32768), (323, 4, 1, 32768), (324, 4, 1, 8), *GREY
+        ),
+        "tiles of 32768 x 32768",
+    ),
+    "TIFF, compression": (
+        tiff("<", STRIPS, (256, 4, 1, 5), (257, 4, 1, 5), (259, 4, 1, 34925), (273, 4, 1, 8), *GREY),
+        "compression 34925, zoo reads",
+    ),
+    "TIFF, long strips": (
+        tiff(
+            "<",
+            struct.pack("<500I", *[4000] * 500) + bytes(2000),
+            *((256, 4, 1, 5), (257, 4, 1, 500), (259, 4, 1, 5), (278, 4, 1, 1), (273, 4, 500, 8), (279, 4, 500, 8)),
+            *GREY,
+        ),
+        "strips of 2000000 bytes in a file of",
+    ),
+    "BigTIFF, an offset beyond 63 bits": (b"II+\0\x08\0\0\0" + b"\xff" * 40, "cut off"),
+}
+
+
+@pytest.mark.parametrize(("data", "says"), SMALL.values(), ids=SMALL)
+def test_small_files_that_cost_much(data: bytes, says: str) -> None:
+    for given in (data, io.BytesIO(data)):
+        with pytest.raises(InputError, match=rf"^image: .*{says}"):
+            open_image(given)
+
+
+def test_images_that_pillow_has_opened() -> None:
+    """What is not yet decoded is looked at as if it came as bytes."""
+    for data, says in (SMALL["BMP, deltas"], SMALL["JPEG, scans"], SMALL["TIFF, compression"]):
+        with pytest.raises(InputError, match=says):
+            open_image(Image.open(io.BytesIO(data)))
+    assert open_image(scans(32)).size == (64, 64)
+    file = io.BytesIO(scans(6) + b"\xff\xda" * 99)  # a film behind the image, as telephones write it
+    assert open_image(file).size == open_image(Image.open(file)).size == (64, 64)
+
+
+def test_memory_of_decoding() -> None:
+    """Forms that take copies beside the image have less of pixels."""
+    webp = encoded(NOISE, "WEBP", lossless=True)
+    bits = int.from_bytes(webp[21:25], "little") & ~0xFFFFFFF | 5999 | 5999 << 14
+    webp = webp[:21] + struct.pack("<I", bits) + webp[25:]
+    with pytest.raises(InputError, match=r"6000 x 6000 \(WEBP.* bytes a pixel, more than 447 MB"):
+        open_image(webp)
+    with pytest.raises(InputError, match="damaged or cut off"):
+        open_image(webp, max_pixels=400_000_000)
+    progressive = encoded(Image.new("RGB", (64, 64)), "JPEG", progressive=True, subsampling=0)
+    progressive = progressive.replace(struct.pack(">HH", 64, 64), struct.pack(">HH", 7000, 7000))
+    with pytest.raises(InputError, match=r"7000 x 7000 .JPEG, mode RGB. would take 10 bytes a pixel"):
+        open_image(progressive)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_images import PIXELS, RGB, encoded, opened
-from PIL import Image, ImageOps, features
+from PIL import Image, ImageOps, TiffImagePlugin, features
 
 from zoo.errors import InputError, NotFoundError
 from zoo.images import open_image
@@ -160,11 +160,30 @@ def test_damaged_exif_is_no_orientation(exif: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "TIFF", "WEBP"])
-def test_first_frame(kind: str) -> None:
-    frames = [Image.new("RGB", (8, 5), colour) for colour in ("red", "blue")]
+def test_pages(kind: str) -> None:
+    """None of several is taken silently; an animated PNG has one image for those who show only one."""
+    frames = [Image.new("RGB", (8, 5), colour) for colour in ("red", "blue", "lime")]
     options: dict[str, Any] = {"lossless": True} if kind == "WEBP" else {}
     data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
-    assert opened(data)[0, 0].tolist() == [255, 0, 0]
+    if kind == "PNG":
+        assert opened(data)[0, 0].tolist() == [255, 0, 0]
+    else:
+        with pytest.raises(InputError, match="3 pages or frames, one image was wanted"):
+            open_image(data)
+    pages = Image.open(io.BytesIO(data))
+    for page, colour in ((1, [0, 0, 255]), (2, [0, 255, 0])):
+        pages.seek(page)
+        assert opened(pages)[0, 0].tolist() == colour
+
+
+def test_previews_are_no_pages() -> None:
+    """A TIFF's reduced image (bit 0 of NewSubfileType), as cameras and scanners write it."""
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[254] = 1
+    preview = Image.new("RGB", (4, 2))
+    preview.encoderinfo = {"tiffinfo": tags}
+    data = encoded(RGB, "TIFF", save_all=True, append_images=[preview])
+    np.testing.assert_array_equal(opened(data), PIXELS)
 
 
 @pytest.mark.parametrize(

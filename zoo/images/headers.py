@@ -1,17 +1,9 @@
-"""What the first bytes of an image's file say, read before Pillow sees them.
-
-Pillow checks sizes before it decodes, but not all that comes with an image: versions before 13 allocate a WebP's
-canvas and copy a TIFF's tags as often as they are named, and all of them join the EXIF of a JPEG in quadratic time.
-"""
+"""What the first bytes of an image's file say: its format, a WebP's size, which way is up."""
 
 from __future__ import annotations
 
 import struct
 from typing import Any
-
-# One segment, which is all that the standard allows.
-MAX_EXIF = 1 << 16
-MAX_TAGS = 4096
 
 # How files begin that Pillow is not asked to read but that people do pass: for the message alone.
 _OTHERS: tuple[tuple[bytes, str], ...] = (
@@ -27,10 +19,6 @@ _OTHERS: tuple[tuple[bytes, str], ...] = (
     (b"version https://git-lfs", "a git-LFS pointer, not the image itself: run `git lfs pull`"),
 )
 _OURS = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"BM", b"GIF8", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-
-# Bytes of one value of each TIFF type; the directories that Pillow follows from a TIFF's first.
-_TYPE_SIZES = (1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 1, 1, 8, 8, 8)
-_DIRECTORIES = (34665, 34853, 40965)
 
 
 def what(data: bytes) -> str:
@@ -48,15 +36,6 @@ def what(data: bytes) -> str:
     if data.startswith(_OURS):
         return f"the header is damaged or cut off ({len(data)} bytes)"
     return f"not an image in a format that is known (begins with {data[:8]!r})"
-
-
-def excess(data: bytes) -> str:
-    """What there is too much of besides pixels, or nothing."""
-    if (size := _jpeg_exif(data)) > MAX_EXIF:
-        return f"{size} bytes of EXIF, at most {MAX_EXIF} are read"
-    if (size := _tiff_tags(data)) > len(data):
-        return f"its tags claim {size} bytes, the file has {len(data)}"
-    return ""
 
 
 def webp_size(data: bytes) -> tuple[int, int]:
@@ -93,51 +72,3 @@ def orientation(exif: Any) -> int:
     except struct.error:
         pass
     return 1
-
-
-def _jpeg_exif(data: bytes) -> int:
-    """Bytes of EXIF in a JPEG's segments before its first scan; 0 for anything else."""
-    total, at = 0, 2
-    if not data.startswith(b"\xff\xd8"):
-        return 0
-    while (at := data.find(b"\xff", at)) != -1 and at + 10 <= len(data):
-        marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
-        if marker == 0xDA:
-            break
-        if marker in (0x00, 0x01, 0xFF) or 0xD0 <= marker <= 0xD9:
-            at += 1
-            continue
-        if marker == 0xE1 and data[at + 4 : at + 8] == b"Exif":
-            total += length
-        at += 2 + max(length, 2)
-    return total
-
-
-def _tiff_tags(data: bytes) -> int:
-    """Bytes that a TIFF's (or BigTIFF's) first directory, and those below it, refer to; 0 for anything else."""
-    order = {b"II": "<", b"MM": ">"}.get(data[:2])
-    if order is None or data[2:4] not in (b"*\0", b"\0*", b"+\0", b"\0+"):
-        return 0
-    big = b"+" in data[2:4]
-    number, count_of, inline = ("Q", "Q", 8) if big else ("I", "H", 4)
-    entry = struct.Struct(f"{order}HH{number}{number}")
-    total = 0
-    try:
-        todo = list(struct.unpack_from(order + number, data, inline))
-        for _ in range(1 + len(_DIRECTORIES)):
-            if not todo:
-                break
-            at = todo.pop()
-            (count,) = struct.unpack_from(order + count_of, data, at)
-            if count > MAX_TAGS:
-                return max(total, len(data) + 12 * count)
-            first = at + struct.calcsize(order + count_of)
-            for offset in range(first, first + count * entry.size, entry.size):
-                tag, kind, values, value = entry.unpack_from(data, offset)
-                size = values * (_TYPE_SIZES[kind] if kind < len(_TYPE_SIZES) else 1)
-                total += size if size > inline else 0
-                if tag in _DIRECTORIES:
-                    todo.append(value)
-    except struct.error:  # cut off: Pillow says so
-        pass
-    return total

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..checkpoint.json_file import read_bounded
 from ..errors import InputError, ZooError
-from .headers import excess, orientation, webp_size, what
+from .excess import MAX_PAGES, MAX_SIDE, decoder_bytes, excess, pages
+from .headers import orientation, webp_size, what
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -26,6 +27,10 @@ ImageInput: TypeAlias = Union[
 
 # Pillow's own limit (a quarter of 1 GiB at three bytes): above it Pillow warns, above twice that it refuses.
 MAX_PIXELS = 89_478_485
+# Bytes of memory while an image is decoded and made RGB: Pillow takes 4 a pixel for RGB, some forms take copies beside.
+MAX_MEMORY = 5 * MAX_PIXELS
+# Mode -> bytes a pixel for it, its copies and the RGB image that comes of it; 8 for those that are not named.
+_MODE_BYTES = {"RGB": 4, "1": 5, "L": 5, "P": 5, "I;16": 12, "I;16B": 12, "I;16L": 12, "I;16N": 12, "I": 18, "F": 22}
 # An uncompressed TIFF or BMP of MAX_PIXELS pixels, 16 bits a channel, still fits.
 MAX_BYTES = 640 << 20
 
@@ -49,7 +54,8 @@ def open_image(
 ) -> Image.Image:
     """The image as a person sees it: upright (EXIF orientation applied), mode RGB, 8 bits a channel.
 
-    - Files and bytes: one of FORMATS, told by the content and not by the extension; the first frame or page.
+    - Files and bytes: one of FORMATS, told by the content and not by the extension.  Of several frames or pages (GIF,
+      TIFF, WebP) one is wanted: a PIL image after its `seek`.  BMPs with run lengths are not read.
     - Transparency is laid on white.  CMYK, YCbCr, LAB, HSV and palettes are converted by Pillow, colour profiles are
       not applied.  16 bits a channel keep their high byte.
     - Arrays: (H, W), (H, W, C) or, with `data_format="channels_first"`, (C, H, W); C is 1 (grey), 2 (grey, alpha),
@@ -57,8 +63,9 @@ def open_image(
       in 0 ... 255.
     - A damaged EXIF block is no orientation, as browsers have it.
 
-    More than `max_pixels` pixels are refused before they are decoded.  Every failure is an InputError that begins with
-    `name` or the path (a file that is not there: NotFoundError).
+    More than `max_pixels` pixels or MAX_SIDE a side are refused before they are decoded, and so is what would take more
+    than MAX_MEMORY bytes (more where max_pixels is more) or has too many scans, strips or tags (see `excess`).  Every
+    failure is an InputError that begins with `name` or the path (a file that is not there: NotFoundError).
     """
     from PIL import Image
 
@@ -70,10 +77,17 @@ def open_image(
         return _to_rgb(_from_array(image, data_format == "channels_first", name), name)
     if isinstance(image, (str, os.PathLike)):
         name = os.fspath(image)
-    opened: Image.Image = image if isinstance(image, Image.Image) else _open(_read(image, name), name, max_pixels)
+    if isinstance(image, Image.Image):
+        opened, data = image, _not_yet_decoded(image)
+        _refuse_excess(data, name)
+    else:
+        data = _read(image, name)
+        opened = _open(data, name, max_pixels)
     if 0 in opened.size:
         raise InputError(f"{name}: the image is empty ({opened.width} x {opened.height})")
     _check_size(opened.size, name, max_pixels)
+    if data:
+        _check_memory(opened, data, name, max_pixels)
     try:
         opened.load()
         opened = _upright(opened)
@@ -126,8 +140,12 @@ def _open(data: bytes, name: str, max_pixels: int) -> Image.Image:
 
     if not data:
         raise InputError(f"{name}: empty, an image was wanted")
-    if complaint := excess(data):
-        raise InputError(f"{name}: refused before decoding: {complaint}")
+    _refuse_excess(data, name)
+    if (count := pages(data)) > 1:
+        raise InputError(
+            f"{name}: {count}{' or more' if count == MAX_PAGES else ''} pages or frames, one image was wanted: "
+            "open it with PIL.Image.open, go to a page with its seek(), and pass that"
+        )
     _check_size(webp_size(data), name, max_pixels)
     try:
         return Image.open(io.BytesIO(data), formats=FORMATS)
@@ -141,8 +159,43 @@ def _open(data: bytes, name: str, max_pixels: int) -> Image.Image:
         raise InputError(f"{name}: the image's header is damaged: {_first_line(e)}") from None
 
 
+def _not_yet_decoded(image: Image.Image) -> bytes:
+    """The file behind an image that Pillow has opened and not decoded; nothing where there is none."""
+    file = getattr(image, "fp", None)
+    if not getattr(image, "tile", None) or file is None:
+        return b""
+    try:
+        at = file.tell()
+        file.seek(0)
+        data = file.read(MAX_BYTES)
+        file.seek(at)
+    except (OSError, ValueError, AttributeError):
+        return b""
+    return data
+
+
+def _refuse_excess(data: bytes, name: str) -> None:
+    if complaint := excess(data):
+        raise InputError(f"{name}: refused before decoding: {complaint}")
+
+
+def _check_memory(opened: Image.Image, data: bytes, name: str, max_pixels: int) -> None:
+    each = _MODE_BYTES.get(opened.mode, 8) + decoder_bytes(data, opened.format)
+    if opened.mode in ("1", "L", "P", "RGB") and "transparency" in opened.info:
+        each += 4
+    most = max(max_pixels, MAX_PIXELS) / MAX_PIXELS * MAX_MEMORY
+    if opened.width * opened.height * each > most:
+        raise InputError(
+            f"{name}: {opened.width} x {opened.height} ({opened.format}, mode {opened.mode}) would take {each:.3g} "
+            f"bytes a pixel, more than {most / 1e6:.0f} MB in all, refused before decoding (pass a max_pixels of more "
+            f"than {MAX_PIXELS} if the image is to be trusted)"
+        )
+
+
 def _check_size(size: tuple[int, int], name: str, max_pixels: int) -> None:
     width, height = size
+    if max(size) > MAX_SIDE:
+        raise InputError(f"{name}: {width} x {height}, at most {MAX_SIDE} a side are read, refused before decoding")
     if width * height > max_pixels:
         raise InputError(
             f"{name}: {width} x {height} is more than {max_pixels} pixels, refused before decoding "
@@ -162,8 +215,6 @@ def _upright(opened: Image.Image) -> Image.Image:
 
 def _to_rgb(opened: Image.Image, name: str) -> Image.Image:
     """Mode RGB, transparency laid on white."""
-    from PIL import Image
-
     if opened.mode.startswith("I;16"):
         return _from_array(np.asarray(opened), False, name, sixteen_bits=True).convert("RGB")
     if opened.mode == "I":
@@ -172,12 +223,23 @@ def _to_rgb(opened: Image.Image, name: str) -> Image.Image:
         return _from_array(np.asarray(opened), False, name, sixteen_bits=wide).convert("RGB")
     if opened.mode == "F":
         return _from_array(np.asarray(opened), False, name).convert("RGB")
-    if opened.mode == "La":
-        opened = opened.convert("LA")
     if "A" in opened.getbands() or "a" in opened.getbands() or opened.info.get("transparency") is not None:
-        opened = opened.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", opened.size, "white"), opened).convert("RGB")
+        return _on_white(opened)
     return opened if opened.mode == "RGB" else opened.convert("RGB")
+
+
+def _on_white(opened: Image.Image) -> Image.Image:
+    """Mode RGB, transparency laid on white, some rows at a time: the copies would take 12 bytes a pixel."""
+    from PIL import Image
+
+    width, height = opened.size
+    whole = Image.new("RGB", opened.size)
+    rows = max(1, (1 << 22) // width)
+    for top in range(0, height, rows):
+        part = opened if rows >= height else opened.crop((0, top, width, min(top + rows, height)))
+        part = (part.convert("LA") if part.mode == "La" else part).convert("RGBA")
+        whole.paste(Image.alpha_composite(Image.new("RGBA", part.size, "white"), part).convert("RGB"), (0, top))
+    return whole
 
 
 def _from_array(array: np.ndarray, channels_first: bool, name: str, sixteen_bits: bool = False) -> Image.Image:
