@@ -1,0 +1,34 @@
+"""`python -m training reader|structure|detect`: trains one of the models, or goes on with it."""
+
+import argparse
+
+import torch
+
+from training.loop import Run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
+    parser.add_argument("what", choices=("reader", "structure", "detect"))
+    parser.add_argument("--out", help="the run's folder; a run that lies there goes on (default: runs/WHAT)")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long; the next call goes on")
+    parser.add_argument("--steps", type=int, help="how long the learning rate's schedule is; may change between calls")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    options = {} if args.steps is None else {"steps": args.steps}
+    if args.what == "reader":
+        from training.reader import Reader
+
+        recipe = Reader(**options)
+    else:
+        from training.detector import Detector, Structure
+
+        recipe = Structure(**options) if args.what == "structure" else Detector(**options)
+    Run(recipe, args.out or f"runs/{args.what}", args.seed).train(args.minutes)
+
+
+if __name__ == "__main__":
+    main()
