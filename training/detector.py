@@ -1,4 +1,4 @@
-"""zoo-table-structure and zoo-table-detect: Table Transformers (DETR, https://arxiv.org/abs/2110.00061), 1 M parameters.
+"""zoo-table-structure and zoo-table-detect: Table Transformers (https://arxiv.org/abs/2110.00061) of 1 M parameters.
 
 What lets so small a one learn in hours, all of it of training alone: the queries are groups of anchors (rows by height,
 columns by place, ...) and a truth is matched within its group, near its anchor at first; positions and queries begin as

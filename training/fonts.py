@@ -15,6 +15,8 @@ from pathlib import Path
 
 from PIL import ImageFont
 
+from zoo.errors import InputError
+
 ROOT = Path("/usr/share/fonts")
 # A family is what its files' names begin with; often seen ones stand twice, so that they are drawn twice as often.
 TRAIN = """DejaVuSans DejaVuSans DejaVuSerif DejaVuSansMono DejaVuSansCondensed LiberationSans- LiberationSans-
@@ -32,13 +34,13 @@ _LEFT_OUT = re.compile(
 
 @functools.cache
 def families(held_out: bool = False) -> list[list[str]]:
-    """The files of each family that is installed, sorted; FileNotFoundError where there are too few to train on."""
+    """The files of each family that is installed, sorted; InputError where there are too few to train on."""
     files = sorted(p for p in ROOT.rglob("*") if p.suffix in (".ttf", ".otf") and not _LEFT_OUT.search(p.name))
     names = (HELD_OUT if held_out else TRAIN).split()
     found = [[str(p) for p in files if p.name.startswith(name)] for name in names]
     found = [family for family in found if family]
     if len(found) < len(names) // 2:
-        raise FileNotFoundError(
+        raise InputError(
             f"{len(found)} of {len(names)} font families lie under {ROOT}; apt-get install the packages that "
             "training/fonts.py names"
         )

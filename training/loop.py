@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import torch
 
+from zoo.errors import InputError
+
 Logs = dict[str, float]
 
 
@@ -35,6 +37,7 @@ class Recipe(Protocol):
     config: dict[str, Any]  # what a state must agree with
 
     def stage(self, step: int) -> int: ...
+    def side(self, stage: int) -> int: ...  # of the picture that a model of this stage is for
     def enter(self, stage: int, average: dict[str, torch.Tensor]) -> None: ...
     def example(self, rng: random.Random, stage: int) -> Any: ...
     def size(self, example: Any) -> float: ...
@@ -136,7 +139,7 @@ class Run:
         found = state["name"], state["seed"], state["config"]
         wanted = self.recipe.name, self.seed, self.recipe.config
         if found != wanted:
-            raise ValueError(f"{self.path} is the state of another run: it has {found}, expected {wanted}")
+            raise InputError(f"{self.path} is the state of another run: it has {found}, expected {wanted}")
         self.recipe.modules.load_state_dict(state["modules"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.average, self.step, self.cpu, self.stage = state["average"], state["step"], state["cpu"], state["stage"]
@@ -144,7 +147,13 @@ class Run:
 
     def save(self) -> None:
         state = {"name": self.recipe.name, "seed": self.seed, "config": self.recipe.config, "step": self.step}
-        state |= {"stage": self.stage, "cpu": self.cpu, "rng": torch.get_rng_state(), "average": self.average}
+        state |= {
+            "stage": self.stage,
+            "side": self.recipe.side(self.stage),
+            "cpu": self.cpu,
+            "rng": torch.get_rng_state(),
+            "average": self.average,
+        }
         state |= {"modules": self.recipe.modules.state_dict(), "optimiser": self.optimiser.state_dict()}
         write_state(self.path, state)
 
@@ -155,7 +164,7 @@ class Run:
             file.write(line + "\n")
 
     def update(self) -> Logs:
-        """One step; FloatingPointError where the loss is not finite (the state on disk stays as it was)."""
+        """One step; InputError where the loss is not finite (the state on disk stays as it was)."""
         recipe, step = self.recipe, self.step
         if (stage := recipe.stage(step)) != self.stage:
             recipe.enter(stage, self.average)
@@ -165,7 +174,7 @@ class Run:
         examples = self.examples.batch(step)
         loss, logs = recipe.loss(examples, random.Random(f"{self.seed}/step/{step}"), step)
         if not torch.isfinite(loss):
-            raise FloatingPointError(f"the loss at step {step} is {loss.item()}; the last good state is in {self.path}")
+            raise InputError(f"the loss at step {step} is {loss.item()}; the last good state is in {self.path}")
         self.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(recipe.modules.parameters(), recipe.clip)

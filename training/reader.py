@@ -148,8 +148,11 @@ class Reader:
         self._held_out: list[Line] = []
 
     def stage(self, step: int) -> int:
-        """Lines of up to 4 characters at first, 4 more every `grow` steps, 40 in the end; one stage a group of batches."""
+        """Lines of up to 4 characters at first, 4 more every `grow` steps, 40 in the end; one for a group."""
         return min(10, 1 + step // self.together * self.together // self.grow)
+
+    def side(self, stage: int) -> int:
+        return WIDTH
 
     def enter(self, stage: int, average: dict[str, torch.Tensor]) -> None:
         pass

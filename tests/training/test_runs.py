@@ -1,0 +1,191 @@
+"""Training: a run that was stopped ends as one that was not; what is exported is what was trained."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import zoo
+from training import evaluate, lines, tables
+from training.detector import Detector, Structure, best_along, generalised_iou, iou
+from training.export import export
+from training.loop import Run, read_state
+from training.reader import Reader, distance, read
+from zoo.errors import InputError
+
+SMALL = {"width": 32, "layers": 1, "decoder_layers": 1, "feed_forward": 32}
+
+
+def reader():
+    torch.manual_seed(0)
+    recipe = Reader(steps=8, grow=2, **SMALL)
+    recipe.batch, recipe.fresh, recipe.together, recipe.pool = 4, 2, 2, 12
+    return recipe
+
+
+def structure():
+    torch.manual_seed(0)
+    stages = (0, 32, 3, 3), (3, 48, 3, 4)
+    recipe = Structure(steps=8, stages=stages, stem=8, channels=[8, 8, 16], depths=[1, 1, 1], **SMALL)
+    recipe.batch, recipe.fresh, recipe.pool = 4, 2, 6
+    return recipe
+
+
+def detect():
+    torch.manual_seed(0)
+    recipe = Detector(steps=8, stages=((0, 64, 0, 0),), stem=8, channels=[8, 8, 16], **SMALL)
+    recipe.batch, recipe.fresh, recipe.pool = 2, 1, 3
+    return recipe
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("recipe", [reader, structure, detect])
+def test_a_stopped_run_ends_as_an_unbroken_one(recipe, tmp_path):
+    whole = Run(recipe(), tmp_path / "whole")
+    losses = [whole.update()["loss"] for _ in range(6)]
+    first = Run(recipe(), tmp_path / "parts")
+    again = [first.update()["loss"] for _ in range(2)]
+    first.save()
+    again += [Run(recipe(), tmp_path / "parts").update()["loss"]]  # killed before it saved
+    second = Run(recipe(), tmp_path / "parts")
+    again[2:] = [second.update()["loss"] for _ in range(4)]
+    np.testing.assert_allclose(again, losses, rtol=1e-5)
+    for name, value in whole.average.items():
+        torch.testing.assert_close(second.average[name], value, rtol=1e-4, atol=1e-5)
+
+
+def test_a_run_of_something_else_is_refused(tmp_path):
+    Run(reader(), tmp_path).save()
+    with pytest.raises(InputError, match="another run"):
+        Run(structure(), tmp_path)
+    with pytest.raises(InputError, match="another run"):
+        Run(reader(), tmp_path, seed=1)
+
+
+def test_a_loss_that_is_not_finite_stops_and_leaves_the_state(tmp_path):
+    run = Run(reader(), tmp_path)
+    run.save()
+    with torch.no_grad():
+        run.recipe.frames.weight.fill_(float("nan"))  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="step 0 is nan"):
+        run.update()
+    assert all(bool(v.isfinite().all()) for v in read_state(run.path)["modules"].values())
+
+
+def test_a_full_disk_leaves_the_old_state(tmp_path, monkeypatch):
+    run = Run(reader(), tmp_path)
+    run.save()
+
+    def full(state, path):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    run.update()
+    with pytest.raises(OSError, match="No space"):
+        run.save()
+    assert read_state(run.path)["step"] == 0
+
+
+def test_training_lowers_the_loss_and_logs(tmp_path):
+    recipe = reader()
+    recipe.steps = 60
+    run = Run(recipe, tmp_path)
+    run.train(count=4)
+    logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert logged[-1]["evaluated"] == 60
+    assert 0 <= logged[-1]["exact_lines"] <= 1
+    before, after = Run(reader(), tmp_path / "new"), recipe
+    batch = before.examples.batch(0)
+    assert after.loss(batch, random.Random(0), 0)[0] < before.recipe.loss(batch, random.Random(0), 0)[0]
+
+
+def exported(recipe, tmp_path):
+    run = Run(recipe, tmp_path / "run")
+    for _ in range(4):
+        run.update()
+    run.save()
+    export(recipe.name, read_state(run.path), tmp_path / "out")
+    recipe.modules.load_state_dict(run.average)
+    recipe.modules.eval()
+    assert f"python -m training {recipe.name}" in (tmp_path / "out" / "README.md").read_text()
+    return str(tmp_path / "out")
+
+
+def test_an_exported_reader_reads_alike_in_zoo_transformers_and_training(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    recipe = reader()
+    recipe.batch, recipe.fresh = 16, 16
+    folder = exported(recipe, tmp_path)
+    some = [lines.line(random.Random(i), 12).pixels for i in range(4)]
+    pictures = [np.repeat(lines.pad(p)[..., None], 3, 2) for p in some]
+    task = zoo.load(folder)
+    found = [one.text for one in task(pictures)]
+    model = transformers.VisionEncoderDecoderModel.from_pretrained(folder).float().eval()
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    given = processor(images=[Image.fromarray(p) for p in pictures], return_tensors="pt").pixel_values
+    with torch.no_grad():
+        theirs = tokenizer.batch_decode(model.generate(given), skip_special_tokens=True)
+    assert found == theirs
+    assert [t.strip() for t in read(recipe.model, some)] == [t.strip() for t in found]
+    assert tokenizer.decode(tokenizer("Ä b $1,0%").input_ids, skip_special_tokens=True) == "Ä b $1,0%"
+
+
+@pytest.mark.parametrize("recipe", [structure, detect])
+def test_an_exported_detector_sees_alike_in_zoo_transformers_and_training(recipe, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    recipe = recipe()
+    folder = exported(recipe, tmp_path)
+    side = recipe.side(len(recipe.stages) - 1) if recipe.name == "detect" else 48
+    grey = np.random.default_rng(0).integers(0, 256, (side, side), np.uint8)
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    given = processor(images=Image.fromarray(np.repeat(grey[..., None], 3, 2)), return_tensors="pt").pixel_values
+    assert given.shape == (1, 3, side, side)
+    theirs = transformers.TableTransformerForObjectDetection.from_pretrained(folder).float().eval()
+    ours = zoo.load(folder).model(given.permute(0, 2, 3, 1).contiguous().numpy())
+    with torch.no_grad():
+        reference = theirs(given)
+        logits, boxes = recipe.run(grey[None])[1][-1]
+    for a, b, c in ((ours.logits, reference.logits, logits), (ours.pred_boxes, reference.pred_boxes, boxes)):
+        np.testing.assert_allclose(a, b.numpy(), atol=1e-4)
+        np.testing.assert_allclose(a, c.numpy(), atol=2e-2)  # weights in float16, and grey in three channels
+
+
+def test_a_perfect_reader_and_structure_score_one(tmp_path, monkeypatch):
+    table = tables.table(random.Random(4), 5, 7)
+    true = evaluate.truth(table)
+    assert true.shape == (table.rows, table.columns)
+    assert true.header_rows == table.heads
+    assert evaluate.grits(true, true, "con").f == 1.0
+
+
+def test_a_line_is_padded_to_ten_to_one_with_paper():
+    seen = []
+    read = evaluate.padded(lambda pictures: seen.extend(pictures))
+    read([np.full((20, 50, 3), 200, np.uint8), np.zeros((10, 300, 3), np.uint8)])
+    assert [p.shape for p in seen] == [(20, 200, 3), (10, 300, 3)]
+    assert (seen[0] == 200).all()
+
+
+def test_distances_and_overlaps():
+    assert [distance(a, b) for a, b in (("", "abc"), ("kitten", "sitting"), ("same", "same"))] == [3, 3, 0]
+    a = np.array([[0.5, 0.5, 0.4, 0.4]])
+    b = np.array([[0.5, 0.5, 0.4, 0.2], [0.9, 0.9, 0.1, 0.1]])
+    np.testing.assert_allclose(iou(a, b), [[0.5, 0.0]], atol=1e-6)
+    same = torch.tensor(a)
+    torch.testing.assert_close(generalised_iou(same, same), torch.ones(1, dtype=torch.float64), rtol=1e-5, atol=1e-5)
+    rows = np.array([[0.5, 0.2, 1, 0.2], [0.5, 0.25, 1, 0.2], [0.5, 0.4, 1, 0.2]])
+    assert sorted(best_along(rows, np.array([0.9, 0.8, 0.7]), 1)) == [0, 2]

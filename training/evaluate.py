@@ -1,0 +1,150 @@
+"""Scores of an exported checkpoint, as zoo runs it on NumPy, on fonts and layouts that training never showed.
+
+`python -m training.evaluate reader|structure|detect FOLDER [--count N]`, and for all three together
+`python -m training.evaluate pages READER STRUCTURE DETECT [--count N]`.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+import zoo
+from training import lines, pages, tables
+from training.detector import iou
+from training.export import card
+from training.reader import score
+from zoo.tables import Cell, Table, TableExtractor, Word
+from zoo.tables.grits import grits
+
+Scores = dict[str, float]
+
+
+def rng_of(i: int) -> random.Random:
+    """Other pictures than those that are looked at while training."""
+    return random.Random(f"evaluation/{i}")
+
+
+def padded(reader: Callable[..., Any]) -> Callable[[list[np.ndarray]], list[Any]]:
+    """A reader of lines (y, x, 3) that are padded with paper to 10 : 1, as those it learned from."""
+
+    def read(pictures: list[np.ndarray]) -> list[Any]:
+        out = []
+        for picture in pictures:
+            y, x = picture.shape[:2]
+            width = round(y * lines.WIDTH / lines.HEIGHT)
+            paper = np.median(np.concatenate([picture[0], picture[-1], picture[:, -1]]), 0).astype(np.uint8)
+            blank = np.broadcast_to(paper, (y, max(0, width - x), 3))
+            out.append(np.ascontiguousarray(np.concatenate([picture, blank], 1)))
+        return reader(out)
+
+    return read
+
+
+def reader(folder: str, count: int) -> Scores:
+    read, found, wanted = zoo.load(folder, task="read"), [], []
+    for i in range(0, count, 50):
+        part = [lines.line(rng_of(j), held_out=True) for j in range(i, min(count, i + 50))]
+        pictures = [np.repeat(lines.pad(e.pixels)[..., None], 3, 2) for e in part]
+        found += [one.text for one in read(pictures)]
+        wanted += [e.text for e in part]
+    return score(found, wanted)
+
+
+def truth(table: tables.Table) -> Table:
+    """As zoo's: boxes of the table's own picture."""
+    boxes = {k: table.boxes[table.boxes[:, 0] == k, 1:] for k in (tables.TABLE, tables.ROW, tables.COLUMN)}
+    rows, columns = boxes[tables.ROW], boxes[tables.COLUMN]
+    cells = []
+    for cell in table.cells:
+        p = cell.place
+        box = columns[p.column, 0], rows[p.row, 1], columns[p.last_column, 2], rows[p.last_row, 3]
+        cells.append(
+            Cell(
+                *(p.row, p.column, p.last_row - p.row + 1, p.last_column - p.column + 1),
+                tuple(float(v) for v in box),  # type: ignore[arg-type]
+                " ".join(cell.lines),
+                is_header=p.row < table.heads,
+            )
+        )
+    as_boxes = [tuple(tuple(float(v) for v in box) for box in b) for b in (rows, columns)]
+    return Table(tuple(cells), *as_boxes, tuple(map(float, boxes[tables.TABLE][0])), header_rows=table.heads)  # type: ignore[arg-type]
+
+
+def structure(folder: str, count: int) -> Scores:
+    extract = TableExtractor(folder, None)
+    right = np.zeros(4)
+    similar = 0.0
+    for i in range(count):
+        rng = rng_of(i)
+        table = tables.table(rng, held_out=True)
+        words = [Word(word, box) for cell in table.cells for word, box in cell.words]
+        picture = np.asarray(lines.degrade(table.image, rng))
+        (found,) = extract(picture, words) or [None]
+        if found is None:
+            continue
+        counts = found.shape[0] == table.rows, found.shape[1] == table.columns
+        right += [*counts, all(counts), found.header_rows == table.heads]
+        similar += grits(truth(table), found, "con").f
+    names = "rows_exact", "columns_exact", "both_exact", "header_rows_right"
+    return {**dict(zip(names, right / count, strict=True)), "grits_con": similar / count, "tables": count}
+
+
+def detect(folder: str, count: int) -> Scores:
+    """Recall and precision at an IoU of 0.8, over the tables of all pages."""
+    find = zoo.load(folder, task="detect")
+    hit = true = guessed = 0
+    for i in range(count):
+        rng = rng_of(i)
+        page = pages.page(rng, held_out=True)
+        found = [d.box for d in find(np.asarray(lines.degrade(page.image, rng)), threshold=0.5)]
+        pairs = iou(middles(found), middles([p.box for p in page.placed])) >= 0.8
+        hit += int(pairs[linear_sum_assignment(-pairs.astype(float))].sum())
+        true, guessed = true + len(page.placed), guessed + len(found)
+    return {"recall": hit / max(1, true), "precision": hit / max(1, guessed), "pages": count}
+
+
+def middles(boxes: list[Any]) -> np.ndarray:
+    """Corners -> (n, 4) of centre, width and height."""
+    b = np.array(boxes, np.float32).reshape(-1, 4)
+    return np.concatenate([(b[:, :2] + b[:, 2:]) / 2, b[:, 2:] - b[:, :2]], 1)
+
+
+def whole(reader: str, structure: str, detect: str, count: int) -> Scores:
+    """From pages to tables: the GriTS-Con of each true table with the one found there, 0 where none is."""
+    extract = TableExtractor(structure, detect, reader=padded(zoo.load(reader, task="read")))
+    similar, tables_seen = 0.0, 0
+    for i in range(count):
+        page = pages.page(rng_of(i), held_out=True, columns=8, rows=15, least=1)
+        found = extract(np.asarray(page.image))
+        pairs = iou(middles([t.box for t in found]), middles([p.box for p in page.placed]))
+        for a, b in zip(*linear_sum_assignment(-pairs), strict=True):
+            if pairs[a, b] > 0.5:
+                similar += grits(truth(page.placed[b].table), found[a], "con").f
+        tables_seen += len(page.placed)
+    return {"grits_con": similar / tables_seen, "pages": count, "tables": tables_seen}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=__doc__)
+    parser.add_argument("what", choices=("reader", "structure", "detect", "pages"))
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--count", type=int, default=500)
+    args = parser.parse_args()
+    if args.what == "pages":
+        scores = whole(*args.folders, count=args.count)
+    else:
+        folder = Path(args.folders[0])
+        scores = {"reader": reader, "structure": structure, "detect": detect}[args.what](str(folder), args.count)
+        (folder / "scores.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+        card(folder)
+    print(json.dumps({k: round(float(v), 4) for k, v in scores.items()}))
+
+
+if __name__ == "__main__":
+    main()

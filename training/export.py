@@ -1,0 +1,134 @@
+"""A run's averaged weights as a checkpoint that zoo and transformers load: float16, a colour picture, a model card.
+
+`python -m training.export reader|structure|detect [--run DIR] [--out DIR]`
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, processors
+from transformers import GenerationConfig
+
+from training import detector, reader
+from training.lines import HEIGHT, WIDTH
+from training.loop import read_state
+from zoo.errors import InputError
+
+# Pillow's grey, folded into the first convolution.
+LUMA = torch.tensor([0.299, 0.587, 0.114]).reshape(1, 3, 1, 1)
+PIXELS = {"do_resize": True, "resample": 2, "do_rescale": True, "rescale_factor": 1 / 255}
+PIXELS |= {"do_normalize": True, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+TITLES = {"reader": "zoo-read", "structure": "zoo-table-structure", "detect": "zoo-table-detect"}
+WHAT = {
+    "reader": "Reads a line of up to 40 characters: words, numbers, money, dates, punctuation, Latin letters with\n"
+    "accents. A line narrower than 10 : 1 is to be padded on the right with paper, not stretched.",
+    "structure": "Finds rows, columns, the header, projected rows and spanning cells of a table of 2-12 columns and\n"
+    "2-25 rows.",
+    "detect": "Finds the tables of a page.",
+}
+LIMITS = {
+    "reader": "One upright line of print in a Latin script; no handwriting, no formulas. What it was shown is no\n"
+    "language: it has no dictionary to lean on.",
+    "structure": "Pictures turned by a degree at most. Larger tables, nested ones and photographs were not shown.",
+    "detect": "Upright pages of print; tables turned by 90 degrees, photographs and handwriting were not shown.",
+}
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def export(what: str, state: dict[str, Any], out: Path) -> None:
+    """state: as `loop.Run` saves it."""
+    out.mkdir(parents=True, exist_ok=True)
+    weights = {k.removeprefix("model."): v for k, v in state["average"].items() if k.startswith("model.")}
+    weights = {k: v for k, v in weights.items() if not k.endswith("num_batches_tracked")}
+    config, end = dict(state["config"]), "embedder.embedder.convolution.weight"
+    if what == "reader":
+        model, end = reader.build(**config, channels=3), "patch_embeddings.projection.weight"
+        size = {"height": HEIGHT, "width": WIDTH}
+        write(out / "preprocessor_config.json", {"image_processor_type": "ViTImageProcessor", "size": size, **PIXELS})
+        _tokenizer(out)
+    else:
+        queries, labels, side = config.pop("queries"), config.pop("labels"), state["side"]
+        model = detector.build(detector.Size(**config), queries, labels, channels=3)
+        size = {"height": side, "width": side}
+        pixels = {"image_processor_type": "DetrImageProcessor", "size": size, "do_pad": False, **PIXELS}
+        write(out / "preprocessor_config.json", pixels)
+    first = next(k for k in weights if k.endswith(end))
+    weights[first] = weights[first] * LUMA
+    model.load_state_dict(weights)
+    if what == "reader":
+        special = {"bos_token_id": reader.BOS, "eos_token_id": reader.EOS, "pad_token_id": reader.PAD}
+        model.generation_config = GenerationConfig(**special, decoder_start_token_id=reader.BOS, max_new_tokens=42)
+    model.half().save_pretrained(out)
+    hours = state["cpu"] / 3600
+    write(out / "training.json", {"model": what, "seed": state["seed"], "steps": state["step"], "cpu_hours": hours})
+    card(out)
+
+
+def _tokenizer(out: Path) -> None:
+    """A token for each character: a BPE without merges."""
+    special = ["<pad>", "<s>", "</s>", "<unk>"]
+    vocabulary = {token: i for i, token in enumerate(special)} | reader.IDS
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
+    tokenizer.decoder = decoders.Fuse()  # type: ignore[assignment]
+    ends = [("<s>", reader.BOS), ("</s>", reader.EOS)]
+    template = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
+    tokenizer.post_processor = template  # type: ignore[assignment]
+    tokenizer.add_special_tokens(special)
+    tokenizer.save(str(out / "tokenizer.json"))
+    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **names, "clean_up_tokenization_spaces": False}
+    write(out / "tokenizer_config.json", config)
+
+
+def card(out: Path) -> None:
+    """README.md, from how it was trained and, once `training.evaluate` has written them, its scores."""
+    trained = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    what, scores = trained["model"], out / "scores.json"
+    table = "Not scored yet."
+    if scores.exists():
+        found = json.loads(scores.read_text(encoding="utf-8"))
+        rows = [f"| {k.replace('_', ' ')} | {round(v, 4)} |" for k, v in found.items()]
+        table = "\n".join(["| held-out fonts and layouts | |", "|---|---|", *rows])
+    text = f"""---
+license: apache-2.0
+library_name: zoo
+---
+# {TITLES[what]}
+
+{WHAT[what]}
+
+**Data.** Pictures that `training/` of zoo renders with Pillow and fonts of Debian packages, from seed
+{trained["seed"]}; nothing was downloaded. Strings are pseudo-words, common English words, names, numbers, money, dates
+and codes.
+
+**Training.** `python -m training {what}`: {trained["steps"]} steps, {trained["cpu_hours"]:.1f} hours of one CPU core.
+
+**Scores.** `python -m training.evaluate {what} FOLDER`
+
+{table}
+
+**Limits.** {LIMITS[what]}
+"""
+    (out / "README.md").write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m training.export", description=__doc__)
+    parser.add_argument("what", choices=tuple(TITLES))
+    parser.add_argument("--run", help="the run's folder (default: runs/WHAT)")
+    parser.add_argument("--out", help="where to (default: zoo-read, ...)")
+    args = parser.parse_args()
+    state = read_state(Path(args.run or f"runs/{args.what}") / "state.pt")
+    if state["name"] != args.what:
+        raise InputError(f"{args.run} is a run of {state['name']}, expected {args.what}")
+    export(args.what, state, Path(args.out or TITLES[args.what]))
+
+
+if __name__ == "__main__":
+    main()
