@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 import zoo
 from training import lines, pages, tables
-from training.detector import iou
+from training.detr import iou, middles
 from training.export import card
 from training.reader import score
 from zoo.tables import Cell, Table, TableExtractor, Word
@@ -107,12 +107,6 @@ def detect(folder: str, count: int) -> Scores:
         hit += int(pairs[linear_sum_assignment(-pairs.astype(float))].sum())
         true, guessed = true + len(page.placed), guessed + len(found)
     return {"recall": hit / max(1, true), "precision": hit / max(1, guessed), "pages": count}
-
-
-def middles(boxes: list[Any]) -> np.ndarray:
-    """Corners -> (n, 4) of centre, width and height."""
-    b = np.array(boxes, np.float32).reshape(-1, 4)
-    return np.concatenate([(b[:, :2] + b[:, 2:]) / 2, b[:, 2:] - b[:, :2]], 1)
 
 
 def whole(reader: str, structure: str, detect: str, count: int) -> Scores:

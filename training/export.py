@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, processors
 from transformers import GenerationConfig
 
-from training import detector, reader
+from training import detr, reader
 from training.lines import HEIGHT, WIDTH
 from training.loop import read_state
 from zoo.errors import InputError
@@ -54,7 +54,7 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
         _tokenizer(out)
     else:
         queries, labels, side = config.pop("queries"), config.pop("labels"), state["side"]
-        model = detector.build(detector.Size(**config), queries, labels, channels=3)
+        model = detr.build(detr.Size(**config), queries, labels, channels=3)
         size = {"height": side, "width": side}
         pixels = {"image_processor_type": "DetrImageProcessor", "size": size, "do_pad": False, **PIXELS}
         write(out / "preprocessor_config.json", pixels)

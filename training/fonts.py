@@ -12,6 +12,7 @@ import functools
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 from PIL import ImageFont
 
@@ -60,8 +61,9 @@ def load(path: str, size: int) -> ImageFont.FreeTypeFont:
 @functools.cache
 def _draws(path: str, character: str) -> bool:
     font = load(path, 24)
-    mask, missing = font.getmask(character), font.getmask("\U0010fffe")
-    return mask.size != missing.size or bytes(mask) != bytes(missing)
+    drawn: Any = font.getmask(character)
+    missing: Any = font.getmask("\U0010fffe")
+    return drawn.size != missing.size or bytes(drawn) != bytes(missing)
 
 
 def draws(path: str, text: str) -> bool:

@@ -12,7 +12,7 @@ import random
 import signal
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -21,28 +21,44 @@ from zoo.errors import InputError
 Logs = dict[str, float]
 
 
-class Recipe(Protocol):
-    """What a model brings to the loop. Sizes are in examples, except for `steps`."""
+class Recipe:
+    """What a model brings to the loop. batch, fresh and pool are in examples, the others in steps."""
 
     name: str
     modules: torch.nn.Module  # the model, and heads that are of training alone
     batch: int
     fresh: int  # how many of a batch are new; the others were seen before
     pool: int  # how many earlier ones are kept to be seen again
-    together: int  # batches are drawn this many at a time and sorted by `size`, so that a batch pads little
+    together = 1  # batches are drawn this many at a time and sorted by `size`, so that a batch pads little
     rate: float
     decay: float
-    clip: float
+    clip: float  # the gradient's norm
     steps: int  # where the learning rate ends
     config: dict[str, Any]  # what a state must agree with
 
-    def stage(self, step: int) -> int: ...
-    def side(self, stage: int) -> int: ...  # of the picture that a model of this stage is for
-    def enter(self, stage: int, average: dict[str, torch.Tensor]) -> None: ...
-    def example(self, rng: random.Random, stage: int) -> Any: ...
-    def size(self, example: Any) -> float: ...
-    def loss(self, examples: list[Any], rng: random.Random, step: int) -> tuple[torch.Tensor, Logs]: ...
-    def evaluate(self, count: int, stage: int) -> Logs: ...
+    def stage(self, step: int) -> int:
+        """The difficulty of examples, the same for the batches that are drawn together."""
+        raise NotImplementedError
+
+    def side(self, stage: int) -> int:
+        """The picture's, that a model of this stage is for."""
+        raise NotImplementedError
+
+    def enter(self, stage: int, average: dict[str, torch.Tensor]) -> None:
+        """Changes the weights, and their average, for a new stage."""
+
+    def example(self, rng: random.Random, stage: int) -> Any:
+        raise NotImplementedError
+
+    def size(self, example: Any) -> float:
+        return 0.0
+
+    def loss(self, examples: list[Any], rng: random.Random, step: int) -> tuple[torch.Tensor, Logs]:
+        raise NotImplementedError
+
+    def evaluate(self, count: int, stage: int) -> Logs:
+        """Scores on `count` examples of held-out fonts."""
+        raise NotImplementedError
 
 
 class Examples:

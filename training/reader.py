@@ -17,7 +17,7 @@ from transformers import TrOCRConfig, VisionEncoderDecoderConfig, VisionEncoderD
 
 from training import lines, text
 from training.lines import HEIGHT, WIDTH, Line
-from training.loop import Logs
+from training.loop import Logs, Recipe
 
 PAD, BOS, EOS, UNK = range(4)
 IDS = {c: i + 4 for i, c in enumerate(text.CHARACTERS)}
@@ -25,56 +25,33 @@ VOCABULARY = len(IDS) + 4
 SLICE = 4  # pixels
 
 
-def build(
-    width: int, layers: int, decoder_layers: int, feed_forward: int, channels: int = 1
-) -> VisionEncoderDecoderModel:
-    encoder = ViTConfig(
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=width // 32,
-        intermediate_size=feed_forward,
-        image_size=(HEIGHT, WIDTH),  # type: ignore[arg-type]
-        patch_size=(HEIGHT, SLICE),  # type: ignore[arg-type]
-        num_channels=channels,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    decoder = TrOCRConfig(
-        vocab_size=VOCABULARY,
-        d_model=width,
-        decoder_layers=decoder_layers,
-        decoder_attention_heads=width // 32,
-        decoder_ffn_dim=2 * width,
-        max_position_embeddings=64,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        cross_attention_hidden_size=width,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        decoder_start_token_id=BOS,
-        use_cache=False,
-        tie_word_embeddings=False,
-        scale_embedding=False,
-        is_decoder=True,
-        add_cross_attention=True,
-    )
-    config = VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+def build(width: int, layers: int, decoder_layers: int, feed_forward: int, channels: int = 1) -> Any:
+    encoder: dict[str, Any] = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": width // 32}
+    encoder |= {"intermediate_size": feed_forward, "num_channels": channels}
+    encoder |= {"image_size": (HEIGHT, WIDTH), "patch_size": (HEIGHT, SLICE)}
+    encoder |= dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0)
+    decoder: dict[str, Any] = {"vocab_size": VOCABULARY, "d_model": width, "cross_attention_hidden_size": width}
+    decoder |= {"decoder_layers": decoder_layers, "decoder_attention_heads": width // 32, "decoder_ffn_dim": 2 * width}
+    decoder |= {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS}
+    decoder |= {"max_position_embeddings": 64, "is_decoder": True, "add_cross_attention": True}
+    decoder |= dict.fromkeys(("use_cache", "tie_word_embeddings", "scale_embedding"), False)
+    decoder |= dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
+    of = VisionEncoderDecoderConfig.from_encoder_decoder_configs
+    config = of(ViTConfig(**encoder), TrOCRConfig(**decoder))
     config.pad_token_id, config.decoder_start_token_id, config.eos_token_id = PAD, BOS, EOS
     config._attn_implementation = "eager"  # the only one that hands out its weights
     return VisionEncoderDecoderModel(config=config)
 
 
 @torch.no_grad()
-def initialise(model: VisionEncoderDecoderModel) -> None:
+def initialise(model: Any) -> None:
     """Positions begin as sines along the line, weights by Glorot's rule."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-    positions: nn.Parameter = model.encoder.embeddings.position_embeddings
+    positions = model.encoder.embeddings.position_embeddings
     slices, D = WIDTH // SLICE, positions.shape[-1]
     place = (torch.arange(slices) + 0.5) / slices
     frequency = 0.5 * (slices / 2.5) ** (torch.arange(D // 2) / (D // 2 - 1))
@@ -82,9 +59,9 @@ def initialise(model: VisionEncoderDecoderModel) -> None:
     positions[:, 1:] = torch.cat([angle.sin(), angle.cos()], 1) * 0.3
 
 
-def encode(model: VisionEncoderDecoderModel, pixels: torch.Tensor) -> torch.Tensor:
+def encode(model: Any, pixels: torch.Tensor) -> torch.Tensor:
     """(B, 1, 32, W) of any W <= 320 -> (B, 1 + W / 4, D): a narrow picture takes the first positions."""
-    e: Any = model.encoder
+    e = model.encoder
     x = e.embeddings.patch_embeddings.projection(pixels).flatten(2).transpose(1, 2)
     x = torch.cat([e.embeddings.cls_token.expand(len(x), -1, -1), x], 1)
     x = x + e.embeddings.position_embeddings[:, : x.shape[1]]
@@ -99,7 +76,7 @@ def prepare(pictures: list[np.ndarray], width: int = WIDTH) -> torch.Tensor:
 
 
 @torch.no_grad()
-def read(model: VisionEncoderDecoderModel, pictures: list[np.ndarray], most: int = 42) -> list[str]:
+def read(model: Any, pictures: list[np.ndarray], most: int = 42) -> list[str]:
     """The likeliest character each time, as `generate` without options."""
     memory = encode(model, prepare(pictures))
     ids = torch.full((len(memory), 1), BOS)
@@ -134,7 +111,7 @@ def slices_of(line: Line) -> np.ndarray:
     return shown
 
 
-class Reader:
+class Reader(Recipe):
     name, batch, fresh, pool, together = "reader", 32, 16, 30000, 8
     rate, decay, clip = 1.5e-3, 0.01, 1.0
 
@@ -153,9 +130,6 @@ class Reader:
 
     def side(self, stage: int) -> int:
         return WIDTH
-
-    def enter(self, stage: int, average: dict[str, torch.Tensor]) -> None:
-        pass
 
     def example(self, rng: random.Random, stage: int) -> Line:
         return lines.line(rng, 4 * stage)

@@ -7,16 +7,20 @@ import random
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
-import zoo
-from training import evaluate, lines, tables
-from training.detector import Detector, Structure, best_along, generalised_iou, iou
-from training.export import export
-from training.loop import Run, read_state
-from training.reader import Reader, distance, read
-from zoo.errors import InputError
+torch = pytest.importorskip("torch", reason="needs the extra train")
+transformers = pytest.importorskip("transformers", reason="needs the extra train")
+pytest.importorskip("scipy", reason="needs the extra train")
+
+import zoo  # noqa: E402 - what is above decides whether what is below can be imported
+from training import evaluate, lines, tables  # noqa: E402
+from training.detector import Detector, Structure, best_along  # noqa: E402
+from training.detr import generalised_iou, iou  # noqa: E402
+from training.export import export  # noqa: E402
+from training.loop import Run, read_state  # noqa: E402
+from training.reader import Reader, distance, read  # noqa: E402
+from zoo.errors import InputError  # noqa: E402
 
 SMALL = {"width": 32, "layers": 1, "decoder_layers": 1, "feed_forward": 32}
 
@@ -125,7 +129,6 @@ def exported(recipe, tmp_path):
 
 
 def test_an_exported_reader_reads_alike_in_zoo_transformers_and_training(tmp_path):
-    transformers = pytest.importorskip("transformers")
     recipe = reader()
     recipe.batch, recipe.fresh = 16, 16
     folder = exported(recipe, tmp_path)
@@ -146,7 +149,6 @@ def test_an_exported_reader_reads_alike_in_zoo_transformers_and_training(tmp_pat
 
 @pytest.mark.parametrize("recipe", [structure, detect])
 def test_an_exported_detector_sees_alike_in_zoo_transformers_and_training(recipe, tmp_path):
-    transformers = pytest.importorskip("transformers")
     recipe = recipe()
     folder = exported(recipe, tmp_path)
     side = recipe.side(len(recipe.stages) - 1) if recipe.name == "detect" else 48
