@@ -10,8 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def few_fonts(monkeypatch):
-    import matplotlib
-
+    matplotlib = pytest.importorskip("matplotlib", reason="needs matplotlib, whose fonts are drawn with")
     from training import fonts
 
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
