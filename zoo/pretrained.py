@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from . import ops
 from .config import Config
-from .errors import InputError, UnsupportedError
+from .errors import UnsupportedError
 from .nn import Module, leaves
 from .weights import Layout, Named, Part, Random, Report, Source, Weights
-
-if TYPE_CHECKING:
-    from .runner import Graphs
 
 M = TypeVar("M", bound="Pretrained")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
@@ -31,7 +28,6 @@ class Pretrained(Module):
     tied: ClassVar[Mapping[str, str]] = {}  # canonical name -> the one that it shares its array with
     keeps_halves: ClassVar[bool] = False  # whether, on NumPy, matrices of 16-bit numbers are widened only in use
     depends_on_length = False  # whether the length of a text, padding too, changes what its tokens give
-    graphs: Graphs | None = None  # the CUDA graphs that tasks run it by
 
     config: Any
     report: Report
@@ -49,16 +45,11 @@ class Pretrained(Module):
         *,
         dtype: str | None = None,
         device: str | None = None,
-        graphs: bool | None = None,
     ) -> M:
-        """The model with weights from `source`.  device None or "cpu": NumPy; "cuda", "torch:cpu", ...: torch.
-
-        graphs: whether tasks run it by CUDA graphs; None: where there is a GPU.
-        """
+        """The model with weights from `source`.  device None or "cpu": NumPy; "cuda", "torch:cpu", ...: torch."""
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
         backend, device = placement(device)
-        made = _graphs(device, graphs)
         # An untied projection still shares its bias with the head where the file has only one of the two.
         tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
         named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
@@ -67,7 +58,6 @@ class Pretrained(Module):
         keeps = cls.keeps_halves and backend is ops.on_numpy and dtype is None
         w = Weights(named, backend, dtype=dtype, device=device, sizes=config.sizes(), keeps_halves=keeps)
         model = cls(w, config)
-        model.graphs = made
         model.report = w.report()
         model._parts = {path: w.reads.parts[id(array)] for path, array in leaves(model)}
         model._copies = named.copies
@@ -84,21 +74,6 @@ class Pretrained(Module):
         from .checkpoint.load import load_model
 
         return cast(M, load_model(name_or_folder, model_class=cls, **options))
-
-
-def _graphs(device: str, wanted: bool | None) -> Graphs | None:
-    if wanted is not None and not isinstance(wanted, bool):
-        raise InputError(f"graphs is {wanted!r}, expected True, False or None")
-    on_gpu = device.startswith("cuda")
-    if wanted and not on_gpu:
-        raise UnsupportedError(
-            f"graphs=True needs device='cuda': CUDA graphs are for GPUs, and the device is {device!r}"
-        )
-    if wanted is False or not on_gpu:
-        return None
-    from .runner import CudaRecorder, Graphs
-
-    return Graphs(CudaRecorder(device))
 
 
 def _one_dtype(named: Named) -> str:

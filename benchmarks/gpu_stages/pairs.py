@@ -66,6 +66,7 @@ class Pair:
 
         from parity.specs import SPECS, config_of
         from zoo.registry import config_class, model_class
+        from zoo.runner import Runner, runner_for
 
         transformers.utils.logging.set_verbosity_error()
         raw = config_of(SPECS[spec], "tiny" if bench.tiny else "full")
@@ -83,12 +84,13 @@ class Pair:
         ours = config_class(raw["model_type"]).from_dict(raw)
         source = Tensors(self.theirs.state_dict())
         self.ours: Any = model_class(ours, head).from_source(source, ours, device=f"torch:{bench.device}")
-        self.graphs: Any = self.ours.graphs  # none where there is no GPU
+        runner = runner_for(self.ours)
+        self.graphs: Any = None if type(runner) is Runner else runner  # none where there is no GPU
         self.config = self.theirs.config
         self.bytes = sum(p.numel() * p.element_size() for p in self.theirs.parameters())
 
     def graphed(self, kind: str) -> Any:
-        """Our model with CUDA graphs, where there are any.  kind: a method of `zoo.runner.Graphs`."""
+        """Our model with CUDA graphs, where there are any.  kind: a method of `zoo.runner.graphs.Graphs`."""
         return self.ours if self.graphs is None else getattr(self.graphs, kind)(self.ours)
 
     def facts(self) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from running import ROOT, command, plain
 import zoo
 from zoo.cli import main
 from zoo.cli.terminal import width
-from zoo.pretrained import Pretrained
 
 
 def call(task: str, loaded: zoo.tasks.Task, texts: list[str]) -> object:
@@ -221,16 +220,14 @@ def test_real_minilm() -> None:
 @pytest.mark.parametrize(("args", "graphs"), [([], None), (["--no-graphs"], False)])
 def test_graphs_can_be_left_out(monkeypatch: pytest.MonkeyPatch, args: list[str], graphs: bool | None) -> None:
     found: list[dict] = []
-    from_source = Pretrained.from_source.__func__
+    load = zoo.load
 
-    def recorded(cls, source, config, **options):
+    def recorded(name, **options):
         found.append(options)
-        return from_source(cls, source, config, **options)
+        return load(name, **options)
 
-    monkeypatch.setattr(Pretrained, "from_source", classmethod(recorded))
+    monkeypatch.setattr(zoo, "load", recorded)
     assert main(["run", "stories260k", "Once", "--max-new-tokens", "2", *args]) == 0
     assert [options["graphs"] for options in found] == [graphs]
     with pytest.raises(zoo.ZooError, match="graphs=True needs device='cuda'"):
         zoo.load("stories260k", graphs=True)
-    with pytest.raises(zoo.ZooError, match="graphs=True needs device='cuda'"):
-        zoo.load_model("stories260k", graphs=True)

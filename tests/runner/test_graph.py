@@ -27,8 +27,10 @@ from zoo.generate import GenerationConfig, generate, search  # noqa: E402
 from zoo.nn import Memo, Module  # noqa: E402
 from zoo.ops import on_torch  # noqa: E402
 from zoo.ops.on_torch import vision  # noqa: E402
-from zoo.runner import CudaRecorder, Graphs  # noqa: E402
+from zoo.runner import Runner  # noqa: E402
 from zoo.runner.calls import padded_length  # noqa: E402
+from zoo.runner.graphs import Graphs  # noqa: E402
+from zoo.runner.recording import CudaRecorder  # noqa: E402
 
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "torch:cpu"
@@ -598,26 +600,25 @@ def test_a_conversation_goes_on(stories, graphs):
 
 
 def test_graphs_are_for_gpus():
-    if not GPU:
-        assert zoo.load("stories260k", device="torch:cpu").model.graphs is None
-    from zoo.models.bert import BertConfig, BertModel
-
-    config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
     for device in (None, "cpu", "torch:cpu"):
         with pytest.raises(UnsupportedError, match="graphs=True needs device='cuda'"):
-            BertModel.from_config(config, device=device, graphs=True)
-        assert BertModel.from_config(config, device=device, graphs=False).graphs is None
+            zoo.load("stories260k", device=device, graphs=True)
+        assert type(zoo.load("stories260k", device=device, graphs=False).runner) is Runner
+        assert type(zoo.load("stories260k", device=device).runner) is Runner
+    if GPU:
+        assert type(zoo.load("stories260k", device="cuda").runner) is Graphs
+        assert type(zoo.load("stories260k", device="cuda", graphs=False).runner) is Runner
 
 
 def test_tasks_go_through_their_graphs(stories, graphs, monkeypatch):
     wanted = stories(["Once upon a time", "Lily"], max_new_tokens=12)
-    monkeypatch.setattr(stories.model, "graphs", graphs)
+    monkeypatch.setattr(stories, "runner", graphs)
     assert stories(["Once upon a time", "Lily"], max_new_tokens=12) == wanted
     assert len(graphs) == 1
     assert "".join(stories.stream("Lily", max_new_tokens=12)) == stories("Lily", max_new_tokens=12)
     perplexity = stories.perplexity("Once upon a time there was a girl.")
     copied = copy.deepcopy(stories)
-    assert len(copied.model.graphs) == 0
+    assert len(copied.runner) == 0
     assert copied("Lily", max_new_tokens=12) == wanted[1]
-    monkeypatch.setattr(stories.model, "graphs", None)
+    monkeypatch.setattr(stories, "runner", Runner())
     assert perplexity == pytest.approx(stories.perplexity("Once upon a time there was a girl."), rel=1e-5)

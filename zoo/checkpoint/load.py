@@ -46,7 +46,6 @@ def load_model(
     cache_dir: str | os.PathLike[str] | None = None,
     token: str | bool | None = None,
     lock: str | os.PathLike[str] | None = None,
-    graphs: bool | None = None,
 ) -> Pretrained:
     """The model of a hub repository or a local folder, without tokenizer or task.
 
@@ -63,9 +62,7 @@ def load_model(
         token=token,
         lock=lock,
     )
-    return model_of(
-        checkpoint, model_class=model_class, head=head, device=device, dtype=dtype, strict=strict, graphs=graphs
-    )
+    return model_of(checkpoint, model_class=model_class, head=head, device=device, dtype=dtype, strict=strict)
 
 
 def read_config(folder: Path) -> Config:
@@ -89,7 +86,6 @@ def model_of(
     device: str | None = None,
     dtype: str | None = None,
     strict: bool = False,
-    graphs: bool | None = None,
 ) -> Pretrained:
     """The model of a checkpoint whose files are at hand."""
     from ..weights.files import non_finite, open_weights
@@ -102,7 +98,7 @@ def model_of(
         )
     source = open_weights(checkpoint.weights)
     try:
-        model = cls.from_source(source, config, dtype=dtype, device=device, graphs=graphs)
+        model = cls.from_source(source, config, dtype=dtype, device=device)
     except ZooError as e:
         saved_as = ", ".join(config.architectures) or "nothing in particular"
         raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None

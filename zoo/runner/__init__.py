@@ -1,16 +1,53 @@
-"""CUDA graphs: all that a model launches for inputs of one shape, recorded once and launched at once.
+"""How a task runs its model: as it is, or on a GPU by CUDA graphs, where all that a model launches for inputs of one
+shape is recorded once and launched at once.
 
-A small model's kernels take less time than launching them one by one.  `Graphs` wraps what a task calls: a model of
-texts (`texts`) or of images (`images`), and a decoder (`decoder`), each with the signature of what it wraps.
-Inputs are checked as the model checks them and copied to where the graph reads them; outputs are copies.  What has no
-graph, or would not gain by one, is called as it is: batches that keep a GPU busy, unusual arguments, shapes that come
-but once.
+A small model's kernels take less time than launching them one by one.  Inputs are checked as the model checks them and
+copied to where the graph reads them; outputs are copies.  What has no graph, or would not gain by one, is called as it
+is: batches that keep a GPU busy, unusual arguments, shapes that come but once.
 
 What a graph must not do is wait for the device, copy from the host, or let numbers of the host decide: of a decoder's
 step only `KVCache.start`, on the device, says where it is.
 """
 
-from .graphs import Graphs
-from .recording import CudaRecorder, Recorder, Recording
+from __future__ import annotations
 
-__all__ = ["CudaRecorder", "Graphs", "Recorder", "Recording"]
+from typing import Any
+
+from .. import ops
+from ..errors import InputError, UnsupportedError
+from ..nn import Module, leaves
+
+__all__ = ["Runner", "check_graphs", "runner_for"]
+
+
+class Runner:
+    """Calls a model as it is."""
+
+    def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
+        """What model(*args, **options) gives."""
+        return model(*args, **options)
+
+    def decoder(self, model: Any) -> Any:
+        """What `zoo.generate` is given in the place of a decoder."""
+        return model
+
+
+def runner_for(model: Module) -> Runner:
+    """By graphs where the model lies on a GPU."""
+    like = next(leaves(model))[1]
+    if not ops.is_cuda(like):
+        return Runner()
+    from .graphs import Graphs
+    from .recording import CudaRecorder
+
+    return Graphs(CudaRecorder(str(like.device)))
+
+
+def check_graphs(graphs: bool | None, device: str | None) -> None:
+    """Refuse what `zoo.load` cannot do: graphs without a GPU, and what is neither True, False nor None."""
+    if graphs is not None and not isinstance(graphs, bool):
+        raise InputError(f"graphs is {graphs!r}, expected True, False or None")
+    if graphs and not str(device).removeprefix("torch:").startswith("cuda"):
+        raise UnsupportedError(
+            f"graphs=True needs device='cuda': CUDA graphs are for GPUs, and the device is {device or 'cpu'!r}"
+        )

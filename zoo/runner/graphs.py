@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from ..errors import ZooError
 from ..nn import Module
 from ..ops.capture import capturing
 from ..warning import warn
+from . import Runner
 from .recording import Recorder, Recording
 
 MAX_GRAPHS = 32  # of one model; the least recently used is forgotten
@@ -30,8 +32,8 @@ class Graph:
         return self.recording.outputs
 
 
-class Graphs:
-    """The graphs of a model.  Threads may share them; they take turns.
+class Graphs(Runner):
+    """The graphs of a task's model.  Threads may share them; they take turns.
 
     A graph is made when inputs of its shape come for the second time.  If one cannot be made a warning says why, and
     from then on all is called as it is.
@@ -46,6 +48,10 @@ class Graphs:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Graphs, (self.recorder, self.most)  # of a copy of the model: none yet
+
+    def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
+        is_of_images = "pixel_values" in inspect.signature(model).parameters
+        return (self.images if is_of_images else self.texts)(model)(*args, **options)
 
     def texts(self, model: Any) -> Any:
         """A model of texts: model(input_ids, attention_mask, token_type_ids) -> what it gives."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError, nearest
 from ..registry import family_of
+from ..runner import Runner, check_graphs
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -49,7 +50,8 @@ def load_task(
 ) -> Task:
     """A checkpoint, ready to be called: see `zoo.load`; where: the arguments of `zoo.checkpoint.lock.find`."""
     if task is not None:
-        _check(task)  # an unknown name is an error before anything is downloaded
+        _check(task)  # what is wrong is an error before anything is downloaded
+    check_graphs(graphs, device)
 
     from ..checkpoint.load import read_config
     from ..checkpoint.lock import find
@@ -66,7 +68,10 @@ def load_task(
             f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own) or 'none'}"
         )
     cls = task_class(task, images=images)
-    return cls.from_checkpoint(checkpoint, head=own[task], device=device, dtype=dtype, graphs=graphs)
+    loaded = cls.from_checkpoint(checkpoint, head=own[task], device=device, dtype=dtype)
+    if graphs is False:
+        loaded.runner = Runner()
+    return loaded
 
 
 def task_class(name: str, *, images: bool = False) -> type[Task]:

@@ -18,6 +18,7 @@ from ..checkpoint.atomic_write import copy_file
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
 from ..errors import InputError, TokenizerError, ZooError
 from ..pretrained import Pretrained
+from ..runner import runner_for
 from ..typing import Array
 from ..warning import warn
 
@@ -49,6 +50,7 @@ class Task:
     def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
         self.model, self.checkpoint = model, checkpoint
         self.config, self.report = model.config, model.report
+        self.runner = runner_for(model)
         self.body: Any = getattr(model, model.layout.prefix, model)  # the model without its head
 
     @classmethod
@@ -134,9 +136,7 @@ class TextTask(Task):
     def call(self, model: Any, batch: Encoding) -> Any:
         """The output of the model, or of its body, for a batch."""
         mask, types = batch.attention_mask, batch.token_type_ids
-        if self.model.graphs is not None:
-            model = self.model.graphs.texts(model)
-        return model(batch.input_ids, None if mask.all() else mask, types if types.any() else None)
+        return self.runner(model, batch.input_ids, None if mask.all() else mask, types if types.any() else None)
 
     def rows(
         self,

@@ -111,4 +111,4 @@ class Detect(ImageTask):
 
     def call(self, pixel_values: Array, pixel_mask: Array | None = None) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), pixel_mask (B, Y, X) or None."""
-        return self._run(pixel_values, pixel_mask)
+        return self.runner(self.model, pixel_values, pixel_mask)

@@ -171,7 +171,7 @@ class Generate(TextTask):
 
     @property
     def _model(self) -> Any:
-        return self.model if self.model.graphs is None else self.model.graphs.decoder(self.model)
+        return self.runner.decoder(self.model)
 
     def _split(self, options: dict[str, Any]) -> tuple[GenerationConfig, dict[str, Any]]:
         """The options of generation, and those of the chat template."""

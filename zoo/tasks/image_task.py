@@ -65,12 +65,7 @@ class ImageTask(Task):
 
     def call(self, pixel_values: Array) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), of any size."""
-        return self._run(pixel_values, **self.options)
-
-    @property
-    def _run(self) -> Any:
-        """The model, by its graphs where it has them."""
-        return self.model if self.model.graphs is None else self.model.graphs.images(self.model)
+        return self.runner(self.model, pixel_values, **self.options)
 
     def rows(
         self,

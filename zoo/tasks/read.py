@@ -174,7 +174,7 @@ class Read(ImageTask):
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
         """Of each line the text, its tokens' log-probabilities, and whether it came to its end."""
-        model: Any = self.model if self.model.graphs is None else self.model.graphs.decoder(self.model)
+        model = self.runner.decoder(self.model)
 
         def encoded(pixel_values: Array, sizes: Any) -> list[Array]:
             states = model.encode(pixel_values)
