@@ -34,7 +34,7 @@ DEPTH = 3000  # of Python's calls
 
 # What Python reads from files when it is first asked for: codecs of the parser's, modules of the filters'.
 _FIRST = r"""{{ '\u00e9' | urlencode ~ [1.5] | pprint ~ '{:>3}'.format(1) ~ strftime_now('%Y') }}
-{{ {'a': [1]} | tojson(indent=1) }}"""
+{{ {'a': [1]} | tojson(indent=1) | striptags | wordwrap(9) }}"""
 
 compiled = functools.lru_cache(maxsize=16)(Template)
 
