@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,11 +14,22 @@ from zoo.errors import UnsupportedError
 # Stages whose second axis is the text's tokens; an array of three axes always has them there.
 OVER_TOKENS = ("start_logits", "end_logits")
 BLOCK = 1 << 20  # values that are compared at a time
+MASSIVE = 5  # times the scale of all others, beyond which a value is massive
+RARE = 0.05  # of a batch's values, at most, are massive
 FEW = 1000  # values of a batch that is not judged by itself in low precision
 
 
 class Tolerance(NamedTuple):
-    """What is allowed, both as parts of the stage's scale, which is the root of its mean square."""
+    """What is allowed, both as parts of the stage's scale: the root mean square of its values, with massive channels
+    shrunk until their largest value is MASSIVE times the scale of all others, and their differences with them.
+
+    Trained transformers have massive activations (Sun et al. 2024, https://arxiv.org/abs/2402.17762): in a few channels
+    of the stream, from some layer on, values hundreds of times larger than the rest, often of one or two tokens.
+    Float32 has a relative precision, so such a channel is off by as much more, in every token (what makes one token's
+    value massive makes the errors of all large), and stays so when a later layer takes the value away again: a channel
+    is as large as it was in any stage before.  |a - b| <= atol * scale + rtol * |b| knows nothing of the other tokens
+    and layers, and lets the massive values make the scale, in which a fault of all others is lost.
+    """
 
     relative_l2: float
     max_abs: float
@@ -73,6 +84,7 @@ def multiple(epsilon: float) -> Multiple:
 
 
 Rule = Tolerance | Multiple
+Peaks = dict[tuple[int, ...], np.ndarray]  # shape of a stage -> the largest value of each channel, its last axis
 RULES: dict[tuple[str, str], Rule] = {
     ("numpy", "float32"): FLOAT32,
     ("torch", "float32"): FLOAT32,
@@ -109,7 +121,8 @@ class Stage:
 
     scale: root mean square of the reference over all batches.  max_abs: absolute.  relative_l2: the ratio of the
     batch's root mean square difference to `scale`, so that a batch of one text whose single logit happens to be near 0
-    is not judged by that 0.  top1: the share of rows whose largest value is at the same place, for logits.
+    is not judged by that 0.  In all three massive channels are shrunk, as `Tolerance` says.  top1: the share of rows
+    whose largest value is at the same place, for logits.
 
     In low precision the figures are zoo's to the reference in float32; reference_error and reference_top1 are the
     relative_l2 and the top1 of the reference itself in low precision, to the same float32.
@@ -131,7 +144,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Sums:
-    """What is kept of one batch's outputs of a stage.  note: why they cannot be compared, if so."""
+    """What is kept of one batch's outputs of a stage, massive channels shrunk.  note: why they cannot be compared."""
 
     batch: str
     count: int = 0
@@ -148,20 +161,30 @@ class Sums:
 ADDED = ("count", "differences", "ours", "reference", "products", "rows", "same_rows")  # of batches that are one
 
 
-def measure(name: str, pair: Pair) -> Sums:
-    """One batch's part of a stage.  Padded positions are left out: what stands there is nobody's business."""
+def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
+    """One batch's part of a stage.  Padded positions are left out: what stands there is nobody's business.
+
+    peaks: of the batch's stages so far the largest values of each channel, to which this stage's are added.
+    """
     note = incomparable(pair)
     if note:
         return Sums(pair.batch, note=note)
     ours, theirs = _visible(name, pair)
+    width = theirs.shape[-1] if theirs.ndim > 1 else 1
+    limit, peak = _limit(theirs), None
+    if width > 1:
+        peak = np.max([np.abs(block).max(0) for block in _blocks(theirs, width)], 0)
+        if peaks is not None:
+            peak = peaks[theirs.shape] = np.fmax(peak, peaks.get(theirs.shape, 0))
     count, totals, largest = theirs.size, np.zeros(4), 0.0
-    for begin in range(0, count, BLOCK):  # float64 twins of all logits would not fit beside a large model
-        a = ours.ravel()[begin : begin + BLOCK].astype(np.float64)
-        b = theirs.ravel()[begin : begin + BLOCK].astype(np.float64)
+    for a, b in zip(_blocks(ours, width), _blocks(theirs, width), strict=True):
         with np.errstate(invalid="ignore", over="ignore"):
+            if limit < math.inf:
+                shrink = limit / np.fmax(np.abs(b) if peak is None else peak, limit)
+                a, b = a * shrink, b * shrink
             difference = np.abs(a - b)
             largest = max(largest, float(difference.max()))
-            totals += difference @ difference, a @ a, b @ b, a @ b
+            totals += [float(np.vdot(x, y)) for x, y in ((difference, difference), (a, a), (b, b), (a, b))]
     if not np.isfinite(totals).all():
         bad = "NaN or infinity" if np.isfinite(totals[2]) else "NaN or infinity in the reference"
         return Sums(pair.batch, note=f"{bad}, expected finite values")
@@ -169,6 +192,27 @@ def measure(name: str, pair: Pair) -> Sums:
     differences, squares, wanted, products = totals.tolist()
     rows, hits = (0, 0) if same is None else (same.size, int(same.sum()))
     return Sums(pair.batch, count, differences, squares, wanted, products, largest, rows, hits)
+
+
+def _blocks(array: np.ndarray, width: int = 1) -> Iterator[np.ndarray]:
+    """Its values (rows, width) in float64, some at a time: twins of all logits would not fit beside a large model."""
+    rows, step = array.reshape(-1, width), max(BLOCK // width, 1)
+    return (rows[begin : begin + step].astype(np.float64) for begin in range(0, len(rows), step))
+
+
+def _limit(theirs: np.ndarray) -> float:
+    """The size beyond which values are massive: MASSIVE times the root mean square of all that are not; may be inf."""
+    known, limit, before = math.inf, math.inf, -1
+    while True:
+        squares, count = 0.0, 0
+        for block in _blocks(theirs):
+            few = block[np.abs(block) <= limit]
+            squares, count = squares + float(few @ few), count + few.size
+        if count < (1 - RARE) * theirs.size or not 0 < squares < math.inf:
+            return known
+        if count == before:
+            return limit
+        known, limit, before = limit, MASSIVE * math.sqrt(squares / count), count
 
 
 def compare(name: str, batches: Sequence[Pair | Sums], rule: Rule, own: Sequence[Pair | Sums] = ()) -> Stage:

@@ -20,7 +20,7 @@ from zoo.weights import RawTensor
 from . import continuing, reading
 from .cases import Batch
 from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
-from .compare import Pair, Rule, Stage, Sums, compare, measure
+from .compare import Pair, Peaks, Rule, Stage, Sums, compare, measure
 from .reference import Reference
 from .taps import body_of, outputs, tapped
 
@@ -124,12 +124,13 @@ class _Found:
         self.pairs: dict[str, list[Pair]] = {}
 
     def add(self, batch: Batch, stages: Stages, wanted: Stages) -> None:
+        peaks: Peaks = {}
         for name in {**wanted, **stages}:
             pair = Pair(batch.name, stages.get(name), wanted.get(name), batch.mask)
             if name in LAST:
                 self.pairs.setdefault(name, []).append(pair)
             else:
-                self.sums.setdefault(name, []).append(measure(name, pair))
+                self.sums.setdefault(name, []).append(measure(name, pair, peaks))
 
 
 def _has_masks(architecture: str, batch: Batch) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from parity.cases import Batch
 from parity.choices import compare_ids
 from parity.compare import FLOAT32, Pair, compare, rule_for
+from parity.stages import compare_stages
 from zoo.errors import UnsupportedError
 
 
@@ -42,6 +44,56 @@ def test_one_wrong_value_among_many_is_found_by_max_abs(rng):
     stage = compare("layer.0", [Pair("a", ours, theirs)], FLOAT32)
     assert stage.relative_l2 < FLOAT32.relative_l2
     assert not stage.holds
+
+
+@pytest.fixture
+def massive(rng):
+    """Two stages of a trained model's stream: one channel of one token is at 505, and at 3 again after the last layer.
+
+    The error of that channel is as large, in every token, as what makes 505 of one of them leaves it.
+    """
+    theirs = rng.standard_normal((1, 197, 192)).astype(np.float32)
+    last = theirs + np.float32(0.5)
+    theirs[0, :, 7] *= 3
+    theirs[0, 3, 7] = 505
+    noise = 1e-6 * rng.standard_normal(theirs.shape)
+    noise[..., 7] *= 400
+    return [(theirs + noise, theirs), (last + noise, last)]
+
+
+def compared(stages):
+    found = [{f"layer.{i}": side[k] for i, side in enumerate(stages)} for k in (0, 1)]
+    return compare_stages([Batch("a", {})], [found[0]], [found[1]], FLOAT32)
+
+
+def test_a_massive_channel_is_judged_by_its_own_size(massive):
+    assert max(np.abs(a - b).max() / np.sqrt((b**2).mean()) for a, b in massive) > 3 * FLOAT32.max_abs
+    assert [stage.holds for stage in compared(massive)] == [True, True]
+    stage = compare("layer.1", [Pair("a", *massive[1])], FLOAT32)
+    assert not stage.holds, "nothing tells that this channel was massive"
+
+
+def test_a_fault_is_found_beside_massive_values(massive):
+    """2e-5 of all other values, which is less than 1e-5 of a scale that the massive ones make."""
+    ours, theirs = massive[0]
+    theirs[..., :3] += np.float32(200)
+    wrong = ours + 2e-5 * theirs * (np.abs(theirs) < 100)
+    wrong[..., :3] += 200
+    assert np.linalg.norm(wrong - theirs) / np.linalg.norm(theirs) < FLOAT32.relative_l2
+    assert not compared([(wrong, theirs)])[0].holds
+    massive[1][0][0, 3, 7] += 0.3
+    assert [stage.holds for stage in compared([(ours, massive[0][1]), massive[1]])][1] is False
+
+
+def test_half_of_the_values_are_not_massive(rng):
+    """Where many are large, they are the scale: so too where nearly all are 0, as after a relu, or all but one."""
+    theirs = rng.standard_normal((40, 50)) * np.where(np.arange(50) % 2, 1000, 1)
+    assert compare("layer.0", [Pair("a", theirs, theirs)], FLOAT32).scale == pytest.approx(700, rel=0.05)
+    assert not compare("layer.0", [Pair("a", theirs * (1 + 2e-5), theirs)], FLOAT32).holds
+    one = np.zeros((40, 50))
+    one[3, 4] = 7
+    assert compare("features", [Pair("a", one, one)], FLOAT32).holds
+    assert not compare("features", [Pair("a", one * 1.01, one)], FLOAT32).holds
 
 
 def test_padding_is_not_compared(states):
