@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import ops
 from .config import Config
-from .errors import UnsupportedError
+from .errors import UnsupportedError, UnusedWeightError, ZooError
 from .nn import Module, leaves
+from .warning import warn
 from .weights import Layout, Named, Part, Random, Report, Source, Weights
+
+if TYPE_CHECKING:
+    from .hub import Checkpoint
 
 M = TypeVar("M", bound="Pretrained")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
+# Weights up to this size are searched for NaN and infinity when they are loaded, at a quarter of a second a GiB; larger
+# ones are left to be mapped as they are used.
+CHECKED_BYTES = 1 << 30
 
 
 class Pretrained(Module):
@@ -69,11 +77,72 @@ class Pretrained(Module):
         return cls.from_source(Random(seed), config, **options)
 
     @classmethod
-    def from_pretrained(cls: type[M], name_or_folder: str | os.PathLike[str], **options: Any) -> M:
-        """The model with the weights of a hub repository or a folder; options as for `zoo.load_model`."""
-        from .checkpoint.load import load_model
+    def from_pretrained(
+        cls: type[M],
+        name_or_folder: str | os.PathLike[str],
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        strict: bool = False,
+        **where: Any,
+    ) -> M:
+        """The model with the weights of a hub repository or a folder; arguments as for `zoo.load_model`."""
+        from .checkpoint.config_file import read_config
+        from .checkpoint.lock import find
 
-        return cast(M, load_model(name_or_folder, model_class=cls, **options))
+        checkpoint = find(name_or_folder, **where)
+        config = read_config(checkpoint.folder, cls._config_class)
+        return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, strict=strict)
+
+    @classmethod
+    def from_checkpoint(
+        cls: type[M],
+        checkpoint: Checkpoint,
+        config: Config,
+        *,
+        device: str | None = None,
+        dtype: str | None = None,
+        strict: bool = False,
+    ) -> M:
+        """The model of a checkpoint whose files are at hand."""
+        from .weights.files import non_finite, open_weights
+
+        if not isinstance(config, cls.config_class):
+            raise UnsupportedError(
+                f"{checkpoint.name} is a {config.model_type} checkpoint, and {cls.__name__} is not of that family"
+            )
+        source = open_weights(checkpoint.weights)
+        try:
+            model = cls.from_source(source, config, dtype=dtype, device=device)
+        except ZooError as e:
+            saved_as = ", ".join(config.architectures) or "nothing in particular"
+            raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None
+        model.report = replace(model.report, fingerprint=checkpoint.fingerprint)
+        if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
+            bad = non_finite(source, dict.fromkeys(part.name for parts in model._parts.values() for part in parts))
+            if bad:
+                warn(f"{checkpoint.name} holds NaN or infinity in {_listed(bad)}")
+        if model.report.unused:
+            names = model.report.unused
+            text = f"{checkpoint.name} holds {len(names)} tensors that {cls.__name__} does not know: {_listed(names)}"
+            if strict:
+                raise UnusedWeightError(text)
+            warn(text)
+        return model
+
+    @classmethod
+    def _config_class(cls, model_type: Any) -> type[Config]:
+        """The class for a config.json: the family's own, or that of a family which is one of its kind."""
+        found = [cls.config_class]
+        for one in found:
+            if one.model_type == model_type:
+                return one
+            found += one.__subclasses__()
+        raise UnsupportedError(f"model_type is {model_type!r}, and {cls.__name__} is not of that family")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def _one_dtype(named: Named) -> str:

@@ -5,32 +5,26 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError
+from ..errors import UnsupportedError, ZooError
 from ..nn import leaves
 from ..pretrained import Pretrained
 from ..registry import config_class
 from ..registry import model_class as class_for
 from ..typing import Array
-from ..warning import warn
+from . import config_file
 from .atomic_write import atomic_write
 from .conflicts import CONFIG, WEIGHTS, refuse_other_kind, refuse_other_weights, refuse_package
-from .json_file import read_json
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..hub import Checkpoint
     from ..weights import RawTensor
-
-# Weights up to this size are searched for NaN and infinity when they are loaded, at a quarter of a second a GiB; larger
-# ones are left to be mapped as they are used.
-CHECKED_BYTES = 1 << 30
 
 
 def load_model(
@@ -67,15 +61,7 @@ def load_model(
 
 def read_config(folder: Path) -> Config:
     """The config of a checkpoint's folder, of its family's class."""
-    path = folder / "config.json"
-    if not path.is_file():
-        raise ConfigError(f"{folder} has no config.json: it is not a checkpoint's folder")
-    raw = read_json(path)
-    try:
-        cls = config_class(raw.get("model_type"))
-        return cls.from_dict(raw)
-    except ZooError as e:
-        raise type(e)(f"{path}: {e}") from None
+    return config_file.read_config(folder, config_class)
 
 
 def model_of(
@@ -88,36 +74,9 @@ def model_of(
     strict: bool = False,
 ) -> Pretrained:
     """The model of a checkpoint whose files are at hand."""
-    from ..weights.files import non_finite, open_weights
-
     config = read_config(checkpoint.folder)
     cls = model_class or class_for(config, head)
-    if not isinstance(config, cls.config_class):
-        raise UnsupportedError(
-            f"{checkpoint.name} is a {config.model_type} checkpoint, and {cls.__name__} is not of that family"
-        )
-    source = open_weights(checkpoint.weights)
-    try:
-        model = cls.from_source(source, config, dtype=dtype, device=device)
-    except ZooError as e:
-        saved_as = ", ".join(config.architectures) or "nothing in particular"
-        raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None
-    model.report = replace(model.report, fingerprint=checkpoint.fingerprint)
-    if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
-        bad = non_finite(source, dict.fromkeys(part.name for parts in model._parts.values() for part in parts))
-        if bad:
-            warn(f"{checkpoint.name} holds NaN or infinity in {_listed(bad)}")
-    if model.report.unused:
-        names = model.report.unused
-        text = f"{checkpoint.name} holds {len(names)} tensors that {cls.__name__} does not know: {_listed(names)}"
-        if strict:
-            raise UnusedWeightError(text)
-        warn(text)
-    return model
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, strict=strict)
 
 
 def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
