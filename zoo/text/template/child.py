@@ -26,7 +26,7 @@ try:
 except ImportError:  # not on Windows
     resource = None
 
-MEMORY = 256 << 20  # bytes of address space, beyond those in proportion to a request
+MEMORY = 224 << 20  # bytes of address space, beyond its own and those in proportion to a request
 PER_BYTE = 32  # of a request: texts of 4 bytes a character, the parts of an answer, their sum
 SECONDS = 5  # of the processor, should nobody be there any more to end this process
 SAID = 2000  # characters of what an error says
@@ -36,7 +36,8 @@ DEPTH = 3000  # of Python's calls
 _FIRST = r"""{{ '\u00e9' | urlencode ~ [1.5] | pprint ~ '{:>3}'.format(1) ~ strftime_now('%Y') }}
 {{ {'a': [1]} | tojson(indent=1) | striptags | wordwrap(9) }}"""
 
-compiled = functools.lru_cache(maxsize=16)(Template)
+KEPT = 1 << 16  # characters of a template that is kept, ready for its next rendering; longer ones take memory
+_kept = functools.lru_cache(maxsize=8)(Template)
 
 
 def main() -> None:
@@ -45,11 +46,12 @@ def main() -> None:
     sys.setrecursionlimit(DEPTH)
     requests, answers = os.fdopen(0, "rb"), os.fdopen(1, "wb")
     rendered(_FIRST, {}, (2026, 1, 1), 1000)
+    own = _own_space()
     _confine()
     _answer(answers, b"text", 0, "")
     while head := requests.read(LENGTH.size):
         (size,) = LENGTH.unpack(head)
-        _allow(size)
+        _allow(own + MEMORY + PER_BYTE * size)
         kind, line, text = rendered(*marshal.loads(requests.read(size)))
         _answer(answers, kind, line, text if kind == b"text" else text[:SAID])
 
@@ -58,7 +60,8 @@ def rendered(source: str, variables: dict[str, Any], now: Any, most: int) -> tup
     """Kind, line and text: of a text, or of what an error says and where it was."""
     run = Run(most, datetime(*now))
     try:
-        return b"text", 0, compiled(source).render(variables, run)
+        template = _kept(source) if len(source) <= KEPT else Template(source)
+        return b"text", 0, template.render(variables, run)
     except TemplateSyntaxError as e:
         return b"syntax", e.lineno, e.message or ""
     except TooMuchError as e:
@@ -69,12 +72,10 @@ def rendered(source: str, variables: dict[str, Any], now: Any, most: int) -> tup
         return b"undefined", run.line, str(e)
     except RefusedError as e:
         return b"refused", run.line, str(e)
-    except (MemoryError, RecursionError) as e:
-        return (
-            b"stopped",
-            run.line,
-            "it takes too much memory" if isinstance(e, MemoryError) else "it is nested too deeply",
-        )
+    except MemoryError:
+        return b"stopped", run.line, "it takes too much memory"
+    except RecursionError:
+        return b"stopped", run.line, "it is nested too deeply"
     except Exception as e:  # whatever somebody else's program comes up with
         return b"fails", run.line, f"{type(e).__name__}: {e}"
 
@@ -98,14 +99,23 @@ def _confine() -> None:
                 resource.setrlimit(kind, (limit, limit))
 
 
-def _allow(size: int) -> None:
-    """Memory for a request of that size, and some seconds more."""
+def _own_space() -> int:
+    """Bytes of address space that a Python takes before it does anything; some builds reserve a lot."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+def _allow(space: int) -> None:
+    """So many bytes of address space in all, and some seconds more."""
     if resource is None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
     limits = {resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + 1 + SECONDS}
-    if (space := getattr(resource, "RLIMIT_AS", None)) is not None:
-        limits[space] = MEMORY + PER_BYTE * size
+    if hasattr(resource, "RLIMIT_AS"):
+        limits[resource.RLIMIT_AS] = space
     for kind, limit in limits.items():
         with contextlib.suppress(OSError, ValueError):
             hard = resource.getrlimit(kind)[1]

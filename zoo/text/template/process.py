@@ -70,7 +70,7 @@ class Renderer:
                 answer = self._ask(request, max(SECONDS - (time.monotonic() - began), 0.1), 4 * most)
             if answer is None or answer.kind == "stopped":  # what it took it may still hold
                 self._stop()
-            return answer or Answer("stopped", 0, "it takes too much memory")
+            return answer or Answer("stopped", 0, "the process that renders it died of it")
 
     def close(self) -> None:
         with self._lock:
