@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .checkpoint.inside import checkpoint_file
 from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
 from .warning import warn
 from .weights.files import choose_weight_files, read_index
@@ -155,11 +156,13 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
         if "config.json" not in small:
             raise NotFoundError(f"{folder} has no config.json{nearest('config.json', names)}")
         chosen = _choose(names, folder) if weights else []
-        paths = [folder / n for n in chosen]
+        for name_there in small:
+            checkpoint_file(folder, name_there)
+        paths = [checkpoint_file(folder, n) for n in chosen]
         for path in list(paths):
             if _is_index(path.name):
                 _refuse_lfs_pointers([path])
-                paths += [folder / shard for shard in read_index(path)]
+                paths += [checkpoint_file(folder, shard) for shard in read_index(path)]
         for path in paths:
             if not path.is_file():
                 raise NotFoundError(f"{folder} has no {path.name}, which the index names{nearest(path.name, names)}")

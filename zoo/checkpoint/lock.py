@@ -30,6 +30,7 @@ from ..errors import ConfigError, LockError, NotFoundError, OfflineError, ZooErr
 from ..hub import Checkpoint
 from ..weights.files import WANTED, read_index
 from .atomic_write import atomic_write
+from .inside import checkpoint_file
 from .json_file import parse_json_list, read_bounded, read_json
 
 NAME = "zoo.lock"
@@ -81,10 +82,10 @@ def used_files(checkpoint: Checkpoint) -> list[str]:
     folder = checkpoint.folder
     names = set(checkpoint.files)
     for where in _module_folders(folder):
-        inside = folder / where
+        inside = checkpoint_file(folder, where)
         weights = [name for name in WANTED if (inside / name).is_file()][:1]
         shards = [shard for name in weights if name.endswith(".index.json") for shard in read_index(inside / name)]
-        paths = [inside / name for name in ("config.json", *weights, *shards)]
+        paths = [checkpoint_file(inside, name) for name in ("config.json", *weights, *shards)]
         names.update(path.relative_to(folder).as_posix() for path in paths if path.is_file())
     return sorted(names)
 
@@ -93,7 +94,7 @@ def _module_folders(folder: Path) -> list[str]:
     """The folders that modules.json leads to, without those that loading refuses to follow."""
     from ..tasks.sentence_encoder import leaves_folder
 
-    path = folder / "modules.json"
+    path = checkpoint_file(folder, "modules.json")
     if not path.is_file():
         return []
     modules = parse_json_list(read_bounded(path, 1 << 20, ConfigError), path)

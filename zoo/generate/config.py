@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checkpoint.inside import checkpoint_file
 from ..checkpoint.json_file import read_json
 from ..errors import ConfigError, InputError, UnsupportedError, nearest
 
@@ -133,10 +134,10 @@ class GenerationConfig:
         """The config of a checkpoint: generation_config.json, or as transformers does without one, what config.json
         says of generation, itself or of its decoder (but for max_length = 20, which old ones state and nobody chose).
         """
-        path = folder / "generation_config.json"
+        path = checkpoint_file(folder, "generation_config.json")
         if path.is_file():
             return cls.from_dict(read_json(path), path)
-        path = folder / "config.json"
+        path = checkpoint_file(folder, "config.json")
         raw = read_json(path)
         decoder = next((raw[k] for k in ("decoder", "generator", "text_config") if isinstance(raw.get(k), dict)), {})
         stated = {k: v for part in (decoder, raw) for k, v in part.items() if v is not None}

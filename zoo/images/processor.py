@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..checkpoint.inside import checkpoint_file
 from ..checkpoint.json_file import read_json
 from ..errors import ConfigError, InputError, NotFoundError, UnsupportedError, nearest
 from ..registry import FAMILIES
@@ -122,16 +123,16 @@ class ImageProcessor:
         Where neither names a class, it is that of the model type in config.json (of the encoder, for TrOCR).
         """
         folder = Path(folder)
-        path = folder / "processor_config.json"
+        path = checkpoint_file(folder, "processor_config.json")
         try:
             raw = read_json(path).get("image_processor")
         except NotFoundError:
             raw = None
         if not isinstance(raw, dict):
-            path = folder / "preprocessor_config.json"
+            path = checkpoint_file(folder, "preprocessor_config.json")
             raw = read_json(path)
         try:
-            config = read_json(folder / "config.json")
+            config = read_json(checkpoint_file(folder, "config.json"))
         except NotFoundError:
             config = {}
         encoder = config.get("encoder")

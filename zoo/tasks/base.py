@@ -16,6 +16,7 @@ import numpy as np
 
 from ..checkpoint.atomic_write import copy_file
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
+from ..checkpoint.inside import checkpoint_file
 from ..errors import InputError, TokenizerError, ZooError
 from ..pretrained import Pretrained
 from ..runner import runner_for
@@ -86,7 +87,7 @@ class Task:
             for name in self.extra_files():
                 target = path / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                copy_file(self.checkpoint.folder / name if self.checkpoint else target, target)
+                copy_file(checkpoint_file(self.checkpoint.folder, name) if self.checkpoint else target, target)
         except OSError as e:
             raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
         return path

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import ops
+from ..checkpoint.inside import checkpoint_file
 from ..checkpoint.json_file import read_json
 from ..errors import UnsupportedError
 from ..pretrained import Pretrained
@@ -85,7 +86,7 @@ class Rerank(TextTask):
         name = nested.get("activation_fn") if isinstance(nested, dict) else None
         name = name or self.config.extra.get("sbert_ce_default_activation_function")
         if name is None and (files := self.extra_files()) and self.checkpoint:
-            name = read_json(self.checkpoint.folder / files[0]).get("activation_fn")
+            name = read_json(checkpoint_file(self.checkpoint.folder, files[0])).get("activation_fn")
         kind = str(name or "torch.nn.Sigmoid")
         if not kind.startswith("torch.nn.") or kind.rpartition(".")[2] not in SCORES:
             raise UnsupportedError(f"the checkpoint's scores come from {kind!r}, and zoo has only {', '.join(SCORES)}")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..checkpoint.inside import checkpoint_file
 from ..checkpoint.json_file import parse_json_list, read_bounded, read_json
 from ..errors import CheckpointError, ConfigError, UnsupportedError, nearest
 from ..nn import Linear
@@ -61,7 +62,7 @@ def read_sentence_encoder(folder: Path, hidden_size: int) -> SentenceEncoder:
     settings: dict[str, Any] = {}
     for name in TRANSFORMER:
         if (folder / name).is_file():
-            settings = read_json(folder / name)
+            settings = read_json(checkpoint_file(folder, name))
             files.append(name)
             break
     if settings.get("transformer_task", "feature-extraction") != "feature-extraction":
@@ -77,8 +78,8 @@ def read_sentence_encoder(folder: Path, hidden_size: int) -> SentenceEncoder:
     steps: list[Step] = []
     size = hidden_size
     for kind, path in _modules(folder):
-        where = folder / path
-        config = where / "config.json"
+        where = checkpoint_file(folder, path)
+        config = checkpoint_file(folder, f"{path}/config.json" if path else "config.json")
         if kind in ("Transformer", "Dropout"):
             if kind == "Transformer" and path:
                 raise UnsupportedError(
@@ -100,7 +101,9 @@ def read_sentence_encoder(folder: Path, hidden_size: int) -> SentenceEncoder:
             else:
                 steps.append(normalize)
             if where.is_dir() and path:
-                files += sorted(f"{path}/{f.name}" for f in where.iterdir() if f.is_file())
+                files += sorted(
+                    f"{path}/{f.name}" for f in where.iterdir() if checkpoint_file(folder, f"{path}/{f.name}").is_file()
+                )
         else:
             raise UnsupportedError(f"{folder / MODULES}: the module {kind!r} is not implemented at its place")
     if pooling is None:
@@ -108,7 +111,7 @@ def read_sentence_encoder(folder: Path, hidden_size: int) -> SentenceEncoder:
 
     named: dict[str, Any] = {}
     if (folder / PROMPTS).is_file():
-        named = read_json(folder / PROMPTS)
+        named = read_json(checkpoint_file(folder, PROMPTS))
         files.append(PROMPTS)
     if named.get("model_type", "SentenceTransformer") != "SentenceTransformer":
         raise UnsupportedError(f"{folder / PROMPTS}: model_type {named['model_type']!r} is not implemented")
@@ -169,7 +172,7 @@ def normalize(x: np.ndarray) -> np.ndarray:
 
 def _modules(folder: Path) -> list[tuple[str, str]]:
     """(kind, folder) of each module, in order."""
-    path = folder / MODULES
+    path = checkpoint_file(folder, MODULES)
     found = parse_json_list(read_bounded(path, 1 << 20, ConfigError), path)
     if not all(isinstance(module, dict) for module in found):
         raise ConfigError(f"{path}: expected a list of modules")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ..checkpoint.atomic_write import copy_file
+from ..checkpoint.inside import checkpoint_file
 from ..errors import InputError, TokenizerError
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, load_files
@@ -253,7 +254,7 @@ class Tokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         targets = [folder / path.name for path in self.files]
         for path, target in zip(self.files, targets, strict=True):
-            copy_file(path, target)
+            copy_file(checkpoint_file(path.parent, path.name), target)
         return targets
 
     def _backend(

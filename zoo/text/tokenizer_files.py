@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..checkpoint.inside import checkpoint_file
 from ..checkpoint.json_file import read_bounded
 from ..errors import TokenizerError, nearest
 from .sentencepiece_model import USER_DEFINED, read_sentencepiece
@@ -65,7 +66,7 @@ class Loaded(NamedTuple):
 
 def load_files(folder: Path) -> Loaded:
     """Reads or builds the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
-    files = [folder / name for name in FILES if (folder / name).is_file()]
+    files = [path for name in FILES if (path := checkpoint_file(folder, name)).is_file()]
     have = {path.name for path in files}
     config = tokenizer_json(folder / "tokenizer_config.json") if "tokenizer_config.json" in have else {}
     declared, added = special_tokens(folder, have, config)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from ..checkpoint.inside import checkpoint_file
 from ..checkpoint.json_file import read_json
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
 from ..typing import RawTensor
@@ -57,7 +58,7 @@ def open_weights(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]
             there = sorted(path.name for path in paths[0].iterdir())
         except OSError as e:
             raise CheckpointError(f"{paths[0]}: cannot be read: {e}") from None
-        paths = [paths[0] / name for name in choose_weight_files(there)]
+        paths = [checkpoint_file(paths[0], name) for name in choose_weight_files(there)]
     indices = [path for path in paths if path.name.endswith(_INDEX)]
     given = [path for path in paths if path not in indices]
     if not indices:
@@ -201,20 +202,7 @@ def _check_name(shard: str, index: str | Path) -> None:
 
 
 def _check_inside(path: Path, index: Path) -> None:
-    """A shard may be a link within its folder, or from snapshots/<revision>/ of the hub's cache into its blobs.
-
-    These lie beside `snapshots`, or, since huggingface_hub 2, at the top of the cache for all repositories.
-    """
-    try:
-        folder, real = path.parent.resolve(), path.resolve(strict=True)
-    except FileNotFoundError:
+    checkpoint_file(path.parent, path.name)
+    if not path.exists():
         there = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
-        raise NotFoundError(f"{index} names {path.name}, which is not beside it{nearest(path.name, there)}") from None
-    except (OSError, RuntimeError) as e:
-        raise CheckpointError(f"{path}: cannot be followed: {e}") from None
-    allowed = [folder]
-    repository = next((parent.parent for parent in folder.parents if parent.name == "snapshots"), None)
-    if repository is not None:
-        allowed += [repository / "blobs", repository.parent / "blobs"]
-    if not any(real.is_relative_to(place) for place in allowed):
-        raise CheckpointError(f"{path}: a link out of its folder, to {real}")
+        raise NotFoundError(f"{index} names {path.name}, which is not beside it{nearest(path.name, there)}")

@@ -1,0 +1,41 @@
+"""The one way to a file of a checkpoint: none that a link leads out to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ..errors import CheckpointError
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def checkpoint_file(folder: Path, name: str) -> Path:
+    """The path of a file or folder of a checkpoint, which may not exist.
+
+    CheckpointError where it, or a folder on the way to it, is a link that leaves `folder`: a checkpoint from a stranger
+    could have the user's own files read, and copied by a save.  `folder` itself may be a link.  The hub's cache is the
+    exception: a snapshot's files are links into the blobs of its repository, which lie beside `snapshots`, or, since
+    huggingface_hub 2, at the top of the cache for all repositories.
+    """
+    path = folder / name
+    try:
+        root, real = folder.resolve(), path.resolve(strict=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except (OSError, RuntimeError, ValueError) as e:
+        raise CheckpointError(f"{path}: cannot be followed: {e}") from None
+    if not any(real.is_relative_to(place) for place in (root, *_blobs(root))):
+        raise CheckpointError(f"{path}: a link out of its folder, to {real}: put the file itself there")
+    return path
+
+
+def _blobs(root: Path) -> list[Path]:
+    """Where the files of <cache>/models--<name>/snapshots/<commit>, or of a folder in it, may lie."""
+    for snapshot in (root, *root.parents):
+        snapshots = snapshot.parent
+        repository = snapshots.parent
+        named = snapshots.name == "snapshots" and repository.name.startswith("models--")
+        if named and _COMMIT.fullmatch(snapshot.name):
+            return [repository / "blobs", repository.parent / "blobs"]
+    return []
