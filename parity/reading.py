@@ -87,7 +87,7 @@ def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer) -> list[W
 
 
 def _encoded(model: Any, pixel_values: Any) -> Any:
-    return model.encode(ops.as_pixels(pixel_values, model.decoder.model.embeddings.word, 3))
+    return model.encode(ops.as_pixels(pixel_values, model.decoder.body.embeddings.word, 3))
 
 
 def _write(

@@ -35,6 +35,10 @@ class KVCache:
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
         self.whole, self.is_held = ops.skips_unseen(like), False
 
+    def __getitem__(self, layer: int) -> LayerCache:
+        """The part of one layer."""
+        return LayerCache(self, layer)
+
     def lent(self, rows: int) -> KVCache:
         """An empty cache in the memory of the first rows of this one."""
         new = copy.copy(self)
@@ -69,34 +73,6 @@ class KVCache:
         if self.length + T > self.capacity:
             raise InputError(f"the cache holds {self.capacity} tokens: {self.length} are in it, {T} more do not fit")
 
-    def extend(self, layer: int, k: Array, v: Array, masked: bool = False) -> tuple[Array, Array]:
-        """Store k and v (B, T, G, K) of one layer after what each row holds -> all so far, (B, length + T, G, K).
-
-        With `whole` they are (B, S, G, K), unless masked: a mask goes with them, which is length + T long.
-        """
-        self.check_room(*k.shape[:2])
-        ops.write_(self.keys[layer], k, self.start)
-        ops.write_(self.values[layer], v, self.start)
-        return self._seen(layer, k.shape[1], masked)
-
-    def extend_rotated(
-        self, layer: int, q: Array, k: Array, v: Array, cos_sin: tuple[Array, Array], masked: bool = False
-    ) -> tuple[Array, Array, Array]:
-        """`extend` by keys that `ops.rope` rotates, as it rotates q (B, T, H, K).
-
-        cos_sin: of their tokens.  -> q, and all keys and values so far.
-        """
-        self.check_room(*k.shape[:2])
-        q = ops.rope_write_(q, k, v, *cos_sin, self.keys[layer], self.values[layer], self.start)
-        return (q, *self._seen(layer, k.shape[1], masked))
-
-    def _seen(self, layer: int, T: int, masked: bool) -> tuple[Array, Array]:
-        keys, values = self.keys[layer], self.values[layer]
-        if self.whole and not masked:
-            return keys, values
-        total = self.length + T
-        return keys[:, :total], values[:, :total]
-
     def advance(self, count: int | np.ndarray) -> None:
         """Every layer has stored `count` more tokens; (B,) of them where rows differ, the others being padding.
 
@@ -114,18 +90,6 @@ class KVCache:
         start, self._told = self.start, None
         start += count
         self._told = self.counts = counts
-
-    def last(self, x: Array, lengths: np.ndarray | None) -> Array:
-        """The state of each row's last token, after a call on rows that are padded on the right.
-
-        x (B, T, D) -> (B, D).  lengths (B,): how many tokens are a row's own, None for all; padding is taken back.
-        """
-        batch, T = x.shape[:2]
-        if lengths is None:
-            return x[:, -1]
-        lengths = self.checked(lengths, T)
-        self.advance(lengths - T)
-        return x[ops.arange(batch, x), ops.as_ids(lengths - 1, x, "lengths", T, ndim=1)]
 
     def checked(self, lengths: np.ndarray, T: int) -> np.ndarray:
         """How many of T tokens are each row's own, (B,) from 1 to T."""
@@ -165,6 +129,55 @@ class KVCache:
             return
         at = ops.as_ids(kept, self.start, "index", count, ndim=1)
         self.cross = {i: (k[at], v[at], None if mask is None else mask[at]) for i, (k, v, mask) in self.cross.items()}
+
+
+class LayerCache:
+    """One layer's part of a `KVCache`: what the layer is given."""
+
+    __slots__ = ("_cache", "_layer")
+
+    def __init__(self, cache: KVCache, layer: int):
+        self._cache, self._layer = cache, layer
+
+    def extend(self, k: Array, v: Array, masked: bool = False) -> tuple[Array, Array]:
+        """Store k and v (B, T, G, K) after what each row holds -> all so far, (B, length + T, G, K).
+
+        Of a `whole` cache they are (B, S, G, K), unless masked: a mask goes with them, which is length + T long.
+        """
+        cache, layer = self._cache, self._layer
+        cache.check_room(*k.shape[:2])
+        ops.write_(cache.keys[layer], k, cache.start)
+        ops.write_(cache.values[layer], v, cache.start)
+        return self._seen(k.shape[1], masked)
+
+    def extend_rotated(
+        self, q: Array, k: Array, v: Array, cos_sin: tuple[Array, Array], masked: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """`extend` by keys that `ops.rope` rotates, as it rotates q (B, T, H, K).
+
+        cos_sin: of their tokens.  -> q, and all keys and values so far.
+        """
+        cache, layer = self._cache, self._layer
+        cache.check_room(*k.shape[:2])
+        q = ops.rope_write_(q, k, v, *cos_sin, cache.keys[layer], cache.values[layer], cache.start)
+        return (q, *self._seen(k.shape[1], masked))
+
+    @property
+    def cross(self) -> tuple[Array, Array, Array | None] | None:
+        """Keys, values and mask of an encoder's states; None before they were seen."""
+        return self._cache.cross.get(self._layer)
+
+    @cross.setter
+    def cross(self, value: tuple[Array, Array, Array | None]) -> None:
+        self._cache.cross[self._layer] = value
+
+    def _seen(self, T: int, masked: bool) -> tuple[Array, Array]:
+        cache = self._cache
+        keys, values = cache.keys[self._layer], cache.values[self._layer]
+        if cache.whole and not masked:
+            return keys, values
+        total = cache.length + T
+        return keys[:, :total], values[:, :total]
 
 
 def _repeated(x: Array, index: Array, length: int) -> Array:

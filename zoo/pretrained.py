@@ -11,6 +11,7 @@ from . import ops
 from .config import Config
 from .errors import UnsupportedError, UnusedWeightError, ZooError
 from .nn import Module, leaves
+from .typing import Array
 from .warning import warn
 from .weights import Layout, Named, Part, Random, Report, Source, Weights
 
@@ -22,6 +23,13 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on tor
 # Weights up to this size are searched for NaN and infinity when they are loaded, at a quarter of a second a GiB; larger
 # ones are left to be mapped as they are used.
 CHECKED_BYTES = 1 << 30
+
+
+class _Itself:
+    """Of a bare model the model; one with a head has an attribute of its own in this place."""
+
+    def __get__(self, model: Any, of: type | None = None) -> Any:
+        return model
 
 
 class Pretrained(Module):
@@ -38,12 +46,18 @@ class Pretrained(Module):
     depends_on_length = False  # whether the length of a text, padding too, changes what its tokens give
 
     config: Any
+    body: Any = _Itself()  # the model without its head
     report: Report
     _parts: dict[str, list[Part]]  # path of a parameter -> the checkpoint's tensors that it was made of
     _copies: dict[str, list[str]]  # name of a tensor -> others that the checkpoint holds with the same content
 
     def __init__(self, w: Weights, cfg: Any):
         raise NotImplementedError
+
+    @property
+    def like(self) -> Array:
+        """An array beside which inputs are placed, of the dtype of what is computed."""
+        return next(leaves(self))[1]
 
     @classmethod
     def from_source(

@@ -25,7 +25,7 @@ def filled(backend: str, counts: list[int], cross: int = 0) -> tuple[KVCache, np
     values = np.random.default_rng(0).standard_normal((2, len(counts), longest, 2, 4)).astype(np.float32)
     given = values if backend == "numpy" else pytest.importorskip("torch").from_numpy(values)
     for layer in range(2):
-        cache.extend(layer, given[layer], -given[layer])
+        cache[layer].extend(given[layer], -given[layer])
     cache.advance(np.array(counts))
     if cross:
         states = np.arange(cross * 6, dtype=np.float32).reshape(cross, 3, 1, 2)
@@ -71,27 +71,20 @@ def test_rows_share_what_an_encoder_gave(backend, rows, index, kept):
     np.testing.assert_array_equal(ops.to_numpy(mask), before[kept][:, :, 0, 0] > 2)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_padding_is_taken_back(backend):
-    cache, _ = filled(backend, [4, 2, 5])
-    x = np.arange(3 * 3 * 2, dtype=np.float32).reshape(3, 3, 2)
-    given = x if backend == "numpy" else pytest.importorskip("torch").from_numpy(x)
-    cache.advance(3)
-    last = cache.last(given, np.array([1, 3, 2]))
-    np.testing.assert_array_equal(ops.to_numpy(last), x[[0, 1, 2], [0, 2, 1]])
-    assert cache.counts.tolist() == [5, 5, 7]
-    np.testing.assert_array_equal(ops.to_numpy(cache.last(given, None)), x[:, -1])
+def test_lengths_of_rows_are_checked():
+    cache, _ = filled("numpy", [4, 2, 5])
+    assert cache.checked(np.array([1, 3, 2]), 3).tolist() == [1, 3, 2]
     for bad in ([0, 1, 1], [1, 1], [4, 1, 1]):
         with pytest.raises(InputError, match="expected 3 numbers from 1 to 3"):
-            cache.last(given, np.array(bad))
+            cache.checked(np.array(bad), 3)
 
 
 def test_what_does_not_fit_is_refused():
     cache, values = filled("numpy", [4, 2, 5])
     with pytest.raises(InputError, match="the cache holds 8 tokens: 5 are in it, 4 more do not fit"):
-        cache.extend(0, values[0, :, :4], values[0, :, :4])
+        cache[0].extend(values[0, :, :4], values[0, :, :4])
     with pytest.raises(InputError, match="2 rows, but the cache was made for 3"):
-        cache.extend(0, values[0, :2], values[0, :2])
+        cache[0].extend(values[0, :2], values[0, :2])
     for batch, capacity in ((0, 3), (3, 0), (3, -1)):
         with pytest.raises(InputError, match="at least one"):
             KVCache(1, batch, capacity, 1, 1, values)
@@ -125,10 +118,10 @@ def test_start_stays_where_it_is(backend):
 def test_whole_and_held(backend):
     cache, _ = filled(backend, [4, 2, 5])
     k = ops.zeros((3, 1, 2, 4), cache.keys[0]) + 1
-    assert [x.shape[1] for x in cache.extend(0, k, k)] == [6, 6]
+    assert [x.shape[1] for x in cache[0].extend(k, k)] == [6, 6]
     cache.whole = True
-    assert [x.shape[1] for x in cache.extend(0, k, k)] == [8, 8]
-    assert [x.shape[1] for x in cache.extend(0, k, k, masked=True)] == [6, 6]
+    assert [x.shape[1] for x in cache[0].extend(k, k)] == [8, 8]
+    assert [x.shape[1] for x in cache[0].extend(k, k, masked=True)] == [6, 6]
     cache.is_held = True
     cache.advance(1)
     assert ops.to_numpy(cache.start).tolist() == cache.counts.tolist() == [4, 2, 5]
@@ -147,11 +140,11 @@ def test_turned_keys_are_stored(backend):
         torch = pytest.importorskip("torch")
         given, turn = [torch.from_numpy(x) for x in given], [torch.from_numpy(x) for x in turn]
     q, k, v = given
-    found = cache.extend_rotated(0, q, k, v, (turn[0], turn[1]))
-    stored = cache.extend(1, ops.rope(k, *turn), v)
+    found = cache[0].extend_rotated(q, k, v, (turn[0], turn[1]))
+    stored = cache[1].extend(ops.rope(k, *turn), v)
     np.testing.assert_array_equal(ops.to_numpy(found[0]), ops.to_numpy(ops.rope(q, *turn)))
     for a, b in zip(found[1:], stored, strict=True):
         for row, at in enumerate((4, 2, 5)):
             np.testing.assert_array_equal(ops.to_numpy(a)[row, at : at + 2], ops.to_numpy(b)[row, at : at + 2])
     with pytest.raises(InputError, match="4 more do not fit"):
-        cache.extend_rotated(0, *(ops.cat([x, x], 1) for x in given), (turn[0], turn[1]))
+        cache[0].extend_rotated(*(ops.cat([x, x], 1) for x in given), (turn[0], turn[1]))

@@ -157,7 +157,7 @@ def test_variants(config, tmp_path, rng):
 def test_halves_compute_in_float32(dtype, tied, tmp_path, rng):
     model = reference(tmp_path, dtype=getattr(torch, dtype), tie_word_embeddings=tied)
     ours = load_model(tmp_path)
-    assert ours.model.embeddings.word.itemsize == 2
+    assert ours.body.embeddings.word.itemsize == 2
     for shape in ((1, 1), (2, 21), (3, 60)):  # row-major, tiled, and beyond
         ids = rng.integers(0, 120, shape)
         close(ours(ids), theirs(model, ids))
@@ -177,7 +177,7 @@ def test_cache_in_steps(tmp_path, rng):
 @pytest.mark.parametrize("chunk", [512, 7])
 def test_next_logits_of_ragged_rows(chunk, tmp_path, rng, monkeypatch):
     model = reference(tmp_path)
-    monkeypatch.setattr("zoo.models.llama3.model.CHUNK", chunk)
+    monkeypatch.setattr("zoo.generate.causal.CHUNK", chunk)
     lengths = np.array([23, 4, 14, 7])
     ids, extra = rng.integers(0, 120, (4, 23)), rng.integers(0, 120, (4, 5))
     wanted = [[*ids[b, :n], *extra[b]] for b, n in enumerate(lengths)]
@@ -193,7 +193,7 @@ def test_next_logits_of_ragged_rows(chunk, tmp_path, rng, monkeypatch):
 def test_dynamic_positions_in_chunks(tmp_path, rng, monkeypatch):
     """The whole prompt's length counts from its first chunk on."""
     model = reference(tmp_path, rope_parameters=dict(ROPES["dynamic"]))
-    monkeypatch.setattr("zoo.models.llama3.model.CHUNK", 16)
+    monkeypatch.setattr("zoo.generate.causal.CHUNK", 16)
     ids = rng.integers(0, 120, (1, 100))
     ours = load_model(tmp_path)
     close(ours.next_logits(ids, None, ours.new_cache(1, 100)), theirs(model, ids)[:, -1])

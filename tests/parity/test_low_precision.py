@@ -131,20 +131,20 @@ def test_a_gpu_multiplies_float32_as_such():
 
 
 def mask_forgotten(model):
-    attention = model.bert.layers[0].attention
-    model.bert.layers[0].attention = lambda x, mask, *rest: attention(x, None, *rest)
+    attention = model.body.layers[0].attention
+    model.body.layers[0].attention = lambda x, c, cache: attention(x, c._replace(mask=None), cache)
 
 
 def norm_forgotten(model):
-    model.bert.layers[1].attention.norm = lambda x, residual: x + residual
+    model.body.layers[1].attention.norm = lambda x, residual: x + residual
 
 
 def missing_bias(model):
-    model.bert.layers[2].down.bias = None
+    model.body.layers[2].down.bias = None
 
 
 def layer_scale_forgotten(model):
-    model.beit.layers[1].lambda_2 = None
+    model.body.layers[1].lambda_2 = None
 
 
 def heads_swapped(model):

@@ -204,7 +204,7 @@ def test_types_tensors_and_lists(model, graphs):
     wrapped = graphs.texts(own)
     ids, mask = texts(2, 11)
     types = (np.arange(11) > 4) * np.ones((2, 1), int)
-    like = own.bert.embeddings.word
+    like = own.body.embeddings.word
     placed = [torch.from_numpy(x).to(like.device) for x in (ids, mask, types)]
     for _ in range(3):
         check(wrapped(ids, mask, types), own(ids, mask, types))
@@ -227,7 +227,7 @@ def test_what_is_wrong_is_refused_as_the_model_refuses_it(model, graphs):
     own = model("bert-base-uncased")
     wrapped = graphs.texts(own)
     ids, mask = texts(2, 16)
-    long, _ = texts(1, own.bert.embeddings.max_positions + 1)
+    long, _ = texts(1, own.body.embeddings.max_positions + 1)
     bad = [(ids + 10_000,), (-ids,), (ids, mask[:, :5]), (ids, mask * 2), (ids[0],), (long,), (ids, mask, ids), (None,)]
     for _ in range(3):
         check(wrapped(ids, mask), own(ids, mask))
@@ -244,11 +244,11 @@ def test_what_has_no_graph(model, graphs, monkeypatch):
     own = model("bert-base-uncased")
     monkeypatch.setattr("zoo.runner.calls.MAX_TOKENS", 32)
     wrapped = graphs.texts(own)
-    body = graphs.texts(own.bert)
+    body = graphs.texts(own.body)
     ids, _ = texts(3, 16)  # 4 rows of 16
     for _ in range(3):
         check(wrapped(ids), own(ids))
-        check(body(ids[:1], position_ids=np.arange(16)[None]), own.bert(ids[:1], position_ids=np.arange(16)[None]))
+        check(body(ids[:1], position_ids=np.arange(16)[None]), own.body(ids[:1], position_ids=np.arange(16)[None]))
     dynamic = graphs.texts(model("llama-dynamic"))
     for _ in range(3):
         check(dynamic(ids[:1]), model("llama-dynamic")(ids[:1]))

@@ -55,12 +55,12 @@ def test_matrices_stay_and_vectors_are_widened(dtype, tmp_path):
     matrices = [array for _, array in leaves(model) if array.ndim == 2]
     assert {m.dtype for m in matrices} == {narrow}
     assert not any(m.flags.writeable or m.flags.owndata for m in matrices)
-    assert model.head.weight is model.model.embeddings.word  # tied: one mapped tensor
+    assert model.head.weight is model.body.embeddings.word  # tied: one mapped tensor
 
 
 def test_tied_and_untied(tmp_path):
     model = load_model(checkpoint(tmp_path, "BF16", tie_word_embeddings=False))
-    assert model.head.weight is not model.model.embeddings.word
+    assert model.head.weight is not model.body.embeddings.word
     tied = load_model(checkpoint(tmp_path, "BF16"))
     assert count_parameters(model) - count_parameters(tied) == 40 * 24
 
@@ -140,7 +140,7 @@ def test_no_products_of_halves_are_promised(tmp_path):
 def test_map_leaves_keeps_what_is_shared(tmp_path):
     model = load_model(checkpoint(tmp_path, "BF16"))
     copied = map_leaves(np.array, model)
-    assert copied.head.weight is copied.model.embeddings.word
+    assert copied.head.weight is copied.body.embeddings.word
     assert copied.head.weight.dtype == np.uint16
     ids = np.array([[1, 2, 3]])
     np.testing.assert_array_equal(copied(ids), model(ids))

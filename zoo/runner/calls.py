@@ -35,7 +35,7 @@ class Texts:
         self.model, self.graphs = model, graphs
         self.signature = inspect.signature(model)
         self.like = next(leaves(model))[1]
-        self.most = getattr(model, model.layout.prefix, model).embeddings.max_positions
+        self.most = model.body.embeddings.max_positions
         self._axes: list[int | None] | None = None
 
     def __call__(self, *args: Any, **options: Any) -> Any:

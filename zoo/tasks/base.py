@@ -52,7 +52,7 @@ class Task:
         self.model, self.checkpoint = model, checkpoint
         self.config, self.report = model.config, model.report
         self.runner = runner_for(model)
-        self.body: Any = getattr(model, model.layout.prefix, model)  # the model without its head
+        self.body: Any = model.body  # the model without its head
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> Task:

@@ -84,7 +84,7 @@ class FillMask(TextTask):
         x = self.call(self.body, batch).last_hidden_state
         for first in range(0, len(at), MASKS_AT_ONCE):
             some = slice(first, first + MASKS_AT_ONCE)
-            logits = ops.to_numpy(model.predictions(x[at[some], t[some]]))
+            logits = ops.to_numpy(model.head(x[at[some], t[some]]))
             for row, z in zip(at[some], logits, strict=True):
                 out[row].append(_top(z, top_k, among))
         return out

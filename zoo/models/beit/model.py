@@ -197,12 +197,12 @@ class BeitModel(BeitPretrained):
 class BeitForImageClassification(BeitPretrained):
     def __init__(self, w: Weights, cfg: BeitConfig):
         self.config = cfg
-        self.beit = BeitModel(w / "beit", cfg, pooler=True)
+        self.body = BeitModel(w / "beit", cfg, pooler=True)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
     def __call__(self, pixel_values: Array) -> Array:
         """pixel_values (B, Y, X, C) -> logits (B, L)."""
-        return self.classifier(self.beit(pixel_values).pooler_output)
+        return self.classifier(self.body(pixel_values).pooler_output)
 
 
 class BeitForMaskedImageModeling(BeitPretrained):
@@ -210,11 +210,11 @@ class BeitForMaskedImageModeling(BeitPretrained):
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         self.config = cfg
-        self.beit = BeitModel(w / "beit", cfg, pooler=False)
+        self.body = BeitModel(w / "beit", cfg, pooler=False)
         self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
         self.lm_head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size)
 
     def __call__(self, pixel_values: Array, bool_masked_pos: Array | None = None) -> Array:
         """pixel_values (B, Y, X, C), bool_masked_pos (B, N) -> logits (B, N, V)."""
-        x = self.beit(pixel_values, bool_masked_pos).last_hidden_state
+        x = self.body(pixel_values, bool_masked_pos).last_hidden_state
         return self.lm_head(self.norm(x[:, 1:]))

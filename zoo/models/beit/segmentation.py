@@ -102,7 +102,7 @@ class BeitForSemanticSegmentation(BeitPretrained):
         if len(cfg.outputs) != 4:
             raise ConfigError(f"a segmentation head reads four states, out_indices has {list(cfg.outputs)}")
         self.config = cfg
-        self.beit = BeitModel(w / "beit", cfg, pooler=False)
+        self.body = BeitModel(w / "beit", cfg, pooler=False)
         self.pyramid = Pyramid(w, cfg)
         self.decode_head = UperHead(w / "decode_head", cfg)
         self.auxiliary_head = None
@@ -113,8 +113,8 @@ class BeitForSemanticSegmentation(BeitPretrained):
         """pixel_values (B, Y, X, C) -> logits (B, 4 h, 4 w, L)."""
         # Trained like this: index i means what goes into layer i, so that the last layer is never heard.
         count = self.config.num_hidden_layers + 1
-        states = feature_maps(self.beit, pixel_values, [(i - 1) % count for i in self.config.outputs])
-        return self.decode_head(self.pyramid(images(states, self.beit.embeddings.grid(pixel_values))))
+        states = feature_maps(self.body, pixel_values, [(i - 1) % count for i in self.config.outputs])
+        return self.decode_head(self.pyramid(images(states, self.body.embeddings.grid(pixel_values))))
 
 
 class BeitBackbone(BeitPretrained):
@@ -127,12 +127,12 @@ class BeitBackbone(BeitPretrained):
         if cfg.add_fpn and not cfg.reshape_hidden_states:
             raise ConfigError("add_fpn = True needs reshape_hidden_states = True: a pyramid is made of images")
         self.config = cfg
-        self.beit = BeitModel(w, cfg, pooler=False)
+        self.body = BeitModel(w, cfg, pooler=False)
         self.pyramid = Pyramid(w, cfg) if cfg.add_fpn else None
 
     def __call__(self, pixel_values: Array) -> BackboneOutput:
         """pixel_values (B, Y, X, C) -> the states that the config names."""
-        maps = feature_maps(self.beit, pixel_values, self.config.outputs)
+        maps = feature_maps(self.body, pixel_values, self.config.outputs)
         if self.config.reshape_hidden_states:
-            maps = images(maps, self.beit.embeddings.grid(pixel_values))
+            maps = images(maps, self.body.embeddings.grid(pixel_values))
         return BackboneOutput(tuple(maps if self.pyramid is None else self.pyramid(maps)))

@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ... import ops
-from ...cache import KVCache
+from ...cache import LayerCache
 from ...errors import InputError
+from ...generate.causal import CausalLM
+from ...inputs import TextModel, Tokens
 from ...nn import Linear, Module, RMSNorm
-from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
 from .config import LlamaConfig
@@ -27,12 +28,18 @@ LAYOUT = Layout(prefix="model", body=BODY, ignored=IGNORED)
 
 TIED = {"lm_head.weight": "model.embed_tokens.weight"}
 
-CHUNK = 512  # tokens of a prompt that pass through the layers at a time: bounds memory, and fills a matrix product
-
 
 class QuestionAnsweringOutput(NamedTuple):
     start_logits: Array  # (B, T)
     end_logits: Array  # (B, T)
+
+
+class Context(NamedTuple):
+    """What every layer is told besides its input."""
+
+    mask: Array | None  # (B, S)
+    start: Array  # (B,): row b begins after start[b] tokens
+    cos_sin: tuple[Array, Array]  # two of (B or 1, T, K / 2): how the tokens' positions rotate queries and keys
 
 
 class Embeddings(Module):
@@ -41,9 +48,9 @@ class Embeddings(Module):
         self.word = w.matrix(["weight"], [cfg.vocab_size], cfg.hidden_size)
         self.max_positions = cfg.max_positions
 
-    def __call__(self, input_ids: Array) -> Array:
-        """input_ids (B, T) -> (B, T, D)."""
-        return ops.embedding(input_ids, self.word, "input_ids")
+    def __call__(self, t: Tokens) -> Array:
+        """-> (B, T, D)."""
+        return ops.embedding(t.input_ids, self.word, "input_ids") if t.inputs_embeds is None else t.inputs_embeds
 
 
 class Attention(Module):
@@ -54,22 +61,14 @@ class Attention(Module):
         self.qkv = Linear.fused(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.attention_bias)
         self.out = Linear(w / "o_proj", H * K, D, cfg.attention_bias)
 
-    def __call__(
-        self,
-        x: Array,
-        cos_sin: tuple[Array, Array],
-        mask: Array | None,
-        start: Array,
-        cache: KVCache | None,
-        layer: int,
-    ) -> Array:
-        """x (B, T, D), cos_sin two of (B or 1, T, K / 2), mask (B, S), start (B,) -> (B, T, D)."""
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads, self.groups)
         if cache is None:
-            q, k = ops.rope(q, *cos_sin), ops.rope(k, *cos_sin)
+            q, k = ops.rope(q, *c.cos_sin), ops.rope(k, *c.cos_sin)
         else:
-            q, k, v = cache.extend_rotated(layer, q, k, v, cos_sin, masked=mask is not None)
-        a = ops.attention(q, k, v, mask=mask, start=start)
+            q, k, v = cache.extend_rotated(q, k, v, c.cos_sin, masked=c.mask is not None)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start)
         return self.out(a.reshape(*x.shape[:2], -1))
 
 
@@ -88,39 +87,46 @@ class MLP(Module):
 class Layer(Module):
     def __init__(self, w: Weights, cfg: LlamaConfig):
         D, eps = cfg.hidden_size, cfg.rms_norm_eps
-        self.before = RMSNorm(w / "input_layernorm", D, eps)
+        self.input_norm = RMSNorm(w / "input_layernorm", D, eps)
         self.attention = Attention(w / "self_attn", cfg)
-        self.between = RMSNorm(w / "post_attention_layernorm", D, eps)
+        self.post_attention_norm = RMSNorm(w / "post_attention_layernorm", D, eps)
         self.mlp = MLP(w / "mlp", cfg)
 
-    def __call__(
-        self,
-        x: Array,
-        cos_sin: tuple[Array, Array],
-        mask: Array | None,
-        start: Array,
-        cache: KVCache | None,
-        layer: int,
-    ) -> Array:
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        y, x = self.between.add(self.attention(self.before(x), cos_sin, mask, start, cache, layer), x)
+        y, x = self.post_attention_norm.add(self.attention(self.input_norm(x), c, cache), x)
         return self.mlp(y, x)
 
 
-class LlamaPretrained(Pretrained):
+class LlamaPretrained(TextModel):
     config_class = LlamaConfig
     layout = LAYOUT
     keeps_halves = True
+    inputs = {"input_ids": "vocab_size", "position_ids": "max_positions", "inputs_embeds": "hidden_size"}
 
     @property
     def depends_on_length(self) -> bool:
         return self.config.rope().kind == "dynamic"
+
+    @property
+    def is_causal(self) -> bool:
+        return True
+
+    @property
+    def like(self) -> Array:
+        return self.body.norm.weight  # word embeddings may be of 16 bits that are widened in use
+
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
+        cfg = self.config
+        return cfg.num_hidden_layers, cfg.key_heads, cfg.head_size
 
 
 class LlamaModel(LlamaPretrained):
     """The stack, with the norm at its end."""
 
     is_body = True
+    takes_cache = True
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg
@@ -129,182 +135,85 @@ class LlamaModel(LlamaPretrained):
         self.norm = RMSNorm(w / "norm", cfg.hidden_size, cfg.rms_norm_eps)
         self.rope = cfg.rope()
 
-    def __call__(
-        self,
-        input_ids: Array | None = None,
-        attention_mask: Array | None = None,
-        position_ids: Array | None = None,
-        inputs_embeds: Array | None = None,
-        cache: KVCache | None = None,
-    ) -> Array:
-        """Ids (B, T) -> states (B, T, D) of every token; with a cache, attention_mask is (B, length + T).
-
-        position_ids (B, T): from each row's `start` on if not given, also where padding comes first.
-        """
-        cfg, like = self.config, self.norm.weight
-        if input_ids is not None and inputs_embeds is None:
-            x = self.embeddings(ops.as_ids(input_ids, like, "input_ids", cfg.vocab_size))
-        elif inputs_embeds is not None and input_ids is None:
-            x = ops.as_states(inputs_embeds, like, "inputs_embeds", None, cfg.hidden_size)
-        else:
-            raise InputError("give either input_ids or inputs_embeds")
-        B, T = x.shape[:2]
-        past = 0 if cache is None else cache.length
-        if attention_mask is not None:
-            attention_mask = ops.as_key_mask(attention_mask, like, "attention_mask", (B, past + T))
-        at = None
-        if position_ids is not None:
-            at = ops.as_ids(position_ids, like, "position_ids", cfg.max_positions)
-            if tuple(at.shape) not in ((B, T), (1, T)):
-                raise InputError(f"position_ids has shape {tuple(at.shape)}, expected {(B, T)}")
-        x = self.states(x, cache, past + T, at, attention_mask)
-        if cache is not None:
-            cache.advance(T)
+    def states(self, t: Tokens) -> Array:
+        """-> (B, T, D) of every token.  Positions count from where a row begins, also where padding comes first."""
+        x, start = self.embeddings(t), t.start
+        at = start[:, None] + ops.arange(x.shape[1], self.like) if t.position_ids is None else t.position_ids
+        cos_sin = ops.rotary(at, self.rope.frequencies(t.length), self.rope.scale, self.like)
+        c = Context(t.context.mask, start, cos_sin)
+        for layer, cache in t.with_cache(self.layers):
+            x = layer(x, c, cache)
         return self.norm(x)
 
-    def states(
-        self,
-        x: Array,
-        cache: KVCache | None,
-        length: int,
-        position_ids: Array | None = None,
-        mask: Array | None = None,
-    ) -> Array:
-        """Embedded tokens (B, T, D) through the layers -> (B, T, D), not normed; the cache is left to be advanced.
-
-        length: of the longest row when all of its prompt has passed, on which the frequencies of `dynamic` depend.
-        """
-        B, T = x.shape[:2]
-        if length > self.config.max_positions:
-            raise InputError(f"{length} tokens, but the checkpoint has positions for {self.config.max_positions}")
-        start = ops.arange(B, self.norm.weight) * 0 if cache is None else cache.start
-        if position_ids is None:
-            position_ids = start[:, None] + ops.arange(T, self.norm.weight)
-        cos_sin = ops.rotary(position_ids, self.rope.frequencies(length), self.rope.scale, self.norm.weight)
-        for i, layer in enumerate(self.layers):
-            x = layer(x, cos_sin, mask, start, cache, i)
-        return x
-
-    @property
-    def max_positions(self) -> int:
-        """The length of the longest text that the positions are meant for."""
-        return self.config.max_positions
-
-    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
-        """An empty cache; capacity in tokens, all positions of the checkpoint if not given."""
-        cfg = self.config
-        S = self.max_positions if capacity is None else capacity
-        return KVCache(cfg.num_hidden_layers, batch, S, cfg.key_heads, cfg.head_size, like=self.norm.weight)
+    def forward(self, t: Tokens) -> Array:
+        """-> states (B, T, D)."""
+        return self.states(t)
 
 
-class LlamaForCausalLM(LlamaPretrained):
+class LlamaHead(LlamaPretrained):
+    """What the classes with a head have in common: the body under its name in the checkpoint."""
+
+    def __init__(self, w: Weights, cfg: LlamaConfig):
+        self.config = cfg
+        self.body = LlamaModel(w / self.layout.prefix, cfg)
+
+
+class LlamaForCausalLM(CausalLM, LlamaHead):
+    """The decoder: logits of the next token."""
+
     tied = TIED
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
-        self.config = cfg
-        self.model = LlamaModel(w / "model", cfg)
+        super().__init__(w, cfg)
         self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False)
 
-    def __call__(
-        self,
-        input_ids: Array | None = None,
-        attention_mask: Array | None = None,
-        position_ids: Array | None = None,
-        inputs_embeds: Array | None = None,
-        cache: KVCache | None = None,
-        logits_to_keep: int = 0,
-    ) -> Array:
-        """input_ids (B, T) -> logits (B, T, V), or of the last `logits_to_keep` tokens if that is not 0."""
-        x = self.model(input_ids, attention_mask, position_ids, inputs_embeds, cache)
-        return self.head(x[:, -logits_to_keep:] if logits_to_keep else x)
-
-    @property
-    def max_positions(self) -> int:
-        return self.model.max_positions
-
-    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
-        """An empty cache; capacity in tokens, all positions of the checkpoint if not given."""
-        return self.model.new_cache(batch, capacity)
-
-    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache) -> Array:
-        """Logits (B, V) of the token after each row's first `lengths` (B,) of the T given, which go into the cache.
-
-        lengths: None if all count, the others are padding on the right.  A long prompt passes in chunks.
-        """
-        body, like = self.model, self.model.norm.weight
-        ids = ops.as_ids(input_ids, like, "input_ids", self.config.vocab_size)
-        B, T = ids.shape
-        length, last = cache.length + T, None
-        chunk = 8 * CHUNK if ops.is_cuda(like) else CHUNK  # a GPU wants larger products, and has the memory
-        if lengths is not None:
-            lengths = cache.checked(lengths, T)
-        for a in range(0, T, chunk):
-            x = body.states(body.embeddings(ids[:, a : a + chunk]), cache, length)
-            width, D = x.shape[1:]
-            if lengths is None:
-                cache.advance(width)
-                last = x[:, -1]
-                continue
-            count = ops.where(lengths > a + width, width, lengths - a)
-            count = ops.where(count < 0, 0, count)  # of each row's tokens, in this chunk
-            cache.advance(count)
-            at = ops.as_ids(ops.where(count > 0, count - 1, count), like, "lengths", width, ndim=1)
-            x = ops.embedding(ops.arange(B, like) * width + at, x.reshape(B * width, D), "lengths")
-            inside = ops.as_ids(count, like, "lengths", width + 1, ndim=1)[:, None] > 0
-            last = x if last is None else ops.where(inside, x, last)
-        return self.head(body.norm(last))
+    def forward(self, t: Tokens) -> Array:
+        """-> logits (B, T, V), or of the last tokens alone."""
+        return self.head(t.kept(self.body.states(t)))
 
 
-class LlamaForSequenceClassification(LlamaPretrained):
+class LlamaForSequenceClassification(LlamaHead):
     """Reads the state of each row's last token that is not the padding token."""
 
+    inputs = {"input_ids": "vocab_size", "position_ids": "max_positions"}
+
     def __init__(self, w: Weights, cfg: LlamaConfig):
-        self.config = cfg
-        self.model = LlamaModel(w / "model", cfg)
+        super().__init__(w, cfg)
         self.score = Linear(w / "score", cfg.hidden_size, cfg.num_labels, bias=False)
 
-    def __call__(
-        self, input_ids: Array, attention_mask: Array | None = None, position_ids: Array | None = None
-    ) -> Array:
-        """input_ids, attention_mask (B, T) -> logits (B, C)."""
-        x = self.model(input_ids, attention_mask, position_ids)
-        (B, T, D), pad = x.shape, self.config.pad_token_id
+    def forward(self, t: Tokens) -> Array:
+        """-> logits (B, C)."""
+        x, pad = self.body.states(t), self.config.pad_token_id
+        B, T, D = x.shape
         if pad is None:
             if B > 1:
                 raise InputError(
                     f"a batch of {B}, and the config has no pad_token_id to tell where rows end: pass one at a time"
                 )
             return self.score(x[:, -1])
-        ids = ops.as_ids(input_ids, x, "input_ids", self.config.vocab_size)
-        seen = ops.cumsum(ids != pad, 1)
+        seen = ops.cumsum(t.input_ids != pad, 1)
         last = ops.cumsum(seen < seen[:, -1:], 1)[:, -1]  # as many as come before the last one that counts
         return self.score(ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions"))
 
 
-class LlamaForTokenClassification(LlamaPretrained):
+class LlamaForTokenClassification(LlamaHead):
     def __init__(self, w: Weights, cfg: LlamaConfig):
-        self.config = cfg
-        self.model = LlamaModel(w / "model", cfg)
+        super().__init__(w, cfg)
         self.score = Linear(w / "score", cfg.hidden_size, cfg.num_labels)
 
-    def __call__(
-        self, input_ids: Array, attention_mask: Array | None = None, position_ids: Array | None = None
-    ) -> Array:
-        """input_ids, attention_mask (B, T) -> logits (B, T, C)."""
-        return self.score(self.model(input_ids, attention_mask, position_ids))
+    def forward(self, t: Tokens) -> Array:
+        """-> logits (B, T, C)."""
+        return self.score(self.body.states(t))
 
 
-class LlamaForQuestionAnswering(LlamaPretrained):
+class LlamaForQuestionAnswering(LlamaHead):
     layout = Layout(prefix="transformer", body=BODY, ignored=IGNORED)
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
-        self.config = cfg
-        self.transformer = LlamaModel(w / "transformer", cfg)
+        super().__init__(w, cfg)
         self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
 
-    def __call__(
-        self, input_ids: Array, attention_mask: Array | None = None, position_ids: Array | None = None
-    ) -> QuestionAnsweringOutput:
-        """input_ids, attention_mask (B, T) -> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.transformer(input_ids, attention_mask, position_ids))
+    def forward(self, t: Tokens) -> QuestionAnsweringOutput:
+        """-> logits (B, T) of an answer's first and last token."""
+        y = self.qa_outputs(self.body.states(t))
         return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])

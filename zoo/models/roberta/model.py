@@ -3,19 +3,25 @@ https://arxiv.org/abs/1911.02116): BERT's stack with other positions and other h
 
 The two differ in vocabulary alone, and XLM-R's checkpoints name their tensors as RoBERTa's do.
 
-Shapes: B batch, T tokens, D hidden_size, V vocab_size, C labels.  Masks are true for a token and false for padding.
+Shapes: B batch, T tokens, D hidden_size, V vocab_size, C labels.
 """
 
 from __future__ import annotations
 
 from ... import ops
-from ...cache import KVCache
+from ...generate.causal import CausalLM
+from ...inputs import Tokens
 from ...nn import LayerNorm, Linear, Module
-from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
-from ..bert.decoding import Decoding
-from ..bert.model import BertModel, Embeddings, QuestionAnsweringOutput
+from ..bert.model import (
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
+    BertForTokenClassification,
+    BertHead,
+    BertModel,
+    Embeddings,
+)
 from .config import RobertaConfig, XLMRobertaConfig
 
 LAYOUT = Layout(
@@ -43,17 +49,12 @@ class RobertaEmbeddings(Embeddings):
     def max_positions(self) -> int:
         return self.position.shape[0] - self.pad - 1
 
-    def positions(self, input_ids: Array | None, T: int, past: Array | int) -> Array:
+    def positions(self, t: Tokens) -> Array:
         """From input_ids, not from the mask: padding in the middle of a text is not counted.  -> (T,) or (B, T)."""
-        if input_ids is None:
-            return ops.arange(T, self.word) + (self.pad + 1 + past)
-        token = input_ids != self.pad
-        return (ops.cumsum(token, 1) + past) * token + self.pad
-
-
-class RobertaPretrained(Pretrained):
-    config_class = RobertaConfig
-    layout = LAYOUT
+        if t.input_ids is None:
+            return ops.arange(t.shape[1], self.word) + (self.pad + 1 + t.past)
+        token = t.input_ids != self.pad
+        return (ops.cumsum(token, 1) + t.past) * token + self.pad
 
 
 class RobertaModel(BertModel):
@@ -62,6 +63,12 @@ class RobertaModel(BertModel):
     config_class = RobertaConfig
     layout = LAYOUT
     embeddings_class = RobertaEmbeddings
+
+
+class RobertaHead(BertHead):
+    config_class = RobertaConfig
+    layout = LAYOUT
+    body_class = RobertaModel
 
 
 class LMHead(Module):
@@ -89,107 +96,48 @@ class ClassificationHead(Module):
         return self.out_proj(self.dense(x[:, 0]))
 
 
-class RobertaForMaskedLM(RobertaPretrained):
+class RobertaForMaskedLM(RobertaHead):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: RobertaConfig):
-        self.config = cfg
-        self.roberta = RobertaModel(w / "roberta", cfg, pooler=False)
-        self.predictions = LMHead(w / "lm_head", cfg)
+        super().__init__(w, cfg)
+        self.head = LMHead(w / "lm_head", cfg)
 
-    def __call__(
-        self, input_ids: Array, attention_mask: Array | None = None, token_type_ids: Array | None = None
-    ) -> Array:
-        """input_ids, attention_mask, token_type_ids (B, T) -> logits (B, T, V)."""
-        return self.predictions(self.roberta(input_ids, attention_mask, token_type_ids).last_hidden_state)
+    def forward(self, t: Tokens) -> Array:
+        """-> logits (B, T, V)."""
+        return self.head(self.body.states(t))
 
 
-class RobertaForCausalLM(Decoding, RobertaPretrained):
-    """The decoder: logits of the next token, step by step with a cache from `model.roberta.new_cache(B)`."""
+class RobertaForCausalLM(CausalLM, RobertaForMaskedLM):
+    """The decoder: logits of the next token."""
 
-    tied = TIED
+    inputs = RobertaModel.inputs
 
+    def forward(self, t: Tokens) -> Array:
+        """-> logits (B, T, V), or of the last tokens alone."""
+        return self.head(t.kept(self.body.states(t)))
+
+
+class RobertaForSequenceClassification(RobertaHead):
     def __init__(self, w: Weights, cfg: RobertaConfig):
-        self.config = cfg
-        self.roberta = RobertaModel(w / "roberta", cfg, pooler=False)
-        self.predictions = LMHead(w / "lm_head", cfg)
-
-    def __call__(
-        self,
-        input_ids: Array,
-        attention_mask: Array | None = None,
-        token_type_ids: Array | None = None,
-        encoder_hidden_states: Array | None = None,
-        encoder_attention_mask: Array | None = None,
-        cache: KVCache | None = None,
-        logits_to_keep: int = 0,
-    ) -> Array:
-        """input_ids (B, T) -> logits (B, T, V), or of the last `logits_to_keep` tokens if that is not 0."""
-        x = self.roberta(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            encoder_hidden_states=encoder_hidden_states,
-            encoder_attention_mask=encoder_attention_mask,
-            cache=cache,
-        ).last_hidden_state
-        return self.predictions(x[:, -logits_to_keep:] if logits_to_keep else x)
-
-
-class RobertaForSequenceClassification(RobertaPretrained):
-    def __init__(self, w: Weights, cfg: RobertaConfig):
-        self.config = cfg
-        self.roberta = RobertaModel(w / "roberta", cfg, pooler=False)
+        super().__init__(w, cfg)
         self.classifier = ClassificationHead(w / "classifier", cfg)
 
-    def __call__(
-        self, input_ids: Array, attention_mask: Array | None = None, token_type_ids: Array | None = None
-    ) -> Array:
-        """input_ids, attention_mask, token_type_ids (B, T) -> logits (B, C)."""
-        return self.classifier(self.roberta(input_ids, attention_mask, token_type_ids).last_hidden_state)
+    def forward(self, t: Tokens) -> Array:
+        """-> logits (B, C)."""
+        return self.classifier(self.body.states(t))
 
 
-class RobertaForMultipleChoice(RobertaPretrained):
-    def __init__(self, w: Weights, cfg: RobertaConfig):
-        self.config = cfg
-        self.roberta = RobertaModel(w / "roberta", cfg, pooler=True)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, 1)
-
-    def __call__(
-        self, input_ids: Array, attention_mask: Array | None = None, token_type_ids: Array | None = None
-    ) -> Array:
-        """input_ids, attention_mask, token_type_ids (B, choices, T) -> logits (B, choices)."""
-        input_ids = ops.as_ids(input_ids, self.roberta.embeddings.word, "input_ids", self.config.vocab_size, ndim=3)
-        B, T = input_ids.shape[0], input_ids.shape[-1]
-        flat = (a if a is None else a.reshape(-1, T) for a in (input_ids, attention_mask, token_type_ids))
-        return self.classifier(self.roberta(*flat).pooler_output).reshape(B, -1)
+class RobertaForMultipleChoice(RobertaHead, BertForMultipleChoice):
+    """BERT's."""
 
 
-class RobertaForTokenClassification(RobertaPretrained):
-    def __init__(self, w: Weights, cfg: RobertaConfig):
-        self.config = cfg
-        self.roberta = RobertaModel(w / "roberta", cfg, pooler=False)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
-
-    def __call__(
-        self, input_ids: Array, attention_mask: Array | None = None, token_type_ids: Array | None = None
-    ) -> Array:
-        """input_ids, attention_mask, token_type_ids (B, T) -> logits (B, T, C)."""
-        return self.classifier(self.roberta(input_ids, attention_mask, token_type_ids).last_hidden_state)
+class RobertaForTokenClassification(RobertaHead, BertForTokenClassification):
+    """BERT's."""
 
 
-class RobertaForQuestionAnswering(RobertaPretrained):
-    def __init__(self, w: Weights, cfg: RobertaConfig):
-        self.config = cfg
-        self.roberta = RobertaModel(w / "roberta", cfg, pooler=False)
-        self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
-
-    def __call__(
-        self, input_ids: Array, attention_mask: Array | None = None, token_type_ids: Array | None = None
-    ) -> QuestionAnsweringOutput:
-        """input_ids, attention_mask, token_type_ids (B, T) -> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.roberta(input_ids, attention_mask, token_type_ids).last_hidden_state)
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
+class RobertaForQuestionAnswering(RobertaHead, BertForQuestionAnswering):
+    """BERT's."""
 
 
 # XLM-R: the same classes under the names that its checkpoints' configs give.

@@ -203,7 +203,7 @@ class TableTransformerForObjectDetection(TableTransformerPretrained):
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         D = cfg.d_model
         self.config = cfg
-        self.model = TableTransformerModel(w / "model", cfg)
+        self.body = TableTransformerModel(w / "model", cfg)
         self.class_labels_classifier = Linear(w / "class_labels_classifier", D, cfg.num_labels + 1)
         boxes = w / "bbox_predictor.layers"
         self.bbox_predictor = [
@@ -214,7 +214,7 @@ class TableTransformerForObjectDetection(TableTransformerPretrained):
 
     def __call__(self, pixel_values: Array, pixel_mask: Array | None = None) -> TableTransformerObjectDetectionOutput:
         """pixel_values (B, Y, X, C) floats, pixel_mask (B, Y, X), false where it was padded -> an object a query."""
-        found = self.model(pixel_values, pixel_mask)
+        found = self.body(pixel_values, pixel_mask)
         x = boxes = found.last_hidden_state
         for layer in self.bbox_predictor:
             boxes = layer(boxes)

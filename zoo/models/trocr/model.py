@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ... import ops
-from ...cache import KVCache
+from ...cache import KVCache, LayerCache
 from ...errors import InputError, MissingWeightError, WeightShapeError
+from ...generate.causal import CausalLM
+from ...inputs import Context, Tokens
 from ...nn import LayerNorm, Linear, Module
 from ...pretrained import Pretrained
 from ...typing import Array
@@ -78,17 +80,18 @@ class Embeddings(Module):
         table = ops.cat([waves[:, 0::2], waves[:, 1::2]], 1)
         return ops.cat([table[: self.padding], table[:1] * 0, table[self.padding + 1 :]], 0)
 
-    def __call__(self, input_ids: Array, start: Array) -> Array:
-        """input_ids (B, T), start (B,): the tokens before them -> (B, T, D)."""
-        x = ops.embedding(input_ids, self.word, "input_ids")
+    def __call__(self, t: Tokens) -> Array:
+        """-> (B, T, D)."""
+        x = ops.embedding(t.input_ids, self.word, "input_ids")
         if self.scale != 1:
             x = x * self.scale
+        past = t.start[:, None]
         if self.position is not None:
-            at = start[:, None] + (ops.arange(input_ids.shape[1], self.word) + OFFSET)
+            at = past + (ops.arange(x.shape[1], self.word) + OFFSET)
             x = x + ops.embedding(at, self.position, "positions")
         else:
-            is_token = input_ids != self.padding
-            at = (ops.cumsum(is_token, 1) + start[:, None]) * is_token + self.padding
+            is_token = t.input_ids != self.padding
+            at = (ops.cumsum(is_token, 1) + past) * is_token + self.padding
             x = x + ops.embedding(at, self._sinusoids, "positions")
         return x if self.norm is None else self.norm(x)
 
@@ -103,12 +106,12 @@ class Attention(Module):
         self.out = Linear(w / "self_attn.out_proj", D, D)
         self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
 
-    def __call__(self, x: Array, mask: Array | None, start: Array, cache: KVCache | None, layer: int) -> Array:
-        """x (B, T, D), mask (B, length + T), start (B,) -> (B, T, D)."""
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
         if cache is not None:
-            k, v = cache.extend(layer, k, v, masked=mask is not None)
-        a = ops.attention(q, k, v, mask=mask, start=start)
+            k, v = cache.extend(k, v, masked=c.mask is not None)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start)
         return self.norm(self.out(a.reshape(x.shape)), residual=x)
 
 
@@ -119,23 +122,27 @@ class CrossAttention(Module):
         D, E = cfg.d_model, cfg.cross_size
         self.heads = cfg.decoder_attention_heads
         self.query = Linear(w / "encoder_attn.q_proj", D, D)
-        self.seen = Linear.fused(w / "encoder_attn", ["k_proj", "v_proj"], E, [D, D])
+        self.key_value = Linear.fused(w / "encoder_attn", ["k_proj", "v_proj"], E, [D, D])
         self.out = Linear(w / "encoder_attn.out_proj", D, D)
         self.norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
 
-    def __call__(self, x: Array, states: Array | None, mask: Array | None, cache: KVCache | None, layer: int) -> Array:
-        """x (B, T, D), states (C, S, E) and mask (C, S), not needed once the cache has them -> (B, T, D)."""
-        if states is not None:
-            seen = self.seen(states).reshape(*states.shape[:2], 2 * self.heads, -1)
-            k, v = seen[:, :, : self.heads], seen[:, :, self.heads :]
-            if cache is not None:
-                cache.cross[layer] = k, v, mask
-        else:
-            assert cache is not None
-            k, v, mask = cache.cross[layer]
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D); x itself where there are no states, of a decoder that is used alone."""
+        states = c.encoder_states
+        seen = self.seen(states, c.encoder_mask) if states is not None else cache and cache.cross
+        if seen is None:
+            return x
+        if cache is not None:
+            cache.cross = seen
+        k, v, mask = seen
         # The rows of one image are as many more queries to its keys.
         q = self.query(x).reshape(k.shape[0], -1, self.heads, k.shape[3])
         return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
+
+    def seen(self, states: Array, mask: Array | None) -> tuple[Array, Array, Array | None]:
+        """-> keys and values (C, S, H, K), and which of them are no padding."""
+        both = self.key_value(states).reshape(*states.shape[:2], 2 * self.heads, -1)
+        return both[:, :, : self.heads], both[:, :, self.heads :], mask
 
 
 class Layer(Module):
@@ -147,20 +154,9 @@ class Layer(Module):
         self.down = Linear(w / "fc2", F, D)
         self.norm = LayerNorm(w / "final_layer_norm", D, EPS)
 
-    def __call__(
-        self,
-        x: Array,
-        mask: Array | None,
-        start: Array,
-        cache: KVCache | None,
-        layer: int,
-        states: Array | None,
-        states_mask: Array | None,
-    ) -> Array:
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        x = self.attention(x, mask, start, cache, layer)
-        if states is not None or (cache is not None and layer in cache.cross):
-            x = self.cross(x, states, states_mask, cache, layer)
+        x = self.cross(self.attention(x, c, cache), c, cache)
         return self.norm(self.down(self.up(x)), residual=x)
 
 
@@ -171,114 +167,39 @@ class TrOCRDecoder(Module):
         self.embeddings = Embeddings(w, cfg)
         self.layers = [Layer(w / "layers" / i, cfg) for i in range(cfg.decoder_layers)]
 
-    def __call__(
-        self,
-        input_ids: Array,
-        mask: Array | None,
-        states: Array | None,
-        states_mask: Array | None,
-        cache: KVCache | None,
-    ) -> Array:
-        """input_ids (B, T), mask (B, length + T), states (C, S, E), states_mask (C, S) -> (B, T, D)."""
-        B, T = input_ids.shape
-        past = 0 if cache is None else cache.length
-        most = self.embeddings.max_positions
-        if past + T > most:
-            raise InputError(f"{past + T} tokens, but the checkpoint has positions for {most}")
-        start = ops.arange(B, self.embeddings.word) * 0 if cache is None else cache.start
-        x = self.embeddings(input_ids, start)
-        for i, layer in enumerate(self.layers):
-            x = layer(x, mask, start, cache, i, states, states_mask)
+    def states(self, t: Tokens) -> Array:
+        """-> (B, T, D) of every token."""
+        x = self.embeddings(t)
+        for layer, cache in t.with_cache(self.layers):
+            x = layer(x, t.context, cache)
         return x
 
 
-class TrOCRForCausalLM(Pretrained):
+class TrOCRForCausalLM(CausalLM):
     """The decoder: logits of the next token.  Without an encoder's states it does without cross-attention."""
 
     config_class = TrOCRConfig
     layout = Layout(prefix="model", body=("decoder",), ignored=IGNORED)
     tied = TIED
+    inputs = {"input_ids": "vocab_size", "encoder_hidden_states": "cross_size"}
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         self.config = cfg
-        self.model = TrOCRDecoder(w / "model.decoder", cfg)
-        self.output_projection = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False)
+        self.body = TrOCRDecoder(w / "model.decoder", cfg)
+        self.head = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False)
 
-    def __call__(
-        self,
-        input_ids: Array,
-        attention_mask: Array | None = None,
-        encoder_hidden_states: Array | None = None,
-        encoder_attention_mask: Array | None = None,
-        cache: KVCache | None = None,
-    ) -> Array:
-        """input_ids (B, T), attention_mask (B, T) (with a cache (B, length + T)) -> logits (B, T, V).
+    @property
+    def is_causal(self) -> bool:
+        return True
 
-        encoder_hidden_states (C, S, E) and encoder_attention_mask (C, S) are needed once for each cache.
-        """
-        x = self._states(input_ids, attention_mask, encoder_hidden_states, encoder_attention_mask, cache)
-        if cache is not None:
-            cache.advance(x.shape[1])
-        return self.output_projection(x)
-
-    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
-        """An empty cache; capacity in tokens, all positions of the checkpoint if not given."""
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
         cfg = self.config
-        H, K = cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
-        S = self.max_positions if capacity is None else capacity
-        return KVCache(cfg.decoder_layers, batch, S, H, K, like=self._like)
+        return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
 
-    def next_logits(
-        self,
-        input_ids: Array,
-        lengths: Array | None,
-        cache: KVCache,
-        *,
-        encoder_hidden_states: Array | None = None,
-        encoder_attention_mask: Array | None = None,
-    ) -> Array:
-        """Logits (B, V) of the token after each row's first `lengths` (B,) of the T given, which go into the cache.
-
-        lengths: None if all count, the others are padding on the right.  encoder_hidden_states (C, S, E): in the first
-        call; B / C rows that follow one another share one image's.
-        """
-        x = self._states(input_ids, None, encoder_hidden_states, encoder_attention_mask, cache)
-        cache.advance(x.shape[1])
-        return self.output_projection(cache.last(x, lengths))
-
-    @property
-    def max_positions(self) -> int:
-        """The length of the longest row that there are positions for."""
-        return self.model.embeddings.max_positions
-
-    @property
-    def _like(self) -> Array:
-        return self.model.embeddings.word
-
-    def _states(
-        self,
-        input_ids: Array,
-        mask: Array | None,
-        states: Array | None,
-        states_mask: Array | None,
-        cache: KVCache | None,
-    ) -> Array:
-        """What the user gave, checked, through the stack -> (B, T, D)."""
-        cfg, like = self.config, self._like
-        ids = ops.as_ids(input_ids, like, "input_ids", cfg.vocab_size)
-        B, T = ids.shape
-        if mask is not None:
-            mask = ops.as_key_mask(mask, like, "attention_mask", (B, T + (0 if cache is None else cache.length)))
-        if states is None:
-            if states_mask is not None:
-                raise InputError("encoder_attention_mask needs encoder_hidden_states")
-            return self.model(ids, mask, None, None, cache)
-        seen = ops.as_states(states, like, "encoder_hidden_states", None, cfg.cross_size)
-        if B % seen.shape[0]:
-            raise InputError(f"input_ids have {B} rows, which {seen.shape[0]} encoder_hidden_states cannot share")
-        if states_mask is not None:
-            states_mask = ops.as_key_mask(states_mask, like, "encoder_attention_mask", tuple(seen.shape[:2]))
-        return self.model(ids, mask, seen, states_mask, cache)
+    def forward(self, t: Tokens) -> Array:
+        """-> logits (B, T, V), or of the last tokens alone."""
+        return self.head(t.kept(self.body.states(t)))
 
 
 class VisionEncoderDecoderModel(Pretrained):
@@ -308,7 +229,8 @@ class VisionEncoderDecoderModel(Pretrained):
     ) -> VisionEncoderDecoderOutput:
         """pixel_values (C, Y, X, channels), decoder_input_ids and decoder_attention_mask (B, T) -> logits (B, T, V)."""
         found = self._encoded(pixel_values, interpolate_pos_encoding)
-        logits = self.decoder(decoder_input_ids, decoder_attention_mask, self._projected(found))
+        states = self._projected(found)
+        logits = self.decoder(decoder_input_ids, decoder_attention_mask, encoder_hidden_states=states)
         return VisionEncoderDecoderOutput(logits, found)
 
     def encode(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:

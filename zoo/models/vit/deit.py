@@ -52,12 +52,12 @@ class DeiTForImageClassification(DeiTPretrained):
 
     def __init__(self, w: Weights, cfg: DeiTConfig):
         self.config = cfg
-        self.deit = DeiTModel(w / "deit", cfg, pooler=False)
+        self.body = DeiTModel(w / "deit", cfg, pooler=False)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
     def __call__(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
         """pixel_values (B, Y, X, C) -> logits (B, L)."""
-        x = self.deit(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding).last_hidden_state
+        x = self.body(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding).last_hidden_state
         return self.classifier(x[:, 0])
 
 
@@ -66,7 +66,7 @@ class DeiTForImageClassificationWithTeacher(DeiTPretrained):
 
     def __init__(self, w: Weights, cfg: DeiTConfig):
         self.config = cfg
-        self.deit = DeiTModel(w / "deit", cfg, pooler=False)
+        self.body = DeiTModel(w / "deit", cfg, pooler=False)
         self.cls_classifier = Linear(w / "cls_classifier", cfg.hidden_size, cfg.num_labels)
         self.distillation_classifier = Linear(w / "distillation_classifier", cfg.hidden_size, cfg.num_labels)
 
@@ -74,7 +74,7 @@ class DeiTForImageClassificationWithTeacher(DeiTPretrained):
         self, pixel_values: Array, interpolate_pos_encoding: bool = False
     ) -> DeiTForImageClassificationWithTeacherOutput:
         """pixel_values (B, Y, X, C) -> logits (B, L) of both classifiers, and their mean."""
-        x = self.deit(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding).last_hidden_state
+        x = self.body(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding).last_hidden_state
         own, taught = self.cls_classifier(x[:, 0]), self.distillation_classifier(x[:, 1])
         return DeiTForImageClassificationWithTeacherOutput((own + taught) / 2, own, taught)
 
@@ -84,7 +84,7 @@ class DeiTForMaskedImageModeling(DeiTPretrained):
 
     def __init__(self, w: Weights, cfg: DeiTConfig):
         self.config = cfg
-        self.deit = DeiTModel(w / "deit", cfg, pooler=False, mask_token=True)
+        self.body = DeiTModel(w / "deit", cfg, pooler=False, mask_token=True)
         self.decoder = PixelDecoder(w / "decoder", cfg)
 
     def __call__(
@@ -94,5 +94,5 @@ class DeiTForMaskedImageModeling(DeiTPretrained):
         interpolate_pos_encoding: bool = False,
     ) -> Array:
         """pixel_values (B, Y, X, C), bool_masked_pos (B, N) -> the reconstruction (B, Y, X, C)."""
-        x = self.deit(pixel_values, bool_masked_pos, interpolate_pos_encoding).last_hidden_state
-        return self.decoder(x[:, 2:], self.deit.embeddings.grid(pixel_values))
+        x = self.body(pixel_values, bool_masked_pos, interpolate_pos_encoding).last_hidden_state
+        return self.decoder(x[:, 2:], self.body.embeddings.grid(pixel_values))

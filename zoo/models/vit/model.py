@@ -201,12 +201,12 @@ class PixelDecoder(Module):
 class ViTForImageClassification(ViTPretrained):
     def __init__(self, w: Weights, cfg: ViTConfig):
         self.config = cfg
-        self.vit = ViTModel(w / "vit", cfg, pooler=False)
+        self.body = ViTModel(w / "vit", cfg, pooler=False)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
     def __call__(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
         """pixel_values (B, Y, X, C) -> logits (B, L)."""
-        x = self.vit(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding).last_hidden_state
+        x = self.body(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding).last_hidden_state
         return self.classifier(x[:, 0])
 
 
@@ -215,7 +215,7 @@ class ViTForMaskedImageModeling(ViTPretrained):
 
     def __init__(self, w: Weights, cfg: ViTConfig):
         self.config = cfg
-        self.vit = ViTModel(w / "vit", cfg, pooler=False, mask_token=True)
+        self.body = ViTModel(w / "vit", cfg, pooler=False, mask_token=True)
         self.decoder = PixelDecoder(w / "decoder", cfg)
 
     def __call__(
@@ -225,5 +225,5 @@ class ViTForMaskedImageModeling(ViTPretrained):
         interpolate_pos_encoding: bool = False,
     ) -> Array:
         """pixel_values (B, Y, X, C), bool_masked_pos (B, N) -> the reconstruction (B, Y, X, C)."""
-        x = self.vit(pixel_values, bool_masked_pos, interpolate_pos_encoding).last_hidden_state
-        return self.decoder(x[:, 1:], self.vit.embeddings.grid(pixel_values))
+        x = self.body(pixel_values, bool_masked_pos, interpolate_pos_encoding).last_hidden_state
+        return self.decoder(x[:, 1:], self.body.embeddings.grid(pixel_values))

@@ -1,0 +1,9 @@
+"""The door of every model: what a user passes, checked once and placed beside the weights, in one record.
+
+Behind it a model's `forward` sees arrays of the right kind, shape and device, and holds the paper's maths alone.
+"""
+
+from .images import ImageModel, Pixels
+from .texts import ChoiceModel, Context, TextModel, Tokens
+
+__all__ = ["ChoiceModel", "Context", "ImageModel", "Pixels", "TextModel", "Tokens"]

@@ -1,0 +1,259 @@
+"""Texts: tokens, masks, positions, an encoder's states and a cache.
+
+Shapes: B rows, T tokens, S tokens that can be looked at (those of a cache too), M states of an encoder, D a width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+
+from .. import ops
+from ..cache import KVCache, LayerCache
+from ..errors import InputError
+from ..pretrained import Pretrained
+from ..typing import Array
+from .refusal import refuse
+
+L = TypeVar("L")
+
+
+class Context(NamedTuple):
+    """What every layer is told besides its input.  Masks are true for a token and false for padding."""
+
+    mask: Array | None = None  # (B, S); None: nothing is padding
+    start: Array | None = None  # (B,): causal, row b begins after start[b] tokens; None: every token sees all others
+    encoder_states: Array | None = None  # (C, M, D): B / C rows that follow one another share those of one
+    encoder_mask: Array | None = None  # (C, M)
+
+
+class Tokens(NamedTuple):
+    """A batch of texts.  Either input_ids or inputs_embeds is None."""
+
+    input_ids: Array | None  # (B, T)
+    inputs_embeds: Array | None  # (B, T, D)
+    token_type_ids: Array | None  # (B or 1, T)
+    position_ids: Array | None  # (B or 1, T); None: they count on
+    context: Context
+    cache: KVCache | None
+    length: int  # of the longest row, with what the cache holds of it
+    logits_to_keep: int = 0  # of the last tokens; 0: of all
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(B, T)."""
+        x: Any = self.input_ids if self.inputs_embeds is None else self.inputs_embeds
+        return x.shape[0], x.shape[1]
+
+    @property
+    def start(self) -> Array:
+        """(B,) of a causal model: how many tokens come before each row's."""
+        assert self.context.start is not None
+        return self.context.start
+
+    @property
+    def past(self) -> Array | int:
+        """The same to count from: 0, or (B, 1) where there is a cache."""
+        return 0 if self.cache is None else self.start[:, None]
+
+    def with_cache(self, layers: Iterable[L]) -> Iterator[tuple[L, LayerCache | None]]:
+        """Each layer with its part of the cache."""
+        cache = self.cache
+        return ((layer, None if cache is None else cache[i]) for i, layer in enumerate(layers))
+
+    def kept(self, x: Array) -> Array:
+        """The states (B, T, D) of the tokens whose logits are asked for."""
+        return x[:, -self.logits_to_keep :] if self.logits_to_keep else x
+
+
+class TextModel(Pretrained):
+    """A model of texts.  `forward(tokens)` is its maths.
+
+    Its body (of a bare model: itself) has `embeddings`, with the table `word` (V, D) and the number `max_positions`.
+    """
+
+    # What it takes besides attention_mask, and the config's field that numbers lie below, or that is a vector's width.
+    inputs: ClassVar[Mapping[str, str]] = {"input_ids": "vocab_size"}
+    takes_cache: ClassVar[bool] = False
+
+    def __call__(
+        self,
+        input_ids: Array | None = None,
+        attention_mask: Array | None = None,
+        token_type_ids: Array | None = None,
+        *,
+        position_ids: Array | None = None,
+        inputs_embeds: Array | None = None,
+        encoder_hidden_states: Array | None = None,
+        encoder_attention_mask: Array | None = None,
+        cache: KVCache | None = None,
+        logits_to_keep: int = 0,
+        **unknown: Any,
+    ) -> Any:
+        """What `forward` says of texts: input_ids, attention_mask, token_type_ids and position_ids (B, T).
+
+        inputs_embeds (B, T, D): instead of input_ids.  cache: of the tokens before these, from `new_cache`; with it
+        attention_mask is (B, length + T).  encoder_hidden_states (C, M, D) and encoder_attention_mask (C, M): what
+        cross-attention looks at, needed once for each cache; B / C rows share one.  logits_to_keep: of how many last
+        tokens logits are wanted, 0 for all.  InputError: what this class does not take, and what does not fit.
+        """
+        t = self.tokens(
+            input_ids,
+            attention_mask,
+            token_type_ids,
+            position_ids=position_ids,
+            inputs_embeds=inputs_embeds,
+            encoder_hidden_states=encoder_hidden_states,
+            encoder_attention_mask=encoder_attention_mask,
+            cache=cache,
+            logits_to_keep=logits_to_keep,
+            **unknown,
+        )
+        out = self.forward(t)
+        if cache is not None:
+            cache.advance(t.shape[1])
+        return out
+
+    def forward(self, t: Tokens) -> Any:
+        """What the class is for, of tokens that have been checked; a cache is left to be advanced."""
+        raise NotImplementedError
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a token sees those before it alone."""
+        return False
+
+    @property
+    def like(self) -> Array:
+        """An array beside which inputs are placed, of the dtype of states."""
+        return self.body.embeddings.word
+
+    @property
+    def max_positions(self) -> int:
+        """The length of the longest text that there are positions for."""
+        return self.body.embeddings.max_positions
+
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
+        """Layers, heads of keys, and the size of one."""
+        cfg = self.config
+        return cfg.num_hidden_layers, cfg.num_attention_heads, cfg.hidden_size // cfg.num_attention_heads
+
+    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
+        """An empty cache of a decoder; capacity in tokens, all positions of the checkpoint if not given."""
+        layers, heads, size = self.cache_shape
+        return KVCache(layers, batch, self.max_positions if capacity is None else capacity, heads, size, like=self.like)
+
+    def tokens(
+        self,
+        input_ids: Array | None = None,
+        attention_mask: Array | None = None,
+        token_type_ids: Array | None = None,
+        *,
+        position_ids: Array | None = None,
+        inputs_embeds: Array | None = None,
+        encoder_hidden_states: Array | None = None,
+        encoder_attention_mask: Array | None = None,
+        cache: KVCache | None = None,
+        logits_to_keep: int = 0,
+        **unknown: Any,
+    ) -> Tokens:
+        """What a user passes, checked and placed."""
+        if unknown:
+            refuse(self, next(iter(unknown)), self._taken())
+        like, ids, embeds = self.like, None, None
+        if input_ids is not None and inputs_embeds is None:
+            ids = ops.as_ids(input_ids, like, "input_ids", self._size("input_ids"))
+            B, T = ids.shape
+        elif inputs_embeds is not None and input_ids is None:
+            embeds = ops.as_states(inputs_embeds, like, "inputs_embeds", None, self._size("inputs_embeds"))
+            B, T = embeds.shape[:2]
+        else:
+            raise InputError("give either input_ids or inputs_embeds")
+        length, start = T, None
+        if cache is not None:
+            if not self.takes_cache:
+                refuse(self, "cache", self._taken())
+            cache.check(B)
+            if not self.is_causal:
+                raise InputError("a cache needs a decoder: the config says is_decoder = False")
+            length, start = cache.length + T, cache.start
+        elif self.is_causal:
+            start = ops.arange(B, like) * 0
+        if token_type_ids is not None:
+            token_type_ids = self._ids(token_type_ids, "token_type_ids", (B, T))
+        if position_ids is not None:
+            position_ids = self._ids(position_ids, "position_ids", (B, T))
+        elif length > self.max_positions:
+            raise InputError(f"{length} tokens, but the checkpoint has positions for {self.max_positions}")
+        mask, states, states_mask = attention_mask, encoder_hidden_states, encoder_attention_mask
+        if mask is not None:
+            mask = ops.as_key_mask(mask, like, "attention_mask", (B, length))
+        if states is not None or states_mask is not None:
+            states, states_mask = self._encoder_states(states, states_mask, B)
+        if logits_to_keep and not self.takes_cache:
+            refuse(self, "logits_to_keep", self._taken())
+        context = Context(mask, start, states, states_mask)
+        return Tokens(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
+
+    def _taken(self) -> list[str]:
+        """The arguments of this class."""
+        found = [*self.inputs, "attention_mask"]
+        if "encoder_hidden_states" in found:
+            found.append("encoder_attention_mask")
+        return [*found, "cache", "logits_to_keep"] if self.takes_cache else found
+
+    def _size(self, name: str) -> int:
+        """What the config says of an input."""
+        if name not in self.inputs:
+            refuse(self, name, self._taken())
+        return getattr(self.config, self.inputs[name])
+
+    def _ids(self, given: Array, name: str, shape: tuple[int, int]) -> Array:
+        ids = ops.as_ids(given, self.like, name, self._size(name))
+        if tuple(ids.shape) not in (shape, (1, shape[1])):
+            raise InputError(f"{name} has shape {tuple(ids.shape)}, expected {shape}")
+        return ids
+
+    def _encoder_states(self, states: Array | None, mask: Array | None, rows: int) -> tuple[Array, Array | None]:
+        if states is None:
+            raise InputError("encoder_attention_mask needs encoder_hidden_states")
+        width = self._size("encoder_hidden_states")
+        if not getattr(self.config, "add_cross_attention", True):
+            raise InputError("encoder_hidden_states need cross-attention: the config says add_cross_attention = False")
+        seen = ops.as_states(states, self.like, "encoder_hidden_states", None, width)
+        if rows % seen.shape[0]:
+            raise InputError(f"input_ids have {rows} rows, which {seen.shape[0]} encoder_hidden_states cannot share")
+        if mask is not None:
+            mask = ops.as_key_mask(mask, self.like, "encoder_attention_mask", tuple(seen.shape[:2]))
+        return seen, mask
+
+
+class ChoiceModel(TextModel):
+    """A model of several texts for each row, (B, choices, T): of which it gives one number each."""
+
+    def __call__(
+        self,
+        input_ids: Array | None = None,
+        attention_mask: Array | None = None,
+        token_type_ids: Array | None = None,
+        **options: Any,
+    ) -> Array:
+        """input_ids, attention_mask, token_type_ids (B, choices, T) -> logits (B, choices)."""
+        ids = ops.as_ids(input_ids, self.like, "input_ids", self._size("input_ids"), ndim=3)
+        B, choices, T = ids.shape
+        mask = _flat(attention_mask, "attention_mask", (B, choices, T))
+        types = _flat(token_type_ids, "token_type_ids", (B, choices, T))
+        return super().__call__(ids.reshape(-1, T), mask, types, **options).reshape(B, choices)
+
+
+def _flat(x: Any, name: str, shape: tuple[int, ...]) -> Array | None:
+    """(B, choices, T) -> (B choices, T)."""
+    if x is None:
+        return None
+    x = np.asarray(x) if isinstance(x, (list, tuple)) else x
+    if tuple(x.shape) != shape:
+        raise InputError(f"{name} has shape {tuple(x.shape)}, expected {shape}")
+    return x.reshape(-1, shape[-1])
