@@ -78,7 +78,7 @@ class ImageModel(Pretrained):
             self._refuse("interpolate_pos_encoding")
         x = ops.as_pixels(pixel_values, self.like, self.channels)
         B, Y, X = x.shape[:3]
-        if not (self.any_size or interpolate_pos_encoding) and (Y, X) != self.config.image:
+        if not (self.any_size or interpolate_pos_encoding) and self.config.image != (Y, X):
             known = self.config.image
             raise InputError(
                 f"pixel_values are {Y} x {X}, the checkpoint's images {known[0]} x {known[1]}; "

@@ -35,6 +35,15 @@ TIED = {
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
 
+# What is read, and the config's field that it is measured by.
+INPUTS = {
+    "input_ids": "vocab_size",
+    "token_type_ids": "type_vocab_size",
+    "position_ids": "max_position_embeddings",
+    "inputs_embeds": "hidden_size",
+}
+DECODER_INPUTS = {**INPUTS, "encoder_hidden_states": "hidden_size"}
+
 
 class BertModelOutput(NamedTuple):
     last_hidden_state: Array  # (B, T, D)
@@ -147,12 +156,7 @@ class Layer(Module):
 class BertPretrained(TextModel):
     config_class = BertConfig
     layout = LAYOUT
-    inputs = {
-        "input_ids": "vocab_size",
-        "token_type_ids": "type_vocab_size",
-        "position_ids": "max_position_embeddings",
-        "inputs_embeds": "hidden_size",
-    }
+    inputs = INPUTS
 
     @property
     def is_causal(self) -> bool:
@@ -166,7 +170,7 @@ class BertModel(BertPretrained):
     """
 
     is_body = True
-    inputs = {**BertPretrained.inputs, "encoder_hidden_states": "hidden_size"}
+    inputs = DECODER_INPUTS
     takes_cache = True
     embeddings_class: ClassVar[type[Embeddings]] = Embeddings
 
@@ -243,7 +247,7 @@ class BertForMaskedLM(BertHead):
 class BertLMHeadModel(CausalLM, BertForMaskedLM):
     """The decoder: logits of the next token."""
 
-    inputs = BertModel.inputs
+    inputs = DECODER_INPUTS
 
     def forward(self, t: Tokens) -> Array:
         """-> logits (B, T, V), or of the last tokens alone."""

@@ -28,6 +28,10 @@ LAYOUT = Layout(prefix="model", body=BODY, ignored=IGNORED)
 
 TIED = {"lm_head.weight": "model.embed_tokens.weight"}
 
+# What is read, and the config's field that it is measured by.
+IDS = {"input_ids": "vocab_size", "position_ids": "max_positions"}
+INPUTS = {**IDS, "inputs_embeds": "hidden_size"}
+
 
 class QuestionAnsweringOutput(NamedTuple):
     start_logits: Array  # (B, T)
@@ -102,7 +106,7 @@ class LlamaPretrained(TextModel):
     config_class = LlamaConfig
     layout = LAYOUT
     keeps_halves = True
-    inputs = {"input_ids": "vocab_size", "position_ids": "max_positions", "inputs_embeds": "hidden_size"}
+    inputs = INPUTS
 
     @property
     def depends_on_length(self) -> bool:
@@ -175,7 +179,7 @@ class LlamaForCausalLM(CausalLM, LlamaHead):
 class LlamaForSequenceClassification(LlamaHead):
     """Reads the state of each row's last token that is not the padding token."""
 
-    inputs = {"input_ids": "vocab_size", "position_ids": "max_positions"}
+    inputs = IDS  # which say where rows end
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         super().__init__(w, cfg)

@@ -51,6 +51,9 @@ LAYOUT = Layout(
 TIED = {"output_projection.weight": "model.decoder.embed_tokens.weight"}
 TIED_BELOW = {f"decoder.{target}": f"decoder.{owner}" for target, owner in TIED.items()}
 
+# What the decoder reads, and the config's field that it is measured by.
+INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "cross_size"}
+
 
 class VisionEncoderDecoderOutput(NamedTuple):
     logits: Array  # (B, T, V)
@@ -181,7 +184,7 @@ class TrOCRForCausalLM(CausalLM):
     config_class = TrOCRConfig
     layout = Layout(prefix="model", body=("decoder",), ignored=IGNORED)
     tied = TIED
-    inputs = {"input_ids": "vocab_size", "encoder_hidden_states": "cross_size"}
+    inputs = INPUTS
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         self.config = cfg
