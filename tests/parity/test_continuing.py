@@ -107,7 +107,7 @@ def nan_after_layer_1(model):
 
 
 def nan_in_the_decoder(model):
-    calling(model.decoder.model.layers[1].down, lambda layer, x, *rest: Linear.__call__(layer, x, *rest) * np.nan)
+    calling(model.decoder.body.layers[1].down, lambda layer, x, *rest: Linear.__call__(layer, x, *rest) * np.nan)
 
 
 @pytest.mark.parametrize("name", [RANDOM + "Llama-3-8B", "stories260k"])
