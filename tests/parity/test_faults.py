@@ -16,6 +16,7 @@ from parity.checkpoints import build
 from parity.reference import Reference
 from parity.stages import compare_tokenizers, zoo_stages
 from parity.taps import body_of
+from zoo.errors import InputError
 from zoo.text.tokenizer import Tokenizer
 
 
@@ -193,7 +194,7 @@ def test_the_model_is_left_as_it_was(bench):
     bench = bench("bert-base-uncased")
     model = bench.load()
     before = dict(vars(model.body))
-    with pytest.raises(TypeError):
+    with pytest.raises(InputError):
         zoo_stages(model, bench.inputs[0]._replace(arrays={}))
     bench.first_wrong(model)
     assert vars(model.body) == before
