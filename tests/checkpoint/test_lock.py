@@ -281,11 +281,37 @@ def test_a_link_is_written_through(tmp_path):
     assert [p.name for p in target.parent.iterdir()] == ["production.lock"]
 
 
-def test_a_writer_that_died_is_named(tmp_path, monkeypatch):
+HOLD = """
+import sys, time
+from pathlib import Path
+from zoo.checkpoint.lock import _alone
+with _alone(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_writer_that_died_blocks_nobody(tmp_path, monkeypatch):
+    """One that lives does, until it ends, however it ends."""
     monkeypatch.setattr("zoo.checkpoint.lock.PATIENCE", 0.05)
-    (tmp_path / ".zoo.lock.writing").touch()
-    with pytest.raises(LockError, match=r"being written by another process: if there is none, remove .*\.writing"):
+    path = tmp_path / "zoo.lock"
+    (tmp_path / ".zoo.lock.writing").touch()  # left behind
+    lock(["stories260k"], path)
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout.readline() == "held\n"
+        with pytest.raises(LockError, match="being written by another process, for more than"):
+            lock(["stories260k"], path)
+        writer.kill()
+    lock(["stories260k"], path)
+    assert [p.name for p in tmp_path.iterdir()] == ["zoo.lock"]
+
+
+def test_no_other_file_is_made_for_the_lock(tmp_path):
+    """A link in the place of the file that is held would have one made where it leads to."""
+    (tmp_path / ".zoo.lock.writing").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LockError, match="cannot write"):
         lock(["stories260k"], tmp_path / "zoo.lock")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_failed_write_leaves_the_old_lock(tmp_path, monkeypatch):

@@ -256,3 +256,14 @@ def test_pixels_that_a_model_cannot_take(lib):
         ops.as_pixels(np.zeros((0, 8, 9, 3), np.float32), like, 3)
     with pytest.raises(InputError, match="expected 4 dimensions"):
         ops.as_pixels(np.zeros((8, 9, 3), np.float32), like, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_pixels_that_are_not_finite(dtype):
+    like, x = np.zeros(1, np.float32), np.zeros((1, 4, 4, 3), dtype)
+    for bad in (np.nan, np.inf, -np.inf):
+        x[0, 2, 1, 0] = bad
+        with pytest.raises(InputError, match="NaN or infinity"):
+            ops.as_pixels(x, like, 3)
+    x[:] = np.finfo(np.float16 if dtype == np.float16 else np.float32).max / 8
+    assert np.isfinite(ops.as_pixels(x, like, 3)).all()  # though their sum may be beyond the type

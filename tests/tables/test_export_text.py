@@ -49,12 +49,33 @@ def test_csv_flattens_the_header_if_asked():
         table.to_csv(header="fla")
 
 
-@pytest.mark.parametrize(
-    "text", ["=1+1", "+a", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "-", "＝1", "+49 40 1234", "-3.5x"]
-)
+@pytest.mark.parametrize("text", ["=1+1", "+a", "-1+1", "@SUM(A1)", "  =1", "-", "＝1", "+49 40 1234", "-3.5x"])
 def test_safe_csv_has_no_formulas(text):
     assert parsed_csv(make([[text]]).to_csv(safe=True)) == [["'" + text]]
     assert parsed_csv(make([[text]]).to_csv()) == [[text]]
+
+
+@pytest.mark.parametrize("text", ["\t", "\r", "\n", " \ta", "\n\nb"])
+def test_safe_csv_of_texts_that_begin_with_a_line_s_end(text):
+    assert parsed_csv(make([[text]]).to_csv(safe=True)) == [["'" + text]]
+
+
+INVISIBLE = ["\u00a0", "\u200b", "\ufeff", "\u3000", "\0", "\u200e", "\u2060", "\u00ad", "\ufe0f", "\u3164", "\u2800"]
+
+
+@pytest.mark.parametrize("text", [*(f"{c}=1+1" for c in INVISIBLE), "﹦1+1", "﹢a", "﹫a", "\u200b \ufeff-a", "⁺a"])
+def test_safe_csv_looks_behind_what_cannot_be_seen(text):
+    assert parsed_csv(make([[text]]).to_csv(safe=True)) == [["'" + text]]
+
+
+@pytest.mark.parametrize("end", [";", "\t", "\n", "\r", "\r\n", "\v", "\f", "\x85", "\u2028"])
+def test_safe_csv_where_programs_part_fields(end):
+    """A program with another idea of separators and quotes finds no formula at the beginning of a field either."""
+    for before, after in (("a", "=1+1"), ("a", " @b"), ("", "=1"), ("-3", "+a")):
+        written = make([[before + end + after]]).to_csv(safe=True)
+        assert not re.search(r'[;\t\r\n\v\f\x85\u2028"](?:[ "]*)[=+@]', written), written
+    assert "-3.5" in make([[f"1{end}-3.5{end}x"]]).to_csv(safe=True)
+    assert "'-3.5" not in make([[f"1{end}-3.5{end}x"]]).to_csv(safe=True)
 
 
 @pytest.mark.parametrize("text", ["-3.5", "+10 %", "-1,234.5", "+.5", "-1e-5", "a=b", "", " ", "'=", "3 - 4"])
@@ -63,7 +84,7 @@ def test_safe_csv_leaves_the_rest(text):
 
 
 def test_safe_csv_quotes_every_field():
-    assert make([["a;=1", "b"]], 1).to_csv(safe=True, header="flat") == '"a;=1","b"\r\n'
+    assert make([["a;1", "b"]], 1).to_csv(safe=True, header="flat") == '"a;1","b"\r\n'
 
 
 def parsed_markdown(text: str) -> list[list[str]]:

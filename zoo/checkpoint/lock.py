@@ -13,6 +13,7 @@ protection: keep the folder where only those write whom you trust.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -20,7 +21,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -313,22 +314,43 @@ def _hashed_file(path: Path) -> LockedFile:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Held by one process or thread at a time: a file beside the lock, which exists while that is read and written."""
+    """Held by one process or thread at a time: the lock of a file beside `path`, which ends with the process."""
     mark, end = path.with_name(f".{path.name}.writing"), time.monotonic() + PATIENCE
     while True:
+        file = os.open(mark, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
         try:
-            os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            held = _try_lock(file) and os.path.samestat(os.fstat(file), os.stat(mark))
+        except FileNotFoundError:  # who held it before has removed it
+            held = False
+        if held:
             break
-        except FileExistsError:
-            if time.monotonic() > end:
-                raise LockError(
-                    f"{path} is being written by another process: if there is none, remove {mark}"
-                ) from None
-            time.sleep(0.01)
+        os.close(file)
+        if time.monotonic() > end:
+            raise LockError(f"{path} is being written by another process, for more than {PATIENCE} s") from None
+        time.sleep(0.01)
     try:
         yield
     finally:
-        mark.unlink(missing_ok=True)
+        with suppress(OSError):  # Windows removes no open file: it stays, unlocked
+            mark.unlink()
+        os.close(file)
+
+
+def _try_lock(file: int) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as e:
+        if e.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+            return False
+        raise
+    return True
 
 
 def _as_json(entry: Entry) -> dict[str, Any]:

@@ -52,7 +52,9 @@ def as_key_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array
 
 
 def as_pixels(x: Any, like: Array, channels: int) -> Array:
-    """Pixel values given by a user as floats of the dtype, and where, `like` is.  x (B, Y, X, C); refuses all else."""
+    """Pixel values given by a user as floats of the dtype, and where, `like` is.  x (B, Y, X, C); refuses all else,
+    NaN and infinity too, where they are not on a GPU already.
+    """
     x = _checked(x, "pixel_values", 4)
     shape = tuple(x.shape)
     if _kind(x) in "biu":
@@ -60,7 +62,17 @@ def as_pixels(x: Any, like: Array, channels: int) -> Array:
     if shape[3] != channels:
         hint = " (the channels come last: use x.transpose(0, 2, 3, 1))" if shape[1] == channels else ""
         raise InputError(f"pixel_values have shape {shape}, expected (batch, height, width, {channels}){hint}")
+    if not _all_finite(x):
+        raise InputError("pixel_values hold NaN or infinity")
     return backend(like).as_pixels(x, like)
+
+
+def _all_finite(x: Array) -> bool:
+    if not isinstance(x, np.ndarray):
+        return x.device.type != "cpu" or bool(x.isfinite().all())
+    # The sum shows them in a tenth of the time; it can also overflow by itself.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
 
 
 def _checked(x: Any, name: str, ndim: int) -> Array:

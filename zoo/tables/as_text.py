@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 from ..errors import InputError, TableError, nearest
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
     import pandas
 
 HEADERS = ("rows", "flat")
-# What spreadsheet programs take for the beginning of a formula; some of them know the wide forms too.
-FORMULA = "=+-@\t\r＝＋－＠"
+# What spreadsheet programs take for the beginning of a formula; some of them know the wide and small forms too, which
+# compatibility normalization (NFKC) makes the same.
+FORMULA = "=+-@"
+# Where some programs part fields or rows, whatever the quotes say.
+PARTS = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029]+)")
+# Letters and symbols that look like nothing: Hangul fillers and the empty Braille pattern.
+BLANK = "\u115f\u1160\u3164\uffa0\u2800"
 NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)([eE][+-]?[0-9]+)? ?%?")
 # What GitHub Flavored Markdown would read as markup: < and & only where they can begin a tag or a character reference,
 # : and . where they make a link of what follows, in which a backslash would not escape.
@@ -30,9 +36,10 @@ def to_csv(table: Table, *, repeat: bool = True, header: str = "rows", safe: boo
 
     header: "rows" writes header rows like all others; "flat" makes one line of them, in which each column has the
     distinct texts above it, joined by " | ".
-    safe: keep spreadsheet programs from taking texts for formulas: a text that begins like one (= + - @, tab, CR; after
-    spaces too) gets an apostrophe before it, unless it is a number such as -3.5 or +10 %, and every field is quoted,
-    since some programs part fields at semicolons or tabs.
+    safe: keep spreadsheet programs from taking texts for formulas: a text that begins like one (= + - @, also in their
+    wide and small forms, and after what cannot be seen: spaces, control and format characters; or tab or a line's end)
+    gets an apostrophe before it, unless it is a number such as -3.5 or +10 %.  So does what follows a semicolon, a tab
+    or a line's end, where some programs part fields, and every field is quoted.
     """
     rows = table.rows(repeat=repeat)
     if _flat(header) and table.header_rows:
@@ -96,8 +103,18 @@ def _flat(header: str) -> bool:
 
 
 def _harmless(text: str) -> str:
-    bare = text.strip(" ")
-    return f"'{text}" if bare.startswith(tuple(FORMULA)) and not NUMBER.fullmatch(bare) else text
+    parts = PARTS.split(text)
+    parts[::2] = ["'" + part if _is_formula(part) else part for part in parts[::2]]
+    begin = text.lstrip(" ")[:1]
+    return ("'" if begin and PARTS.match(begin) and begin != ";" else "") + "".join(parts)
+
+
+def _is_formula(text: str) -> bool:
+    begin = next(
+        (i for i, c in enumerate(text) if unicodedata.category(c)[0] not in "CMZ" and c not in BLANK), len(text)
+    )
+    bare = text[begin:].rstrip(" ")
+    return unicodedata.normalize("NFKC", bare[:1]).startswith(tuple(FORMULA)) and not NUMBER.fullmatch(bare)
 
 
 def _markdown(text: str) -> str:
