@@ -83,7 +83,7 @@ def structure(folder: str, count: int) -> Scores:
     for i in range(count):
         rng = rng_of(i)
         table = tables.table(rng, held_out=True)
-        words = [Word(word, box) for cell in table.cells for word, box in cell.words]
+        words = [Word(word, box) for cell in table.cells for word, box in table.words(cell)]
         picture = np.asarray(lines.degrade(table.image, rng))
         (found,) = extract(picture, words) or [None]
         if found is None:

@@ -58,6 +58,12 @@ def load(path: str, size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
 
 
+@functools.lru_cache(maxsize=20000)
+def width(path: str, size: int, text: str) -> float:
+    """Of the text in pixels; measuring takes half as long as drawing."""
+    return load(path, size).getlength(text)
+
+
 @functools.cache
 def _draws(path: str, character: str) -> bool:
     font = load(path, 24)

@@ -92,8 +92,7 @@ def _paragraph(rng, image, room, ink, path, size) -> int:  # type: ignore[no-unt
         if step > height:
             break
         line = "".join(c for c in text.words(rng, 2, 7 if heading else 24) if fonts.draws(path, c))
-        while line and font.getlength(line) > width:
-            line = line[: min(len(line) - 1, int(len(line) * width * 1.1 / font.getlength(line)))]
+        line = line[: int(0.97 * len(line) * width / max(width, font.getlength(line)))]
         pen.text((left, top), line, fill=ink, font=font)
         top, height = top + step, height - step
     return top

@@ -37,7 +37,7 @@ class Cell:
     lines: list[str]
     font: str
     align: str
-    words: list[tuple[str, Box]] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)  # of the lines, before the picture was turned
 
 
 @dataclass
@@ -50,6 +50,22 @@ class Table:
     heads: int
     rows: int
     columns: int
+    font_size: int
+    degrees: float  # that the picture was turned by
+
+    def words(self, cell: Cell) -> list[tuple[str, Box]]:
+        """The words of a cell with their boxes in pixels."""
+        words, boxes = [], []
+        for line, (x, y0, _, y1) in zip(cell.lines, cell.boxes, strict=True):
+            begin = 0
+            for word in line.split(" "):
+                before, within = (fonts.width(cell.font, self.font_size, line[:n]) for n in (begin, begin + len(word)))
+                if word:
+                    words.append(word)
+                    boxes.append((x + before, y0, x + within, y1))
+                begin += len(word) + 1
+        turned = _turned(np.array(boxes).reshape(-1, 4), self.degrees, self.image)
+        return [(word, (a, b, c, d)) for word, (a, b, c, d) in zip(words, turned.tolist(), strict=True)]
 
 
 Colours = tuple[tuple[int, ...], tuple[int, ...]]
@@ -170,7 +186,7 @@ class _Drawing:
         return cells
 
     def _width(self, cell: Cell) -> float:
-        return max((fonts.load(cell.font, self.size).getlength(line) for line in cell.lines), default=0.0)
+        return max((fonts.width(cell.font, self.size, line) for line in cell.lines), default=0.0)
 
     def _measure(self) -> tuple[list[float], list[float]]:
         """Where columns and rows begin and end, from 0."""
@@ -221,9 +237,12 @@ class _Drawing:
         if whole and rng.random() < 0.3 and bottom > self.size * 1.2:
             pen.text((left, Y[-1] + self.line_height * 0.4), beside, fill=self.ink, font=font)
         boxes = self._boxes(X, Y)
-        if whole and rng.random() < 0.25:
-            image = _turn(image, boxes, rng.uniform(-1, 1), self.paper)
-        return Table(image, boxes, list(self.cells.values()), self.heads, self.rows, self.columns)
+        degrees = rng.uniform(-1, 1) if whole and rng.random() < 0.25 else 0.0
+        if degrees:
+            image = image.rotate(degrees, Image.Resampling.BILINEAR, fillcolor=self.paper)
+            boxes[:, 1:] = _turned(boxes[:, 1:], degrees, image)
+        cells = list(self.cells.values())
+        return Table(image, boxes, cells, self.heads, self.rows, self.columns, self.size, degrees)
 
     def _mix(self, part: float) -> tuple[int, ...]:
         """Of ink in paper."""
@@ -295,21 +314,16 @@ class _Drawing:
         left, right = X[p.column] + self.pad_x, X[p.last_column + 1] - self.pad_x
         y = (Y[p.row] + Y[p.last_row + 1] - self.line_height * len(cell.lines)) / 2
         for line in cell.lines:
-            width = font.getlength(line)
+            width = fonts.width(cell.font, self.size, line)
             x = {"l": left, "r": right - width, "c": (left + right - width) / 2}[cell.align]
             pen.text((x, y), line, fill=colour, font=font)
-            begin = 0
-            for word in line.split(" "):
-                x0, x1 = font.getlength(line[:begin]), font.getlength(line[: begin + len(word)])
-                if word:
-                    cell.words.append((word, (x + x0, y + self.line_height * 0.15, x + x1, y + self.line_height * 0.9)))
-                begin += len(word) + 1
+            cell.boxes.append((x, y + self.line_height * 0.15, x + width, y + self.line_height * 0.9))
             y += self.line_height
 
     def _boxes(self, X: list[float], Y: list[float]) -> np.ndarray:
         """Borders between texts where nothing is drawn, and the table as its texts reach where it has no outer rule."""
         X, Y = X[:], Y[:]
-        seen = [(c.place, box) for c in self.cells.values() for _, box in c.words]
+        seen = [(c.place, box) for c in self.cells.values() for box in c.boxes]
         if self.style not in ("vertical", "grid"):
             _between(X, [(p.column, p.last_column, b[0], b[2]) for p, b in seen])
         if self.style not in ("horizontal", "grid", "dotted"):
@@ -347,11 +361,9 @@ def _between(borders: list[float], extents: list[tuple[int, int, float, float]])
             borders[i] = (before + after) / 2
 
 
-def _turn(image: Image.Image, boxes: np.ndarray, degrees: float, paper: tuple[int, ...]) -> Image.Image:
-    """The picture turned by a degree at most, and the boxes' centres with it, in place; the boxes stay upright."""
-    angle = math.radians(-degrees)
-    x = (boxes[:, 1] + boxes[:, 3]) / 2 - image.width / 2
-    y = (boxes[:, 2] + boxes[:, 4]) / 2 - image.height / 2
-    boxes[:, 1::2] += (x * math.cos(angle) - y * math.sin(angle) - x)[:, None]
-    boxes[:, 2::2] += (x * math.sin(angle) + y * math.cos(angle) - y)[:, None]
-    return image.rotate(degrees, Image.Resampling.BILINEAR, fillcolor=paper)
+def _turned(boxes: np.ndarray, degrees: float, image: Image.Image) -> np.ndarray:
+    """Boxes (n, 4) whose centres turned with the picture, by a degree at most; they stay upright."""
+    angle, half = math.radians(-degrees), np.array(image.size) / 2
+    x, y = ((boxes[:, :2] + boxes[:, 2:]) / 2 - half).T
+    moved = np.stack([x * math.cos(angle) - y * math.sin(angle) - x, x * math.sin(angle) + y * math.cos(angle) - y], 1)
+    return boxes + np.concatenate([moved, moved], 1)
