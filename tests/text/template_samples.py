@@ -98,6 +98,7 @@ d(1)
 raise_exception('no: ' ~ d)
 strftime_now('%Y-%m-%d %H:%M') | length
 f(*[1, 2], **{'a': 3})
+'urlize' is filter ~ lipsum is defined ~ 'nothing' is filter
 """.strip().split("\n")
 
 STATEMENTS = [

@@ -147,10 +147,11 @@ def test_the_clock_is_this_processes(renderer, monkeypatch):
     class Frozen(process.datetime):
         @classmethod
         def now(cls, tz=None):
-            return cls(2001, 2, 3, 4, 5, 6)
+            return cls(2001, 2, 3, 4, 5, 6, 78)
 
     monkeypatch.setattr(process, "datetime", Frozen)
-    assert renderer.render("{{ strftime_now('%d %b %Y %H:%M:%S') }}", {}, 99).text == "03 Feb 2001 04:05:06"
+    text = renderer.render("{{ strftime_now('%d %b %Y %H:%M:%S.%f') }}", {}, 99).text
+    assert text == "03 Feb 2001 04:05:06.000078"
 
 
 def test_large_requests_and_answers(renderer):

@@ -56,9 +56,9 @@ def main() -> None:
         _answer(answers, kind, line, text if kind == b"text" else text[:SAID])
 
 
-def rendered(source: str, variables: dict[str, Any], now: Any, most: int) -> tuple[bytes, int, str]:
+def rendered(source: str, variables: dict[str, Any], clock: Any, most: int) -> tuple[bytes, int, str]:
     """Kind, line and text: of a text, or of what an error says and where it was."""
-    run = Run(most, datetime(*now))
+    run = Run(most, datetime(*clock))
     try:
         template = _kept(source) if len(source) <= KEPT else Template(source)
         return b"text", 0, template.render(variables, run)

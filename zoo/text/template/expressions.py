@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.exceptions import TemplateRuntimeError, TemplateSyntaxError
+from jinja2.exceptions import SecurityError, TemplateRuntimeError, TemplateSyntaxError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.filters import FILTERS
 from jinja2.runtime import Context, LoopContext, Macro, Undefined
@@ -20,8 +20,9 @@ from jinja2.utils import Cycler, Joiner, missing
 from .scope import RefusedError, Scope, Value
 from .values import Function, Namespace, attribute, closed, text_of
 
-# All of jinja2's filters but three: `attr` looks into Python objects, `random` is not repeatable, and `urlize` makes
-# HTML by patterns that take long to match.
+# Of jinja2's filters `attr` looks into Python objects, `random` is not repeatable, and `urlize` makes HTML by patterns
+# that take long to match.  `lipsum` makes words, at random.
+_REFUSED = ("attr", "random", "urlize", "lipsum")
 _USED = (
     "abs batch capitalize center count d default dictsort e escape filesizeformat first float forceescape format "
     "groupby indent int join last length list lower items map min max pprint reject rejectattr replace reverse round "
@@ -48,12 +49,20 @@ def tojson(
     return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
+def _refuse(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise SecurityError(f"{name!r} is not for chat templates")
+
+    return refuse
+
+
 class Environment(jinja2.Environment):
     """What jinja2's parser, filters and tests ask of an environment; attributes lead to nothing but `values`."""
 
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
         self.filters = {name: FILTERS[name] for name in USED} | {"tojson": tojson}
+        self.filters |= {name: _refuse(name) for name in _REFUSED if name in FILTERS}
         self.tests = dict(TESTS)
         self.globals = {}
 
@@ -99,6 +108,7 @@ GLOBALS: dict[str, Any] = {
     "cycler": Function(Cycler),
     "joiner": Function(Joiner),
     "raise_exception": Function(_raise),
+    "lipsum": Function(_refuse("lipsum")),
 }
 
 

@@ -56,8 +56,9 @@ class Renderer:
 
     def render(self, source: str, variables: Mapping[str, Any], most: int) -> Answer:
         """The text of a template, at most `most` characters, or what is wrong; variables of plain data."""
-        now = datetime.now().timetuple()[:6]
-        request = marshal.dumps((source, dict(variables), now, most))
+        now = datetime.now()
+        clock = (*now.timetuple()[:6], now.microsecond)
+        request = marshal.dumps((source, dict(variables), clock, most))
         request = LENGTH.pack(len(request)) + request
         with self._lock:
             started = self._child is None or self._child.poll() is not None
