@@ -264,9 +264,9 @@ def test_without_jinja(tmp_path, monkeypatch):
 
 
 def test_what_transformers_takes_besides(both):
-    """Thoughts by any of their names, several parts of a message, tuples, keys that are numbers."""
+    """Thoughts by any of their names, several parts of a message, None, tuples, keys that are numbers."""
     _, theirs = both
-    thought = [USER, {"role": "assistant", "content": "x", "reasoning": "because"}]
+    thought = [USER, {"role": "assistant", "content": "x", "reasoning": "because", "tool_calls": None, "name": None}]
     source = "{% for m in messages %}{{ m }}{{ m.thinking }}{{ m.reasoning_content }}{% endfor %}{{ v }}{{ v|tojson }}"
     values = {"v": {"a": (1, [2.0, None]), 3: True}}
     wanted = theirs.apply_chat_template(thought, chat_template=source, tokenize=False, **values)
@@ -276,6 +276,12 @@ def test_what_transformers_takes_besides(both):
     chat = [{"role": "user", "content": parts}]
     wanted = theirs.apply_chat_template(chat, chat_template=source, tokenize=False, continue_final_message=True)
     assert ChatTemplate({"default": source}, both[0]._tokenizer).render(chat, continue_final_message=True) == wanted
+
+
+def test_a_last_message_that_is_written_twice_cannot_go_on(both):
+    ours = ChatTemplate({"default": "{{ messages[-1].content }}{{ messages[-1].content }}"}, both[0]._tokenizer)
+    with pytest.raises(InputError, match="more than once"):
+        ours.render([USER], continue_final_message=True)
 
 
 def test_bounds_on_what_comes_in(tmp_path):

@@ -86,7 +86,7 @@ class ChatTemplate:
         turns: list[dict[str, Any]] = [_plain(m, f"messages[{i}]") for i, m in enumerate(_listed(messages, "messages"))]
         for i, turn in enumerate(turns):
             self._check(turn, f"messages[{i}]", self.sources[name])
-            turns[i] = _with_thoughts(turn)
+            turns[i] = _as_templates_expect(turn)
         final = _marked_end(turns[-1]) if continue_final_message else ""
         special = {f"{r}_token": t for r in ROLES if (t := getattr(self._tokenizer, f"{r}_token")) is not None}
         given = {
@@ -217,9 +217,10 @@ def _plain_key(key: Any, where: str) -> Any:
     return _plain(key, f"a key of {where}")
 
 
-def _with_thoughts(turn: dict[str, Any]) -> dict[str, Any]:
-    """The message, its reasoning under the two names that templates read, as transformers does."""
-    found = next((turn[name] for name in REASONING if turn.get(name) is not None), None)
+def _as_templates_expect(turn: dict[str, Any]) -> dict[str, Any]:
+    """A message as transformers gives it: without what is None, its reasoning under the two names that are read."""
+    turn = {name: value for name, value in turn.items() if value is not None}
+    found = next((turn[name] for name in REASONING if name in turn), None)
     return turn if found is None else {"thinking": found, **turn, "reasoning_content": found}
 
 
@@ -312,5 +313,7 @@ def _cut_at_end(text: str, final: str) -> str:
         raise InputError(
             f"continue_final_message: the chat template leaves out the last message, {json.dumps(final)[:80]}"
         )
+    if text.count(_CONTINUE.strip()) > 1:
+        raise InputError("continue_final_message: the chat template writes the last message more than once")
     whole = text.startswith(_CONTINUE, at)  # a template that trims a message trims the end of what comes before, too
     return text[:at] if whole else text[:at].rstrip()
