@@ -198,31 +198,29 @@ class Detr(Recipe):
                 cost += 5 * np.abs(boxes[b, q, None] - target[None, at, 1:]).sum(-1)
                 rows, columns = linear_sum_assignment(cost)
                 found += [(b, int(q.start + r), int(at[c])) for r, c in zip(rows, columns, strict=True)]
-        return tuple(np.array(found).T)
+        return tuple(np.array(found, int).reshape(-1, 3).T)
 
     def loss(self, examples: list[Example], rng: random.Random, step: int) -> tuple[torch.Tensor, Logs]:
         pixels, targets = np.stack([e.pixels for e in examples]), [e.boxes for e in examples]
         for b in range(len(examples)):
             if rng.random() < 0.3:  # mirrored
-                pixels[b], targets[b] = (
-                    pixels[b, :, ::-1],
-                    targets[b] * [1, -1, 1, 1, 1] + np.array([0, 1, 0, 0, 0], np.float32),
-                )
+                pixels[b] = pixels[b, :, ::-1]
+                targets[b] = np.abs(targets[b] - np.array([0, 1, 0, 0, 0], np.float32))
             if rng.random() < 0.12:
                 pixels[b] = 255 - pixels[b]
         memory, layers = self.run(pixels)
         scores, boxes = layers[-1][0].detach().softmax(-1).numpy(), layers[-1][1].detach().numpy()
         b, q, t = self.match(scores, boxes, targets, 20.0 if step < 800 else 5.0)
         labels = torch.full(scores.shape[:2], len(self.labels))
-        labels[b, q] = torch.tensor([int(targets[i][j, 0]) for i, j in zip(b, t, strict=True)])
-        true = torch.tensor(np.stack([targets[i][j, 1:] for i, j in zip(b, t, strict=True)]), dtype=torch.float32)
+        matched = torch.tensor(np.array([targets[i][j] for i, j in zip(b, t, strict=True)], np.float32).reshape(-1, 5))
+        labels[b, q], true = matched[:, 0].long(), matched[:, 1:]
         weight = torch.ones(len(self.labels) + 1)
         weight[-1] = 0.4
         total, logs = torch.zeros(()), {}
         for i, (logits, found) in enumerate(layers):
             kind = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), weight)
-            place = (found[b, q] - true).abs().sum(1).mean()
-            overlap = (1 - generalised_iou(found[b, q], true)).mean()
+            place = (found[b, q] - true).abs().sum() / max(1, len(true))
+            overlap = (1 - generalised_iou(found[b, q], true)).sum() / max(1, len(true))
             total = total + (1.0 if i == len(layers) - 1 else 0.5) * (4 * kind + 5 * place + 2 * overlap)
             logs = {"kind": kind.item(), "place": place.item(), "overlap": overlap.item()}
         dense = self._dense_loss(memory, targets)

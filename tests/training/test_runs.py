@@ -16,7 +16,7 @@ pytest.importorskip("scipy", reason="needs the extra train")
 import zoo  # noqa: E402 - what is above decides whether what is below can be imported
 from training import evaluate, lines, tables  # noqa: E402
 from training.detector import Detector, Structure, best_along  # noqa: E402
-from training.detr import generalised_iou, iou  # noqa: E402
+from training.detr import Example, generalised_iou, iou  # noqa: E402
 from training.export import export  # noqa: E402
 from training.loop import Run, read_state  # noqa: E402
 from training.reader import Reader, distance, read  # noqa: E402
@@ -164,6 +164,16 @@ def test_an_exported_detector_sees_alike_in_zoo_transformers_and_training(recipe
     for a, b, c in ((ours.logits, reference.logits, logits), (ours.pred_boxes, reference.pred_boxes, boxes)):
         np.testing.assert_allclose(a, b.numpy(), atol=1e-4)
         np.testing.assert_allclose(a, c.numpy(), atol=2e-2)  # weights in float16, and grey in three channels
+
+
+def test_pages_without_tables_teach_that_there_is_none():
+    recipe = detect()
+    pixels = np.full((64, 64), 255, np.uint8)
+    nothing = [Example(pixels, np.zeros((0, 5), np.float32))] * 2
+    loss, logs = recipe.loss(nothing, random.Random(0), 0)
+    loss.backward()
+    assert logs["place"] == 0
+    assert logs["kind"] > 0
 
 
 def test_a_perfect_reader_and_structure_score_one(tmp_path, monkeypatch):
