@@ -14,16 +14,22 @@ from ..errors import ConfigError, NotFoundError, ZooError
 
 # transformers writes int(1e30) for a tokenizer's `model_max_length` where there is none.
 UNLIMITED = int(1e30)
+# The configs and indexes of the largest models on the hub have near 10 MB and 100,000 values.  Both are bounded: `[],`
+# takes three bytes in a file, and a hundred in memory.
+MAX_BYTES = 32 << 20
+MAX_VALUES = 1_000_000
 
 
-def read_json(path: str | Path, limit: int = 64 << 20, error: type[ZooError] = ConfigError) -> dict[str, Any]:
+def read_json(
+    path: str | Path, limit: int = MAX_BYTES, error: type[ZooError] = ConfigError, max_values: int | None = MAX_VALUES
+) -> dict[str, Any]:
     """The JSON object in a file of at most `limit` bytes of UTF-8 (a byte order mark is tolerated).
 
     Refused with `error`: what is not a file or not one object, duplicate keys, NaN and Infinity (also as 1e999),
-    integers beyond 64 bits (save UNLIMITED), half surrogates, nesting that Python cannot follow.  A file that is not
-    there is a NotFoundError.
+    integers beyond 64 bits (save UNLIMITED), half surrogates, nesting that Python cannot follow, more than `max_values`
+    commas and brackets.  A file that is not there is a NotFoundError.
     """
-    return parse_json(read_bounded(path, limit, error), path, error)
+    return parse_json(read_bounded(path, limit, error), path, error, max_values=max_values)
 
 
 def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
@@ -49,9 +55,19 @@ def parse_json(
     where: object,
     error: type[ZooError] = ConfigError,
     make: Callable[[dict[str, Any]], Any] = lambda found: found,
+    max_values: int | None = None,
+    exact: bool = True,
 ) -> dict[str, Any]:
-    """The same for bytes at hand; `where` is what the message names, `make` gets every object, innermost first."""
-    value = _parsed(data, where, error, make, "a JSON object")
+    """The same for bytes at hand; `where` is what the message names, `make` gets every object, innermost first.
+
+    exact: False reads faster, and leaves it to the caller to refuse numbers beyond 64 bits or a double; of a key that
+    occurs twice the last counts.
+    """
+    if max_values is not None:
+        found = sum(data.count(sign) for sign in (b",", b"[", b"{"))
+        if found > max_values:
+            raise error(f"{where}: more than {max_values} values ({found} commas and brackets)")
+    value = _parsed(data, where, error, make, "a JSON object", exact)
     if not isinstance(value, dict):
         raise error(f"{where}: a JSON {type(value).__name__}, an object was wanted")
     return value
@@ -66,7 +82,12 @@ def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigEr
 
 
 def _parsed(
-    data: bytes, where: object, error: type[ZooError], make: Callable[[dict[str, Any]], Any], wanted: str
+    data: bytes,
+    where: object,
+    error: type[ZooError],
+    make: Callable[[dict[str, Any]], Any],
+    wanted: str,
+    exact: bool = True,
 ) -> Any:
     if not data.strip():
         raise error(f"{where}: empty, {wanted} was wanted")
@@ -74,9 +95,9 @@ def _parsed(
         text = data.decode("utf-8-sig")
         value = json.loads(
             text,
-            object_pairs_hook=lambda pairs: make(_object(pairs)),
-            parse_int=_integer,
-            parse_float=_float,
+            object_pairs_hook=(lambda pairs: make(_object(pairs))) if exact else None,
+            parse_int=_integer if exact else None,
+            parse_float=_float if exact else None,
             parse_constant=_constant,
         )
         if re.search(r"\\u[dD][89a-fA-F]", text):

@@ -16,6 +16,7 @@ from ..errors import TokenizerError
 UNIGRAM = 1
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
+MAX_PIECES = 2_000_000  # the largest models on the hub have near a million
 
 
 class Piece(NamedTuple):
@@ -29,7 +30,7 @@ class SentencePieceModel(NamedTuple):
     charsmap: bytes  # precompiled normalisation rules; empty where the model does not normalise
 
 
-def read_sentencepiece(path: Path, *, limit: int = 64 << 20) -> SentencePieceModel:
+def read_sentencepiece(path: Path, *, limit: int = 16 << 20) -> SentencePieceModel:
     """The pieces and normalisation rules of a unigram model; anything else ends in TokenizerError."""
     data = read_bounded(path, limit, TokenizerError)
     try:
@@ -45,6 +46,8 @@ def _model(data: memoryview) -> SentencePieceModel:
     for field, value in _fields(data):
         if field == 1:
             pieces.append(_piece(_message(value)))
+            if len(pieces) > MAX_PIECES:
+                raise ValueError(f"more than {MAX_PIECES} pieces")
         elif field == 2:
             for key, inner in _fields(_message(value)):
                 if key == 3 and isinstance(inner, int):

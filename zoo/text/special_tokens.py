@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from ..checkpoint.json_file import read_json
 from ..errors import TokenizerError
+from .components import MAX_ID, shown
+from .tokenizer_json import MAX_ADDED, MAX_ADDED_TEXT, MAX_NODES
 
 if TYPE_CHECKING:
     import tokenizers
 
-LIMIT = 256 << 20  # bytes of one tokenizer file; the largest on the hub are near 35 MB
+LIMIT = 64 << 20  # bytes of one tokenizer file; the largest on the hub are near 35 MB
 ROLES = ("pad", "cls", "sep", "mask", "unk", "bos", "eos")
 
 
 def tokenizer_json(path: Path) -> dict[str, Any]:
     """The object in one of a tokenizer's files."""
-    return read_json(path, limit=LIMIT, error=TokenizerError)
+    return read_json(path, limit=LIMIT, error=TokenizerError, max_values=MAX_NODES)
 
 
 def special_tokens(
@@ -36,8 +38,8 @@ def special_tokens(
         if not isinstance(decoder, dict):
             raise TokenizerError(f"{folder / where}: added_tokens_decoder is not an object")
         for key, value in decoder.items():
-            if not key.isdecimal():
-                raise TokenizerError(f"{folder / where}: added_tokens_decoder has {key!r}, wanted an id")
+            if not (key.isascii() and key.isdecimal() and len(key) <= 9):
+                raise TokenizerError(f"{folder / where}: added_tokens_decoder has {shown(key)}, wanted an id")
             added[int(key)] = _added(value, special=False, where=f"{folder / where}: added_tokens_decoder[{key}]")
     elif "special_tokens_map.json" in have:
         source.update(tokenizer_json(folder / "special_tokens_map.json"))
@@ -52,8 +54,8 @@ def special_tokens(
     if decoder is None and "added_tokens.json" in have:
         special = {token if isinstance(token, str) else token.content for token in declared.values()}
         for content, index in tokenizer_json(folder / "added_tokens.json").items():
-            if type(index) is not int or index < 0:
-                raise TokenizerError(f"{folder / 'added_tokens.json'}: {content!r} has the id {index!r}")
+            if type(index) is not int or not 0 <= index < MAX_ID:
+                raise TokenizerError(f"{folder / 'added_tokens.json'}: {shown(content)} has the id {shown(index)}")
             added[index] = _added(content, special=content in special, where=str(folder / "added_tokens.json"))
     return declared, added
 
@@ -61,13 +63,14 @@ def special_tokens(
 def _added(value: Any, *, special: bool, where: str) -> tokenizers.AddedToken:
     from tokenizers import AddedToken
 
-    if isinstance(value, str) and value:
+    if isinstance(value, str) and 0 < len(value) <= MAX_ADDED_TEXT:
         return AddedToken(value, special=special, normalized=not special)
-    if isinstance(value, dict) and isinstance(value.get("content"), str) and value["content"]:
+    content = value.get("content") if isinstance(value, dict) else None
+    if isinstance(value, dict) and isinstance(content, str) and 0 < len(content) <= MAX_ADDED_TEXT:
         options: Any = {k: value[k] for k in ("lstrip", "rstrip", "single_word", "normalized", "special") if k in value}
         if all(isinstance(flag, bool) for flag in options.values()):
-            return AddedToken(value["content"], **{"special": special, **options})
-    raise TokenizerError(f"{where} is {str(value)[:120]!r}, wanted a token or an object with its content")
+            return AddedToken(content, **{"special": special, **options})
+    raise TokenizerError(f"{where} is {shown(value)}, wanted a token or an object with its content")
 
 
 def add_tokens(
@@ -84,13 +87,17 @@ def add_tokens(
     from tokenizers import AddedToken
 
     known = {token.content: token for token in backend.get_added_tokens_decoder().values()}
-    for index, token in sorted(added.items()):
-        if token.content in known:
-            continue
-        known[token.content] = token
-        backend.add_tokens([token])
-        if built and (new := backend.token_to_id(token.content)) != index:
-            raise TokenizerError(f"{folder}: the added token {token.content!r} has the id {new}, not {index}")
+    new = {index: token for index, token in sorted(added.items()) if token.content not in known}
+    extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
+    extra = extra if isinstance(extra, list) else []
+    if len(new) + len(extra) > MAX_ADDED:
+        raise TokenizerError(f"{folder}: {len(new) + len(extra)} added tokens, at most {MAX_ADDED} were expected")
+    # All at once: the library makes its search for them anew at each call.
+    backend.add_tokens(list(new.values()))
+    known.update((token.content, token) for token in new.values())
+    for index, token in new.items() if built else ():
+        if (found := backend.token_to_id(token.content)) != index:
+            raise TokenizerError(f"{folder}: the added token {shown(token.content)} has the id {found}, not {index}")
     for role, content in roles.items():
         token = declared.get(role, content)
         if isinstance(token, str):  # RoBERTa's mask takes the space before it along, as a word's token would
@@ -98,8 +105,5 @@ def add_tokens(
         token = known.setdefault(content, token)
         token.special = True
         backend.add_special_tokens([token])
-    extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
-    for value in extra if isinstance(extra, list) else []:
-        token = _added(value, special=True, where=f"{folder}: extra_special_tokens")
-        if token.content not in known:
-            backend.add_special_tokens([token])
+    others = [_added(value, special=True, where=f"{folder}: extra_special_tokens") for value in extra]
+    backend.add_special_tokens([token for token in others if token.content not in known])

@@ -15,8 +15,10 @@ import numpy as np
 from ..checkpoint.atomic_write import copy_file
 from ..checkpoint.inside import checkpoint_file
 from ..errors import InputError, TokenizerError
+from .long_texts import LONG, beginning, can_be_cut, interruptible
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, load_files
+from .tokenizer_json import guarded
 
 if TYPE_CHECKING:
     import tokenizers
@@ -80,6 +82,7 @@ class Tokenizer:
     def __init__(self, loaded: Loaded, *, model_max_length: int | None = None) -> None:
         self.backend = loaded.backend
         self.files = loaded.files
+        self._name = str(loaded.files[0]) if loaded.files else "the tokenizer"
         for role in ROLES:
             token = loaded.roles.get(role)
             setattr(self, f"{role}_token", token)
@@ -94,9 +97,11 @@ class Tokenizer:
         tidy = loaded.config.get("clean_up_tokenization_spaces", False)
         self._tidy = bool(tidy) and type(self.backend.model).__name__ != "BPE"
         self._typed = loaded.typed
-        self.is_pair_typed = self._typed and 1 in self.backend.encode("a", "a").type_ids
+        with guarded(self._name):
+            self.is_pair_typed = 1 in self.backend.encode("a", "a").type_ids and self._typed
         self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
         self._lock = threading.Lock()
+        self._can_be_cut: bool | None = None  # found out when a long text comes
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_backends": {}, "_lock": None}
@@ -163,7 +168,10 @@ class Tokenizer:
         samples: list[int] = []
         # One by one, since the library's own batches leave a thread pool behind that warns in every forked process.
         for i, text in enumerate(first):
-            row = self._encode(backend, i, text, None if second is None else second[i])
+            pair = None if second is None else second[i]
+            if len(text) + len(pair or "") >= LONG and backend.truncation and not overflow:
+                text, pair = self._beginnings(backend.truncation, text, pair)
+            row = self._encode(backend, i, text, pair)
             rows.append(row)
             if overflow:
                 rows.extend(row.overflowing)
@@ -225,7 +233,8 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int] | np.ndarray, *, skip_special_tokens: bool = True) -> str:
         """The text of a row of ids; those past the vocabulary add nothing, as in transformers: models may be wider."""
-        text = self.backend.decode(_ids(ids), skip_special_tokens=skip_special_tokens)
+        with guarded(self._name):
+            text = self.backend.decode(_ids(ids), skip_special_tokens=skip_special_tokens)
         if self._tidy:
             for before, after in _TIDY:
                 text = text.replace(before, after)
@@ -240,7 +249,8 @@ class Tokenizer:
         (text,) = _texts(token, "token")
         index = self.backend.token_to_id(text)
         if index is None:
-            parts = self.backend.encode(text, add_special_tokens=False).tokens
+            with guarded(self._name):
+                parts = self.backend.encode(text, add_special_tokens=False).tokens
             raise InputError(f"{text!r} is not one token of the vocabulary: it is {parts}")
         return index
 
@@ -288,7 +298,8 @@ class Tokenizer:
             if key not in self._backends:
                 while len(self._backends) >= BACKENDS_KEPT:
                     del self._backends[next(iter(self._backends))]
-                backend = _sibling(self.backend)
+                with guarded(self._name):
+                    backend = _sibling(self.backend)
                 backend.enable_truncation(limit, stride=stride, strategy=strategy, direction=self.truncation_side)
                 self._backends[key] = backend
             return self._backends[key]
@@ -300,18 +311,43 @@ class Tokenizer:
         sizes: dict[str, int] = {}  # one question is often asked of many texts
         for i, text in enumerate(kept):
             if text not in sizes:
-                sizes[text] = len(self.backend.encode(text, add_special_tokens=False))
+                with guarded(self._name):
+                    sizes[text] = len(self.backend.encode(text, add_special_tokens=False))
             if room - sizes[text] <= truncation["stride"]:
                 raise InputError(
                     f"{name}[{i}] has {sizes[text]} tokens of the {room} that max_length leaves: no room for a window "
                     f"longer than the stride of {truncation['stride']}"
                 )
 
+    def _beginnings(self, truncation: dict[str, Any], text: str, pair: str | None) -> tuple[str, str | None]:
+        """As much of the texts as decides what is left of them after truncation."""
+        if self._can_be_cut is None:
+            self._can_be_cut = can_be_cut(self.backend)
+        strategy, room = truncation["strategy"], truncation["max_length"]
+        if truncation["direction"] != "right" or not self._can_be_cut:
+            return text, pair
+        with guarded(self._name):
+            if strategy != "only_second" and len(text) >= LONG and (pair is None or len(pair) < LONG):
+                # Beside another, the longer of two texts gets the odd token: it has to stay the longer one.
+                other = 0 if pair is None else len(self.backend.encode(pair, add_special_tokens=False))
+                text = beginning(self.backend, text, max(room, other + 1))
+            elif strategy != "only_first" and pair is not None and len(pair) >= LONG and len(text) < LONG:
+                other = len(self.backend.encode(text, add_special_tokens=False))
+                pair = beginning(self.backend, pair, max(room, other + 1))
+        return text, pair
+
     def _encode(self, backend: tokenizers.Tokenizer, i: int, text: str, pair: str | None) -> tokenizers.Encoding:
+        settings = backend.truncation or {}
         try:
-            return backend.encode(text, pair)
-        except Exception as error:
-            settings = backend.truncation or {}
+            with guarded(self._name):
+                if len(text) + len(pair or "") < LONG:
+                    return backend.encode(text, pair)
+                # Of the two, only encode_batch lets go of the interpreter's lock.
+                many = [text if pair is None else (text, pair)]
+                return interruptible(lambda: backend.encode_batch(many))[0]
+        except TokenizerError as error:
+            if "Truncation error" not in str(error):
+                raise
             raise InputError(
                 f"texts[{i}] cannot be encoded with max_length={settings.get('max_length')}, "
                 f"truncation={settings.get('strategy')!r}: {error}"

@@ -1,6 +1,6 @@
 """From the tokenizer files of a checkpoint to a backend of the `tokenizers` library.
 
-`tokenizer.json` is taken as it lies; without one the backend is built from vocab.txt (WordPiece), vocab.json +
+`tokenizer.json` is read part by part; without one the backend is built from vocab.txt (WordPiece), vocab.json +
 merges.txt (byte-level BPE) or sentencepiece.bpe.model (Unigram).  The files and `tokenizer_class` decide which, never
 the model: multilingual-e5-small is a BERT with XLM-R's tokenizer.
 """
@@ -11,19 +11,20 @@ import io
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..checkpoint.inside import checkpoint_file
 from ..checkpoint.json_file import read_bounded
 from ..errors import TokenizerError, nearest
+from .charsmap import check_charsmap
 from .sentencepiece_model import USER_DEFINED, read_sentencepiece
 from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json
+from .tokenizer_json import MAX_MERGES, check_pieces, check_vocabulary, guarded, tokenizer_of
 
 if TYPE_CHECKING:
     import tokenizers
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FILES = (
     "tokenizer.json",
@@ -66,28 +67,29 @@ class Loaded(NamedTuple):
 
 def load_files(folder: Path) -> Loaded:
     """Reads or builds the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
+    with guarded(folder):
+        return _loaded(folder)
+
+
+def _loaded(folder: Path) -> Loaded:
     files = [path for name in FILES if (path := checkpoint_file(folder, name)).is_file()]
     have = {path.name for path in files}
     config = tokenizer_json(folder / "tokenizer_config.json") if "tokenizer_config.json" in have else {}
     declared, added = special_tokens(folder, have, config)
     roles = {role: token if isinstance(token, str) else token.content for role, token in declared.items()}
     if "tokenizer.json" in have:
-        from tokenizers import Tokenizer
-
-        data = _bytes(folder / "tokenizer.json")
-        backend = _guarded(lambda: Tokenizer.from_buffer(data), f"{folder / 'tokenizer.json'}: not a tokenizer file")
+        path = folder / "tokenizer.json"
+        backend, padding, truncation = tokenizer_of(_bytes(path), path)
         family = _family(config, backend)
         if family is BERT:
             _override_bert_normalizer(backend, config)
-        if backend.padding:
-            if backend.token_to_id(backend.padding["pad_token"]) is not None:
-                roles.setdefault("pad", backend.padding["pad_token"])
-            config.setdefault("padding_side", backend.padding["direction"])
-        if backend.truncation:
-            config.setdefault("truncation_side", backend.truncation["direction"])
         # They are properties of a call, not of the tokenizer: all-MiniLM-L6-v2's file would pad everything to 128.
-        backend.no_truncation()
-        backend.no_padding()
+        if padding:
+            if backend.token_to_id(padding["pad_token"]) is not None:
+                roles.setdefault("pad", padding["pad_token"])
+            config.setdefault("padding_side", padding["direction"])
+        if truncation:
+            config.setdefault("truncation_side", truncation["direction"])
     else:
         family = _family_of_files(folder, have, config)
         roles = {**family.roles, **roles}
@@ -106,16 +108,6 @@ def load_files(folder: Path) -> Loaded:
     return Loaded(backend, roles, config, typed, files)
 
 
-def _guarded(call: Callable[[], T], what: str) -> T:
-    """Runs Rust code: its exceptions, and its panics (which are no `Exception`), become TokenizerError."""
-    try:
-        return call()
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise TokenizerError(f"{what}: {str(error)[:300]}") from None
-
-
 def _bytes(path: Path) -> bytes:
     data = read_bounded(path, LIMIT, TokenizerError)
     if not data:
@@ -130,8 +122,17 @@ def _lines(path: Path) -> list[str]:
         text = _bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise TokenizerError(f"{path}: not UTF-8 at byte {error.start}") from None
+    if max(text.count("\n"), text.count("\r")) > MAX_MERGES:
+        raise TokenizerError(f"{path}: more than {MAX_MERGES} lines")
     # Not splitlines: U+2028 and its kind are tokens of the multilingual vocabularies, only \n, \r\n and \r end a line.
     return [line.rstrip("\n") for line in io.StringIO(text, newline=None)]
+
+
+def _checked(path: Path, check: Callable[[], None]) -> None:
+    try:
+        check()
+    except ValueError as error:
+        raise TokenizerError(f"{path}: {error}") from None
 
 
 def _class_name(config: dict[str, Any]) -> str | None:
@@ -229,15 +230,14 @@ def _byte_level_bpe(folder: Path, config: dict[str, Any], roles: dict[str, str])
 
     path = folder / "vocab.json"
     vocab = tokenizer_json(path)
-    for token, index in vocab.items():
-        if type(index) is not int or not 0 <= index < 1 << 31:
-            raise TokenizerError(f"{path}: token {token!r} has the id {index!r}, wanted a whole number")
+    _checked(path, lambda: check_vocabulary(vocab))
     if len(set(vocab.values())) != len(vocab):
         raise TokenizerError(f"{path}: {len(vocab) - len(set(vocab.values()))} tokens share an id with another")
     _require(path, vocab, [roles["cls"], roles["sep"]])
     merges = _merges(folder / "merges.txt", vocab)
     options: Any = {"continuing_subword_prefix": "", "end_of_word_suffix": ""}
-    backend = Tokenizer(_guarded(lambda: models.BPE(vocab, merges, **options), f"{folder / 'merges.txt'}"))
+    with guarded(folder / "merges.txt"):
+        backend = Tokenizer(models.BPE(vocab, merges, **options))
     prefix_space = _flag(config, "add_prefix_space", False)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
     backend.decoder = decoders.ByteLevel()
@@ -271,9 +271,12 @@ def _xlm_roberta(folder: Path, config: dict[str, Any], roles: dict[str, str]) ->
         raise TokenizerError(f"{path}: starts with the pieces {first}, wanted ['<unk>', '<s>', '</s>'] (XLM-R's order)")
     specials = [(roles[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
     vocab = [*specials, *((piece.text, piece.score) for piece in pieces[3:]), (roles["mask"], 0.0)]
-    backend = Tokenizer(_guarded(lambda: models.Unigram(vocab, unk_id=3, byte_fallback=False), str(path)))
-    if charsmap:
-        backend.normalizer = _guarded(lambda: normalizers.Precompiled(charsmap), f"{path}: normalisation rules")
+    _checked(path, lambda: check_pieces(vocab))
+    with guarded(path):
+        backend = Tokenizer(models.Unigram(vocab, unk_id=3, byte_fallback=False))
+        if charsmap:
+            _checked(path, lambda: check_charsmap(charsmap))
+            backend.normalizer = normalizers.Precompiled(charsmap)
     scheme = "always" if _flag(config, "add_prefix_space", True) else "never"
     words = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme)]
     backend.pre_tokenizer = pre_tokenizers.Sequence(words)
@@ -311,7 +314,5 @@ def _template(
     single, pair = [cls, "$A", sep], [cls, "$A", sep, sep, "$B", sep]
     if family is BERT:
         pair = [f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"]
-    backend.post_processor = _guarded(
-        lambda: processors.TemplateProcessing(single=single, pair=pair, special_tokens=known),
-        f"{folder}: special tokens {cls!r} and {sep!r}",
-    )
+    with guarded(f"{folder}: special tokens {cls!r} and {sep!r}"):
+        backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=known)

@@ -1,0 +1,93 @@
+"""A long text that is cut before it is tokenized gives what it gives whole."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zoo
+import zoo.text.tokenizer
+from zoo.text.long_texts import can_be_cut
+from zoo.text.tokenizer import Tokenizer
+
+NAMES = ["bert-uncased", "bert-cased", "bert-multilingual", "roberta", "roberta-json", "trocr-small", "xlm-roberta"]
+ALPHABET = [*"ab the hello world,.!? éß你\n\t'<>[]☃ÅİŻ۳ﬀ", "[MASK]", "<mask>", "</s>", "[SEP]", " running"]
+WORDS = [
+    "lorem",
+    "ipsum",
+    "the",
+    "tokenizer's",
+    "word-pieces",
+    "naïve",
+    "ÅİŻ",
+    "你好",
+    "12,345",
+    "x" * 120,
+    "e\u0301e",
+    "  ",
+    "\n\n",
+]
+
+
+@pytest.fixture(scope="module", params=[*NAMES, "stories"])
+def tokenizer(request, load):
+    if request.param == "stories":
+        return Tokenizer.from_folder(Path(zoo.__file__).parent / "data" / "stories260k", model_max_length=300)
+    return load(request.param)
+
+
+def _text(seed, size):
+    random.seed(seed)
+    words = [random.choice([random.choice(WORDS), "".join(random.choices(ALPHABET, k=9))]) for _ in range(size)]
+    return " ".join(words)
+
+
+def _same(got, want):
+    for a, b in zip(got, want, strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_cut_changes_nothing(tokenizer, seed, monkeypatch):
+    text, other = _text(seed, 900), _text(seed + 9, 60)
+    calls = [
+        *(((text,), {"max_length": length}) for length in (2, 17, 100)),
+        ((text, other), {"max_length": 65}),
+        ((other, text), {"max_length": 66}),
+        (("short", text), {"max_length": 64, "truncation": "only_second"}),
+        ((text, "short"), {"max_length": 64, "truncation": "only_first"}),
+    ]
+    want = [tokenizer(*texts, **options) for texts, options in calls]
+    monkeypatch.setattr(zoo.text.tokenizer, "LONG", 1500)
+    monkeypatch.setattr("zoo.text.long_texts.LONG", 1500)
+    for (texts, options), whole in zip(calls, want, strict=True):
+        _same(tokenizer(*texts, **options), whole)
+
+
+def test_a_cut_is_made(tokenizer, monkeypatch):
+    """Of a text of two million characters the library sees a small part."""
+    assert can_be_cut(tokenizer.backend)
+    seen = []
+    encode = Tokenizer._encode
+    monkeypatch.setattr(
+        Tokenizer, "_encode", lambda self, b, i, text, pair: seen.append(text) or encode(self, b, i, text, pair)
+    )
+    assert tokenizer("lorem ipsum dolor " * 100_000, max_length=128).input_ids.shape == (1, 128)
+    assert len(seen[0]) < 60_000
+
+
+def test_tokens_that_reach_across_words_forbid_a_cut(load):
+    from tokenizers import Tokenizer as Backend
+    from tokenizers import models, normalizers, pre_tokenizers
+
+    assert not can_be_cut(Backend(models.BPE({"a": 0, "▁": 1, "a▁": 2}, [("a", "▁")])))
+    assert can_be_cut(Backend(models.BPE({"a": 0, "▁": 1, "▁a": 2}, [("▁", "a")])))
+    backend = Backend(models.WordLevel({"a": 0}, "a"))
+    assert not can_be_cut(backend)
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    assert can_be_cut(backend)
+    backend.normalizer = normalizers.Replace("a b", "c")
+    assert not can_be_cut(backend)

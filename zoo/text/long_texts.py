@@ -1,0 +1,123 @@
+"""Texts of megabytes: cut before they are tokenized where only the beginning is asked for, and open to an interrupt.
+
+Where a text may be cut without a change to the tokens before: between a letter and a space that a letter follows, if
+the tokenizer treats the two sides apart.  Normalisers of the known kinds do, save a replacement of more than the space
+itself.  After them either a pre-tokenizer splits there, or no token of the vocabulary reaches across, so that no merge
+and no path of Unigram can.  Added tokens may reach across: the cut stays further away than the longest of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import tokenizers
+
+T = TypeVar("T")
+
+LONG = 1 << 16  # characters from which a text is worth the trouble
+MARGIN = 1 << 10  # characters that are kept beyond the last token that counts
+PER_TOKEN = 8  # characters, the first guess
+
+_BOUNDARY = re.compile(r"[A-Za-z](?= [A-Za-z])")
+_ACROSS = re.compile(r"[A-Za-z][ ▁Ġ]")
+_SPACE_REGEXES = (" {2,}", r"\s+", r"\s{2,}|[\n\r\t]", r"\n", r"[\n\r\t]")
+_SPLITTING = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
+_LOCAL = {"Punctuation", "Digits", "CharDelimiterSplit", "Split"}
+
+
+def interruptible(call: Callable[[], T]) -> T:
+    """What `call` returns, from a thread of its own where this is the main one: Ctrl-C is heard while it waits.
+
+    The thread cannot be stopped: it goes on in vain, without the interpreter's lock if `call` lets it go.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    result: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(call())
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, daemon=True, name="zoo-tokenizer")
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.05)
+    if failure:
+        raise failure[0]
+    return result[0]
+
+
+def beginning(backend: tokenizers.Tokenizer, text: str, tokens: int) -> str:
+    """The part of a text with the same first `tokens` tokens.  backend: one that does not truncate, and can be cut."""
+    reach = MARGIN + 4 * max((len(t.content) for t in backend.get_added_tokens_decoder().values()), default=0)
+    size = max(LONG // 4, tokens * PER_TOKEN)
+    while size < len(text):
+        found = _BOUNDARY.search(text, size)
+        if found is None:
+            break
+        ends = backend.encode(text[: found.end()], add_special_tokens=False).offsets
+        if len(ends) >= tokens and (tokens == 0 or ends[tokens - 1][1] + reach < found.end()):
+            return text[: found.end()]
+        size = found.end() * 4
+    return text
+
+
+def can_be_cut(backend: tokenizers.Tokenizer) -> bool:
+    """Whether the tokens before a space between letters are the same whatever comes after it."""
+    if not all(_keeps_spaces_apart(part) for part in _parts(backend.normalizer, "normalizers")):
+        return False
+    splits = False
+    for part in _parts(backend.pre_tokenizer, "pretokenizers"):
+        kind = part["type"]
+        if kind in _SPLITTING or (kind == "Metaspace" and part.get("split", True)):
+            splits = True
+        elif kind == "ByteLevel":
+            splits = splits or part.get("use_regex", True)
+        elif kind not in (*_LOCAL, "Metaspace") or (kind == "Split" and not _is_local(part["pattern"])):
+            return False
+    if splits:
+        return True
+    if type(backend.model).__name__ not in ("BPE", "Unigram"):
+        return False
+    return not any(map(_ACROSS.search, backend.get_vocab(with_added_tokens=False)))
+
+
+def _parts(component: Any, inner: str) -> list[dict[str, Any]]:
+    if component is None:
+        return []
+
+    def flat(part: dict[str, Any]) -> list[dict[str, Any]]:
+        return [q for p in part[inner] for q in flat(p)] if part["type"] == "Sequence" else [part]
+
+    return flat(json.loads(component.__getstate__()))
+
+
+def _keeps_spaces_apart(part: dict[str, Any]) -> bool:
+    if part["type"] != "Replace":
+        return True
+    ((kind, pattern),) = part["pattern"].items()
+    if kind == "Regex":
+        return pattern in _SPACE_REGEXES
+    return pattern in (" ", "▁") or not re.search(r"[A-Za-z ▁]", pattern)
+
+
+def _is_local(pattern: dict[str, str]) -> bool:
+    """Whether a pattern that splits a text looks no further than a word, or a run of spaces."""
+    if "String" in pattern:
+        return len(pattern["String"]) == 1
+    # Those of GPT-2 and its kin: words with at most one sign before them, then runs of spaces.
+    regex = pattern["Regex"]
+    return regex.endswith((r"|\s+(?!\S)|\s+", r"|[^\s\p{L}\p{N}]+")) or regex in (
+        r"\p{N}{1,3}",
+        r"\p{N}",
+        r"\d",
+        "[0-9]",
+    )
