@@ -17,7 +17,6 @@ from zoo.nn import Module, is_array
 BARE = {
     "ViTForMaskedImageModeling": "reconstruction",
     "DeiTForMaskedImageModeling": "reconstruction",
-    "LlamaModel": "last_hidden_state",
 }
 
 

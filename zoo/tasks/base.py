@@ -26,6 +26,7 @@ from ..warning import warn
 if TYPE_CHECKING:
     from ..hub import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
+    from .protocols import TextBody
 
 # With more, a batch's activations no longer stay in the caches of a CPU: on two cores 4096 took 1.5 to 2 times as long
 # as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU wants more.
@@ -111,6 +112,8 @@ class TextTask(Task):
     are computed at once.
     """
 
+    body: TextBody
+
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
         check_vocabulary(tokenizer, self.config.vocab_size)
@@ -137,7 +140,8 @@ class TextTask(Task):
     def call(self, model: Any, batch: Encoding) -> Any:
         """The output of the model, or of its body, for a batch."""
         mask, types = batch.attention_mask, batch.token_type_ids
-        return self.runner(model, batch.input_ids, None if mask.all() else mask, types if types.any() else None)
+        typed = "token_type_ids" in model.inputs and types.any()  # some tokenizers tell of segments that no model reads
+        return self.runner(model, batch.input_ids, None if mask.all() else mask, types if typed else None)
 
     def rows(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .base import TextTask, as_texts, check_count
 if TYPE_CHECKING:
     from ..hub import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
+    from .protocols import MaskedLM
 
 # So many masks are projected to the vocabulary at once: XLM-R's has 250,000 words, a megabyte for each mask.
 MASKS_AT_ONCE = 64
@@ -80,7 +81,7 @@ class FillMask(TextTask):
         out: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in batch.input_ids]
         if not len(at):
             return out
-        model: Any = self.model
+        model = cast("MaskedLM", self.model)
         x = self.call(self.body, batch).last_hidden_state
         for first in range(0, len(at), MASKS_AT_ONCE):
             some = slice(first, first + MASKS_AT_ONCE)

@@ -6,7 +6,7 @@ Shapes: N = h w patches from top left to bottom right, D hidden_size, E the vect
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ..errors import InputError, nearest
 from ..images import MAX_PIXELS, ImageInput
 from .image_task import ImageTask, as_images, floats
 from .sentence_encoder import normalize as unit_length
+
+if TYPE_CHECKING:
+    from .protocols import ImageBody
 
 POOLINGS = ("pooler", "cls", "mean")
 
@@ -31,6 +34,7 @@ class ImageEmbed(ImageTask):
     """
 
     name = "embed"
+    body: ImageBody
 
     def __call__(
         self,

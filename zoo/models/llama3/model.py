@@ -33,6 +33,10 @@ IDS = {"input_ids": "vocab_size", "position_ids": "max_positions"}
 INPUTS = {**IDS, "inputs_embeds": "hidden_size"}
 
 
+class LlamaModelOutput(NamedTuple):
+    last_hidden_state: Array  # (B, T, D)
+
+
 class QuestionAnsweringOutput(NamedTuple):
     start_logits: Array  # (B, T)
     end_logits: Array  # (B, T)
@@ -149,9 +153,8 @@ class LlamaModel(LlamaPretrained):
             x = layer(x, c, cache)
         return self.norm(x)
 
-    def forward(self, t: Tokens) -> Array:
-        """-> states (B, T, D)."""
-        return self.states(t)
+    def forward(self, t: Tokens) -> LlamaModelOutput:
+        return LlamaModelOutput(self.states(t))
 
 
 class LlamaHead(LlamaPretrained):

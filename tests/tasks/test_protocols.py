@@ -1,0 +1,99 @@
+"""Every class that a task may load has what the task reads of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Protocol, get_type_hints
+
+import numpy as np
+import pytest
+
+from parity.specs import SPECS, config_of
+from zoo.nn import is_array
+from zoo.pretrained import Pretrained
+from zoo.registry import FAMILIES, config_class
+from zoo.tasks import IMAGE_TASKS, TASKS
+from zoo.tasks.protocols import IMAGE_CONTRACTS, TEXT_CONTRACTS, MaskedLM, TextModel
+
+CLASSES = [(model_type, head) for model_type, family in FAMILIES.items() for head in family.heads]
+
+
+@cache
+def tiny(model_type: str, head: str) -> Pretrained:
+    """A model with random weights, of a tiny checkpoint's config."""
+    spec = next((spec for spec in SPECS.values() if spec.model_type == model_type), None)
+    assert spec is not None, f"parity/specs has no checkpoint of {model_type}"
+    family, raw = FAMILIES[model_type], config_of(spec, "tiny")
+    if family.task_of(head) == "generate" and "is_decoder" in vars(config_class(model_type)):
+        raw["is_decoder"] = True
+    return family.load(head).from_config(config_class(model_type).from_dict(raw))
+
+
+def missing(value: Any, protocol: type, path: str) -> Iterator[str]:
+    """What `value` lacks of a protocol, and what it has lacks of theirs."""
+    for cls in protocol.__mro__:
+        if cls in (object, Protocol) or not getattr(cls, "_is_protocol", False):
+            continue
+        members = {
+            name: hint for name, hint in get_type_hints(cls).items() if name in vars(cls).get("__annotations__", {})
+        }
+        for name, member in vars(cls).items():
+            if isinstance(member, property):
+                members[name] = get_type_hints(member.fget).get("return")
+            elif callable(member) and not name.startswith("_"):
+                members[name] = None
+        for name, wanted in members.items():
+            if not hasattr(value, name):
+                yield f"{path}.{name}"
+            elif getattr(wanted, "_is_protocol", False):
+                yield from missing(getattr(value, name), wanted, f"{path}.{name}")
+
+
+def contract(model_type: str, head: str) -> tuple[type, type | None]:
+    task = FAMILIES[model_type].task_of(head)
+    contracts = IMAGE_CONTRACTS if FAMILIES[model_type].reads_images else TEXT_CONTRACTS
+    return (object, None) if task is None else contracts[task]
+
+
+def output(model: Any) -> Any:
+    """What a model gives for the plainest input."""
+    config = model.config
+    if FAMILIES[config.model_type].reads_images:
+        height, width = getattr(config, "image", (64, 64))
+        return model(np.zeros((1, height, width, 3), np.float32))
+    return model(np.ones((1, 5), int))
+
+
+def test_every_task_has_a_contract():
+    assert TEXT_CONTRACTS.keys() == TASKS.keys()
+    assert IMAGE_CONTRACTS.keys() == IMAGE_TASKS.keys()
+
+
+@pytest.mark.parametrize(("model_type", "head"), CLASSES, ids=lambda value: value)
+def test_every_class_has_what_its_task_reads(model_type: str, head: str):
+    model, (wanted, _) = tiny(model_type, head), contract(model_type, head)
+    name = type(model).__name__
+    assert list(missing(model, wanted, name)) == []
+    assert isinstance(model, Pretrained)
+    assert name == FAMILIES[model_type].prefix + head  # transformers asks for it by this name
+
+
+@pytest.mark.parametrize(("model_type", "head"), CLASSES, ids=lambda value: value)
+def test_every_output_has_what_its_task_reads(model_type: str, head: str):
+    if FAMILIES[model_type].reads == "both" or FAMILIES[model_type].task_of(head) is None:
+        return
+    found, (_, wanted) = output(tiny(model_type, head)), contract(model_type, head)
+    if wanted is not None:
+        assert list(missing(found, wanted, f"{head}'s output")) == []
+    elif not is_array(found):  # several heads' logits
+        assert is_array(found[0])
+
+
+def test_what_is_missing_is_named():
+    model = tiny("bert", "ForMaskedLM")
+    assert list(missing(model, MaskedLM, "model")) == []
+    assert list(missing(model.body, MaskedLM, "model")) == ["model.head"]
+    assert list(missing(object(), TextModel, "it")) == ["it.inputs", "it.body"]
+    without = type("", (), {"inputs": {}, "body": type("", (), {"inputs": {}, "layers": [], "embeddings": None})})
+    assert list(missing(without, TextModel, "it")) == ["it.body.embeddings.word", "it.body.embeddings.max_positions"]

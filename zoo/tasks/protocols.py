@@ -1,0 +1,131 @@
+"""What tasks read of models; a test asks every class of every family for it.
+
+Every model also has what `Pretrained` gives it: `config`, `report`, and `body`, which of a bare model is itself.
+
+Shapes: B batch, T tokens, D hidden_size, V vocab_size, N = h w patches, Y and X height and width in pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from ..generate.search import Decoder
+from ..typing import Array
+
+
+class States(Protocol):
+    """The output of a bare model."""
+
+    @property
+    def last_hidden_state(self) -> Array: ...  # (B, T, D)
+
+
+class ImageStates(States, Protocol):
+    """The output of a bare model of images, whose first tokens are no patches."""
+
+    @property
+    def pooler_output(self) -> Array | None: ...  # (B, ...), None if the checkpoint has no pooler
+
+
+class Spans(Protocol):
+    """The output of extractive question answering."""
+
+    @property
+    def start_logits(self) -> Array: ...  # (B, T)
+
+    @property
+    def end_logits(self) -> Array: ...  # (B, T)
+
+
+class Objects(Protocol):
+    """The output of a detector with Q queries."""
+
+    @property
+    def logits(self) -> Array: ...  # (B, Q, C + 1), the last for no object
+
+    @property
+    def pred_boxes(self) -> Array: ...  # (B, Q, 4): centre, width and height in parts of the image
+
+
+class TextEmbeddings(Protocol):
+    word: Array  # (V, ...)
+
+    @property
+    def max_positions(self) -> int: ...
+
+
+class TextBody(Protocol):
+    """A bare model of texts."""
+
+    inputs: Mapping[str, str]  # what it takes besides attention_mask: a task passes token_type_ids where they are
+    embeddings: TextEmbeddings
+    layers: Sequence[Any]  # parity looks at the output of each
+
+    def __call__(self, input_ids: Array, attention_mask: Array | None, token_type_ids: Array | None) -> States: ...
+
+
+class TextModel(Protocol):
+    inputs: Mapping[str, str]
+    body: TextBody
+
+
+class MaskedLM(TextModel, Protocol):
+    def head(self, x: Array) -> Array:
+        """States (..., D) -> logits (..., V): asked for the masked tokens alone."""
+        ...
+
+
+class CausalLM(TextModel, Decoder, Protocol):
+    """What `zoo.generate` takes."""
+
+
+class ImageEmbeddings(Protocol):
+    special: Sequence[Array]  # the tokens before the patches
+
+    def grid(self, pixel_values: Array) -> tuple[int, int]:
+        """(B, Y, X, channels) -> (h, w)."""
+        ...
+
+
+class ImageBody(Protocol):
+    """A bare model of images."""
+
+    embeddings: ImageEmbeddings
+    layers: Sequence[Any]
+
+    def __call__(self, pixel_values: Array) -> ImageStates: ...
+
+
+class ImageModel(Protocol):
+    body: ImageBody
+
+
+class Reader(Decoder, Protocol):
+    """An encoder of images and a decoder that writes what they say; its config has one of each."""
+
+    encoder: Any
+    decoder: Any
+
+    def encode(self, pixel_values: Array) -> Array:
+        """(B, Y, X, channels) -> states (B, T, D)."""
+        ...
+
+
+# task -> what it reads of a model, and of its output where that is no array of logits
+TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
+    "embed": (TextModel, States),
+    "fill-mask": (MaskedLM, None),
+    "classify": (TextModel, None),
+    "tag": (TextModel, None),
+    "answer": (TextModel, Spans),
+    "rerank": (TextModel, None),
+    "generate": (CausalLM, None),
+}
+IMAGE_CONTRACTS: dict[str, tuple[type, type | None]] = {
+    "embed": (ImageModel, ImageStates),
+    "classify": (ImageModel, None),
+    "segment": (ImageModel, None),
+    "detect": (object, Objects),
+    "read": (Reader, None),
+}
