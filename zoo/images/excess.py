@@ -96,7 +96,7 @@ def _decoder_bytes(data: bytes, kind: str | None) -> float:
         for marker, at in _jpeg_segments(data):
             if marker in range(0xC0, 0xD0) and marker not in (0xC4, 0xC8, 0xCC):  # SOF: 16 bits a coefficient
                 factors = [(data[i + 1] >> 4, data[i + 1] & 15) for i in range(at + 8, at + 8 + 3 * data[at + 7], 3)]
-                widest, highest = max(h for h, _ in factors), max(v for _, v in factors)
+                widest, highest = max((h for h, _ in factors), default=1), max((v for _, v in factors), default=1)
                 return 2 * sum(h * v for h, v in factors) / max(widest * highest, 1)
     return 0
 

@@ -18,6 +18,7 @@ from .table import MAX_POSITIONS, Cell, Table
 NAME = re.compile(r"[A-Za-z][^\s/>]*")
 ATTRIBUTE = re.compile(r"[\s/]*([^\s/>=][^\s/>=]*)?(\s*=\s*)?")
 VALUE = re.compile(r"[^\s>]*")
+_FEW = 50_000  # positions that a text of any length may have
 RAW = ("script", "style", "textarea", "title")  # whose content is no markup, and not shown as text in a cell
 GROUPS = ("thead", "tbody", "tfoot")
 
@@ -40,7 +41,8 @@ def from_html(text: str) -> Table:
             reader.opened(token)
     if reader.tables != 1:
         raise TableError(f"the HTML has {reader.tables} tables, expected one")
-    return _formed(reader.groups)
+    # A few spans could claim a grid of a million cells, which takes many seconds to make.
+    return _formed(reader.groups, min(MAX_POSITIONS, _FEW + len(text)))
 
 
 class _Tag(NamedTuple):
@@ -174,8 +176,11 @@ def _span(value: str | None, name: str, least: int, most: int) -> int:
     return number
 
 
-def _formed(groups: list[_Group]) -> Table:
-    """Each cell at the first position of its row that is still free; none reaches out of its group."""
+def _formed(groups: list[_Group], most: int) -> Table:
+    """Each cell at the first position of its row that is still free; none reaches out of its group.
+
+    most: positions of the grid, of which each that no cell covers gets an empty one.
+    """
     cells: list[Cell] = []
     taken = [bytearray() for group in groups for _ in group.rows]  # 1 for each position of a row that a cell covers
     header_rows, first, width = 0, 0, 0
@@ -192,9 +197,9 @@ def _formed(groups: list[_Group]) -> Table:
                 c = free if free >= 0 else max(c, len(taken[r]))
                 rows = min(element.rows or last - r, last - r)
                 width = max(width, c + element.columns)
-                if len(taken) * width > MAX_POSITIONS:
+                if len(taken) * width > most:
                     found = f"{len(taken):,} x {width:,} positions or more"
-                    raise TableError(f"the HTML has a table of {found}, at most {MAX_POSITIONS:,} are possible")
+                    raise TableError(f"the HTML has a table of {found}, at most {most:,} are possible")
                 for y in range(r, r + rows):
                     _take(taken[y], y, c, element.columns)
                 cells.append(_cell(r, c, rows, element.columns, element, group.kind == "thead"))

@@ -1,0 +1,119 @@
+"""Weight files and their indexes."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from .. import mutate
+from .target import TARGETS, Target, as_json, written
+
+
+def _tensors() -> dict[str, np.ndarray]:
+    return {"a.weight": np.ones((4, 3), np.float32), "b": np.arange(6).reshape(2, 3), "c": np.zeros((0, 2), np.float16)}
+
+
+def _safetensors_seeds() -> list[bytes]:
+    from safetensors.numpy import save
+
+    return [save(_tensors()), save({"x": np.ones(8, np.uint8)}, {"format": "pt"}), save({})]
+
+
+def _read_all(path: Path) -> None:
+    from zoo.weights.files import non_finite, open_weights
+
+    source = open_weights(path)
+    for name in list(source.names())[:50]:
+        source.shape(name), source.dtype(name)
+        if int(np.prod(source.shape(name))) < 1 << 16:
+            source.read(name)
+            non_finite(source, [name])
+
+
+TARGETS["safetensors"] = Target(
+    _safetensors_seeds, mutate.of_safetensors, lambda data, at: _read_all(written(at, "model.safetensors", data))
+)
+
+
+class _Rebuilt:
+    """Pickles as torch does a tensor, without torch."""
+
+    def __init__(self, shape: tuple[int, ...], stride: tuple[int, ...], key: str = "0"):
+        self.shape, self.stride, self.key = shape, stride, key
+
+
+def _program(tensors: dict[str, _Rebuilt], count: int = 12) -> bytes:
+    def text(value: str) -> bytes:
+        return b"X" + struct.pack("<I", len(value.encode())) + value.encode()
+
+    def numbers(values: tuple[int, ...]) -> bytes:
+        return b"(" + b"".join(b"K" + bytes([n]) for n in values) + b"t"
+
+    out = b"\x80\x02ccollections\nOrderedDict\nq\0)Rq\1("
+    for name, tensor in tensors.items():
+        storage = (
+            b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text(tensor.key) + text("cpu") + b"K" + bytes([count])
+        )
+        out += text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"tQK\0" + numbers(tensor.shape)
+        out += numbers(tensor.stride) + b"\x89h\0)RtR"
+    return out + b"u}" + text("_metadata") + b"h\0)Rsb."
+
+
+_STATE = {"a": _Rebuilt((3, 4), (4, 1)), "b": _Rebuilt((4,), (3,)), "c": _Rebuilt((2, 0), (0, 1))}
+
+
+def _stream_seeds() -> list[bytes]:
+    head = b"".join(pickle.dumps(x, 2) for x in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}))
+    storages = struct.pack("<q", 12) + bytes(48)
+    wrapped = b"\x80\x02}X\5\0\0\0modelX\1\0\0\0aK\1s."
+    return [head + program + pickle.dumps(["0"], 2) + storages for program in (_program(_STATE), wrapped)]
+
+
+def _zip_seeds() -> list[bytes]:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("archive/data.pkl", _program(_STATE))
+        file.writestr("archive/byteorder", b"little")
+        file.writestr("archive/data/0", bytes(48))
+        file.writestr("archive/version", b"3")
+    return [out.getvalue()]
+
+
+TARGETS["torch-stream"] = Target(
+    _stream_seeds, mutate.of_stream, lambda data, at: _read_all(written(at, "pytorch_model.bin", data))
+)
+TARGETS["torch-zip"] = Target(
+    _zip_seeds, mutate.of_zip, lambda data, at: _read_all(written(at, "pytorch_model.bin", data))
+)
+
+
+def _pickle(data: bytes, at: Path) -> None:
+    from zoo.weights.pickle_reader import PickleReader
+    from zoo.weights.torch_bin import _names, _storage
+
+    PickleReader(data, at, _names(at), lambda saved: _storage(saved, at)).load()
+
+
+TARGETS["pickle"] = Target(
+    lambda: [_program(_STATE), pickle.dumps({"a": [1, (2, 3.5)], 4: None}, 4)], mutate.of_pickle, _pickle
+)
+
+
+def _index(data: bytes, at: Path) -> None:
+    from zoo.weights.files import read_index
+
+    read_index(written(at, "model.safetensors.index.json", data))
+
+
+TARGETS["weight-index"] = Target(
+    lambda: [
+        as_json({"metadata": {"total_size": 4}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "b.bin"}})
+    ],
+    mutate.of_json(["../a", "C:\\a", "nul.bin", "a" * 256, "a/b.bin"]),
+    _index,
+)
