@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +26,7 @@ from .specs import FULL, SPECS, Size
 
 RANDOM = "random:"  # no hub name has a colon
 LONGEST = 512  # tokens of the longest text, where a checkpoint has positions for more
+LENGTHS = (37, 5, 20, 12)  # of the rows of a batch of random tokens
 
 TEXTS = (
     "The weather is lovely today, so they walked to the old town by the water.",
@@ -135,27 +137,63 @@ class Batch(NamedTuple):
 def batches(config: Any, architecture: str, tokenizer: Tokenizer, limit: int, seed: int) -> list[Batch]:
     """The texts as a checkpoint's tokenizer sees them: padded on either side, pairs, alone, filling all positions.
 
-    limit: the most tokens that the model has positions for.
+    limit: the most tokens that the model has positions for.  Texts of which the tokenizer makes nothing are left
+    out, and where it makes too little of them, random tokens are added.
     """
     limit = min(limit, tokenizer.model_max_length or limit, LONGEST)
-    first, second = [a for a, _ in PAIRS], [b for _, b in PAIRS]
+    pairs = [(a, b) for a, b in PAIRS if _has_tokens(tokenizer, a) and _has_tokens(tokenizer, b)]
+    first, second = [a for a, _ in pairs], [b for _, b in pairs]
     texts = [*TEXTS, f"They said {tokenizer.mask_token or 'nothing'} about it."]
+    texts = [text for text in texts if _has_tokens(tokenizer, text)]
+    longest = " ".join(texts * LONGEST)[: 8 * LONGEST]
+    is_poor = len(texts) < 3 or len(tokenizer.encode_batch([longest], max_length=limit).rows[0].ids) < limit
+    more = random_batches(config, architecture, limit, seed) if is_poor else []
+    if len(texts) < 3 or len(pairs) < 2:
+        return more
+    make = partial(_batch, tokenizer=tokenizer, limit=limit, types=getattr(config, "type_vocab_size", 0))
     if architecture.endswith("ForMultipleChoice"):
         asked = [*first, *texts]
-        found = [_batch("choices", tokenizer, limit, [a for a in asked for _ in second], second * len(asked))]
-        found.append(_batch("one choice", tokenizer, limit, first[:2], second[:2], bare=True))
-        return [_with_choices(batch, n) for batch, n in zip(found, (len(second), 2), strict=True)]
+        found = [make("choices", [a for a in asked for _ in second], second * len(asked))]
+        found.append(make("one choice", first[:2], second[:2], bare=True))
+        return [_with_choices(batch, n) for batch, n in zip(found, (len(second), 2), strict=True)] + more
     found = [
-        _batch("padded", tokenizer, limit, texts),
-        _batch("left-padded", tokenizer, limit, texts[:3], side="left"),
-        _batch("pairs", tokenizer, limit, first, second),
-        _batch("alone", tokenizer, limit, texts[:1], bare=True),
-        _batch("longest", tokenizer, limit, [" ".join(texts * LONGEST)[: 8 * LONGEST]]),
+        make("padded", texts),
+        make("left-padded", texts[:3], side="left"),
+        make("pairs", first, second),
+        make("alone", texts[:1], bare=True),
+        make("longest", [longest]),
     ]
+    return _with_states(found, config, seed) + more
+
+
+def random_batches(config: Any, architecture: str, limit: int, seed: int) -> list[Batch]:
+    """Random tokens, for a checkpoint without a tokenizer: padded on either side, alone, filling all positions."""
+    rng, limit = np.random.default_rng(seed), min(limit, LONGEST)
+    lengths = np.minimum(LENGTHS, limit)[:, None]
+    low, most, pad = min(5, config.vocab_size - 1), int(lengths.max()), getattr(config, "pad_token_id", None) or 0
+    found = []
+    for name, mask in (("padded", np.arange(most) < lengths), ("left-padded", np.arange(most) >= most - lengths)):
+        ids = np.where(mask, rng.integers(low, config.vocab_size, mask.shape), pad)
+        found.append(Batch(name, {"input_ids": ids, "attention_mask": mask.astype(np.int64)}, mask))
+    for name, length in (("alone", min(60, limit)), ("longest", limit)):
+        ids = rng.integers(low, config.vocab_size, (1, length))
+        found.append(Batch(name, {"input_ids": ids}, np.ones_like(ids, bool)))
+    found = [batch._replace(name=f"random, {batch.name}") for batch in found]
+    if architecture.endswith("ForMultipleChoice"):
+        return [_with_choices(batch, min(2, len(batch.arrays["input_ids"]))) for batch in found]
+    return _with_states(found, config, seed)
+
+
+def _has_tokens(tokenizer: Tokenizer, text: str) -> bool:
+    return len(tokenizer.encode_batch([text]).rows[0].ids) > 0
+
+
+def _with_states(found: list[Batch], config: Any, seed: int) -> list[Batch]:
+    """Of a decoder with cross-attention also the states that it looks at."""
     if getattr(config, "add_cross_attention", False):
         rng = np.random.default_rng(seed)
         for batch in found:
-            rows = len(batch.texts)
+            rows = len(batch.arrays["input_ids"])
             states = rng.standard_normal((rows, 11, config.hidden_size), np.float32)
             batch.arrays["encoder_hidden_states"] = states
             batch.arrays["encoder_attention_mask"] = np.arange(11) < rng.integers(5, 12, (rows, 1))
@@ -164,18 +202,25 @@ def batches(config: Any, architecture: str, tokenizer: Tokenizer, limit: int, se
 
 def _batch(
     name: str,
-    tokenizer: Tokenizer,
-    limit: int,
     texts: list[str],
     pairs: list[str] | None = None,
+    *,
+    tokenizer: Tokenizer,
+    limit: int,
+    types: int,
     bare: bool = False,
     side: Literal["left", "right"] = "right",
 ) -> Batch:
-    """bare: input_ids alone, of texts of one length, so that the models' own defaults are compared as well."""
+    """types: how many segments the model tells apart.
+
+    bare: input_ids alone, of texts of one length, so that the models' own defaults are compared as well.
+    """
     encoded = tokenizer(texts, pairs, max_length=limit, padding_side=side)
     arrays = {"input_ids": encoded.input_ids}
     if not bare or not encoded.attention_mask.all():
-        arrays |= {"attention_mask": encoded.attention_mask, "token_type_ids": encoded.token_type_ids}
+        arrays["attention_mask"] = encoded.attention_mask
+        if encoded.token_type_ids.max() < types:
+            arrays["token_type_ids"] = encoded.token_type_ids
     return Batch(name, arrays, encoded.attention_mask, texts, pairs)
 
 

@@ -264,6 +264,11 @@ def _figures(name: str, parts: Sequence[Sums]) -> Stage:
     return Stage(name, worst, count, scale, largest, relative, cosine, top1, False)
 
 
+def not_made(name: str, note: str) -> Stage:
+    """A stage that there is nothing to compare of, and why."""
+    return Stage(name, "", 0, math.nan, math.nan, math.nan, math.nan, None, True, note)
+
+
 def unlike(name: str, batch: str, note: str) -> Stage:
     """A stage of which there are no figures."""
     return Stage(name, batch, 0, math.nan, math.nan, math.nan, math.nan, None, False, note)

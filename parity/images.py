@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.images import ImageProcessor
-from zoo.models.vit.config import VisionConfig
+from zoo.registry import FAMILIES
 
 from .cases import Batch
 
@@ -38,26 +38,48 @@ def draw(height: int, width: int, seed: int = 0) -> Image.Image:
     return Image.fromarray(np.clip(ground, 0, 255).astype(np.uint8))
 
 
-def batches(config: VisionConfig, architecture: str, processor: ImageProcessor, seed: int) -> list[Batch]:
-    """The images as a checkpoint's processor sees them: together, alone, and in a size that it was not trained on."""
-    height, width = config.image
-    if max(height, width) >= LARGE:
-        found = [_batch("alone", processor, [draw(*SIZES[0])])]
+def batches(config: Any, architecture: str, processor: ImageProcessor | None, seed: int) -> list[Batch]:
+    """The images as a checkpoint's processor sees them: together, alone, and in a size that it was not trained on.
+
+    Without a processor they are random pixels.
+    """
+    rng, sizes = np.random.default_rng(seed), FAMILIES[config.model_type].image_sizes
+    masks, patch = architecture.endswith("ForMaskedImageModeling"), _pair(getattr(config, "patch_size", 32))
+    if processor is None:
+        found = random_pixels(config, seed)
     else:
-        found = [
-            _batch("images", processor, [draw(*size) for size in SIZES]),
-            _batch("alone", processor, [draw(*SIZES[1], seed=1)]),
-        ]
-        # transformers resizes the positions of a square of patches alone.
-        if config.grid[0] == config.grid[1] or config.model_type == "beit":
-            reconstructs = config.model_type != "beit" and architecture.endswith("ForMaskedImageModeling")
-            found.append(_of_another_size(config, processor, square=reconstructs))
-    if architecture.endswith("ForMaskedImageModeling"):
-        rng = np.random.default_rng(seed)
-        found.append(_batch("masked", processor, [draw(*SIZES[0]), draw(*SIZES[1])]))
-        patches = config.grid[0] * config.grid[1]
-        found[-1].arrays["bool_masked_pos"] = rng.random((2, patches)) < 0.4
+        pixel_values, pixel_mask, _ = processor([draw(*size) for size in SIZES[:3]])
+        if pixel_mask is not None:
+            return padded_batches(processor)
+        if max(pixel_values.shape[1:3]) >= LARGE:
+            found = [_batch("alone", processor, [draw(*SIZES[0])])]
+        else:
+            found = [
+                _batch("images", processor, [draw(*size) for size in SIZES]),
+                _batch("alone", processor, [draw(*SIZES[1], seed=1)]),
+            ]
+    several = found[0].arrays["pixel_values"]
+    height, width = several.shape[1:3]
+    # Where it must be asked for, transformers resizes the positions of a square of patches alone; and its heads put
+    # patches together as if they had been a square.
+    if max(height, width) < LARGE and (sizes == "any" or (sizes == "asked" and height == width)):
+        square = masks and sizes == "asked"
+        size = (height + 3 * patch[0], width + 3 * patch[1] if square else max(width - 2 * patch[1], patch[1]))
+        switches = ("interpolate_pos_encoding",) if sizes == "asked" else ()
+        found.append(_of_size(processor, size, several.shape[3], rng)._replace(switches=switches))
+    if masks:
+        patches = (height // patch[0]) * (width // patch[1])
+        arrays = {"pixel_values": several[:2], "bool_masked_pos": rng.random((len(several[:2]), patches)) < 0.4}
+        found.append(Batch("masked", arrays, images=found[0].images[:2]))
     return found
+
+
+def random_pixels(config: Any, seed: int) -> list[Batch]:
+    """Two images of noise, and one, of the size that the config says: for a checkpoint without a processor."""
+    height, width = _pair(getattr(config, "image_size", 224))
+    shape = (2, height, width, getattr(config, "num_channels", 3))
+    pixels = np.random.default_rng(seed).standard_normal(shape, np.float32)
+    return [Batch("random pixels", {"pixel_values": pixels}), Batch("alone", {"pixel_values": pixels[1:] / 2})]
 
 
 def padded_batches(processor: ImageProcessor) -> list[Batch]:
@@ -73,14 +95,15 @@ def _batch(name: str, processor: ImageProcessor, images: list[Any]) -> Batch:
     return Batch(name, {"pixel_values": processor(images).pixel_values}, images=images)
 
 
-def _of_another_size(config: VisionConfig, processor: ImageProcessor, square: bool) -> Batch:
-    """Higher and narrower, so that a mistake in either direction shows; not of the processor, which knows one size.
+def _of_size(processor: ImageProcessor | None, size: tuple[int, int], channels: int, rng: Any) -> Batch:
+    """Higher and narrower, so that a mistake in either direction shows; not of the processor, which knows one size."""
+    if processor is None:
+        pixel_values = rng.standard_normal((1, *size, channels)).astype(np.float32)
+    else:
+        wanted = {"height": size[0], "width": size[1]}
+        pixel_values = replace(processor, size=wanted, crop=None)([draw(*SIZES[0])]).pixel_values
+    return Batch("another size", {"pixel_values": pixel_values})
 
-    square: for heads of transformers that put patches together as if they had been a square.
-    """
-    (height, width), (down, right) = config.image, config.patch
-    size = {"height": height + 3 * down, "width": width + 3 * right if square else width - 2 * right}
-    pixel_values = replace(processor, size=size, crop=None)([draw(*SIZES[0])]).pixel_values
-    # BEiT takes any size as it is.
-    options = () if config.model_type == "beit" else ("interpolate_pos_encoding",)
-    return Batch("another size", {"pixel_values": pixel_values}, switches=options)
+
+def _pair(size: Any) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else tuple(size)

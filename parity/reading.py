@@ -15,11 +15,10 @@ import numpy as np
 from zoo import ops
 from zoo.generate import GenerationConfig, generate
 from zoo.images import ImageProcessor
-from zoo.models.trocr import TrOCRConfig, TrOCRForCausalLM, VisionEncoderDecoderConfig
 from zoo.text.tokenizer import Tokenizer
 
 from .cases import TEXTS, Batch
-from .images import draw
+from .images import draw, random_pixels
 from .written import Written
 
 if TYPE_CHECKING:
@@ -29,24 +28,14 @@ SIZES = ((40, 400), (64, 256), (20, 130))  # height and width of lines of text
 GIVEN, NEW = 12, 20  # tokens that are given, and that are written
 
 
-def is_reader(config: Any) -> bool:
-    """Whether a model is TrOCR, or its decoder alone."""
-    return isinstance(config, VisionEncoderDecoderConfig | TrOCRConfig)
-
-
-def batches(config: Any, processor: ImageProcessor | None, tokenizer: Tokenizer, seed: int) -> list[Batch]:
-    """Images with tokens to go on from, as many in each row; of a decoder alone tokens, and states to look at."""
-    ids = np.stack([row.ids[:GIVEN] for row in tokenizer.encode_batch(list(TEXTS[:3]), truncation=False).rows])
+def batches(config: Any, processor: ImageProcessor | None, tokenizer: Tokenizer | None, seed: int) -> list[Batch]:
+    """Images with tokens to go on from, as many in each row."""
+    ids = _ids(config.decoder.vocab_size, tokenizer, seed)
+    ids[:, 0] = config.decoder.decoder_start_token_id or 0
     if processor is None:
-        rng, mask = np.random.default_rng(seed), np.arange(GIVEN) < [[GIVEN], [5], [8]]
-        given = {"input_ids": np.where(mask, ids, config.pad_token_id), "attention_mask": mask}
-        seen = np.arange(11) < [[11], [5], [8]]
-        states = {"encoder_hidden_states": rng.standard_normal((3, 11, config.cross_size), np.float32)}
-        return [
-            Batch("states", {**given, **states, "encoder_attention_mask": seen}, mask, TEXTS[:3]),
-            Batch("no states", {"input_ids": ids}, np.ones_like(mask), TEXTS[:3]),
-        ]
-    ids[:, 0] = config.decoder.decoder_start_token_id
+        pixels = [batch.arrays["pixel_values"] for batch in random_pixels(config.encoder, seed)]
+        given = zip(("random pixels", "alone"), pixels, strict=True)
+        return [Batch(name, {"pixel_values": x, "decoder_input_ids": ids[: len(x)]}) for name, x in given]
     lines = [draw(*size, seed=seed) for size in SIZES]
     return [
         Batch("lines", {"pixel_values": processor(lines).pixel_values, "decoder_input_ids": ids}, images=lines),
@@ -58,6 +47,29 @@ def batches(config: Any, processor: ImageProcessor | None, tokenizer: Tokenizer,
     ]
 
 
+def batches_of_decoder(config: Any, tokenizer: Tokenizer | None, seed: int) -> list[Batch]:
+    """Of a decoder alone tokens, and states to look at."""
+    ids, texts = _ids(config.vocab_size, tokenizer, seed), () if tokenizer is None else TEXTS[:3]
+    rng, mask = np.random.default_rng(seed), np.arange(GIVEN) < [[GIVEN], [5], [8]]
+    given = {"input_ids": np.where(mask, ids, config.pad_token_id or 0), "attention_mask": mask}
+    seen = np.arange(11) < [[11], [5], [8]]
+    states = {"encoder_hidden_states": rng.standard_normal((3, 11, config.cross_size), np.float32)}
+    return [
+        Batch("states", {**given, **states, "encoder_attention_mask": seen}, mask, texts),
+        Batch("no states", {"input_ids": ids}, np.ones_like(mask), texts),
+    ]
+
+
+def _ids(vocab_size: int, tokenizer: Tokenizer | None, seed: int) -> np.ndarray:
+    """The first tokens of three texts (3, GIVEN), and random ones where the tokenizer makes fewer of them."""
+    ids = np.random.default_rng(seed).integers(min(5, vocab_size - 1), vocab_size, (3, GIVEN))
+    rows = [] if tokenizer is None else tokenizer.encode_batch(list(TEXTS[:3]), truncation=False).rows
+    for i, row in enumerate(rows):
+        some = row.ids[:GIVEN]
+        ids[i, : len(some)] = some
+    return ids
+
+
 def cached_logits(model: Any, arrays: dict[str, Any]) -> np.ndarray:
     """The logits of the given tokens (B, T, V), two in the first call and the others one by one."""
     ids, states = arrays["decoder_input_ids"], _encoded(model, arrays["pixel_values"])
@@ -67,13 +79,11 @@ def cached_logits(model: Any, arrays: dict[str, Any]) -> np.ndarray:
     return np.concatenate([ops.to_numpy(part) for part in (first, *rest)], 1)
 
 
-def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer) -> list[Written]:
+def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer | None) -> list[Written]:
     """What zoo writes of each batch of images, in each way.
 
     Random models seldom end a text: what the first row writes in the middle is one more end, and rows leave the batch.
     """
-    if isinstance(model, TrOCRForCausalLM):
-        return []
     out: list[Written] = []
     for batch in inputs:
         states = _encoded(model, batch.arrays["pixel_values"])
@@ -91,20 +101,21 @@ def _encoded(model: Any, pixel_values: Any) -> Any:
 
 
 def _write(
-    model: Any, tokenizer: Tokenizer, batch: Batch, states: Any, search: str, beams: int, ends: tuple[int, ...]
+    model: Any, tokenizer: Tokenizer | None, batch: Batch, states: Any, search: str, beams: int, ends: tuple[int, ...]
 ) -> Written:
-    start = np.full((len(batch.images), 1), model.config.decoder.decoder_start_token_id)
+    start = np.full((len(states), 1), model.config.decoder.decoder_start_token_id)
     config = GenerationConfig(max_new_tokens=NEW, num_beams=beams, eos_token_id=ends)
     rows = [found[0].ids.tolist() for found in generate(model, start, config, encoder_hidden_states=states)]
-    return Written(batch.name, search, beams, ends, rows, [tokenizer.decode(row) for row in rows])
+    texts = [] if tokenizer is None else [tokenizer.decode(row) for row in rows]
+    return Written(batch.name, search, beams, ends, rows, texts)
 
 
 def written_by_reference(reference: Reference, ours: Sequence[Written], inputs: Sequence[Batch]) -> list[Written]:
     """The same of the reference, with the same tokens for ends."""
-    pixels = {batch.name: batch.arrays["pixel_values"] for batch in inputs if batch.images}
+    pixels = {batch.name: batch.arrays["pixel_values"] for batch in inputs}
     out = []
     for one in ours:
         options = {"max_new_tokens": NEW, "num_beams": one.beams, "eos_token_id": list(one.ends)}
         rows = reference.generate(pixels[one.batch], **options)
-        out.append(one._replace(ids=rows, texts=reference.texts(rows)))
+        out.append(one._replace(ids=rows, texts=reference.texts(rows) if one.texts else []))
     return out

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,30 +14,11 @@ import numpy as np
 
 from zoo.checkpoint.json_file import read_json
 from zoo.errors import ZooError
+from zoo.registry import FAMILIES
 
+from .continuing import writes_alone
 from .specs.table import timm_name
 from .taps import numbered
-
-# model_type -> where in the bare model the embeddings and the list of layers are, and what the layers are called here
-PLACES = {
-    **dict.fromkeys(("bert", "roberta", "xlm-roberta"), ("embeddings", "encoder.layer")),
-    **dict.fromkeys(("vit", "deit", "beit"), ("embeddings", "layers")),
-    "llama": ("embed_tokens", "layers"),
-}
-# The same of TrOCR, for each of its parts; its decoder has no module for the embeddings: they go into the first layer.
-READER_PLACES = {
-    "vision-encoder-decoder": {
-        "encoder.": ("encoder.embeddings", "encoder.layers"),
-        "decoder.": (None, "decoder.model.decoder.layers"),
-    },
-    "trocr": {"": (None, "decoder.layers")},
-    "table-transformer": {"encoder.": ("", "encoder.layers"), "decoder.": ("", "decoder.layers")},
-}
-# And what a detector has before its layers: what of a module's output it is.
-DETECTOR_PLACES = {
-    "features": ("backbone.conv_encoder", lambda maps: maps[-1][0].movedim(1, -1)),
-    "positions": ("backbone", lambda output: output[1][-1].flatten(2).movedim(1, -1)),
-}
 
 NOT_COMPARED = ("loss", "hidden_states", "attentions", "past_key_values", "cross_attentions")
 SMALL = 10**7  # parameters
@@ -137,7 +119,6 @@ class Reference:
             ) from e
         self.model.eval().to(self.device)
         _fill_sinusoids(self.model)
-        self.heard = _heard(self.model.config, architecture)
         self.size = self.model.num_parameters()
         # Whatever the file lacks is drawn at random, and only logged.  Nothing can agree with that, so it is refused,
         # but for the pooler of a bare model, whose stage is left out.
@@ -205,28 +186,24 @@ class Reference:
         """
         torch, found = self.torch, {}
 
-        def keep(name: str, pick: Callable[[Any], Any] = _first) -> Any:
-            def hook(_module: Any, _inputs: Any, output: Any) -> None:
-                found[name] = _numpy(pick(output))
+        def keep(name: str) -> Any:
+            return lambda _module, _inputs, output: found.update({name: _numpy(_channels_last(_only(output)))})
+
+        def keep_input(name: str) -> Any:
+            def hook(_module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+                found[name] = _numpy(_channels_last(inputs[0] if inputs else named["hidden_states"]))
 
             return hook
 
-        def keep_input(name: str) -> Any:
-            return lambda _module, inputs: found.update({name: _numpy(inputs[0])})
-
-        kind, body, hooks = self.config["model_type"], self.model.base_model, []
-        for prefix, (embeddings, layers) in (READER_PLACES.get(kind) or {"": PLACES[kind]}).items():
-            if embeddings == "":
-                pass  # their stages are others
-            elif embeddings:
-                hooks.append(body.get_submodule(embeddings).register_forward_hook(keep(f"{prefix}embeddings")))
+        hooks = []
+        for name, module in self._places.items():
+            if isinstance(module, torch.nn.ModuleList):
+                before = name.removesuffix("layer") + "embeddings"
+                if before not in self._places:
+                    hooks.append(module[0].register_forward_pre_hook(keep_input(before), with_kwargs=True))
+                hooks += [layer.register_forward_hook(keep(f"{name}.{i}")) for i, layer in enumerate(module)]
             else:
-                first = body.get_submodule(layers)[0]
-                hooks.append(first.register_forward_pre_hook(keep_input(f"{prefix}embeddings")))
-            for i, layer in enumerate(body.get_submodule(layers)[: self.heard]):
-                hooks.append(layer.register_forward_hook(keep(f"{prefix}layer.{i}")))
-        for stage, (place, pick) in DETECTOR_PLACES.items() if kind == "table-transformer" else ():
-            hooks.append(body.get_submodule(place).register_forward_hook(keep(stage, pick)))
+                hooks.append(module.register_forward_hook(keep(name)))
         try:
             with torch.no_grad(), threads_for(self.size):
                 options: dict[str, Any] = {name: self._tensor(array) for name, array in arrays.items()}
@@ -242,7 +219,22 @@ class Reference:
             fields.pop("pooler_output", None)
         if "pixel_values" not in arrays:
             return found | numbered(fields, _numpy)
-        return found | numbered(fields, lambda value: _numpy(value.movedim(1, -1) if value.ndim == 4 else value))
+        return found | numbered(fields, lambda value: _numpy(_channels_last(value)))
+
+    @cached_property
+    def _places(self) -> dict[str, Any]:
+        """The modules that the family's row in the registry says are stages: "layer" is a list of them."""
+        body, stages = self.model.base_model, FAMILIES[self.config["model_type"]].stages
+        if stages:
+            return {name: body.get_submodule(path) for name, path in stages.items()}
+        depth = self.model.config.num_hidden_layers
+        lists = [m for m in body.modules() if isinstance(m, self.torch.nn.ModuleList) and len(m) == depth]
+        if not lists:
+            raise BadReferenceError(
+                f"{type(body).__name__} of transformers has no list of {depth} layers: the row of the "
+                "family in zoo/registry.py may say where its stages are"
+            )
+        return {"layer": lists[0]}
 
     def _tensor(self, array: np.ndarray) -> Any:
         """An array where the model is: floats in its dtype, all else as ids, since torch takes no bool for one."""
@@ -266,7 +258,7 @@ class Reference:
             # 4 and every repository that has a tokenizer.json.
             more["mask_token"] = transformers.AddedToken("<mask>", lstrip=True, special=True, normalized=False)
         cls: Any = transformers.AutoTokenizer
-        if self.config["model_type"] == "llama" and (self.folder / "tokenizer.json").exists():
+        if writes_alone(self.config["model_type"]) and (self.folder / "tokenizer.json").exists():
             # Version 5 makes a GPT2Tokenizer, which many of these name, anew from vocabulary and merges, and forgets
             # how tokenizer.json splits digits; this class takes the file as it is, as version 4 did.
             cls = transformers.PreTrainedTokenizerFast
@@ -287,17 +279,6 @@ def _fill_sinusoids(model: Any) -> None:
             rows = module.weights.shape[0]
             module.weights = module.get_embedding(rows, module.embedding_dim, module.padding_idx)
             module.weights = module.weights.to(model.device, model.dtype)  # which it does for buffers alone
-
-
-def _heard(config: Any, architecture: str) -> int:
-    """How many layers have a part in what comes out: zoo does not compute the others."""
-    if architecture == "BeitForSemanticSegmentation":  # its head reads what goes into the layers of out_indices
-        return max(config.out_indices) - 1
-    if architecture == "VisionEncoderDecoderModel":
-        return max(config.encoder.num_hidden_layers, config.decoder.decoder_layers)
-    if architecture.startswith("TableTransformer"):
-        return max(config.encoder_layers, config.decoder_layers)
-    return max(config.out_indices) if architecture == "BeitBackbone" else config.num_hidden_layers
 
 
 def _table_transformer(cls: Any, folder: Path, raw: Mapping[str, Any], dtype: Any) -> tuple[Any, dict[str, Any]]:
@@ -361,8 +342,15 @@ def _by_longest_edge(processor: Any, images: Sequence[Any]) -> dict[str, np.ndar
     return {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
 
 
-def _first(output: Any) -> Any:
-    return output[0] if isinstance(output, tuple) else output
+def _only(output: Any) -> Any:
+    """The tensor that a module returns: the first of a tuple, the last of a list of feature maps."""
+    while isinstance(output, (tuple, list)):
+        output = output[0 if isinstance(output, tuple) else -1]
+    return output
+
+
+def _channels_last(tensor: Any) -> Any:
+    return tensor.movedim(1, -1) if tensor.ndim == 4 else tensor
 
 
 def _numpy(tensor: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,18 +14,15 @@ from zoo.checkpoint.lock import entry_of
 from zoo.errors import ZooError
 from zoo.hub import Checkpoint
 from zoo.images import ImageProcessor
-from zoo.models.llama3 import LlamaConfig
-from zoo.models.table_transformer import TableTransformerConfig
-from zoo.models.trocr import TrOCRForCausalLM
-from zoo.models.vit.config import VisionConfig
 from zoo.nn import leaves
 from zoo.pretrained import placement
+from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 
-from . import continuing, reading
-from . import images as images
-from .cases import Batch, Case, batches
-from .compare import Multiple, Rule, Stage, rule_for, unlike
+from . import continuing, images, reading
+from .cases import Batch, Case, batches, random_batches
+from .compare import Multiple, Rule, Stage, not_made, rule_for, unlike
+from .continuing import writes_alone
 from .exhibits import Exhibit, exhibits_of, of_written
 from .reference import Reference, exact_products, threads_for
 from .stages import (
@@ -38,6 +35,9 @@ from .stages import (
 )
 from .taps import body_of
 from .written import Written, compare_written
+
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
+PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
 class File(NamedTuple):
@@ -115,9 +115,13 @@ def run(
         stages = []
         if any(batch.images for batch in given.batches):
             stages.append(compare_processors(reference, given.batches))
+        elif any("pixel_values" in batch.arrays for batch in given.batches):
+            stages.append(not_made("processor", "no preprocessor_config.json: what is compared is random pixels"))
         if any(batch.texts for batch in given.batches):
             assert given.tokenizer is not None
             stages.append(compare_tokenizers(given.tokenizer, reference, given.batches))
+        elif any("input_ids" in batch.arrays for batch in given.batches):
+            stages.append(not_made("tokenizer", "no tokenizer, or none that knows a text: random tokens"))
         shown: list[Exhibit] = []
 
         def theirs() -> Iterator[Stages]:
@@ -176,31 +180,39 @@ def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -
 
 
 def _written_by_zoo(model: Any, given: Given) -> list[Written]:
-    if reading.is_reader(model.config):
-        assert given.tokenizer is not None
+    if FAMILIES[model.config.model_type].reads == "both":
         return reading.written(model, given.batches, given.tokenizer)
-    if isinstance(model.config, LlamaConfig):
+    if writes_alone(model.config.model_type):
         return continuing.written(model, given.batches, given.tokenizer)
     return []
 
 
 def given_to(model: Any, folder: Path, seed: int) -> Given:
-    """The batches for a model of zoo, as its checkpoint's own tokenizer or image processor makes them."""
+    """The batches for a model of zoo, as its checkpoint's own tokenizer or image processor makes them.
+
+    Where the folder has none, as one that a model alone was saved to, they are random tokens and pixels.
+    """
     config, architecture = model.config, type(model).__name__
-    if reading.is_reader(config):
-        tokenizer = Tokenizer.from_folder(folder)
-        processor = None if isinstance(model, TrOCRForCausalLM) else ImageProcessor.from_folder(folder)
+    family = FAMILIES[config.model_type]
+    tokenizer = Tokenizer.from_folder(folder) if family.reads_texts and _has_any(folder, TOKENIZERS) else None
+    processor = ImageProcessor.from_folder(folder) if family.reads_images and _has_any(folder, PROCESSORS) else None
+    if family.reads == "both":
         return Given(reading.batches(config, processor, tokenizer, seed), tokenizer)
-    if isinstance(config, VisionConfig):
-        return Given(images.batches(config, architecture, ImageProcessor.from_folder(folder), seed))
-    if isinstance(config, TableTransformerConfig):
-        return Given(images.padded_batches(ImageProcessor.from_folder(folder)))
-    if isinstance(config, LlamaConfig):
-        tokenizer = continuing.tokenizer_of(folder)
-        return Given(continuing.batches(config, tokenizer, seed), tokenizer)
+    if family.reads_images:
+        return Given(images.batches(config, architecture, processor, seed))
+    if hasattr(config, "cross_size"):
+        return Given(reading.batches_of_decoder(config, tokenizer, seed), tokenizer)
+    if writes_alone(config.model_type):
+        return Given(continuing.batches(config, architecture, tokenizer, seed), tokenizer)
     limit = body_of(model).embeddings.max_positions
+    if tokenizer is None:
+        return Given(random_batches(config, architecture, limit, seed))
     tokenizer = Tokenizer.from_folder(folder, model_max_length=limit)
     return Given(batches(config, architecture, tokenizer, limit, seed), tokenizer)
+
+
+def _has_any(folder: Path, names: Sequence[str]) -> bool:
+    return any((folder / name).is_file() for name in names)
 
 
 def _of_reference(reference: Reference, given: Given, ours: Side) -> Side:

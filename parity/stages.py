@@ -21,6 +21,7 @@ from . import continuing, reading
 from .cases import Batch
 from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
 from .compare import Pair, Peaks, Rule, Stage, Sums, compare, measure
+from .continuing import writes_alone
 from .reference import Reference
 from .taps import body_of, outputs, tapped
 
@@ -43,15 +44,17 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
     if _has_masks(type(model).__name__, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])
-    if "pred_boxes" in found and batch.images:
+    if "positions" in found:
         found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
+    if "pred_boxes" in found and batch.images:
         found["objects"] = _rows(batch, partial(_labels_and_boxes, config=model.config), found)
     if getattr(model.config, "is_decoder", False) and model is not body and "attention_mask" not in arrays:
-        ids, cache = arrays.pop("input_ids"), body.new_cache(len(batch.texts))
+        ids = arrays.pop("input_ids")
+        cache = body.new_cache(len(ids))
         middle = ids.shape[1] // 2
         steps = [model(ids[:, :middle], cache=cache, **arrays), model(ids[:, middle:], cache=cache, **arrays)]
         found["cached logits"] = np.concatenate([ops.to_numpy(step) for step in steps], 1)
-    if continuing.has_steps(type(model).__name__, batch):
+    if writes_alone(model.config.model_type) and continuing.has_steps(type(model).__name__, batch):
         found["cached logits"] = continuing.cached_logits(model, arrays)
     if "decoder_input_ids" in arrays:
         found["cached logits"] = reading.cached_logits(model, arrays)
@@ -64,9 +67,11 @@ def reference_stages(reference: Reference, batch: Batch) -> Stages:
     if _has_masks(reference.architecture, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([mask.ravel() for mask in reference.masks(found["logits"], sizes)])
+    if "positions" in found:  # which the model puts in a row
+        found["positions"] = found["positions"].reshape(len(found["positions"]), -1, found["positions"].shape[-1])
     if "pred_boxes" in found and batch.images:
         found["objects"] = _rows(batch, reference.objects, found)
-    if continuing.has_steps(reference.architecture, batch):
+    if writes_alone(reference.config["model_type"]) and continuing.has_steps(reference.architecture, batch):
         found["cached logits"] = found["logits"]
     steps = reference.config.get("is_decoder") and "attention_mask" not in batch.arrays and "logits" in found
     if (steps and reference.architecture != "TrOCRForCausalLM") or "decoder_input_ids" in batch.arrays:
@@ -125,12 +130,30 @@ class _Found:
 
     def add(self, batch: Batch, stages: Stages, wanted: Stages) -> None:
         peaks: Peaks = {}
-        for name in {**wanted, **stages}:
+        for name in {**_heard(wanted, stages), **stages}:
             pair = Pair(batch.name, stages.get(name), wanted.get(name), batch.mask)
             if name in LAST:
                 self.pairs.setdefault(name, []).append(pair)
             else:
                 self.sums.setdefault(name, []).append(measure(name, pair, peaks))
+
+
+def _heard(wanted: Stages, stages: Stages) -> Stages:
+    """The reference's stages without what zoo need not compute: layers after the last that has a part in what comes out
+    (of a backbone, say), and what goes into layers, of a model whose first stages are others.
+    """
+    inner = [name.rpartition(".") for name in wanted if "layer." in name or name.endswith("embeddings")]
+    last = {
+        prefix: max((int(name.rpartition(".")[2]) for name in stages if name.startswith(f"{prefix}.")), default=-1)
+        for prefix, _, number in inner
+        if number.isdigit()
+    }
+    beyond = {
+        f"{prefix}.{number}" for prefix, _, number in inner if number.isdigit() and int(number) > last[prefix] >= 0
+    }
+    if "features" in stages:
+        beyond |= {name for name in wanted if name.endswith("embeddings")} - stages.keys()
+    return {name: array for name, array in wanted.items() if name not in beyond}
 
 
 def _has_masks(architecture: str, batch: Batch) -> bool:

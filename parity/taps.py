@@ -10,15 +10,7 @@ import numpy as np
 
 from zoo import ops
 from zoo.errors import UnsupportedError
-from zoo.models.trocr import VisionEncoderDecoderModel
 from zoo.nn import Module, is_array
-
-# What transformers calls the only output of a model, where it is not the logits.
-BARE = {
-    "ViTForMaskedImageModeling": "reconstruction",
-    "DeiTForMaskedImageModeling": "reconstruction",
-}
-
 
 # What is looked into, for what a model has: the names of the stages, and the attributes that compute them, of which a
 # list is a stage for each of its modules.
@@ -70,8 +62,8 @@ def tapped(model: Module) -> Iterator[dict[str, np.ndarray]]:
     Where there are two bodies: encoder.embeddings, ..., decoder.embeddings, ...
     """
     bodies, record = {"": body_of(model)}, {}
-    if isinstance(model, VisionEncoderDecoderModel):
-        bodies = {"encoder.": body_of(model.encoder), "decoder.": body_of(model.decoder)}
+    if hasattr(model, "encoder") and hasattr(model, "decoder"):
+        bodies = {f"{part}.": body_of(getattr(model, part)) for part in ("encoder", "decoder")}
     parts = [(prefix, body, _parts(body)) for prefix, body in bodies.items()]
     places = [(f"{prefix}{stage}", body, name) for prefix, body, of in parts for stage, name in of.items()]
     inner = [getattr(body, name) for _, body, name in places]
@@ -90,7 +82,9 @@ def tapped(model: Module) -> Iterator[dict[str, np.ndarray]]:
 def outputs(model: Module, result: Any) -> dict[str, np.ndarray]:
     """A model's output by name: the fields of a NamedTuple that are there, or a bare array by what it is."""
     if is_array(result):
-        return {BARE.get(type(model).__name__, "logits"): _copy(result)}
+        if len(result.shape) == 4 and type(model).__name__.endswith("ForMaskedImageModeling"):
+            return {"reconstruction": _copy(result)}  # an image
+        return {"last_hidden_state" if getattr(model, "is_body", False) else "logits": _copy(result)}
     return numbered({name: value for name, value in result._asdict().items() if value is not None}, _copy)
 
 

@@ -150,7 +150,7 @@ FAMILIES: dict[str, Family] = {
         processor="DetrImageProcessor",
         stages={
             "features": "backbone.conv_encoder",
-            "positions": "backbone",
+            "positions": "backbone.position_embedding",
             "encoder.layer": "encoder.layers",
             "decoder.layer": "decoder.layers",
         },

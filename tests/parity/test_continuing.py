@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ pytest.importorskip("transformers", reason="needs transformers, the reference")
 
 from bench import calling
 
-import parity.continuing
 import parity.run
 from parity import run
 from parity.cases import RANDOM, TEXTS, Case
@@ -69,7 +69,9 @@ def test_the_rows_are_the_texts(folder):
         rows = [ids[mask] for ids, mask in zip(batch.arrays["input_ids"], batch.mask, strict=True)]
         for text, row in zip(TEXTS, rows, strict=True):
             np.testing.assert_array_equal(row, tokenizer(text).input_ids[0])
-    assert [batch.name for batch in given.batches[2:]] == ["padded", "left-padded", "alone", "longest"]
+    assert [batch.name for batch in given.batches[2:]] == [
+        f"random, {name}" for name in ("padded", "left-padded", "alone", "longest")
+    ]
 
 
 def test_a_damaged_tokenizer_of_zoo_is_found(folder, monkeypatch):
@@ -77,7 +79,8 @@ def test_a_damaged_tokenizer_of_zoo_is_found(folder, monkeypatch):
     whole = json.loads(path.read_text("utf-8"))
     whole["model"]["merges"] = whole["model"]["merges"][:5]
     path.write_text(json.dumps(whole), "utf-8")
-    monkeypatch.setattr(parity.continuing, "tokenizer_of", lambda _: Tokenizer.from_folder(folder))
+    damaged = SimpleNamespace(from_folder=lambda _: Tokenizer.from_folder(folder))
+    monkeypatch.setattr(run, "Tokenizer", damaged)
     result = run.run(STORIES)
     assert result.diverged == "tokenizer"
     assert "8 of 14 rows differ" in result.stages[0].note
