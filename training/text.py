@@ -39,10 +39,10 @@ def _pick(rng: random.Random, names: str) -> str:
 
 def word(rng: random.Random) -> str:
     k = rng.random()
-    if k < 0.45:
+    if k < 0.5:
         w = rng.choice(WORDS)
     elif k < 0.93:
-        heads, hearts, tails = _SYLLABLES["plain" if k < 0.65 else rng.choice(list(_SYLLABLES))]
+        heads, hearts, tails = _SYLLABLES["plain" if k < 0.79 else rng.choice(list(_SYLLABLES))]
         w = "".join(_pick(rng, heads) + _pick(rng, hearts) for _ in range(rng.randint(1, 3)))
         w += _pick(rng, tails) if rng.random() < 0.6 else ""
     else:  # letters in no order, so that reading does not lean on spelling
@@ -143,7 +143,7 @@ def line(rng: random.Random, most: int = 40) -> str:
     k = rng.random()
     if k < 0.5:
         s = words(rng, 1, rng.choice([1, 2, 3, 5, 7]))
-    elif k < 0.94:
+    elif k < 0.97:
         s = KINDS[rng.choice(["number", "number", "money", "percent", "date", "code", "measure"])](rng)
     else:
         s = noise(rng)
