@@ -13,7 +13,6 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from chat_checkpoint import write_chat_checkpoint
@@ -21,12 +20,12 @@ from PIL import Image
 
 import zoo.hub
 from benchmarks import pages
+from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
 from zoo.cli import main
 from zoo.tables.from_html import from_html
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 STAND_INS = {
     "google-bert/bert-base-uncased": "bert-base-uncased",
     "cardiffnlp/twitter-roberta-base-sentiment": "twitter-roberta-base-sentiment",
@@ -79,19 +78,6 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     Path("true.html").write_text("<table><tr><td>Run</td></tr></table>")
     Path("found.json").write_text(json.dumps(from_html(Path("true.html").read_text()).to_dict()))
     return tmp_path
-
-
-class Block(NamedTuple):
-    language: str
-    line: int
-    text: str
-
-
-def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page that are run."""
-    text = page.read_text(encoding="utf-8")
-    found = re.finditer(r"^```(python|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [Block(match[1], text.count("\n", 0, match.start()) + 1, match[2]) for match in found]
 
 
 def commands(block: str) -> list[list[str]]:

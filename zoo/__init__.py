@@ -6,20 +6,62 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .errors import ZooError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from typing_extensions import Unpack
+
     from .pretrained import Pretrained
-    from .tasks import Task
+    from .tasks.answer import Answer
+    from .tasks.base import Task
+    from .tasks.classify import Classify
+    from .tasks.detect import Detect
+    from .tasks.embed import Embed
+    from .tasks.fill_mask import FillMask
+    from .tasks.generate import Generate
+    from .tasks.image_classify import ImageClassify
+    from .tasks.image_embed import ImageEmbed
+    from .tasks.read import Read
+    from .tasks.rerank import Rerank
+    from .tasks.segment import Segment
+    from .tasks.tag import Tag
+    from .typing import LoadOptions, ModelOptions
+
+    Name = str | os.PathLike[str]
+    _Classify = Classify | ImageClassify
 
 __version__ = "0.1.0"
 __all__ = ["ZooError", "__version__", "load", "load_model", "save"]
 
 
+@overload
+def load(name_or_folder: Name, *, task: Literal["embed"], **options: Unpack[LoadOptions]) -> Embed | ImageEmbed: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["classify"], **options: Unpack[LoadOptions]
+) -> Classify | ImageClassify: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["fill-mask"], **options: Unpack[LoadOptions]) -> FillMask: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["tag"], **options: Unpack[LoadOptions]) -> Tag: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["answer"], **options: Unpack[LoadOptions]) -> Answer: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["rerank"], **options: Unpack[LoadOptions]) -> Rerank: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["generate"], **options: Unpack[LoadOptions]) -> Generate: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["segment"], **options: Unpack[LoadOptions]) -> Segment: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["detect"], **options: Unpack[LoadOptions]) -> Detect: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["read"], **options: Unpack[LoadOptions]) -> Read: ...
+@overload
+def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any: ...
 def load(
     name_or_folder: str | os.PathLike[str],
     *,
@@ -32,13 +74,14 @@ def load(
     token: str | bool | None = None,
     lock: str | os.PathLike[str] | None = None,
     graphs: bool | None = None,
-) -> Task:
+) -> Any:
     """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with images.
 
     "stories260k" comes with zoo: a small model that writes stories, with which no network is needed.
 
     task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank" or "generate", for images "embed",
-    "classify", "segment", "detect" or "read"; by default what the checkpoint was trained for.
+    "classify", "segment", "detect" or "read"; by default what the checkpoint was trained for.  Named, it also tells a
+    type checker what comes back.
     device: None or "cpu" runs on NumPy, without torch; "cuda", "cuda:1", "torch:cpu" on torch.
     dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", and the default is the file's own.
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.
@@ -67,11 +110,11 @@ def load(
     )
 
 
-def load_model(name_or_folder: str | os.PathLike[str], **options: Any) -> Pretrained:
+def load_model(name_or_folder: Name, *, head: str | None = None, **options: Unpack[ModelOptions]) -> Pretrained:
     """The bare model of a checkpoint: see `zoo.checkpoint.load.load_model` for the options."""
     from .checkpoint.load import load_model
 
-    return load_model(name_or_folder, **options)
+    return load_model(name_or_folder, head=head, **options)
 
 
 def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:

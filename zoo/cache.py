@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +92,7 @@ class KVCache:
         start += count
         self._told = self.counts = counts
 
-    def checked(self, lengths: np.ndarray, T: int) -> np.ndarray:
+    def checked(self, lengths: Array, T: int) -> np.ndarray:
         """How many of T tokens are each row's own, (B,) from 1 to T."""
         lengths, batch = np.asarray(lengths, np.int64), len(self.counts)
         if lengths.shape != (batch,) or lengths.min() < 1 or lengths.max() > T:
@@ -127,7 +128,7 @@ class KVCache:
         kept = of[begins] if (sizes == sizes[0]).all() else of
         if len(kept) == count and (kept == np.arange(count)).all():
             return
-        at = ops.as_ids(kept, self.start, "index", count, ndim=1)
+        at: Any = ops.as_ids(kept, self.start, "index", count, ndim=1)
         self.cross = {i: (k[at], v[at], None if mask is None else mask[at]) for i, (k, v, mask) in self.cross.items()}
 
 
@@ -180,7 +181,7 @@ class LayerCache:
         return keys[:, :total], values[:, :total]
 
 
-def _repeated(x: Array, index: Array, length: int) -> Array:
+def _repeated(x: Array, index: Any, length: int) -> Array:
     out = ops.zeros((index.shape[0], *x.shape[1:]), x)
     out[:, :length] = x[:, :length][index]
     return out

@@ -12,12 +12,10 @@ import re
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .checkpoint.inside import checkpoint_file
-from .deadline import within
 from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
 from .warning import warn
 from .weights.files import choose_weight_files, read_index
@@ -37,10 +35,6 @@ _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 EMBEDDED = ("stories260k",)  # checkpoints that come with zoo, by name: folders in zoo/data
-# Each read of huggingface_hub's has a time limit, but a hub that sends a byte now and then would hold a load for ever.
-PATIENCE = 120.0  # seconds for a listing; for a file with what it takes at the slowest rate
-SLOWEST = 16 << 10  # bytes a second
-_UNKNOWN = 64 << 20  # bytes of a file whose size the hub does not list
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -263,13 +257,10 @@ def _listing(wanted: _Wanted) -> tuple[str, dict[str, RepoSibling]]:
     """The commit that the revision stands for now, and its files by name."""
     from huggingface_hub import HfApi, constants
 
-    def ask() -> Any:
-        return HfApi(token=wanted.token).model_info(
+    try:
+        info = HfApi(token=wanted.token).model_info(
             wanted.repo, revision=wanted.revision, files_metadata=True, timeout=constants.HF_HUB_ETAG_TIMEOUT
         )
-
-    try:
-        info = within(PATIENCE, ask)
     except Exception as error:  # whatever a server, a proxy or one of several HTTP libraries comes up with
         raise _explained(error, wanted) from error
     if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
@@ -288,7 +279,7 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
 
     # Asked for by the user's word for the revision: that makes huggingface_hub note which commit it stands for, which
     # offline loads go by.  Where somebody has pushed since the listing, we move on to what was pushed.
-    config, is_new = _fetch(wanted, "config.json", wanted.revision, listed["config.json"].size)
+    config, is_new = _fetch(wanted, "config.json", wanted.revision)
     folder = config.parent
     if folder.name != commit:
         commit, listed = _listing(wanted)
@@ -298,7 +289,7 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
         _verify(config, listed["config.json"])
 
     def fetch(name: str) -> Path:
-        path, is_new = _fetch(wanted, name, commit, listed[name].size)
+        path, is_new = _fetch(wanted, name, commit)
         if is_new:
             _verify(path, listed[name])
         return path
@@ -317,16 +308,14 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
     return _gather(wanted.repo, folder, commit, wanted.weights)
 
 
-def _fetch(wanted: _Wanted, name: str, revision: str | None, size: int | None) -> tuple[Path, bool]:
-    """Where the cache has the file, and whether it is new there.  size: in bytes, as the hub lists it."""
+def _fetch(wanted: _Wanted, name: str, revision: str | None) -> tuple[Path, bool]:
+    """Where the cache has the file, and whether it is new there."""
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     try:
         known = try_to_load_from_cache(wanted.repo, name, cache_dir=wanted.cache_dir, revision=revision)
         before = os.path.realpath(known) if isinstance(known, str) else None
-        download = partial(hf_hub_download, cache_dir=wanted.cache_dir, token=wanted.token)
-        seconds = PATIENCE + (_UNKNOWN if size is None else size) / SLOWEST
-        path = within(seconds, partial(download, wanted.repo, name, revision=revision))
+        path = hf_hub_download(wanted.repo, name, revision=revision, cache_dir=wanted.cache_dir, token=wanted.token)
     except Exception as error:
         raise _explained(error, wanted, name) from error
     return Path(path), os.path.realpath(path) != before

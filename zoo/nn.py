@@ -183,7 +183,7 @@ def map_leaves(fn: Callable[[Array], Array], node: T, memo: dict[int, Any] | Non
         return memo[id(node)]
     new: Any = node
     if is_array(node):
-        new = fn(node)
+        new = fn(new)
     elif isinstance(node, (list, tuple)) and not hasattr(node, "_fields"):
         new = type(node)(map_leaves(fn, child, memo) for child in node)
     elif isinstance(node, Module):

@@ -16,7 +16,10 @@ from .warning import warn
 from .weights import Layout, Named, Part, Random, Report, Source, Weights
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .hub import Checkpoint
+    from .typing import HubOptions
 
 M = TypeVar("M", bound="Pretrained")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
@@ -98,7 +101,7 @@ class Pretrained(Module):
         device: str | None = None,
         dtype: str | None = None,
         strict: bool = False,
-        **where: Any,
+        **where: Unpack[HubOptions],
     ) -> M:
         """The model with the weights of a hub repository or a folder; arguments as for `zoo.load_model`."""
         from .checkpoint.config_file import read_config

@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
@@ -56,7 +56,6 @@ class Fault:
     change: Callable[[bytes], bytes] | None = None
     send: int | None = None
     before: Callable[[], object] | None = None
-    drips: bool = False  # a byte now and then
     times: int = 1000
 
 
@@ -188,13 +187,7 @@ class FakeHub:
                 for key, value in {"Content-Length": str(len(body)), **headers}.items():
                     self.send_header(key, value)
                 self.end_headers()
-                if self.command == "GET" and fault.drips:
-                    with suppress(OSError):  # who asked has gone
-                        for byte in body:
-                            self.wfile.write(bytes([byte]))
-                            time.sleep(0.2)
-                    self.close_connection = True
-                elif self.command == "GET":
+                if self.command == "GET":
                     self.wfile.write(body if fault.send is None else body[: fault.send])
                 if fault.send is not None:
                     self.close_connection = True

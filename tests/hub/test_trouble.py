@@ -238,15 +238,3 @@ def test_no_connection_at_all(start):
     assert reply["error"] == "OfflineError"
     assert f"no connection to {endpoint} for 'org/name'" in reply["message"]
     assert "'org/name' is not in the cache" in reply["message"]
-
-
-@pytest.mark.parametrize("what", ["GET /api/models", "resolve", "/cdn/"])
-def test_a_hub_that_drips(hub, start, repo, what):
-    """A listing, a small file and the weights, each sent a byte at a time: refused when the time is up."""
-    name, _ = repo
-    impatient = start(HF_ENDPOINT=hub.endpoint, TEST_PATIENCE="2")
-    with hub.fault(what, drips=True):
-        found = impatient.find(name)
-    assert found["error"] == "OfflineError"
-    assert "not done after 2 s" in found["message"]
-    assert impatient.find(name)["revision"]

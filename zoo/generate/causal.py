@@ -27,7 +27,7 @@ class CausalLM(TextModel):
     takes_cache = True
     head: Any
 
-    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array:
+    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
         """Logits (B, V) of the token after each row's first `lengths` (B,) of the T given, which go into the cache.
 
         lengths: None if all count, the others are padding on the right.  A long prompt passes in chunks.  context: with

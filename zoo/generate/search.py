@@ -35,7 +35,7 @@ class Decoder(Protocol):
 
     def new_cache(self, batch: int, capacity: int) -> KVCache: ...
 
-    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array: ...
+    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array: ...
 
 
 class Token(NamedTuple):
@@ -127,7 +127,8 @@ def _steps(
     if n > 1:
         of = np.repeat(np.arange(len(prompts)), n)
         cache.select(of)
-        logits = logits[ops.as_ids(of, logits, "rows", len(prompts), ndim=1)]
+        at: Any = ops.as_ids(of, logits, "rows", len(prompts), ndim=1)
+        logits = logits[at]
     seeds = [None if config.seed is None else (config.seed, first + i // n, i % n) for i in range(len(logits))]
     rngs = [np.random.default_rng(seed) for seed in seeds]
     active = np.arange(len(logits))
@@ -140,7 +141,8 @@ def _steps(
         if is_away(logits) and not constrains(counts, least, config):
             from .on_device import choose
 
-            tokens, logprobs, following = choose(logits, config, draws)
+            on_device: Any = logits  # a torch.Tensor, since that is_away
+            tokens, logprobs, following = choose(on_device, config, draws)
         else:
             logits = numpy_logits(logits)
             every = log_softmax(logits)
@@ -168,7 +170,7 @@ def _steps(
         logits = model.next_logits(following, None, cache)
 
 
-def is_away(logits: Array) -> bool:
+def is_away(logits: Any) -> bool:
     """Whether logits lie where the host has to wait for them, and to copy them."""
     return not isinstance(logits, np.ndarray) and logits.device.type != "cpu"
 

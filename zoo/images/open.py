@@ -21,9 +21,8 @@ from .headers import orientation, webp_size, what
 if TYPE_CHECKING:
     from PIL import Image
 
-ImageInput: TypeAlias = Union[
-    str, "os.PathLike[str]", bytes, bytearray, memoryview, "IO[bytes]", "Image.Image", np.ndarray
-]
+ImageFile: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "IO[bytes]", "Image.Image"]
+ImageInput: TypeAlias = ImageFile | np.ndarray
 
 # Pillow's own limit (a quarter of 1 GiB at three bytes): above it Pillow warns, above twice that it refuses.
 MAX_PIXELS = 89_478_485

@@ -48,6 +48,12 @@ class Tokens(NamedTuple):
         return x.shape[0], x.shape[1]
 
     @property
+    def ids(self) -> Array:
+        """(B, T), where ids are what was passed."""
+        assert self.input_ids is not None
+        return self.input_ids
+
+    @property
     def start(self) -> Array:
         """(B,) of a causal model: how many tokens come before each row's."""
         assert self.context.start is not None

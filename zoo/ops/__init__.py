@@ -15,6 +15,7 @@ What holds for every op and every backend
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -288,7 +289,7 @@ def fold_norm(
     return backend(weight).fold_norm(weight, bias, gamma, beta, mean, var, eps, axis)
 
 
-def interpolate(x: Array, size: tuple[int, int], mode: str = "bilinear") -> Array:
+def interpolate(x: Array, size: Sequence[int], mode: str = "bilinear") -> Array:
     """Images of another size; pixels are areas, not points (torch's align_corners=False), and are not smoothed.
 
     x (B, Y, X, C) -> (B, *size, C).  mode: "bilinear", "bicubic" (a = -0.75), or "nearest" (torch's: the pixel at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from ..errors import InputError
 from .base import TextTask, as_texts, check_count, softmax
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ..text.tokenizer import Encoding
 
 # Question and context together, and what neighbouring windows of a long context share: SQuAD's habits.
@@ -28,6 +30,15 @@ class Span(NamedTuple):
     end: int
 
 
+class AnswerOptions(TypedDict, total=False):
+    """Of `Answer`: see there."""
+
+    max_answer_len: int
+    handle_impossible: bool
+    whole_words: bool
+    progress: bool | None
+
+
 class Answer(TextTask):
     """The passage that answers a question.
 
@@ -38,6 +49,21 @@ class Answer(TextTask):
 
     name = "answer"
 
+    @overload
+    def __call__(
+        self, question: str, context: str, *, top_k: None = None, **options: Unpack[AnswerOptions]
+    ) -> Span: ...
+    @overload
+    def __call__(self, question: str, context: str, *, top_k: int, **options: Unpack[AnswerOptions]) -> list[Span]: ...
+    @overload
+    def __call__(
+        self,
+        question: str | Iterable[str],
+        context: str | Iterable[str],
+        *,
+        top_k: int | None = None,
+        **options: Unpack[AnswerOptions],
+    ) -> Any: ...
     def __call__(
         self,
         question: str | Iterable[str],

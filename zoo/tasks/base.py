@@ -187,7 +187,8 @@ class TextTask(Task):
                 found: list[Any] = [None] * len(lengths)
                 for index in batches(lengths, self.batch_tokens):
                     batch = self.tokenizer.pad(encodings, index, padding_side="right")
-                    for i, item in zip(index, compute(batch), strict=True):
+                    items: Any = compute(batch)
+                    for i, item in zip(index, items, strict=True):
                         found[i] = item
                     advance(int(begins[index].sum()))
                 for i, row, item in zip(sample, encodings.rows, found, strict=True):

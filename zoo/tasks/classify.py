@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from ..errors import InputError, nearest
 from .base import TextTask, as_list, as_texts, check_count, check_text, sigmoid, softmax
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ..config import Config
 
 FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
@@ -20,6 +22,14 @@ FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, 
 class Label(NamedTuple):
     label: str
     score: float
+
+
+class ClassifyOptions(TypedDict, total=False):
+    """Of `Classify`: see there."""
+
+    top_k: int | None
+    function_to_apply: str | None
+    progress: bool | None
 
 
 class Classify(TextTask):
@@ -35,6 +45,15 @@ class Classify(TextTask):
 
     name = "classify"
 
+    @overload
+    def __call__(self, texts: str, pairs: str | None = None, **options: Unpack[ClassifyOptions]) -> list[Label]: ...
+    @overload
+    def __call__(
+        self,
+        texts: Iterable[str | tuple[str, str]],
+        pairs: Iterable[str] | None = None,
+        **options: Unpack[ClassifyOptions],
+    ) -> list[list[Label]]: ...
     def __call__(
         self,
         texts: str | Iterable[str | tuple[str, str]],

@@ -8,15 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from ..images import MAX_PIXELS, ImageInput, open_image
+import numpy as np
+
+from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
 from ..images.boxes import Detection, check_fraction, check_rule, draw_boxes, post_process_object_detection
-from .image_task import ImageTask, as_images, floats, naming, save_png
+from .image_task import ImageOptions, ImageTask, as_images, floats, naming, save_png
 from .segment import palette
 
 if TYPE_CHECKING:
     from PIL import Image
+    from typing_extensions import Unpack
 
     from ..typing import Array
 
@@ -48,6 +51,14 @@ class Detections(list[Detection]):
         return image
 
 
+class DetectOptions(ImageOptions, total=False):
+    """Of `Detect`: see there."""
+
+    threshold: float
+    rule: str
+    size: Mapping[str, int] | None
+
+
 class Detect(ImageTask):
     """Images to the objects in them.
 
@@ -60,6 +71,12 @@ class Detect(ImageTask):
 
     name = "detect"
 
+    @overload
+    def __call__(self, images: ImageFile, **options: Unpack[DetectOptions]) -> Detections: ...
+    @overload
+    def __call__(self, images: np.ndarray, **options: Unpack[DetectOptions]) -> Any: ...
+    @overload
+    def __call__(self, images: Iterable[ImageInput], **options: Unpack[DetectOptions]) -> list[Detections]: ...
     def __call__(
         self,
         images: ImageInput | Iterable[ImageInput],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from .base import Progress, TextTask, as_texts
 from .conversation import Conversation
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ..hub import Checkpoint
     from ..text.tokenizer import Tokenizer
+    from ..typing import GenerationOptions
 
 # Prompts that are computed at once: each step reads all weights, whatever the number of rows.
 ROWS = 16
@@ -87,6 +90,34 @@ class Generate(TextTask):
     def extra_files(self) -> list[str]:
         return [n for n in (self.checkpoint.files if self.checkpoint else ()) if n == "generation_config.json"]
 
+    @overload
+    def __call__(
+        self,
+        texts: str,
+        *,
+        details: Literal[False] = False,
+        progress: bool | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> str: ...
+    @overload
+    def __call__(
+        self,
+        texts: Iterable[str],
+        *,
+        details: Literal[False] = False,
+        progress: bool | None = None,
+        **options: Unpack[GenerationOptions],
+    ) -> list[str]: ...
+    @overload
+    def __call__(
+        self,
+        texts: str | Iterable[str],
+        *,
+        details: bool = False,
+        progress: bool | None = None,
+        num_return_sequences: int = 1,
+        **options: Unpack[GenerationOptions],
+    ) -> Any: ...
     def __call__(
         self, texts: str | Iterable[str], *, details: bool = False, progress: bool | None = None, **options: Any
     ) -> Any:
@@ -115,7 +146,9 @@ class Generate(TextTask):
         found = self._all(prompts, config, details, progress, "" if single else "messages")
         return found[0] if single else found
 
-    def stream(self, prompt: str | Messages, *, cache: KVCache | None = None, **options: Any) -> Iterator[str]:
+    def stream(
+        self, prompt: str | Messages, *, cache: KVCache | None = None, **options: Unpack[GenerationOptions]
+    ) -> Iterator[str]:
         """The same text for one prompt, or one chat, in pieces as they come: each is whole characters.
 
         cache: see `zoo.generate.stream`.
@@ -131,7 +164,7 @@ class Generate(TextTask):
         """A chat that goes on turn by turn; options as for `chat`."""
         return Conversation(self, system, **options)
 
-    def chat_ids(self, messages: Messages, options: dict[str, Any]) -> tuple[list[int], GenerationConfig]:
+    def chat_ids(self, messages: Messages, options: Mapping[str, Any]) -> tuple[list[int], GenerationConfig]:
         """The tokens of a chat up to where the answer begins, and how to go on, from the options of `chat`."""
         config, shown = self._split(options)
         return self._chat_prompt(messages, shown), config
@@ -173,7 +206,7 @@ class Generate(TextTask):
     def _model(self) -> Any:
         return self.runner.decoder(self.model)
 
-    def _split(self, options: dict[str, Any]) -> tuple[GenerationConfig, dict[str, Any]]:
+    def _split(self, options: Mapping[str, Any]) -> tuple[GenerationConfig, dict[str, Any]]:
         """The options of generation, and those of the chat template."""
         names = ("tools", "documents", "continue_final_message", "template", "variables")
         shown = {k: v for k, v in options.items() if k in names}

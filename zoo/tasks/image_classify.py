@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
-from ..images import MAX_PIXELS, ImageInput
+import numpy as np
+
+from ..images import MAX_PIXELS, ImageFile, ImageInput
 from .base import check_count
-from .classify import best_labels, score_function
-from .image_task import ImageTask, as_images, floats
+from .classify import Label, best_labels, score_function
+from .image_task import ImageOptions, ImageTask, as_images, floats
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class ImageClassifyOptions(ImageOptions, total=False):
+    """Of `ImageClassify`: see there."""
+
+    top_k: int | None
+    function_to_apply: str | None
 
 
 class ImageClassify(ImageTask):
@@ -21,6 +33,12 @@ class ImageClassify(ImageTask):
 
     name = "classify"
 
+    @overload
+    def __call__(self, images: ImageFile, **options: Unpack[ImageClassifyOptions]) -> list[Label]: ...
+    @overload
+    def __call__(self, images: np.ndarray, **options: Unpack[ImageClassifyOptions]) -> Any: ...
+    @overload
+    def __call__(self, images: Iterable[ImageInput], **options: Unpack[ImageClassifyOptions]) -> list[list[Label]]: ...
     def __call__(
         self,
         images: ImageInput | Iterable[ImageInput],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -32,6 +32,18 @@ BATCH_PIXELS_TORCH = 64 * 224 * 224
 # So much may wait, in images of sizes that do not go into one batch, before some of it is computed.
 WAITING = 4
 PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+
+
+class ImageOptions(TypedDict, total=False):
+    """Of every task that reads images.
+
+    progress: whether a bar shows how far it is; None: on a terminal, after a while.  data_format: of arrays,
+    "channels_first" or "channels_last".  max_pixels: larger images are refused.
+    """
+
+    progress: bool | None
+    data_format: str | None
+    max_pixels: int
 
 
 class ImageTask(Task):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .. import ops
 from ..errors import ConfigError, InputError, UnsupportedError
 from ..generate import GenerationConfig, generate
 from ..generate.sampling import log_softmax
-from ..images import MAX_PIXELS, ImageInput, ImageProcessor, open_image
+from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_image
 from ..images.lines import is_blank, split_lines
 from ..pretrained import Pretrained
 from ..registry import family_of
@@ -23,9 +23,11 @@ from ..text.tokenizer import Tokenizer
 from ..typing import Array
 from ..warning import warn
 from .base import Progress, check_vocabulary
-from .image_task import ImageTask, as_images, floats, naming
+from .image_task import ImageOptions, ImageTask, as_images, floats, naming
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ..hub import Checkpoint
 
 # Tokens of a line, where neither the caller nor the checkpoint says how many: thrice those of a full line of print.
@@ -45,6 +47,14 @@ class Reading(NamedTuple):
 
     text: str
     confidence: float
+
+
+class ReadOptions(ImageOptions, total=False):
+    """Of `Read`: see there."""
+
+    lines: bool
+    max_new_tokens: int | None
+    num_beams: int | None
 
 
 class Read(ImageTask):
@@ -101,6 +111,12 @@ class Read(ImageTask):
     def save_preparation(self, folder: Path) -> None:
         self.tokenizer.save(folder)
 
+    @overload
+    def __call__(self, images: ImageFile, **options: Unpack[ReadOptions]) -> Reading: ...
+    @overload
+    def __call__(self, images: np.ndarray, **options: Unpack[ReadOptions]) -> Any: ...
+    @overload
+    def __call__(self, images: Iterable[ImageInput], **options: Unpack[ReadOptions]) -> list[Reading]: ...
     def __call__(
         self,
         images: ImageInput | Iterable[ImageInput],

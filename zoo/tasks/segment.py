@@ -8,18 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from .. import ops
 from ..errors import InputError
-from ..images import MAX_PIXELS, ImageInput, open_image
+from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
 from ..typing import Array
-from .image_task import ImageTask, as_images, naming, save_png
+from .image_task import ImageOptions, ImageTask, as_images, naming, save_png
 
 if TYPE_CHECKING:
     from PIL import Image
+    from typing_extensions import Unpack
 
 # Elements of the logits at the size of the image that are held at once, 4 MiB: all would be 7 GB for a photograph
 # and 150 labels.
@@ -68,6 +69,12 @@ class Segment(ImageTask):
 
     name = "segment"
 
+    @overload
+    def __call__(self, images: ImageFile, **options: Unpack[ImageOptions]) -> Segmentation: ...
+    @overload
+    def __call__(self, images: np.ndarray, **options: Unpack[ImageOptions]) -> Any: ...
+    @overload
+    def __call__(self, images: Iterable[ImageInput], **options: Unpack[ImageOptions]) -> list[Segmentation]: ...
     def __call__(
         self,
         images: ImageInput | Iterable[ImageInput],

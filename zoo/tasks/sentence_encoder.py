@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -222,7 +222,7 @@ def _dense(folder: Path, raw: dict[str, Any], size: int) -> tuple[Step, int]:
     linear = Linear(w / "linear", size, out, bias=raw.get("bias") is not False, act=ACTIVATIONS[kind])
     if unused := w.report().unused:
         raise CheckpointError(f"{folder}: tensors that a Dense module does not know: {', '.join(unused)}")
-    return linear, out
+    return cast(Step, linear), out
 
 
 def _expect(raw: dict[str, Any], path: Path, wanted: dict[str, Any]) -> None:

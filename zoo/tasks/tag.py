@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ..pretrained import Pretrained
 from .base import TextTask, as_texts, softmax
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ..hub import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
 
@@ -38,6 +40,14 @@ class Piece(NamedTuple):
     begins_word: bool
 
 
+class TagOptions(TypedDict, total=False):
+    """Of `Tag`: see there."""
+
+    aggregation: str
+    ignore: Iterable[str]
+    progress: bool | None
+
+
 class Tag(TextTask):
     """The entities of a text.
 
@@ -54,6 +64,10 @@ class Tag(TextTask):
         # WordPiece knows words.  Elsewhere a word is what has a space before it: transformers' rule.
         self.knows_words = bool(getattr(backend.model, "continuing_subword_prefix", None))
 
+    @overload
+    def __call__(self, texts: str, **options: Unpack[TagOptions]) -> list[Entity]: ...
+    @overload
+    def __call__(self, texts: Iterable[str], **options: Unpack[TagOptions]) -> list[list[Entity]]: ...
     def __call__(
         self,
         texts: str | Iterable[str],

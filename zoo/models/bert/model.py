@@ -79,7 +79,7 @@ class Embeddings(Module):
 
     def __call__(self, t: Tokens) -> Array:
         """-> (B, T, D)."""
-        x = ops.embedding(t.input_ids, self.word, "input_ids") if t.inputs_embeds is None else t.inputs_embeds
+        x = ops.embedding(t.ids, self.word, "input_ids") if t.inputs_embeds is None else t.inputs_embeds
         at = self.positions(t) if t.position_ids is None else t.position_ids
         position = ops.embedding(at, self.position, "position_ids")
         if t.token_type_ids is None:

@@ -58,7 +58,7 @@ class Embeddings(Module):
 
     def __call__(self, t: Tokens) -> Array:
         """-> (B, T, D)."""
-        return ops.embedding(t.input_ids, self.word, "input_ids") if t.inputs_embeds is None else t.inputs_embeds
+        return ops.embedding(t.ids, self.word, "input_ids") if t.inputs_embeds is None else t.inputs_embeds
 
 
 class Attention(Module):

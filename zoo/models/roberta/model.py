@@ -53,7 +53,7 @@ class RobertaEmbeddings(Embeddings):
         """From input_ids, not from the mask: padding in the middle of a text is not counted.  -> (T,) or (B, T)."""
         if t.input_ids is None:
             return ops.arange(t.shape[1], self.word) + (self.pad + 1 + t.past)
-        token = t.input_ids != self.pad
+        token = t.ids != self.pad
         return (ops.cumsum(token, 1) + t.past) * token + self.pad
 
 

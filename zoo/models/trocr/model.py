@@ -85,7 +85,7 @@ class Embeddings(Module):
 
     def __call__(self, t: Tokens) -> Array:
         """-> (B, T, D)."""
-        x = ops.embedding(t.input_ids, self.word, "input_ids")
+        x = ops.embedding(t.ids, self.word, "input_ids")
         if self.scale != 1:
             x = x * self.scale
         past = t.start[:, None]
@@ -93,7 +93,7 @@ class Embeddings(Module):
             at = past + (ops.arange(x.shape[1], self.word) + OFFSET)
             x = x + ops.embedding(at, self.position, "positions")
         else:
-            is_token = t.input_ids != self.padding
+            is_token = t.ids != self.padding
             at = (ops.cumsum(is_token, 1) + past) * is_token + self.padding
             x = x + ops.embedding(at, self._sinusoids, "positions")
         return x if self.norm is None else self.norm(x)

@@ -1,0 +1,54 @@
+"""The Python of README, CONTRIBUTING and docs/ through a type checker: what is shown is what an editor takes.
+
+python -m checks.blocks
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted((ROOT / "docs").glob("*.md"))
+
+
+class Block(NamedTuple):
+    language: str
+    line: int  # of the page, of its fence
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page that are Python or a console."""
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(r"^```(python|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [Block(match[1], text.count("\n", 0, match.start()) + 1, match[2]) for match in found]
+
+
+def module(page: Path) -> str:
+    """The Python of a page as one file, whose lines are numbered as the page's are."""
+    lines: list[str] = []
+    for block in blocks(page):
+        if block.language == "python":
+            lines += [""] * (block.line - len(lines))
+            lines += block.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """What pyright says of every page -> its exit status."""
+    with tempfile.TemporaryDirectory() as root:
+        settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard", "pythonVersion": "3.10"}
+        Path(root, "pyrightconfig.json").write_text(json.dumps(settings))
+        for page in PAGES:
+            Path(root, page.stem.replace("-", "_") + "_md.py").write_text(module(page), encoding="utf-8")
+        return subprocess.run([sys.executable, "-m", "pyright", "-p", root, "--pythonpath", sys.executable]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

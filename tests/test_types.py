@@ -1,0 +1,57 @@
+"""What the type hints promise: options by name, results by task, the options' fields as they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from zoo.generate import GenerationConfig
+from zoo.typing import GenerationOptions
+
+RIGHT = """
+import numpy as np
+import zoo
+from zoo.models.bert import BertModel
+
+model = BertModel.from_pretrained("a", device="torch:cpu")
+print(model(np.zeros((1, 3), np.int64)).last_hidden_state.shape)
+boxes = [one.box for one in zoo.load("b", task="detect")("page.png", threshold=0.7)]
+print(zoo.load("c", task="tag")("A text.")[0].label, zoo.load("c", task="tag")(["A text."])[0][0].start)
+print(zoo.load("d", task="generate", local_files_only=True)("Once", top_k=3).upper())
+vectors = zoo.load("e", task="embed")(["A text."])
+print(zoo.load("e").anything())
+"""
+WRONG = [
+    'zoo.load("a", devcie="cuda")',
+    'zoo.load_model("a", devcie="cuda")',
+    'BertModel.from_pretrained("a", devcie="cuda")',
+    'zoo.load("a", task="generate")("Once", top_kk=3)',
+    'zoo.load("a", task="detect")("page.png").boxes',
+    'zoo.load("a", task="tag")("A text.")[0].lable',
+    'zoo.load("a", task="rerank")(1, ["A text."])',
+    "zoo.load(3)",
+    'BertModel.from_pretrained("a")("a text")',
+]
+
+
+@pytest.mark.slow
+def test_a_type_checker_takes_what_is_right_and_nothing_else(tmp_path):
+    pytest.importorskip("pyright", reason="needs pyright")
+    head = "import zoo\nfrom zoo.models.bert import BertModel\n"
+    (tmp_path / "right.py").write_text(RIGHT)
+    (tmp_path / "wrong.py").write_text(head + "\n".join(WRONG) + "\n")
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "right.py", "wrong.py"]
+    (tmp_path / "pyrightconfig.json").write_text(f'{{"extraPaths": ["{Path(__file__).parents[1].as_posix()}"]}}')
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600).stdout
+    assert "right.py:" not in said, said
+    for i, line in enumerate(WRONG, 3):
+        assert f"wrong.py:{i}:" in said, f"{line} passes:\n{said}"
+
+
+def test_generation_options_are_the_fields_of_the_config():
+    fields = {field.name for field in dataclasses.fields(GenerationConfig)} - {"extra", "num_return_sequences"}
+    assert GenerationOptions.__annotations__.keys() == fields
