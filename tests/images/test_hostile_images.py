@@ -259,6 +259,8 @@ def test_memory_of_decoding() -> None:
         open_image(webp)
     with pytest.raises(InputError, match="damaged or cut off"):
         open_image(webp, max_pixels=400_000_000)
+    page = encoded(Image.new("1", (9900, 7000)), "TIFF", compression="group4")  # A3 at 600 dots an inch
+    assert open_image(page).size == (9900, 7000)
     progressive = encoded(Image.new("RGB", (64, 64)), "JPEG", progressive=True, subsampling=0)
     progressive = progressive.replace(struct.pack(">HH", 64, 64), struct.pack(">HH", 7000, 7000))
     with pytest.raises(InputError, match=r"7000 x 7000 .JPEG, mode RGB. would take 10 bytes a pixel"):

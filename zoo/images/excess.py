@@ -77,18 +77,18 @@ def pages(data: bytes) -> int:
     return max(count, 1)
 
 
-def decoder_bytes(data: bytes, kind: str | None) -> float:
+def decoder_bytes(data: bytes, kind: str | None, mode: str) -> float:
     """Bytes a pixel that a decoder sets aside for itself, beside the image that it hands out."""
     with contextlib.suppress(IndexError):  # cut off: Pillow says so
-        return _decoder_bytes(data, kind)
+        return _decoder_bytes(data, kind, mode)
     return 0
 
 
-def _decoder_bytes(data: bytes, kind: str | None) -> float:
+def _decoder_bytes(data: bytes, kind: str | None, mode: str) -> float:
     if kind == "WEBP":  # the canvas, the frame before, and what is handed over
         return 12
-    if kind == "TIFF":
-        return 4
+    if kind == "TIFF":  # a strip, which may be all of it
+        return {"1": 1 / 8, "L": 1, "P": 1}.get(mode, 4)
     if kind in ("JPEG", "MPO"):
         first = next((at for marker, at in _jpeg_segments(data) if marker == 0xDA), len(data))
         if data.count(b"\xff\xda", first) < 2:

@@ -179,7 +179,7 @@ def _refuse_excess(data: bytes, name: str) -> None:
 
 
 def _check_memory(opened: Image.Image, data: bytes, name: str, max_pixels: int) -> None:
-    each = _MODE_BYTES.get(opened.mode, 8) + decoder_bytes(data, opened.format)
+    each = _MODE_BYTES.get(opened.mode, 8) + decoder_bytes(data, opened.format, opened.mode)
     if opened.mode in ("1", "L", "P", "RGB") and "transparency" in opened.info:
         each += 4
     most = max(max_pixels, MAX_PIXELS) / MAX_PIXELS * MAX_MEMORY

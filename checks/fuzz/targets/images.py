@@ -57,7 +57,7 @@ def _headers(data: bytes, at: Path) -> None:
 
     excess.excess(data), excess.pages(data)
     for kind in ("JPEG", "WEBP", "TIFF"):
-        excess.decoder_bytes(data, kind)
+        excess.decoder_bytes(data, kind, "RGB")
     headers.what(data), headers.webp_size(data), headers.orientation(data)
 
 
