@@ -31,8 +31,12 @@ class KVCache:
         self.counts = np.zeros(batch, np.int64)
         self._start = ops.as_ids(self.counts, like, "start", capacity, ndim=1)
         self._told: np.ndarray | None = self.counts  # the counts that `_start` has
-        self.keys = [ops.zeros((batch, capacity, heads, size), like) for _ in range(layers)]
-        self.values = [ops.zeros((batch, capacity, heads, size), like) for _ in range(layers)]
+        shape = batch, capacity, heads, size
+        try:
+            self.keys = [ops.zeros(shape, like) for _ in range(layers)]
+            self.values = [ops.zeros(shape, like) for _ in range(layers)]
+        except (MemoryError, ValueError):  # of NumPy, the second where not even the address space is enough
+            raise InputError(f"not enough memory for a cache of {layers} layers of shape {shape}, twice") from None
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
         self.whole, self.is_held = ops.skips_unseen(like), False
 

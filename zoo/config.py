@@ -15,6 +15,7 @@ C = TypeVar("C", bound="Config")
 # Far above any real model, far below what would exhaust memory in a list of layers.
 LARGEST = 2**31 - 1
 MAX_LAYERS = 10_000
+MAX_LABELS = 100_000  # of a number alone; the largest on the hub has 21,841
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +98,7 @@ def _labels(raw: dict[str, Any]) -> dict[int, str]:
     labels = raw.get("id2label")
     if labels is None:
         count = raw.get("num_labels", 2)
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= 1_000_000:
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MAX_LABELS:
             raise ConfigError(f"num_labels = {count!r} is not a number of labels")
         return {i: f"LABEL_{i}" for i in range(count)}
     if not isinstance(labels, dict):

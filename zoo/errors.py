@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from itertools import islice
+
+# Characters of a message: it quotes what it found, and what it found may be a file of megabytes.
+LONGEST = 2_000
 
 
 class ZooError(Exception):
     """The base of all of them: `except zoo.ZooError` catches what a user can do something about."""
+
+    def __init__(self, *args: object):
+        super().__init__(*(_shortened(arg) if isinstance(arg, str) else arg for arg in args))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
 
 
 class CheckpointError(ZooError):
@@ -71,5 +82,7 @@ class TableError(InputError):
 
 def nearest(name: str, among: Iterable[str], count: int = 3) -> str:
     """`; did you mean ...?`, or nothing where nothing is near: the end of an error message."""
-    near = difflib.get_close_matches(name, list(among), count, cutoff=0.5)
+    if len(name) > 200:
+        return ""
+    near = difflib.get_close_matches(name, list(islice(among, 10_000)), count, cutoff=0.5)
     return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""

@@ -82,7 +82,8 @@ class Pretrained(Module):
             dtype = _one_dtype(named)
         keeps = cls.keeps_halves and backend is ops.on_numpy and dtype is None
         w = Weights(named, backend, dtype=dtype, device=device, sizes=config.sizes(), keeps_halves=keeps)
-        model = cls(w, config)
+        with ops.allowance(sum(path.stat().st_size for path in source.files)):
+            model = cls(w, config)
         model.report = w.report()
         model._parts = {path: w.reads.parts[id(array)] for path, array in leaves(model)}
         model._copies = named.copies

@@ -81,3 +81,14 @@ def test_a_pipe_does_not_block(tmp_path):
     os.mkfifo(tmp_path / "config.json")
     with pytest.raises(ConfigError, match="special file"):
         read_json(tmp_path / "config.json")
+
+
+def test_values_are_counted_before_they_are_made(tmp_path):
+    """Thirty megabytes of brackets would be three gigabytes of lists."""
+    path = tmp_path / "config.json"
+    path.write_text('{"x": [' + "[]," * 10_000_000 + "[]]}")
+    with pytest.raises(ConfigError, match="more than 1000000 values"):
+        read_json(path)
+    path.write_text('{"x": "' + "y" * 40_000_000 + '"}')
+    with pytest.raises(ConfigError, match="more than 33554432 bytes"):
+        read_json(path)

@@ -17,6 +17,10 @@ from ..errors import ConfigError, InputError, UnsupportedError, nearest
 
 # New tokens where neither max_new_tokens nor max_length says how many, or fewer where the context has no more room.
 DEFAULT_NEW_TOKENS = 512
+# The power of a length: beyond it a double overflows.
+MAX_LENGTH_PENALTY = 10
+MAX_ROWS = 1_000  # beams, and continuations, of one prompt
+MAX_FACTOR = 1e6  # temperature, and the penalty on what repeats: beyond it float32 overflows
 
 # What transformers has and zoo has not -> the values with which it does nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -96,17 +100,24 @@ class GenerationConfig:
         set_("stop_strings", _strings("stop_strings", self.stop_strings))
         for name in ("max_new_tokens", "max_length", "num_beams", "num_return_sequences"):
             set_(name, _whole(name, getattr(self, name), 1, optional=name.startswith("max")))
+        for name in ("num_beams", "num_return_sequences"):
+            if getattr(self, name) > MAX_ROWS:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at most {MAX_ROWS}")
         for name in ("min_new_tokens", "bos_token_id", "pad_token_id", "decoder_start_token_id", "seed"):
             set_(name, _whole(name, getattr(self, name), 0, optional=True))
         for name in ("min_length", "top_k", "no_repeat_ngram_size"):
             set_(name, _whole(name, getattr(self, name), 0))
         for name in ("temperature", "repetition_penalty"):
             value = _number(name, getattr(self, name))
-            if value <= 0:
+            if not 0 < value < MAX_FACTOR or (name == "repetition_penalty" and value < 1 / MAX_FACTOR):
                 hint = " (for the likeliest token each time say do_sample=False)" if name == "temperature" else ""
-                raise InputError(f"{name} is {value}, expected a number above 0{hint}")
+                raise InputError(f"{name} is {value}, expected a number above 0 and below {MAX_FACTOR:g}{hint}")
             set_(name, value)
         set_("length_penalty", _number("length_penalty", self.length_penalty))
+        if abs(self.length_penalty) > MAX_LENGTH_PENALTY:
+            raise InputError(
+                f"length_penalty is {self.length_penalty}, expected -{MAX_LENGTH_PENALTY} to {MAX_LENGTH_PENALTY}"
+            )
         set_("top_p", _number("top_p", self.top_p))
         if not 0 < self.top_p <= 1:
             raise InputError(f"top_p is {self.top_p}, expected a share above 0 and at most 1")

@@ -5,6 +5,7 @@ Equal bit by bit to the Pillow backend of transformers 5 in each of `PRESETS`.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -310,9 +311,10 @@ def _table(values: dict[str, Any], rescale: bool, normalise: bool) -> np.ndarray
     table = np.repeat(np.arange(256.0)[:, None], 3, axis=1)
     if rescale:
         factor = values["rescale_factor"]
-        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not np.isfinite(factor):
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not math.isfinite(factor):
             raise ConfigError(f"rescale_factor = {factor!r}, expected a number")
-        table = table * factor
+        with np.errstate(over="ignore"):
+            table = table * float(factor)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # told below
         table = table.astype(np.float32)
         if normalise:

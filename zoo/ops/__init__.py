@@ -23,6 +23,8 @@ import numpy as np
 from ..errors import InputError, UnsupportedError, nearest
 from ..typing import Array
 from . import on_numpy as on_numpy
+from .allowance import allowance as allowance
+from .allowance import charge
 from .dispatch import backend as backend
 from .inputs import as_ids as as_ids
 from .inputs import as_key_mask as as_key_mask
@@ -142,6 +144,7 @@ def rotary(positions: Array, frequencies: tuple[float, ...], scale: float, like:
 
     positions (B or 1, T) integers, K / 2 frequencies in radians a token -> two of (B or 1, T, K / 2).
     """
+    charge((*positions.shape, 2 * len(frequencies)), "sines and cosines", 4)
     return backend(like).rotary(positions, frequencies, scale, like)
 
 
@@ -180,6 +183,7 @@ def softmax(x: Array) -> Array:
 
 def embedding(ids: Array, table: Array, name: str = "ids") -> Array:
     """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  `name`: what an error calls `ids`."""
+    charge((*ids.shape, table.shape[-1]), "rows of a table", 4)
     return backend(table).embedding(ids, table, name)
 
 
@@ -195,11 +199,13 @@ def cat(arrays: list[Array] | tuple[Array, ...], axis: int) -> Array:
 
 def arange(count: int, like: Array) -> Array:
     """0, 1, ... as int64, where `like` is.  -> (count,)."""
+    charge((count,), "numbers")
     return backend(like).arange(count, like)
 
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:
     """Zeros of the dtype, and where, `like` is."""
+    charge(shape, "zeros", 4)
     return backend(like).zeros(shape, like)
 
 
@@ -230,6 +236,7 @@ def add_scaled(x: Array, y: Array, scale: Array) -> Array:
 
 def gather_bias(table: Array, index: Array) -> Array:
     """A bias for `attention` that is looked up.  table (R, H), index (T, S) integers in [0, R) -> (1, H, T, S)."""
+    charge((table.shape[-1], *index.shape), "a bias", 4)
     return backend(table).gather_bias(table, index)
 
 
@@ -298,6 +305,7 @@ def interpolate(x: Array, size: Sequence[int], mode: str = "bilinear") -> Array:
     modes = ("bilinear", "bicubic", "nearest")
     if mode not in modes:
         raise UnsupportedError(f"interpolation {mode!r} is not implemented, expected one of {', '.join(modes)}")
+    charge((x.shape[0], *size, x.shape[-1]), "an image", 4)
     return backend(x).interpolate(x, tuple(size), mode)
 
 
@@ -306,6 +314,7 @@ def sinusoids(x: Array, size: int, like: Array, base: float = 10000.0) -> Array:
 
     x (...) -> (..., size) of the dtype of `like`; the k-th frequency is base ** (-2 k / size).
     """
+    charge((*x.shape, size), "sines and cosines")  # in float64 before they are rounded
     return backend(x).sinusoids(x, size, like, base)
 
 

@@ -118,7 +118,7 @@ def read_sentence_encoder(folder: Path, hidden_size: int) -> SentenceEncoder:
     prompts, default = named.get("prompts") or {}, named.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise ConfigError(f"{folder / PROMPTS}: prompts is not an object of texts")
-    if default is not None and default not in prompts:
+    if default is not None and (not isinstance(default, str) or default not in prompts):
         raise ConfigError(
             f"{folder / PROMPTS}: default_prompt_name {default!r} is not in prompts{nearest(str(default), prompts)}"
         )

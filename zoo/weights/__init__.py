@@ -144,8 +144,8 @@ class Weights:
 
     def _place(self, name: str, shape: tuple[int, ...], keep: bool) -> Array:
         self._check(name, shape)
-        stored = self.named.read(name, shape)
         try:
+            stored = self.named.read(name, shape)
             if keep:
                 placed = self.backend.keep(stored, name)
             else:

@@ -11,6 +11,8 @@ import numpy as np
 
 from ..typing import RawTensor
 
+MAX_ELEMENTS = 1 << 40  # beyond which NumPy says other things than that there is not enough memory
+
 
 class Random:
     """Each array follows from the seed, the name and the shape.
@@ -33,6 +35,8 @@ class Random:
         return "F32"
 
     def make(self, name: str, shape: tuple[int, ...]) -> RawTensor:
+        if math.prod(shape) > MAX_ELEMENTS:
+            raise MemoryError(f"{name} of shape {shape}")
         x = np.random.default_rng([self.seed, zlib.crc32(name.encode())]).standard_normal(shape, np.float32)
         if len(shape) == 1:
             x *= np.float32(0.1)

@@ -48,7 +48,9 @@ class BeitConfig(VisionConfig):
         if indices is None:
             indices = self.extra.get("segmentation_indices")  # what it was called at first
         if indices is not None:
-            if not all(type(i) is int and -count <= i < count for i in indices):
+            if not isinstance(indices, (list, tuple)) or not all(
+                type(i) is int and -count <= i < count for i in indices
+            ):
                 raise ConfigError(f"out_indices = {indices!r} are not all in {-count} ... {count - 1}")
             indices = [i % count for i in indices]
             if indices != sorted(set(indices)):

@@ -102,7 +102,7 @@ def _part(name: str, raw: dict[str, Any], known: dict[str, Any]) -> Config:
     if not isinstance(part, dict):
         raise ConfigError(f"{name} is {part!r}, expected the object of its config")
     kind = part.get("model_type")
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         wanted = f"expected {' or '.join(known)}{nearest(str(kind), known)}"
         raise UnsupportedError(f"the {name} is of the model_type {kind!r}, {wanted}")
     try:
