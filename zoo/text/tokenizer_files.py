@@ -49,7 +49,8 @@ class Family(NamedTuple):
 
 _ANGLE = {"bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"}
 BERT = Family(
-    ("BertTokenizer", "ElectraTokenizer"),
+    # The others are BERT's under other names, in checkpoints that older versions saved.
+    ("BertTokenizer", "ElectraTokenizer", "DistilBertTokenizer", "ConvBertTokenizer", "MobileBertTokenizer"),
     {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"},
     typed=True,
 )
