@@ -13,7 +13,8 @@ from zoo.errors import UnsupportedError
 from zoo.nn import Module, is_array
 
 # What is looked into, for what a model has: the names of the stages, and the attributes that compute them, of which a
-# list is a stage for each of its modules.
+# list is a stage for each of its modules.  The embeddings are what goes into the first layer, as of the reference:
+# where they end is said differently, since some models project them.
 PARTS = (
     {"embeddings": "embeddings", "layer": "layers"},
     {
@@ -26,12 +27,14 @@ PARTS = (
 
 
 class _Tap:
-    """Stands in the place of a module, and keeps a copy of what it returns."""
+    """Stands in the place of a module, and keeps a copy of what it returns; `before`: and of what it is given."""
 
-    def __init__(self, inner: Any, name: str, record: dict[str, np.ndarray]):
-        self._inner, self._name, self._record = inner, name, record
+    def __init__(self, inner: Any, name: str, record: dict[str, np.ndarray], before: str | None = None):
+        self._inner, self._name, self._record, self._before = inner, name, record, before
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        if self._before is not None:
+            self._record[self._before] = _copy(args[0])
         out = self._inner(*args, **options)
         self._record[self._name] = _copy(out[0] if isinstance(out, tuple) else out)
         return out
@@ -67,10 +70,15 @@ def tapped(model: Module) -> Iterator[dict[str, np.ndarray]]:
     parts = [(prefix, body, _parts(body)) for prefix, body in bodies.items()]
     places = [(f"{prefix}{stage}", body, name) for prefix, body, of in parts for stage, name in of.items()]
     inner = [getattr(body, name) for _, body, name in places]
+    stages = [stage for stage, _, _ in places]
     for (stage, body, name), one in zip(places, inner, strict=True):
+        before = f"{stage.removesuffix('layer')}embeddings"
         if isinstance(one, list):
-            setattr(body, name, [_Tap(layer, f"{stage}.{i}", record) for i, layer in enumerate(one)])
-        else:
+            taps = [_Tap(layer, f"{stage}.{i}", record) for i, layer in enumerate(one)]
+            if before in stages and one:
+                taps[0] = _Tap(one[0], f"{stage}.0", record, before)
+            setattr(body, name, taps)
+        elif not stage.endswith("embeddings"):
             setattr(body, name, _Tap(one, stage, record))
     try:
         yield record
