@@ -22,6 +22,12 @@ class Block(NamedTuple):
     line: int  # of the page, of its fence
     text: str
 
+    @property
+    def file(self) -> str | None:
+        """The file of the repository that the block is, which its first line names: it is not run."""
+        named = re.match(r"# (\S+\.py)\n", self.text)
+        return named[1] if named and self.language == "python" else None
+
 
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page that are Python or a console."""
@@ -31,10 +37,10 @@ def blocks(page: Path) -> list[Block]:
 
 
 def module(page: Path) -> str:
-    """The Python of a page as one file, whose lines are numbered as the page's are."""
+    """The Python of a page as one file, whose lines are numbered as the page's are; without blocks that are files."""
     lines: list[str] = []
     for block in blocks(page):
-        if block.language == "python":
+        if block.language == "python" and block.file is None:
             lines += [""] * (block.line - len(lines))
             lines += block.text.splitlines()
     return "\n".join(lines) + "\n"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from checks.blocks import blocks
 from parity.vocabularies import WRITERS
 
 ROOT = Path(__file__).parent.parent
@@ -37,9 +37,8 @@ print(json.dumps({
 
 
 def files() -> dict[str, str]:
-    """The blocks of the page that begin with the name of a file, by that name."""
-    text = PAGE.read_text(encoding="utf-8")
-    return dict(re.findall(r"^```python\n# (\S+\.py)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    """The files that the page holds, by name."""
+    return {block.file: block.text for block in blocks(PAGE) if block.file is not None}
 
 
 @pytest.fixture(scope="module")

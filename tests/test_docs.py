@@ -97,13 +97,13 @@ def test_every_block_runs(page: Path, place: Path, monkeypatch: pytest.MonkeyPat
     """In their order, as a reader would; the Python of a page shares its names."""
     pytest.importorskip("transformers", reason="needs transformers: a page compares with it")
     names: dict[str, object] = {}
-    for language, line, text in blocks(page):
-        if language == "python" and re.match(r"# \S+\.py\n", text):  # a file, which test_adding_a_model writes
+    for block in blocks(page):
+        if block.file is not None:  # which tests/test_adding_a_model.py writes
             continue
-        if language == "python":
-            exec(compile("\n" * line + text, str(page), "exec"), names)
+        if block.language == "python":
+            exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
             continue
-        for words in commands(text):
+        for words in commands(block.text):
             if words[0] == "zoo":
                 run(words, monkeypatch, capsys)
             else:
