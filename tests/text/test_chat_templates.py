@@ -284,6 +284,16 @@ def test_a_last_message_that_is_written_twice_cannot_go_on(both):
         ours.render([USER], continue_final_message=True)
 
 
+def test_more_tokens_than_can_be_looked_for(tmp_path, monkeypatch):
+    ours = template(tmp_path)
+    monkeypatch.setattr("zoo.text.chat.TOKENS", 3)
+    with pytest.raises(TokenizerError, match="tokens to look for in what messages say, at most 3"):
+        ours.encode([USER])
+    monkeypatch.setattr("zoo.text.chat.LOOKED_THROUGH", 100)
+    with pytest.raises(TokenizerError, match="added tokens, too many to look for in a template of"):
+        ours.encode([USER])
+
+
 def test_bounds_on_what_comes_in(tmp_path):
     with pytest.raises(TokenizerError, match=r"'default' has more than 1048576 characters"):
         template(tmp_path, "a" * (LIMIT + 1))

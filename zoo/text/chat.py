@@ -26,6 +26,8 @@ Messages = Sequence[Mapping[str, Any]]
 
 LIMIT = 1 << 20  # bytes, or characters, of a template
 RENDERED = 1 << 22  # characters that a template may make of messages, beyond four times theirs
+TOKENS = 1 << 14  # that are special, or that a template builds with
+LOOKED_THROUGH = 1 << 30  # characters, once for each added token
 DEPTH = 100  # of lists and objects in one another
 SPEAKERS = ("system", "developer", "user", "assistant", "tool", "ipython", "function", "environment")
 REASONING = ("reasoning_content", "thinking", "reasoning")  # what templates call an assistant's thoughts
@@ -38,6 +40,7 @@ class ChatTemplate:
     def __init__(self, sources: Mapping[str, str], tokenizer: Tokenizer, where: object = "chat template"):
         self.sources, self.where = dict(sources), where
         self._tokenizer = tokenizer
+        self._patterns: dict[tuple[str, int], tuple[re.Pattern[str], re.Pattern[str]]] = {}
         for name, source in self.sources.items():
             if len(source) > LIMIT:
                 raise TokenizerError(f"{where}: the chat template {name!r} has more than {LIMIT} characters")
@@ -103,10 +106,7 @@ class ChatTemplate:
     def encode(self, messages: Messages, **options: Any) -> list[int]:
         """The tokens for some messages; options as for `render`.  No more special tokens than the template writes."""
         source = self.sources[self._name(options.get("template"), options.get("tools"))]
-        added = self._tokenizer.backend.get_added_tokens_decoder().values()
-        special = _any_of([t.content for t in added if t.special])
-        # Those too that are no special ones but with which the template builds; an assistant may have written these.
-        control = _any_of([t.content for t in added if t.special or (t.content in source and not t.content.isspace())])
+        special, control = self._control_tokens(source)
         parts = [(m, special if _role(m) == "assistant" else control) for m in _listed(messages, "messages")]
         more = {name: value for name in ("tools", "documents") if (value := options.get(name)) is not None}
         every = [*parts, *((value, control) for value in more.values())]
@@ -121,6 +121,26 @@ class ChatTemplate:
             encode = self._encode_plain if is_text else self._encode
             ids += self._within(piece, encode) if i else encode(piece)
         return ids
+
+    def _control_tokens(self, source: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Patterns of the special tokens, and of these and the others with which the template builds."""
+        added = self._tokenizer.backend.get_added_tokens_decoder().values()
+        if (known := self._patterns.get((source, len(added)))) is None:
+            if len(added) * len(source) > LOOKED_THROUGH:
+                raise TokenizerError(
+                    f"{self.where}: {len(added)} added tokens, too many to look for in a template of "
+                    f"{len(source)} characters"
+                )
+            special = [t.content for t in added if t.special]
+            # What an assistant may have written, as it is no special token.
+            more = [t.content for t in added if not t.special and t.content in source and not t.content.isspace()]
+            if len(special) + len(more) > TOKENS:
+                raise TokenizerError(
+                    f"{self.where}: {len(special) + len(more)} tokens to look for in what messages say, "
+                    f"at most {TOKENS} can be"
+                )
+            known = self._patterns[source, len(added)] = _any_of(special), _any_of([*special, *more])
+        return known
 
     def _name(self, template: str | None, tools: Any) -> str:
         if template is None:

@@ -12,6 +12,7 @@ import marshal
 import os
 import signal
 import sys
+import time
 from datetime import datetime
 from typing import Any, BinaryIO
 
@@ -28,7 +29,6 @@ except ImportError:  # not on Windows
 
 MEMORY = 224 << 20  # bytes of address space, beyond its own and those in proportion to a request
 PER_BYTE = 32  # of a request: texts of 4 bytes a character, the parts of an answer, their sum
-SECONDS = 5  # of the processor, should nobody be there any more to end this process
 SAID = 2000  # characters of what an error says
 DEPTH = 3000  # of Python's calls
 
@@ -51,8 +51,10 @@ def main() -> None:
     _answer(answers, b"text", 0, "")
     while head := requests.read(LENGTH.size):
         (size,) = LENGTH.unpack(head)
-        _allow(own + MEMORY + PER_BYTE * size)
-        kind, line, text = rendered(*marshal.loads(requests.read(size)))
+        _allow("AS", own + MEMORY + PER_BYTE * size)
+        *request, seconds = marshal.loads(requests.read(size))
+        _allow("CPU", int(time.process_time() + seconds))  # which is of whole seconds: at most so many
+        kind, line, text = rendered(*request)
         _answer(answers, kind, line, text if kind == b"text" else text[:SAID])
 
 
@@ -91,12 +93,8 @@ def _answer(answers: BinaryIO, kind: bytes, line: int, text: str) -> None:
 
 def _confine() -> None:
     """No more files, no writing to any, no processes, no core dumps; where the platform can be told so."""
-    if resource is None:
-        return
     for name, limit in (("NOFILE", 3), ("FSIZE", 0), ("NPROC", 0), ("CORE", 0)):
-        if (kind := getattr(resource, f"RLIMIT_{name}", None)) is not None:
-            with contextlib.suppress(OSError, ValueError):
-                resource.setrlimit(kind, (limit, limit))
+        _allow(name, limit, for_good=True)
 
 
 def _own_space() -> int:
@@ -108,15 +106,12 @@ def _own_space() -> int:
         return 0
 
 
-def _allow(space: int) -> None:
-    """So many bytes of address space in all, and some seconds more."""
-    if resource is None:
+def _allow(name: str, limit: int, *, for_good: bool = False) -> None:
+    """Set one of the limits of this process, where the platform has it; if not for good, it can be raised again."""
+    kind = getattr(resource, f"RLIMIT_{name}", None)
+    if resource is None or kind is None:
         return
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    limits = {resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + 1 + SECONDS}
-    if hasattr(resource, "RLIMIT_AS"):
-        limits[resource.RLIMIT_AS] = space
-    for kind, limit in limits.items():
-        with contextlib.suppress(OSError, ValueError):
-            hard = resource.getrlimit(kind)[1]
-            resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+    with contextlib.suppress(OSError, ValueError):
+        hard = resource.getrlimit(kind)[1]
+        soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (soft, soft if for_good else hard))

@@ -7,10 +7,10 @@ import contextlib
 import importlib.util
 import marshal
 import os
+import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 from ...errors import UnsupportedError
 from . import HEAD, LENGTH
 
-SECONDS = 3.0  # for one rendering
+SECONDS = 3  # for one rendering: of the processor, or of the clock where a platform has no limits
+PATIENCE = 15.0  # of the clock, for a machine that is busy with something else
 START = 60.0  # for the process to be there
+_OUT_OF_TIME = -signal.SIGXCPU if hasattr(signal, "SIGXCPU") else None
 _SAID = 1 << 14  # bytes of what an error says, at most
 _PASSED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # what a Python may start by
 
@@ -58,17 +60,17 @@ class Renderer:
         """The text of a template, at most `most` characters, or what is wrong; variables of plain data."""
         now = datetime.now()
         clock = (*now.timetuple()[:6], now.microsecond)
-        request = marshal.dumps((source, dict(variables), clock, most))
+        request = marshal.dumps((source, dict(variables), clock, most, SECONDS))
         request = LENGTH.pack(len(request)) + request
         with self._lock:
             started = self._child is None or self._child.poll() is not None
             if started:
                 self._start()
-            began = time.monotonic()
-            answer = self._ask(request, SECONDS, 4 * most)
+            patience = SECONDS if _OUT_OF_TIME is None else PATIENCE
+            answer = self._ask(request, patience, 4 * most)
             if answer is None and not started:  # it may have been killed while it had nothing to do
                 self._start()
-                answer = self._ask(request, max(SECONDS - (time.monotonic() - began), 0.1), 4 * most)
+                answer = self._ask(request, patience, 4 * most)
             if answer is None or answer.kind == "stopped":  # what it took it may still hold
                 self._stop()
             return answer or Answer("stopped", 0, "the process that renders it died of it")
@@ -125,15 +127,19 @@ class Renderer:
         finally:
             if watch.ended():
                 self._stop()
-        self._stop()
-        return Answer("stopped", 0, f"it takes more than {SECONDS:g} seconds") if watch.late else None
+        ended = self._stop()
+        if watch.late or (ended is not None and ended == _OUT_OF_TIME):
+            return Answer("stopped", 0, f"it takes more than {SECONDS} seconds")
+        return None
 
-    def _stop(self) -> None:
+    def _stop(self) -> int | None:
+        """End the process, if there is one; as what it ended (a number that is negative: by that signal)."""
         child, self._child = self._child, None
-        if child is not None:
-            child.kill()
-            _close(child)
-            child.wait()
+        if child is None:
+            return None
+        child.kill()
+        _close(child)
+        return child.wait()
 
     def _forked(self) -> None:
         """In a fork of this process: the child stays its parent's, and only this end of the pipes is closed."""
