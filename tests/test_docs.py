@@ -23,7 +23,7 @@ from benchmarks import pages
 from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
 from zoo.cli import main
-from zoo.tables.from_html import from_html
+from zoo.tables import Table
 
 ROOT = Path(__file__).parent.parent
 STAND_INS = {
@@ -76,7 +76,7 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     Path("words.json").write_text(json.dumps([{"text": "Run", "box": [10, 10, 30, 20]}]))
     Path("lines.txt").write_text("A cat sits on the mat.\n")
     Path("true.html").write_text("<table><tr><td>Run</td></tr></table>")
-    Path("found.json").write_text(json.dumps(from_html(Path("true.html").read_text()).to_dict()))
+    Path("found.json").write_text(json.dumps(Table.from_html(Path("true.html").read_text()).to_dict()))
     return tmp_path
 
 

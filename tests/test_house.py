@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 HEAVY = ("torch", "triton", "transformers", "scipy", "huggingface_hub", "tokenizers", "safetensors", "PIL")
 HEAVY += ("openpyxl", "pandas")
-MODELS = sorted((ROOT / "zoo" / "models").glob("*/model*.py"))
+FAMILIES = sorted(path for path in (ROOT / "zoo" / "models").rglob("*.py") if path.name != "__init__.py")
+# What is worked out of config.json, on the host: Llama's frequencies are part of it.
+MODELS = [path for path in FAMILIES if path.name not in ("config.py", "rope.py")]
 
 # Methods that exist in both, and differ, or exist in one only.
 ARRAY_METHODS = {
@@ -73,6 +76,44 @@ def test_running_a_model_on_numpy_never_loads_torch():
 def test_loading_a_real_checkpoint_never_loads_torch(minilm):
     code = f"import zoo\nassert zoo.load({str(minilm)!r})('A text.').shape == (384,)"
     assert loaded_after(code, "torch", "triton", "transformers", "scipy") == set()
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of zoo that a file imports, in functions too; what only a type checker imports is none."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    package, found = list(parts[:-1]), set()
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            nodes += node.orelse
+            continue
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base += node.module.split(".") if node.module else []
+            found |= {".".join([*base, name.name]) for name in node.names} | {".".join(base)}
+        elif isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        nodes += ast.iter_child_nodes(node)
+    return found
+
+
+def test_no_import_goes_in_a_circle():
+    files = {path: path.relative_to(ROOT).with_suffix("") for path in (ROOT / "zoo").rglob("*.py")}
+    names = {path: ".".join(p for p in name.parts if p != "__init__") for path, name in files.items()}
+    graph = {name: (imports(path) & set(names.values())) - {name} for path, name in names.items()}
+    for name in list(
+        graph
+    ):  # `from .x import y` also loads the package, but a module may import its own package's others
+        graph[name] = {other for other in graph[name] if not name.startswith(f"{other}.")}
+    circles = graphlib.TopologicalSorter(graph)
+    circles.prepare()  # CycleError names the modules
+
+
+@pytest.mark.parametrize("path", FAMILIES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_families_know_no_library_of_a_device(path):
+    outside = {name.partition(".")[0] for name in imports(path)}
+    assert not outside & {"torch", "triton", "transformers"}
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}/{p.name}")

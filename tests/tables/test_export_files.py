@@ -12,7 +12,7 @@ from random_tables import make
 
 from zoo.errors import InputError, TableError
 from zoo.tables import Table
-from zoo.tables.export import SUFFIXES
+from zoo.tables.table import SUFFIXES
 
 TABLE = make([["Größe", "a\nb"], ["1", "2"]], 1)
 

@@ -10,8 +10,6 @@ from typing import get_args
 from ..checkpoint.json_file import parse_json_list, read_bounded
 from ..errors import TableError, nearest
 from ..tables import Table
-from ..tables.as_json import from_dict, from_json
-from ..tables.from_html import from_html
 from ..tables.grits import Metric
 from ..tables.grits import grits as score
 from . import UsageError
@@ -49,13 +47,13 @@ def _read(path: str) -> Table:
     data = read_bounded(path, MAX_BYTES, TableError)
     try:
         if suffix != ".json":
-            return from_html(data.decode("utf-8-sig"))
+            return Table.from_html(data.decode("utf-8-sig"))
         if not data.lstrip().startswith(b"["):
-            return from_json(data)
+            return Table.from_json(data)
         found = parse_json_list(data, "the file", TableError)  # as `zoo table` writes it
         if len(found) != 1:
             raise TableError(f"the file has {len(found)} tables, expected one")
-        return from_dict(found[0])
+        return Table.from_dict(found[0])
     except UnicodeDecodeError as e:
         raise TableError(f"{path}: not UTF-8: {e.reason} at byte {e.start}") from None
     except TableError as e:

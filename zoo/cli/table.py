@@ -16,8 +16,9 @@ import zoo
 
 from ..errors import TableError, ZooError
 from ..tables import Table, TableExtractor, draw_tables, read_words
-from ..tables.export import PAGE, TEXTS, suffix_of, write, write_text
+from ..tables.export import write, write_text
 from ..tables.extract import DETECTION, STRUCTURE
+from ..tables.table import PAGE, TEXTS, suffix_of
 from . import UsageError
 from .terminal import Terminal, clean, clip
 

@@ -4,6 +4,7 @@ Shapes: B prompts, R rows that are computed at once, T tokens, V vocab_size, N n
 """
 
 from .config import GenerationConfig
-from .search import Decoder, Generated, Token, generate, stream
+from .decoder import Decoder, Generated, Token
+from .search import generate, stream
 
 __all__ = ["Decoder", "Generated", "GenerationConfig", "Token", "generate", "stream"]

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .config import GenerationConfig
+from .decoder import Decoder, Generated, Stop, first_logits, numpy_logits
 from .sampling import constrained, log_softmax
-from .search import Decoder, Generated, Stop, first_logits, numpy_logits
 
 
 class _Beam(NamedTuple):

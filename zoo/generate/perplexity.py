@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from .decoder import numpy_logits
 from .sampling import log_softmax
-from .search import numpy_logits
 
 # Tokens whose logits are held at once: with a vocabulary of 128,000 they are 64 MB.
 _CHUNK = 128

@@ -5,14 +5,14 @@ from __future__ import annotations
 from html import escape
 
 from ..errors import TableError
-from .table import Cell, Table
+from .grid import Cell, Grid
 
 # Beyond these a browser takes another number than the one that is written.
 MAX_COLUMNS_OF_A_SPAN = 1000
 MAX_ROWS_OF_A_SPAN = 65534
 
 
-def to_html(table: Table) -> str:
+def to_html(table: Grid) -> str:
     """A `<table>` with rowspan and colspan, the header in `<thead>`; a row whose cells all began above has its `<tr>`.
 
     Header cells are `<th scope="col">`, projected row headers `<th scope="rowgroup">`.  A line's end in a text is

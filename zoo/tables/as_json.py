@@ -9,41 +9,41 @@ from typing import Any
 
 from ..checkpoint.json_file import parse_json
 from ..errors import TableError, nearest
-from .table import Cell, Table
+from .grid import Cell, G, Grid
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
-TABLE = tuple(field.name for field in dataclasses.fields(Table) if field.init)
+TABLE = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
 
 
-def to_dict(table: Table) -> dict[str, Any]:
+def to_dict(table: Grid) -> dict[str, Any]:
     """The fields of the table and of its cells, by their names; boxes are lists of four numbers."""
     out = {name: getattr(table, name) for name in TABLE}
     out["cells"] = [_lists({name: getattr(cell, name) for name in CELL}) for cell in table.cells]
     return _lists(out)
 
 
-def from_dict(data: Mapping[str, Any]) -> Table:
-    """The table with these fields: every one is wanted, and no other."""
+def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
+    """The table, a `cls`, with these fields: every one is wanted, and no other."""
     fields = _fields(data, TABLE, "the table")
     for name in ("cells", "row_boxes", "column_boxes"):
         if not isinstance(fields[name], list | tuple):
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
     fields["cells"] = [Cell(**_fields(cell, CELL, f"cells[{i}]")) for i, cell in enumerate(fields["cells"])]
-    return Table(**fields)
+    return cls(**fields)
 
 
-def to_json(table: Table, *, indent: int | None = None) -> str:
+def to_json(table: Grid, *, indent: int | None = None) -> str:
     """`to_dict` as JSON, texts as they are (UTF-8 once it is written)."""
     return json.dumps(to_dict(table), ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def from_json(text: str | bytes, where: object = "the table") -> Table:
+def from_json(text: str | bytes, cls: type[G], where: object = "the table") -> G:
     """The table that `to_json` wrote; `where` is what the message names if the JSON cannot be read."""
     try:
         data = text if isinstance(text, bytes) else text.encode()
     except UnicodeEncodeError:
         raise TableError(f"{where}: half of a surrogate pair in the text") from None
-    return from_dict(parse_json(data, where, TableError))
+    return from_dict(parse_json(data, where, TableError), cls)
 
 
 def _fields(data: Any, names: tuple[str, ...], where: str) -> dict[str, Any]:

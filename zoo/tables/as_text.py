@@ -12,7 +12,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from ..errors import InputError, TableError, nearest
-from .table import Table
+from .grid import Grid
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +31,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)([eE][+-]?[0-9]+)? ?%
 MARKUP = re.compile(r"[\\`*_\[\]~|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(:(?=//)|(?<=www)\.)(?=\S*[\\`*_\[\]~|])")
 
 
-def to_csv(table: Table, *, repeat: bool = True, header: str = "rows", safe: bool = False) -> str:
+def to_csv(table: Grid, *, repeat: bool = True, header: str = "rows", safe: bool = False) -> str:
     """RFC 4180: commas, lines that end in CR LF, quotes where a text has any of these.
 
     header: "rows" writes header rows like all others; "flat" makes one line of them, in which each column has the
@@ -51,7 +51,7 @@ def to_csv(table: Table, *, repeat: bool = True, header: str = "rows", safe: boo
     return out.getvalue()
 
 
-def to_markdown(table: Table, *, repeat: bool = True) -> str:
+def to_markdown(table: Grid, *, repeat: bool = True) -> str:
     """A table of GitHub Flavored Markdown, which has exactly one header row.
 
     Several header rows become one, as in `to_csv` with header="flat"; where there is none, an empty one is written.
@@ -65,7 +65,7 @@ def to_markdown(table: Table, *, repeat: bool = True) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) if table.shape[1] else ""
 
 
-def to_pandas(table: Table, *, header: str = "rows") -> pandas.DataFrame:
+def to_pandas(table: Grid, *, header: str = "rows") -> pandas.DataFrame:
     """A DataFrame of the body's texts, all of them str; a span's text stands at each of its positions.
 
     Its columns are named by the header, as by pandas.read_html: one row makes an Index, several make a MultiIndex with
@@ -89,7 +89,7 @@ def to_pandas(table: Table, *, header: str = "rows") -> pandas.DataFrame:
     return pd.DataFrame(body, index=pd.RangeIndex(len(body)), columns=columns, dtype=object)
 
 
-def flat_header(table: Table) -> list[str]:
+def flat_header(table: Grid) -> list[str]:
     """C texts: what the header's cells say above each column, from the top down, joined by " | "."""
     above = table.grid()[: table.header_rows]
     columns = [[row[c].text for row in above] for c in range(table.shape[1])]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, TableError
 from .export import write
-from .table import Cell, Table
+from .grid import Cell, Grid
 
 if TYPE_CHECKING:
     from openpyxl.worksheet.worksheet import Worksheet
@@ -29,7 +29,7 @@ MAX_DIGITS = 15
 
 
 def save_xlsx(
-    tables: Sequence[Table],
+    tables: Sequence[Grid],
     path: str | os.PathLike[str],
     names: Sequence[str] | None = None,
     *,
@@ -81,7 +81,7 @@ def _sheet_names(count: int, names: Sequence[str] | None) -> list[str]:
     return list(names)
 
 
-def _fill(sheet: Worksheet, table: Table, numbers: bool, cut: bool) -> None:
+def _fill(sheet: Worksheet, table: Grid, numbers: bool, cut: bool) -> None:
     rows, columns = table.shape
     if rows > MAX_ROWS or columns > MAX_COLUMNS:
         raise TableError(f"the table has {rows:,} x {columns:,} positions, a sheet {MAX_ROWS:,} x {MAX_COLUMNS:,}")

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 from ..errors import InputError
-from .table import Box
+from ..images.boxes import Box
 
 # What lies beyond is no pixel, and the lengths between two such might not be finite.
 FARTHEST = 2**31

@@ -7,38 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..checkpoint.atomic_write import atomic_write
-from ..errors import TableError, ZooError, nearest
-from .table import Table
-
-# So that a browser takes the file for what it is.
-PAGE = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Table</title>\n'
-
-TEXTS: dict[str, Callable[[Table], str]] = {
-    ".csv": lambda table: table.to_csv(),
-    ".html": lambda table: PAGE + table.to_html(),
-    ".md": lambda table: table.to_markdown(),
-    ".json": lambda table: table.to_json() + "\n",
-}
-SUFFIXES = (*TEXTS, ".xlsx")
-
-
-def save(table: Table, path: str | os.PathLike[str]) -> None:
-    """Write the table in the format that the path's suffix names, with the defaults of that export.  Text is UTF-8."""
-    suffix = suffix_of(path)
-    if suffix == ".xlsx":
-        table.to_xlsx(path)
-    else:
-        write_text(TEXTS[suffix](table), path)
-
-
-def suffix_of(path: str | os.PathLike[str]) -> str:
-    """One of SUFFIXES; TableError if the path ends in none of them."""
-    suffix = Path(path).suffix
-    if suffix.lower() not in SUFFIXES:
-        found = f"the suffix {suffix!r}" if suffix else "no suffix"
-        guess = nearest(suffix.lower(), SUFFIXES, 1)
-        raise TableError(f"cannot write to {Path(path)}: {found}, expected {', '.join(SUFFIXES)}{guess}")
-    return suffix.lower()
+from ..errors import TableError, ZooError
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple, NoReturn
 
 from ..errors import TableError
 from .as_html import MAX_COLUMNS_OF_A_SPAN, MAX_ROWS_OF_A_SPAN
-from .table import MAX_POSITIONS, Cell, Table
+from .grid import MAX_POSITIONS, Cell, G
 
 # html.parser would do, but takes minutes over 100 kB of "<a <a <a".
 NAME = re.compile(r"[A-Za-z][^\s/>]*")
@@ -23,7 +23,7 @@ RAW = ("script", "style", "textarea", "title")  # whose content is no markup, an
 GROUPS = ("thead", "tbody", "tfoot")
 
 
-def from_html(text: str) -> Table:
+def from_html(text: str, cls: type[G]) -> G:
     """The one `<table>` in a text: grid, header (`<thead>`) and texts, as a browser shows them.
 
     White space is collapsed, `<br>` is a line's end, other markup inside cells is left out and its text kept; what
@@ -42,7 +42,7 @@ def from_html(text: str) -> Table:
     if reader.tables != 1:
         raise TableError(f"the HTML has {reader.tables} tables, expected one")
     # A few spans could claim a grid of a million cells, which takes many seconds to make.
-    return _formed(reader.groups, min(MAX_POSITIONS, _FEW + len(text)))
+    return _formed(reader.groups, min(MAX_POSITIONS, _FEW + len(text)), cls)
 
 
 class _Tag(NamedTuple):
@@ -176,7 +176,7 @@ def _span(value: str | None, name: str, least: int, most: int) -> int:
     return number
 
 
-def _formed(groups: list[_Group], most: int) -> Table:
+def _formed(groups: list[_Group], most: int, cls: type[G]) -> G:
     """Each cell at the first position of its row that is still free; none reaches out of its group.
 
     most: positions of the grid, of which each that no cell covers gets an empty one.
@@ -211,7 +211,7 @@ def _formed(groups: list[_Group], most: int) -> Table:
         cells += [_cell(r, c, 1, 1, empty, r < header_rows) for c in range(width) if not covered[c]]
     row_boxes = tuple((0.0, float(r), float(width), r + 1.0) for r in range(first))
     column_boxes = tuple((float(c), 0.0, c + 1.0, float(first)) for c in range(width))
-    return Table(tuple(cells), row_boxes, column_boxes, (0, 0, width, first), 1.0, header_rows)
+    return cls(tuple(cells), row_boxes, column_boxes, (0, 0, width, first), 1.0, header_rows)
 
 
 def _take(taken: bytearray, row: int, column: int, columns: int) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..images.boxes import check_fraction
+from ..images.boxes import Box, check_fraction
 from ..images.lines import split_lines
-from .table import Box, Table, Word
+from .table import Table, Word
 
 # (crops (y, x, 3) uint8 of one line of text each) -> for each (text, confidence), or an object with these attributes:
 # the task Read, or anything like it.

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import InputError, nearest
-from ..images.boxes import Detection, check_fraction
+from ..images.boxes import Box, Detection, check_fraction
 from .boxes import check_box, hull, inside, share
-from .table import Box, Cell, Table, Word
+from .table import Cell, Table, Word
 from .words import HALF, Lane, check_words, first_choices, join, lanes_of, place
 
 TABLE, COLUMN, ROW, HEADER = "table", "table column", "table row", "table column header"

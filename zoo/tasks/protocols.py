@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from ..generate.search import Decoder
+from ..generate.decoder import Decoder
 from ..typing import Array
 
 

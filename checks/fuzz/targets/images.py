@@ -79,9 +79,9 @@ TARGETS["words"] = Target(
 
 
 def _html(data: bytes, at: Path) -> None:
-    from zoo.tables.from_html import from_html
+    from zoo.tables import Table
 
-    table = from_html(data.decode("utf-8", "replace"))
+    table = Table.from_html(data.decode("utf-8", "replace"))
     _export(table)
 
 
@@ -116,16 +116,15 @@ TARGETS["table-html"] = Target(
 
 
 def _table_json(data: bytes, at: Path) -> None:
-    from zoo.tables.as_json import from_json
+    from zoo.tables import Table
 
-    _export(from_json(data))
+    _export(Table.from_json(data))
 
 
 def _table_seeds() -> list[bytes]:
-    from zoo.tables.as_json import to_json
-    from zoo.tables.from_html import from_html
+    from zoo.tables import Table
 
-    return [to_json(from_html(_HTML.decode())).encode()]
+    return [Table.from_html(_HTML.decode()).to_json().encode()]
 
 
 TARGETS["table-json"] = Target(_table_seeds, mutate.of_json([[0, 0, 1, 1], [1, 1, 0, 0]]), _table_json)

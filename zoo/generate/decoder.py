@@ -1,0 +1,84 @@
+"""What every way of choosing tokens stands on: the decoder, its prompts, and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .. import ops
+from ..cache import KVCache
+from ..errors import InputError
+from ..typing import Array
+from .config import GenerationConfig
+
+Stop = Callable[[Sequence[int]], bool]
+Prompts = Sequence[Sequence[int] | np.ndarray] | np.ndarray
+
+
+class Decoder(Protocol):
+    """A model that generates.
+
+    `next_logits` gives the logits (B, V) of the token that follows the first lengths[b] (None: all T) of each row's
+    input_ids (B, T), padded on the right, and puts those tokens into the cache.  What else it wants (an encoder's
+    states) is given with the first call.
+    """
+
+    config: Any
+
+    @property
+    def max_positions(self) -> int:
+        """The length of the longest row, prompt and new tokens, that the model takes."""
+        ...
+
+    def new_cache(self, batch: int, capacity: int) -> KVCache: ...
+
+    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array: ...
+
+
+class Token(NamedTuple):
+    """One step of one row."""
+
+    id: int
+    logprob: float  # as the model gave it, before temperature and all else
+    reason: str | None  # why it is the last: "stop" (an end token, or a text to stop at) or "length"; else None
+
+
+class Generated(NamedTuple):
+    """A continuation of a prompt."""
+
+    ids: np.ndarray  # (N,) int64: the new tokens, an end token included
+    logprobs: np.ndarray  # (N,) float32, as the model gave them, before temperature and all else
+    score: float  # what beams are sorted by: the sum of the (constrained) log-probabilities / N ** length_penalty
+    reason: str  # why it ended: "stop" or "length"
+
+
+def first_logits(
+    model: Decoder,
+    prompts: list[np.ndarray],
+    capacity: int,
+    context: dict[str, Any],
+    config: GenerationConfig,
+    cache: KVCache | None = None,
+) -> tuple[KVCache, Array]:
+    """The prompts, but for what the cache holds of them, through the model: a cache with room, and logits (B, V)."""
+    if cache is None:
+        cache = model.new_cache(len(prompts), capacity)
+    elif cache.capacity < capacity:
+        raise InputError(f"the cache holds {cache.capacity} tokens, and {capacity} are asked for")
+    rest = [p[count:] for p, count in zip(prompts, cache.counts.tolist(), strict=True)]
+    lengths = np.array([len(p) for p in rest])
+    if not lengths.all():
+        raise InputError("the cache holds all of the prompt: its last token must be left to go on from")
+    ids = np.zeros((len(rest), lengths.max()), np.int64)
+    for row, p in zip(ids, rest, strict=True):
+        row[: len(p)] = p
+    ragged = (lengths != lengths[0]).any()
+    logits = model.next_logits(ids, lengths if ragged else None, cache, **context)
+    config.check_vocabulary(logits.shape[-1])
+    return cache, logits
+
+
+def numpy_logits(logits: Array) -> np.ndarray:
+    return np.asarray(ops.to_numpy(logits), np.float32)
