@@ -20,7 +20,7 @@ DEFAULT_NEW_TOKENS = 512
 # The power of a length: beyond it a double overflows.
 MAX_LENGTH_PENALTY = 10
 MAX_ROWS = 1_000  # beams, and continuations, of one prompt
-MAX_FACTOR = 1e6  # temperature, and the penalty on what repeats: beyond it float32 overflows
+MAX_FACTOR = 1e6  # of the penalty on what repeats: beyond it float32 overflows
 
 # What transformers has and zoo has not -> the values with which it does nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -109,10 +109,14 @@ class GenerationConfig:
             set_(name, _whole(name, getattr(self, name), 0))
         for name in ("temperature", "repetition_penalty"):
             value = _number(name, getattr(self, name))
-            if not 0 < value < MAX_FACTOR or (name == "repetition_penalty" and value < 1 / MAX_FACTOR):
+            if value <= 0:
                 hint = " (for the likeliest token each time say do_sample=False)" if name == "temperature" else ""
-                raise InputError(f"{name} is {value}, expected a number above 0 and below {MAX_FACTOR:g}{hint}")
+                raise InputError(f"{name} is {value}, expected a number above 0{hint}")
             set_(name, value)
+        if not 1 / MAX_FACTOR <= self.repetition_penalty <= MAX_FACTOR:
+            raise InputError(
+                f"repetition_penalty is {self.repetition_penalty}, expected {1 / MAX_FACTOR:g} to {MAX_FACTOR:g}"
+            )
         set_("length_penalty", _number("length_penalty", self.length_penalty))
         if abs(self.length_penalty) > MAX_LENGTH_PENALTY:
             raise InputError(

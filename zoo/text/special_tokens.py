@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..checkpoint.json_file import read_json
 from ..errors import TokenizerError
-from .components import MAX_ID, shown
-from .tokenizer_json import MAX_ADDED, MAX_ADDED_TEXT, MAX_NODES
+from .components import MAX_ID, ComponentError, shown
+from .tokenizer_json import MAX_ADDED, MAX_ADDED_TEXT, MAX_NODES, check_added
 
 if TYPE_CHECKING:
     import tokenizers
@@ -92,6 +92,11 @@ def add_tokens(
     extra = extra if isinstance(extra, list) else []
     if len(new) + len(extra) > MAX_ADDED:
         raise TokenizerError(f"{folder}: {len(new) + len(extra)} added tokens, at most {MAX_ADDED} were expected")
+    others = [_added(value, special=True, where=f"{folder}: extra_special_tokens") for value in extra]
+    try:
+        check_added(token.content for token in (*new.values(), *others))
+    except ComponentError as error:
+        raise TokenizerError(f"{folder}: {error}") from None
     # All at once: the library makes its search for them anew at each call.
     backend.add_tokens(list(new.values()))
     known.update((token.content, token) for token in new.values())
@@ -105,5 +110,4 @@ def add_tokens(
         token = known.setdefault(content, token)
         token.special = True
         backend.add_special_tokens([token])
-    others = [_added(value, special=True, where=f"{folder}: extra_special_tokens") for value in extra]
     backend.add_special_tokens([token for token in others if token.content not in known])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,10 @@ MAX_MERGES = 4_000_000
 MAX_ADDED = 1 << 17
 MAX_ADDED_TEXT = 1_000  # characters of one added token
 MAX_PIECE = 128  # characters of a token of Unigram, whose search looks so far ahead at every character
-MAX_PIECES_TEXT = 16 << 20  # characters of all of them: each is a node of a tree at worst
+# Bytes of all of them: each may be a node of a tree, which takes 330.  XLM-R has 10 for a piece.
+MAX_PIECES_TEXT = 16 << 20
+PIECES_TEXT = 1 << 20, 16  # beside that: so many, and so many for each piece
+MAX_ADDED_TOTAL = 1 << 21  # characters of all added tokens, whose search is slow to make
 MAX_WORD = 256  # characters of a word that WordPiece cuts up, in time that grows with their square
 MAX_NODES = 4_000_000  # values in the file; Gemma's, the largest, has half as many
 
@@ -115,7 +118,14 @@ def _added(value: Any) -> list[dict[str, Any]]:
             for name in flags:
                 flag(token.get(name, False))
         out.append({"content": content, **{name: token.get(name, False) for name in flags}})
+    check_added(token["content"] for token in out)
     return out
+
+
+def check_added(texts: Iterable[str]) -> None:
+    """ComponentError where the search for so many added tokens would be long in the making."""
+    if (total := sum(map(len, texts))) > MAX_ADDED_TOTAL:
+        raise ComponentError(f"added tokens of {total} characters, at most {MAX_ADDED_TOTAL} are taken")
 
 
 def check_vocabulary(vocab: Any) -> None:
@@ -137,10 +147,11 @@ def check_pieces(pieces: list[tuple[str, float]]) -> None:
     if not all(math.isfinite(score) for _, score in pieces):
         raise ComponentError("the scores of the pieces are not finite numbers")
     longest = max((len(piece) for piece, _ in pieces), default=0)
-    total = sum(len(piece) for piece, _ in pieces)
-    if longest > MAX_PIECE or total > MAX_PIECES_TEXT:
+    total = len("".join(piece for piece, _ in pieces).encode(errors="replace"))
+    most = min(MAX_PIECES_TEXT, PIECES_TEXT[0] + PIECES_TEXT[1] * len(pieces))
+    if longest > MAX_PIECE or total > most:
         raise ComponentError(
-            f"pieces of up to {longest} characters, {total} in all: at most {MAX_PIECE} and {MAX_PIECES_TEXT} are taken"
+            f"pieces of up to {longest} characters, of {total} bytes in all: at most {MAX_PIECE} and {most} are taken"
         )
 
 
