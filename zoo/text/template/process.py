@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -19,8 +20,10 @@ from typing import Any, NamedTuple
 from ...errors import UnsupportedError
 from . import HEAD, LENGTH
 
-SECONDS = 3  # for one rendering: of the processor, or of the clock where a platform has no limits
-PATIENCE = 15.0  # of the clock, for a machine that is busy with something else
+SECONDS = 3  # of the processor, for one rendering
+PATIENCE = (
+    4.0  # seconds of the clock, on a machine that is busy with something else, or that cannot limit the processor's
+)
 START = 60.0  # for the process to be there
 _OUT_OF_TIME = -signal.SIGXCPU if hasattr(signal, "SIGXCPU") else None
 _SAID = 1 << 14  # bytes of what an error says, at most
@@ -66,11 +69,11 @@ class Renderer:
             started = self._child is None or self._child.poll() is not None
             if started:
                 self._start()
-            patience = SECONDS if _OUT_OF_TIME is None else PATIENCE
-            answer = self._ask(request, patience, 4 * most)
+            began = time.monotonic()
+            answer = self._ask(request, PATIENCE, 4 * most)
             if answer is None and not started:  # it may have been killed while it had nothing to do
                 self._start()
-                answer = self._ask(request, patience, 4 * most)
+                answer = self._ask(request, max(PATIENCE - (time.monotonic() - began), 0.5), 4 * most)
             if answer is None or answer.kind == "stopped":  # what it took it may still hold
                 self._stop()
             return answer or Answer("stopped", 0, "the process that renders it died of it")
@@ -129,7 +132,7 @@ class Renderer:
                 self._stop()
         ended = self._stop()
         if watch.late or (ended is not None and ended == _OUT_OF_TIME):
-            return Answer("stopped", 0, f"it takes more than {SECONDS} seconds")
+            return Answer("stopped", 0, "it takes too long")
         return None
 
     def _stop(self) -> int | None:
