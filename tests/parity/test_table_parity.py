@@ -153,17 +153,17 @@ def padding_seen(model):
 
 def padding_seen_by_queries(model):
     layer = body_of(model).decoder_layers[2]
-    body_of(model).decoder_layers[2] = lambda x, queries, memory, placed, mask: layer(x, queries, memory, placed, None)
+    body_of(model).decoder_layers[2] = lambda x, c: layer(x, c._replace(mask=None))
 
 
 def positions_added_to_the_values(model):
     layer = body_of(model).decoder_layers[0]
-    body_of(model).decoder_layers[0] = lambda x, queries, memory, placed, mask: layer(x, queries, placed, placed, mask)
+    body_of(model).decoder_layers[0] = lambda x, c: layer(x, c._replace(memory=c.placed_memory))
 
 
 def queries_that_begin_with_themselves(model):
     layer = body_of(model).decoder_layers[0]
-    body_of(model).decoder_layers[0] = lambda x, queries, *rest: layer(x + queries, queries, *rest)
+    body_of(model).decoder_layers[0] = lambda x, c: layer(x + c.queries, c)
 
 
 def encoder_norm_forgotten(model):

@@ -172,7 +172,9 @@ def test_an_image_that_is_padded_alone_has_a_mask(tiny_detector, detector, image
     seen = []
     call = type(padded.model).__call__
     monkeypatch.setattr(
-        type(padded.model), "__call__", lambda self, x, mask=None: seen.append((x, mask)) or call(self, x, mask)
+        type(padded.model),
+        "__call__",
+        lambda self, x, pixel_mask=None: seen.append((x, pixel_mask)) or call(self, x, pixel_mask),
     )
     padded.batch_pixels = 10 * 200 * 180
     padded(images)
@@ -191,7 +193,9 @@ def test_size_can_be_another(tiny_detector, images, monkeypatch):
     seen = []
     call = type(detector.model).__call__
     monkeypatch.setattr(
-        type(detector.model), "__call__", lambda self, x, mask=None: seen.append(x.shape) or call(self, x, mask)
+        type(detector.model),
+        "__call__",
+        lambda self, x, pixel_mask=None: seen.append(x.shape) or call(self, x, pixel_mask),
     )
     detector(images[3])
     detector(images[3], size={"longest_edge": 200})

@@ -4,6 +4,7 @@ Behind it a model's `forward` sees arrays of the right kind, shape and device, a
 """
 
 from .images import ImageModel, Pixels
+from .refusal import refuse
 from .texts import ChoiceModel, Context, TextModel, Tokens
 
-__all__ = ["ChoiceModel", "Context", "ImageModel", "Pixels", "TextModel", "Tokens"]
+__all__ = ["ChoiceModel", "Context", "ImageModel", "Pixels", "TextModel", "Tokens", "refuse"]

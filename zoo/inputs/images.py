@@ -63,6 +63,10 @@ class ImageModel(Pretrained):
         """Height and width of what an image must have at least one of."""
         return self.config.patch
 
+    def grid(self, pixel_values: Array) -> tuple[int, int]:
+        """How many patches images have, from top to bottom and from left to right."""
+        return pixel_values.shape[1] // self.patch[0], pixel_values.shape[2] // self.patch[1]
+
     def pixels(
         self,
         pixel_values: Array,
@@ -77,14 +81,13 @@ class ImageModel(Pretrained):
         if interpolate_pos_encoding and "interpolate_pos_encoding" not in self.inputs:
             self._refuse("interpolate_pos_encoding")
         x = ops.as_pixels(pixel_values, self.like, self.channels)
-        B, Y, X = x.shape[:3]
+        (B, Y, X), grid = x.shape[:3], self.grid(x)
         if not (self.any_size or interpolate_pos_encoding) and self.config.image != (Y, X):
             known = self.config.image
             raise InputError(
                 f"pixel_values are {Y} x {X}, the checkpoint's images {known[0]} x {known[1]}; "
                 "interpolate_pos_encoding=True makes it take others"
             )
-        grid = Y // self.patch[0], X // self.patch[1]
         if min(grid) < 1:
             raise InputError(f"pixel_values are {Y} x {X}, smaller than a patch, {self.patch}")
         if pixel_mask is not None:

@@ -98,7 +98,7 @@ class ImageEmbed(ImageTask):
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             rows = read(self.call(pixel_values))
             if grid:
-                rows = rows.reshape(len(rows), *self.body.embeddings.grid(pixel_values), -1)
+                rows = rows.reshape(len(rows), *self.body.grid(pixel_values), -1)
             return [row.copy() for row in rows]
 
         return self.rows(given, compute, progress=progress, data_format=data_format, max_pixels=max_pixels)

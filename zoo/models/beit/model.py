@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ... import ops
+from ...inputs import ImageModel, Pixels
 from ...nn import LayerNorm, Linear, Memo, Module
-from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
 from ..vit.model import BODY, LAYER_NAMES, Embeddings
@@ -56,6 +56,14 @@ KEPT = 1 << 22  # elements of a gathered bias up to which it is kept for the nex
 class BeitModelOutput(NamedTuple):
     last_hidden_state: Array  # (B, T, D), not normed where patches are averaged
     pooler_output: Array | None  # (B, D), None if the checkpoint has no norm for it
+
+
+class Context(NamedTuple):
+    """What every layer is told besides its input."""
+
+    grid: tuple[int, int]  # h, w
+    bias_index: Array | None  # (T, T), from `relative_index`, where there are relative positions
+    shared_bias: Array | None  # (1, H, T, T): added to the scores of all layers
 
 
 class RelativeBias(Module):
@@ -127,20 +135,25 @@ class Layer(Module):
         self.lambda_1 = w.get("lambda_1", (D,)) if scaled else None
         self.lambda_2 = w.get("lambda_2", (D,)) if scaled else None
 
-    def __call__(self, x: Array, grid: tuple[int, int], index: Array | None, shared: Array | None) -> Array:
-        """x (B, T, D), index (T, T), shared: the bias of all layers (1, H, T, T) -> (B, T, D)."""
-        bias = shared
-        if self.bias is not None and index is not None:
-            bias = self.bias(grid, index) if shared is None else self.bias(grid, index) + shared
+    def __call__(self, x: Array, c: Context) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        bias = c.shared_bias
+        if self.bias is not None and c.bias_index is not None:
+            bias = self.bias(c.grid, c.bias_index) if bias is None else self.bias(c.grid, c.bias_index) + bias
         y = self.attention(self.norm_before(x), bias)
         x = x + y if self.lambda_1 is None else ops.add_scaled(x, y, self.lambda_1)
         y = self.down(self.up(self.norm_after(x)))
         return x + y if self.lambda_2 is None else ops.add_scaled(x, y, self.lambda_2)
 
 
-class BeitPretrained(Pretrained):
+class BeitPretrained(ImageModel):
     config_class = BeitConfig
     layout = LAYOUT
+    any_size = True
+
+    @property
+    def like(self) -> Array:
+        return self.body.embeddings.projection.weight
 
 
 class BeitModel(BeitPretrained):
@@ -151,6 +164,7 @@ class BeitModel(BeitPretrained):
 
     is_body = True
     layout = BODY_LAYOUT
+    inputs = ("bool_masked_pos",)
 
     def __init__(self, w: Weights, cfg: BeitConfig, pooler: bool | None = None):
         D = cfg.hidden_size
@@ -170,28 +184,32 @@ class BeitModel(BeitPretrained):
         elif pooler:
             self.pooler = LayerNorm(w / "pooler.layernorm", D, cfg.layer_norm_eps)
 
-    def states(self, pixel_values: Array, bool_masked_pos: Array | None = None) -> Iterator[Array]:
+    def hidden_states(self, p: Pixels) -> Iterator[Array]:
         """What goes into the first layer, and what comes out of each: (B, T, D), one after the other."""
-        cfg = self.config
-        x = self.embeddings(pixel_values, bool_masked_pos, True)
-        grid = self.embeddings.grid(pixel_values)
-        index = shared = None
-        if cfg.use_relative_position_bias or cfg.use_shared_relative_position_bias:
-            index = relative_index(grid, x)
-        if self.bias is not None and index is not None:
-            shared = self.bias(grid, index)
+        x, c = self.embeddings(p), self.context(p.grid)
         yield x
         for layer in self.layers:
-            x = layer(x, grid, index, shared)
+            x = layer(x, c)
             yield x
 
-    def __call__(self, pixel_values: Array, bool_masked_pos: Array | None = None) -> BeitModelOutput:
-        """pixel_values (B, Y, X, C) floats, bool_masked_pos (B, N), true for a patch to hide -> all tokens' states."""
-        (last,) = deque(self.states(pixel_values, bool_masked_pos), maxlen=1)
+    def context(self, grid: tuple[int, int]) -> Context:
+        cfg, index, shared = self.config, None, None
+        if cfg.use_relative_position_bias or cfg.use_shared_relative_position_bias:
+            index = relative_index(grid, self.like)
+        if self.bias is not None and index is not None:
+            shared = self.bias(grid, index)
+        return Context(grid, index, shared)
+
+    def states(self, p: Pixels) -> Array:
+        """-> (B, T, D) of every token."""
+        (x,) = deque(self.hidden_states(p), maxlen=1)
+        return x if self.norm is None else self.norm(x)
+
+    def forward(self, p: Pixels) -> BeitModelOutput:
+        x = self.states(p)
         if self.norm is not None:
-            last = self.norm(last)
-            return BeitModelOutput(last, last[:, 0])
-        return BeitModelOutput(last, None if self.pooler is None else self.pooler(ops.mean(last[:, 1:], 1)))
+            return BeitModelOutput(x, x[:, 0])
+        return BeitModelOutput(x, None if self.pooler is None else self.pooler(ops.mean(x[:, 1:], 1)))
 
 
 class BeitForImageClassification(BeitPretrained):
@@ -200,13 +218,15 @@ class BeitForImageClassification(BeitPretrained):
         self.body = BeitModel(w / "beit", cfg, pooler=True)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
-    def __call__(self, pixel_values: Array) -> Array:
-        """pixel_values (B, Y, X, C) -> logits (B, L)."""
-        return self.classifier(self.body(pixel_values).pooler_output)
+    def forward(self, p: Pixels) -> Array:
+        """-> logits (B, L)."""
+        return self.classifier(self.body.forward(p).pooler_output)
 
 
 class BeitForMaskedImageModeling(BeitPretrained):
     """For each patch, which of a vocabulary of visual tokens it shows."""
+
+    inputs = BeitModel.inputs
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         self.config = cfg
@@ -214,7 +234,6 @@ class BeitForMaskedImageModeling(BeitPretrained):
         self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
         self.lm_head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size)
 
-    def __call__(self, pixel_values: Array, bool_masked_pos: Array | None = None) -> Array:
-        """pixel_values (B, Y, X, C), bool_masked_pos (B, N) -> logits (B, N, V)."""
-        x = self.body(pixel_values, bool_masked_pos).last_hidden_state
-        return self.lm_head(self.norm(x[:, 1:]))
+    def forward(self, p: Pixels) -> Array:
+        """-> logits (B, N, V)."""
+        return self.lm_head(self.norm(self.body.states(p)[:, 1:]))

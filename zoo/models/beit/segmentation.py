@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...errors import ConfigError, InputError
+from ...inputs import Pixels
 from ...nn import BatchNorm, Conv2d, ConvTranspose2d, Module
 from ...typing import Array
 from ...weights import Weights
@@ -21,10 +22,10 @@ class BackboneOutput(NamedTuple):
     feature_maps: tuple[Array, ...]  # (B, h, w, D), or as the config says (B, T, D)
 
 
-def feature_maps(body: BeitModel, pixel_values: Array, indices: Sequence[int]) -> list[Array]:
+def feature_maps(body: BeitModel, p: Pixels, indices: Sequence[int]) -> list[Array]:
     """Chosen states of the stack, (B, T, D); layers above the last of them are not computed."""
     found, last = {}, max(indices)
-    for i, x in enumerate(body.states(pixel_values)):
+    for i, x in enumerate(body.hidden_states(p)):
         if i in indices:
             found[i] = x
         if i == last:
@@ -109,12 +110,12 @@ class BeitForSemanticSegmentation(BeitPretrained):
         if cfg.use_auxiliary_head and "auxiliary_head" in w:
             self.auxiliary_head = AuxiliaryHead(w / "auxiliary_head", cfg)
 
-    def __call__(self, pixel_values: Array) -> Array:
-        """pixel_values (B, Y, X, C) -> logits (B, 4 h, 4 w, L)."""
+    def forward(self, p: Pixels) -> Array:
+        """-> logits (B, 4 h, 4 w, L)."""
         # Trained like this: index i means what goes into layer i, so that the last layer is never heard.
         count = self.config.num_hidden_layers + 1
-        states = feature_maps(self.body, pixel_values, [(i - 1) % count for i in self.config.outputs])
-        return self.decode_head(self.pyramid(images(states, self.body.embeddings.grid(pixel_values))))
+        states = feature_maps(self.body, p, [(i - 1) % count for i in self.config.outputs])
+        return self.decode_head(self.pyramid(images(states, p.grid)))
 
 
 class BeitBackbone(BeitPretrained):
@@ -130,9 +131,9 @@ class BeitBackbone(BeitPretrained):
         self.body = BeitModel(w, cfg, pooler=False)
         self.pyramid = Pyramid(w, cfg) if cfg.add_fpn else None
 
-    def __call__(self, pixel_values: Array) -> BackboneOutput:
-        """pixel_values (B, Y, X, C) -> the states that the config names."""
-        maps = feature_maps(self.body, pixel_values, self.config.outputs)
+    def forward(self, p: Pixels) -> BackboneOutput:
+        """-> the states that the config names."""
+        maps = feature_maps(self.body, p, self.config.outputs)
         if self.config.reshape_hidden_states:
-            maps = images(maps, self.body.embeddings.grid(pixel_values))
+            maps = images(maps, p.grid)
         return BackboneOutput(tuple(maps if self.pyramid is None else self.pyramid(maps)))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ... import ops
 from ...errors import InputError
+from ...inputs import ImageModel, Pixels
 from ...nn import Conv2d, LayerNorm, Linear, Memo, Module
-from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
 from .config import TableTransformerConfig
@@ -125,6 +125,15 @@ class EncoderLayer(Module):
         return self.down(self.up(y), residual=x)
 
 
+class Context(NamedTuple):
+    """What every layer of the decoder is told besides its input."""
+
+    queries: Array  # (Q, D)
+    memory: Array  # (B, N, D): what the encoder made of the features
+    placed_memory: Array  # (B, N, D): the same with their positions
+    mask: Array | None  # (B, N): false for a feature of padding
+
+
 class DecoderLayer(Module):
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         D, F, heads = cfg.d_model, cfg.decoder_ffn_dim, cfg.decoder_attention_heads
@@ -136,18 +145,32 @@ class DecoderLayer(Module):
         self.up = Linear(w / "fc1", D, F, act=cfg.activation_function)
         self.down = Linear(w / "fc2", F, D)
 
-    def __call__(self, x: Array, queries: Array, memory: Array, placed_memory: Array, mask: Array | None) -> Array:
-        """x (B, Q, D), queries (Q, D), memory (B, N, D) without and with positions, mask (B, N) -> (B, Q, D)."""
+    def __call__(self, x: Array, c: Context) -> Array:
+        """x (B, Q, D) -> (B, Q, D)."""
         y = self.norm(x)
-        placed = y + queries
+        placed = y + c.queries
         y, x = self.cross_norm.add(self.attention(placed, placed, y), x)
-        y, x = self.final_norm.add(self.cross_attention(y + queries, placed_memory, memory, mask), x)
+        y, x = self.final_norm.add(self.cross_attention(y + c.queries, c.placed_memory, c.memory, c.mask), x)
         return self.down(self.up(y), residual=x)
 
 
-class TableTransformerPretrained(Pretrained):
+class TableTransformerPretrained(ImageModel):
     config_class = TableTransformerConfig
     layout = LAYOUT
+    inputs = ("pixel_mask",)
+    any_size = True
+
+    @property
+    def like(self) -> Array:
+        return self.body.queries
+
+    @property
+    def channels(self) -> int:
+        return self.config.resnet.num_channels
+
+    @property
+    def patch(self) -> tuple[int, int]:
+        return 1, 1
 
 
 class TableTransformerModel(TableTransformerPretrained):
@@ -168,12 +191,10 @@ class TableTransformerModel(TableTransformerPretrained):
         self.decoder_layers = [DecoderLayer(w / "decoder.layers" / i, cfg) for i in range(cfg.decoder_layers)]
         self.decoder_norm = LayerNorm(w / "decoder.layernorm", D, EPS)
 
-    def __call__(self, pixel_values: Array, pixel_mask: Array | None = None) -> TableTransformerModelOutput:
-        """pixel_values (B, Y, X, C) floats, pixel_mask (B, Y, X), false where an image was padded -> states."""
-        pixels = ops.as_pixels(pixel_values, self.queries, self.config.resnet.num_channels)
-        x = self.input_projection(self.backbone(pixels))
+    def forward(self, p: Pixels) -> TableTransformerModelOutput:
+        x = self.input_projection(self.backbone(p.pixel_values))
         B, h, w, D = x.shape
-        mask = None if pixel_mask is None else self._visible(pixel_mask, pixels.shape[:3], (h, w))
+        mask = None if p.pixel_mask is None else visible(p.pixel_mask, (h, w))
         positions = self.positions((h, w), mask, self.queries)
         mask = None if mask is None else mask.reshape(B, h * w)
 
@@ -182,21 +203,21 @@ class TableTransformerModel(TableTransformerPretrained):
             x = layer(x, positions, mask)
         memory = self.encoder_norm(x)
 
-        placed_memory = memory + positions
+        c = Context(self.queries, memory, memory + positions, mask)
         x = ops.zeros((B, *self.queries.shape), self.queries)
         steps = []
         for layer in self.decoder_layers:
-            x = layer(x, self.queries, memory, placed_memory, mask)
+            x = layer(x, c)
             if self.config.auxiliary_loss:  # for training, which however changes what the next layer is given
                 x = self.decoder_norm(x)
                 steps.append(x[None])
         return TableTransformerModelOutput(self.decoder_norm(x), memory, ops.cat(steps, 0) if steps else None)
 
-    def _visible(self, pixel_mask: Array, shape: tuple[int, ...], grid: tuple[int, int]) -> Array | None:
-        """Which features are of the image: (B, h, w), None for all."""
-        mask = ops.as_mask(pixel_mask, self.queries, "pixel_mask", tuple(shape))
-        mask = ops.interpolate(mask[:, :, :, None], grid, "nearest")[:, :, :, 0]
-        return None if ops.all_true(mask) else mask
+
+def visible(pixel_mask: Array, grid: tuple[int, int]) -> Array | None:
+    """Which features are of the image: (B, h, w), None for all."""
+    mask = ops.interpolate(pixel_mask[:, :, :, None], grid, "nearest")[:, :, :, 0]
+    return None if ops.all_true(mask) else mask
 
 
 class TableTransformerForObjectDetection(TableTransformerPretrained):
@@ -212,9 +233,9 @@ class TableTransformerForObjectDetection(TableTransformerPretrained):
             Linear(boxes / 2, D, 4, act="sigmoid"),
         ]
 
-    def __call__(self, pixel_values: Array, pixel_mask: Array | None = None) -> TableTransformerObjectDetectionOutput:
-        """pixel_values (B, Y, X, C) floats, pixel_mask (B, Y, X), false where it was padded -> an object a query."""
-        found = self.body(pixel_values, pixel_mask)
+    def forward(self, p: Pixels) -> TableTransformerObjectDetectionOutput:
+        """-> an object a query."""
+        found = self.body.forward(p)
         x = boxes = found.last_hidden_state
         for layer in self.bbox_predictor:
             boxes = layer(boxes)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ... import ops
-from ...cache import KVCache, LayerCache
-from ...errors import InputError, MissingWeightError, WeightShapeError
+from ...cache import LayerCache
+from ...errors import MissingWeightError, WeightShapeError
 from ...generate.causal import CausalLM
-from ...inputs import Context, Tokens
+from ...generate.image_to_text import ImageToText
+from ...inputs import Context, Pixels, Tokens
 from ...nn import LayerNorm, Linear, Module
-from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
 from ..beit import BeitModel
@@ -205,7 +205,7 @@ class TrOCRForCausalLM(CausalLM):
         return self.head(t.kept(self.body.states(t)))
 
 
-class VisionEncoderDecoderModel(Pretrained):
+class VisionEncoderDecoderModel(ImageToText):
     """An image's encoder, and the decoder that writes what it says."""
 
     config_class = VisionEncoderDecoderConfig
@@ -223,47 +223,18 @@ class VisionEncoderDecoderModel(Pretrained):
             self.projection = Linear(w / "enc_to_dec_proj", cfg.encoder.hidden_size, cfg.decoder.d_model)
         self.decoder = TrOCRForCausalLM(w / "decoder", cfg.decoder)
 
-    def __call__(
-        self,
-        pixel_values: Array,
-        decoder_input_ids: Array,
-        decoder_attention_mask: Array | None = None,
-        interpolate_pos_encoding: bool = False,
-    ) -> VisionEncoderDecoderOutput:
-        """pixel_values (C, Y, X, channels), decoder_input_ids and decoder_attention_mask (B, T) -> logits (B, T, V)."""
-        found = self._encoded(pixel_values, interpolate_pos_encoding)
-        states = self._projected(found)
-        logits = self.decoder(decoder_input_ids, decoder_attention_mask, encoder_hidden_states=states)
-        return VisionEncoderDecoderOutput(logits, found)
+    def states(self, p: Pixels) -> Array:
+        """-> what the decoder looks at, (C, S, E)."""
+        return self.projected(self.encoder.states(p))
 
-    def encode(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
-        """pixel_values (C, Y, X, channels) -> what `next_logits` takes as encoder_hidden_states (C, S, E)."""
-        return self._projected(self._encoded(pixel_values, interpolate_pos_encoding))
+    def projected(self, x: Array) -> Array:
+        """x (C, S, encoder's hidden_size) -> (C, S, E)."""
+        return x if self.projection is None else self.projection(x)
 
-    @property
-    def max_positions(self) -> int:
-        """The length of the longest row that there are positions for."""
-        return self.decoder.max_positions
-
-    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
-        """An empty cache for the decoder; capacity in tokens, all positions of the checkpoint if not given."""
-        return self.decoder.new_cache(batch, capacity)
-
-    def next_logits(
-        self, input_ids: Array, lengths: Array | None, cache: KVCache, *, encoder_hidden_states: Array | None = None
-    ) -> Array:
-        """As the decoder's; encoder_hidden_states (C, S, E): what `encode` gave, in the first call."""
-        if encoder_hidden_states is None and not cache.cross:
-            raise InputError("the first call with a cache needs encoder_hidden_states: what `encode` makes of images")
-        return self.decoder.next_logits(input_ids, lengths, cache, encoder_hidden_states=encoder_hidden_states)
-
-    def _encoded(self, pixel_values: Array, any_size: bool) -> Array:
-        if isinstance(self.encoder, BeitModel):  # which takes any size by itself
-            return self.encoder(pixel_values).last_hidden_state
-        return self.encoder(pixel_values, interpolate_pos_encoding=any_size).last_hidden_state
-
-    def _projected(self, states: Array) -> Array:
-        return states if self.projection is None else self.projection(states)
+    def forward(self, p: Pixels, t: Tokens) -> VisionEncoderDecoderOutput:
+        found = self.encoder.states(p)
+        seen = t._replace(context=t.context._replace(encoder_states=self.projected(found)))
+        return VisionEncoderDecoderOutput(self.decoder.forward(seen), found)
 
 
 def _encoder_found(w: Weights, cfg: VisionEncoderDecoderConfig) -> str:

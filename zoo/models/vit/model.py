@@ -8,12 +8,11 @@ them, D hidden_size, F intermediate_size, H heads, L labels.  Images are (B, Y, 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ... import ops
-from ...errors import InputError
+from ...inputs import ImageModel, Pixels
 from ...nn import Conv2d, LayerNorm, Linear, Memo, Module
-from ...pretrained import Pretrained
 from ...typing import Array
 from ...weights import Layout, Weights
 from .config import VisionConfig, ViTConfig
@@ -70,48 +69,24 @@ class Embeddings(Module):
 
     def __init__(self, w: Weights, cfg: VisionConfig, mask_token: bool, positions: bool = True):
         D = cfg.hidden_size
-        self.channels, self.patch, self.image = cfg.num_channels, cfg.patch, cfg.image
         self.special = [w.get(name, (1, 1, D)) for name in self.tokens]
         self.mask = w.get("mask_token", (1, 1, D)) if mask_token else None
         self.projection = Conv2d(w / "patch_embeddings.projection", cfg.num_channels, D, cfg.patch, stride=cfg.patch)
         self.positions = Positions(w, "position_embeddings", cfg, len(self.special)) if positions else None
 
-    def grid(self, pixel_values: Array) -> tuple[int, int]:
-        """How many patches images have, from top to bottom and from left to right."""
-        return pixel_values.shape[1] // self.patch[0], pixel_values.shape[2] // self.patch[1]
+    def patches(self, p: Pixels) -> Array:
+        """-> (B, N, D)."""
+        y = self.projection(p.pixel_values)
+        y = y.reshape(len(y), -1, y.shape[3])
+        return y if p.bool_masked_pos is None else ops.where(p.bool_masked_pos[:, :, None], self.mask, y)
 
-    def pixels(self, pixel_values: Array, any_size: bool) -> Array:
-        """Images as the projection takes them; refuses what is not one, or not of the size of the checkpoint's."""
-        x = ops.as_pixels(pixel_values, self.projection.weight, self.channels)
-        size = tuple(x.shape[1:3])
-        if not any_size and size != self.image:
-            raise InputError(
-                f"pixel_values are {size[0]} x {size[1]}, the checkpoint's images {self.image[0]} x {self.image[1]}; "
-                "interpolate_pos_encoding=True makes it take others"
-            )
-        if min(self.grid(x)) < 1:
-            raise InputError(f"pixel_values are {size[0]} x {size[1]}, smaller than a patch, {self.patch}")
-        return x
-
-    def patches(self, x: Array, bool_masked_pos: Array | None) -> Array:
-        """x (B, Y, X, C), bool_masked_pos (B, N) -> (B, N, D)."""
-        B, N = len(x), self.grid(x)[0] * self.grid(x)[1]
-        y = self.projection(x).reshape(B, N, -1)
-        if bool_masked_pos is None:
-            return y
-        if self.mask is None:
-            raise InputError("bool_masked_pos needs a checkpoint with a mask token, and this one has none")
-        masked = ops.as_mask(bool_masked_pos, self.mask, "bool_masked_pos", (B, N))
-        return ops.where(masked[:, :, None], self.mask, y)
-
-    def __call__(self, pixel_values: Array, bool_masked_pos: Array | None, interpolate_pos_encoding: bool) -> Array:
-        """pixel_values (B, Y, X, C), bool_masked_pos (B, N) -> (B, T, D)."""
-        x = self.pixels(pixel_values, interpolate_pos_encoding)
-        special, patches = ops.cat(self.special, 1), self.patches(x, bool_masked_pos)
+    def __call__(self, p: Pixels) -> Array:
+        """-> (B, T, D)."""
+        special, patches = ops.cat(self.special, 1), self.patches(p)
         if self.positions is not None:
-            first, rest = self.positions(self.grid(x))
+            first, rest = self.positions(p.grid)
             special, patches = special + first, patches + rest
-        return ops.cat([ops.cat([special] * len(x), 0), patches], 1)
+        return ops.cat([ops.cat([special] * len(patches), 0), patches], 1)
 
 
 class Attention(Module):
@@ -142,9 +117,14 @@ class Layer(Module):
         return self.down(self.up(y), residual=x)
 
 
-class ViTPretrained(Pretrained):
+class ViTPretrained(ImageModel):
     config_class = ViTConfig
     layout = LAYOUT
+    inputs = ("interpolate_pos_encoding",)
+
+    @property
+    def like(self) -> Array:
+        return self.body.embeddings.projection.weight
 
 
 class ViTModel(ViTPretrained):
@@ -154,8 +134,9 @@ class ViTModel(ViTPretrained):
     """
 
     is_body = True
+    inputs = ("bool_masked_pos", "interpolate_pos_encoding")
     layout = replace(LAYOUT, ignored=(*LAYOUT.ignored, r"^classifier\.", r"^decoder\."))
-    embeddings_class = Embeddings
+    embeddings_class: ClassVar[type[Embeddings]] = Embeddings
 
     def __init__(self, w: Weights, cfg: ViTConfig, pooler: bool | None = None, mask_token: bool | None = None):
         D = cfg.hidden_size
@@ -169,21 +150,26 @@ class ViTModel(ViTPretrained):
             pooler = "pooler" in w
         self.pooler = Linear(w / "pooler.dense", D, cfg.pooler_size, act=cfg.pooler_act) if pooler else None
 
-    def __call__(
-        self,
-        pixel_values: Array,
-        bool_masked_pos: Array | None = None,
-        interpolate_pos_encoding: bool = False,
-    ) -> ViTModelOutput:
-        """pixel_values (B, Y, X, C) floats, bool_masked_pos (B, N), true for a patch to hide -> states of every token.
-
-        interpolate_pos_encoding: take images of any size, for which the positions are resized.
-        """
-        x = self.embeddings(pixel_values, bool_masked_pos, interpolate_pos_encoding)
+    def states(self, p: Pixels) -> Array:
+        """-> (B, T, D) of every token."""
+        x = self.embeddings(p)
         for layer in self.layers:
             x = layer(x)
-        x = self.norm(x)
+        return self.norm(x)
+
+    def forward(self, p: Pixels) -> ViTModelOutput:
+        x = self.states(p)
         return ViTModelOutput(x, None if self.pooler is None else self.pooler(x[:, 0]))
+
+
+class ViTHead(ViTPretrained):
+    """What the classes with a head have in common: the body under its name in the checkpoint."""
+
+    body_class: ClassVar[type[ViTModel]] = ViTModel
+
+    def __init__(self, w: Weights, cfg: ViTConfig, mask_token: bool | None = None):
+        self.config = cfg
+        self.body = self.body_class(w / self.layout.prefix, cfg, pooler=False, mask_token=mask_token)
 
 
 class PixelDecoder(Module):
@@ -198,32 +184,25 @@ class PixelDecoder(Module):
         return ops.pixel_shuffle(self.conv(x.reshape(len(x), *grid, -1)), self.stride)
 
 
-class ViTForImageClassification(ViTPretrained):
+class ViTForImageClassification(ViTHead):
     def __init__(self, w: Weights, cfg: ViTConfig):
-        self.config = cfg
-        self.body = ViTModel(w / "vit", cfg, pooler=False)
+        super().__init__(w, cfg)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
-    def __call__(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
-        """pixel_values (B, Y, X, C) -> logits (B, L)."""
-        x = self.body(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding).last_hidden_state
-        return self.classifier(x[:, 0])
+    def forward(self, p: Pixels) -> Array:
+        """-> logits (B, L)."""
+        return self.classifier(self.body.states(p)[:, 0])
 
 
-class ViTForMaskedImageModeling(ViTPretrained):
+class ViTForMaskedImageModeling(ViTHead):
     """SimMIM (Xie et al. 2021, https://arxiv.org/abs/2111.09886)."""
 
+    inputs = ViTModel.inputs
+
     def __init__(self, w: Weights, cfg: ViTConfig):
-        self.config = cfg
-        self.body = ViTModel(w / "vit", cfg, pooler=False, mask_token=True)
+        super().__init__(w, cfg, mask_token=True)
         self.decoder = PixelDecoder(w / "decoder", cfg)
 
-    def __call__(
-        self,
-        pixel_values: Array,
-        bool_masked_pos: Array | None = None,
-        interpolate_pos_encoding: bool = False,
-    ) -> Array:
-        """pixel_values (B, Y, X, C), bool_masked_pos (B, N) -> the reconstruction (B, Y, X, C)."""
-        x = self.body(pixel_values, bool_masked_pos, interpolate_pos_encoding).last_hidden_state
-        return self.decoder(x[:, 1:], self.body.embeddings.grid(pixel_values))
+    def forward(self, p: Pixels) -> Array:
+        """-> the reconstruction (B, Y, X, C)."""
+        return self.decoder(self.body.states(p)[:, len(self.body.embeddings.special) :], p.grid)
