@@ -76,7 +76,7 @@ def test_equals_transformers(case, device, tmp_path, rng):
     assert_close(ours(x), run(model, x), TOLERANCE.get(name, 2e-5))
     if config.get("use_mask_token"):
         hidden = rng.random((2, 36)) < 0.4
-        assert_close(ours(x, hidden), run(model, x, hidden))
+        assert_close(ours(x, bool_masked_pos=hidden), run(model, x, hidden))
 
 
 @pytest.mark.parametrize("device", DEVICES)

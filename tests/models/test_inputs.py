@@ -7,9 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from zoo.cache import KVCache
 from zoo.errors import InputError
-from zoo.models.bert import BertConfig, BertLMHeadModel, BertModel
+from zoo.models.beit import BeitModel
+from zoo.models.bert import BertConfig, BertForTokenClassification, BertLMHeadModel, BertModel
+from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, LlamaModel
 from zoo.models.roberta import RobertaConfig, RobertaModel, XLMRobertaConfig, XLMRobertaModel
+from zoo.models.vit import ViTForImageClassification, ViTModel
 
 SMALL = {
     "vocab_size": 50,
@@ -140,3 +144,51 @@ def test_cache_of_a_decoder():
     encoder = BertModel.from_config(BertConfig.from_dict(SMALL))
     with pytest.raises(InputError, match="is_decoder = False"):
         encoder(IDS, cache=cache)
+
+
+LLAMA = {**SMALL, "num_key_value_heads": 1}
+IMAGES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 32}
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "says"),
+    [
+        (
+            BertModel,
+            {"attention_masks": MASK},
+            "BertModel takes no attention_masks, only .*; did you mean 'attention_mask'",
+        ),
+        (
+            BertForTokenClassification,
+            {"cache": KVCache(1, 2, 4, 1, 1, np.zeros(1))},
+            "takes no cache, only input_ids, ",
+        ),
+        (BertForTokenClassification, {"encoder_hidden_states": np.zeros((2, 3, 32))}, "takes no encoder_hidden_states"),
+        (BertModel, {"logits_to_keep": 1}, "BertModel takes no logits_to_keep"),
+        (LlamaModel, {"token_type_ids": IDS * 0}, "LlamaModel takes no token_type_ids, only input_ids, position_ids, "),
+        (LlamaForCausalLM, {"encoder_hidden_states": np.zeros((2, 3, 32))}, "takes no encoder_hidden_states"),
+        (
+            LlamaForSequenceClassification,
+            {"input_ids": None, "inputs_embeds": np.zeros((2, 3, 32))},
+            "no inputs_embeds",
+        ),
+    ],
+)
+def test_what_a_class_does_not_take(model, arguments, says):
+    sizes = LLAMA if model.config_class is LlamaConfig else SMALL
+    with pytest.raises(InputError, match=says):
+        model.from_config(model.config_class.from_dict(sizes))(**{"input_ids": IDS, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "says"),
+    [
+        (ViTModel, {"pixel_mask": np.ones((1, 32, 32), bool)}, "ViTModel takes no pixel_mask, only pixel_values, bool"),
+        (ViTForImageClassification, {"bool_masked_pos": np.ones((1, 4), bool)}, "takes no bool_masked_pos"),
+        (BeitModel, {"interpolate_pos_encoding": True}, "BeitModel takes no interpolate_pos_encoding"),
+        (ViTModel, {"interpolate_pos_encodings": True}, "did you mean 'interpolate_pos_encoding'"),
+    ],
+)
+def test_what_a_class_of_images_does_not_take(model, arguments, says):
+    with pytest.raises(InputError, match=says):
+        model.from_config(model.config_class(**IMAGES))(np.zeros((1, 32, 32, 3)), **arguments)

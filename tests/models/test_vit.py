@@ -42,7 +42,7 @@ def test_equals_transformers(name, device, tmp_path, rng):
     assert_close(ours(x), run(model, x))
     if name.endswith("MaskedImageModeling"):
         hidden = masked(rng)
-        assert_close(ours(x, hidden), run(model, x, hidden))
+        assert_close(ours(x, bool_masked_pos=hidden), run(model, x, hidden))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -61,8 +61,9 @@ def test_other_sizes(name, size, device, tmp_path, rng):
 def test_reconstruction_of_another_size(name, tmp_path, rng):
     model = reference(name, tmp_path, **STRIDE)
     ours, x = load_model(tmp_path), pixels(rng, 32, 32)
-    assert_close(ours(x, None, True), run(model, x, interpolate_pos_encoding=True))
-    assert ours(pixels(rng, 16, 40), None, True).shape == (2, 16, 40, 3)  # where transformers expects a square
+    assert_close(ours(x, interpolate_pos_encoding=True), run(model, x, interpolate_pos_encoding=True))
+    # where transformers expects a square
+    assert ours(pixels(rng, 16, 40), interpolate_pos_encoding=True).shape == (2, 16, 40, 3)
 
 
 CONFIGS = {
@@ -156,13 +157,13 @@ def test_images_that_do_not_fit(rng):
     with pytest.raises(zoo.ZooError, match="channels come last"):
         model(pixels(rng, 32, 32).transpose(0, 3, 1, 2))
     with pytest.raises(zoo.ZooError, match=r"bool_masked_pos has shape \(1, 3\), expected \(2, 4\)"):
-        model(pixels(rng, 32, 32), np.ones((1, 3), bool))
+        model(pixels(rng, 32, 32), bool_masked_pos=np.ones((1, 3), bool))
 
 
 def test_a_mask_needs_a_mask_token(tmp_path, rng):
     reference("ViTModel", tmp_path)
     with pytest.raises(zoo.ZooError, match="this one has none"):
-        load_model(tmp_path)(pixels(rng), masked(rng))
+        load_model(tmp_path)(pixels(rng), bool_masked_pos=masked(rng))
 
 
 def test_two_grids_on_two_threads(rng):

@@ -24,7 +24,7 @@ class CausalLM(TextModel):
     Its body has `states(tokens)`, (B, T, D) of every token, and `head` makes logits of them.
     """
 
-    takes_cache = True
+    options = ("cache", "logits_to_keep")
     head: Any
 
     def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:

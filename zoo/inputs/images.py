@@ -77,7 +77,7 @@ class ImageModel(Pretrained):
     ) -> Pixels:
         """What a user passes, checked and placed."""
         if unknown:
-            self._refuse(next(iter(unknown)))
+            refuse(self, next(iter(unknown)), ("pixel_values", *self.inputs), is_known=False)
         if interpolate_pos_encoding and "interpolate_pos_encoding" not in self.inputs:
             self._refuse("interpolate_pos_encoding")
         x = ops.as_pixels(pixel_values, self.like, self.channels)

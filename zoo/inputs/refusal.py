@@ -8,7 +8,8 @@ from typing import NoReturn
 from ..errors import InputError, nearest
 
 
-def refuse(model: object, name: str, taken: Iterable[str]) -> NoReturn:
-    """An argument that is not among those of the model's class: misspelt, or of other classes."""
+def refuse(model: object, name: str, taken: Iterable[str], is_known: bool = True) -> NoReturn:
+    """An argument that the model's class does not take: one of other classes, or one that none has."""
     taken = list(taken)
-    raise InputError(f"{type(model).__name__} takes no {name}, only {', '.join(taken)}{nearest(name, taken)}")
+    guess = "" if is_known else nearest(name, taken)
+    raise InputError(f"{type(model).__name__} takes no {name}, only {', '.join(taken)}{guess}")

@@ -82,7 +82,7 @@ class TextModel(Pretrained):
 
     # What it takes besides attention_mask, and the config's field that numbers lie below, or that is a vector's width.
     inputs: ClassVar[Mapping[str, str]] = {"input_ids": "vocab_size"}
-    takes_cache: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ()  # and of cache and logits_to_keep
 
     def __call__(
         self,
@@ -168,7 +168,7 @@ class TextModel(Pretrained):
     ) -> Tokens:
         """What a user passes, checked and placed."""
         if unknown:
-            refuse(self, next(iter(unknown)), self._taken())
+            refuse(self, next(iter(unknown)), self._taken(), is_known=False)
         like, ids, embeds = self.like, None, None
         if input_ids is not None and inputs_embeds is None:
             ids = ops.as_ids(input_ids, like, "input_ids", self._size("input_ids"))
@@ -180,7 +180,7 @@ class TextModel(Pretrained):
             raise InputError("give either input_ids or inputs_embeds")
         length, start = T, None
         if cache is not None:
-            if not self.takes_cache:
+            if "cache" not in self.options:
                 refuse(self, "cache", self._taken())
             cache.check(B)
             if not self.is_causal:
@@ -199,7 +199,7 @@ class TextModel(Pretrained):
             mask = ops.as_key_mask(mask, like, "attention_mask", (B, length))
         if states is not None or states_mask is not None:
             states, states_mask = self._encoder_states(states, states_mask, B)
-        if logits_to_keep and not self.takes_cache:
+        if logits_to_keep and "logits_to_keep" not in self.options:
             refuse(self, "logits_to_keep", self._taken())
         context = Context(mask, start, states, states_mask)
         return Tokens(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
@@ -209,7 +209,7 @@ class TextModel(Pretrained):
         found = [*self.inputs, "attention_mask"]
         if "encoder_hidden_states" in found:
             found.append("encoder_attention_mask")
-        return [*found, "cache", "logits_to_keep"] if self.takes_cache else found
+        return [*found, *self.options]
 
     def _size(self, name: str) -> int:
         """What the config says of an input."""

@@ -1,7 +1,7 @@
 """BERT (Devlin et al. 2018, https://arxiv.org/abs/1810.04805), and the heads trained on top of it.
 
-A stack of post-norm layers over the sum of word, segment and position embeddings.  With `is_decoder` in the config the
-same stack is a causal decoder, with `add_cross_attention` one that looks at an encoder's states.
+Post-norm layers over the sum of word, segment and position embeddings.  With `is_decoder` in the config they are a
+causal decoder, with `add_cross_attention` one that looks at an encoder's states.
 
 Shapes: B batch, T tokens, S tokens that can be looked at, M states of an encoder, D hidden_size, F intermediate_size,
 H heads, K = D / H, V vocab_size, C labels.  Masks are true for a token and false for padding.
@@ -28,8 +28,7 @@ LAYOUT = Layout(
     # A buffer that counts up from 0, and the heads of pretraining, which stay in files that no longer use them.
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^(bert\.)?pooler\.", r"^cls\."),
 )
-
-# The output projections share the word embeddings unless the checkpoint says, or shows, otherwise.
+# Projections to words share the embeddings unless the checkpoint says, or shows, otherwise.
 TIED = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
@@ -61,8 +60,8 @@ class QuestionAnsweringOutput(NamedTuple):
 
 
 class Embeddings(Module):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        D = cfg.hidden_size
+    def __init__(self, w: Weights, cfg: BertConfig, width: int | None = None):
+        D = cfg.hidden_size if width is None else width
         self.word = w.get("word_embeddings.weight", (cfg.vocab_size, D))
         self.position = w.get("position_embeddings.weight", (cfg.max_position_embeddings, D))
         self.segment = w.get("token_type_embeddings.weight", (cfg.type_vocab_size, D))
@@ -119,21 +118,18 @@ class CrossAttention(Module):
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D); x itself where there are no states, of a decoder that is used alone."""
-        states = c.encoder_states
-        seen = self.seen(states, c.encoder_mask) if states is not None else cache and cache.cross
+        seen = None if cache is None else cache.cross
+        if c.encoder_states is not None:
+            y, split = c.encoder_states, (*c.encoder_states.shape[:2], self.heads, -1)
+            seen = self.key(y).reshape(split), self.value(y).reshape(split), c.encoder_mask
+            if cache is not None:
+                cache.cross = seen
         if seen is None:
             return x
-        if cache is not None:
-            cache.cross = seen
         k, v, mask = seen
         # Rows that share an encoder's states stand one after the other: their queries are those of one row.
         q = self.query(x).reshape(k.shape[0], -1, *k.shape[2:])
         return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
-
-    def seen(self, states: Array, mask: Array | None) -> tuple[Array, Array, Array | None]:
-        """-> keys and values (B, M, H, K), and which of them are no padding."""
-        split = (*states.shape[:2], self.heads, -1)
-        return self.key(states).reshape(split), self.value(states).reshape(split), mask
 
 
 class Layer(Module):
@@ -170,8 +166,7 @@ class BertModel(BertPretrained):
     """
 
     is_body = True
-    inputs = DECODER_INPUTS
-    takes_cache = True
+    inputs, options = DECODER_INPUTS, ("cache",)
     embeddings_class: ClassVar[type[Embeddings]] = Embeddings
 
     def __init__(self, w: Weights, cfg: BertConfig, pooler: bool | None = None):

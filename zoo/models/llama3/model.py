@@ -134,7 +134,7 @@ class LlamaModel(LlamaPretrained):
     """The stack, with the norm at its end."""
 
     is_body = True
-    takes_cache = True
+    options = ("cache",)
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg

@@ -131,21 +131,18 @@ class CrossAttention(Module):
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D); x itself where there are no states, of a decoder that is used alone."""
-        states = c.encoder_states
-        seen = self.seen(states, c.encoder_mask) if states is not None else cache and cache.cross
+        seen = None if cache is None else cache.cross
+        if c.encoder_states is not None:
+            k_v = self.key_value(c.encoder_states).reshape(*c.encoder_states.shape[:2], 2 * self.heads, -1)
+            seen = k_v[:, :, : self.heads], k_v[:, :, self.heads :], c.encoder_mask
+            if cache is not None:
+                cache.cross = seen
         if seen is None:
             return x
-        if cache is not None:
-            cache.cross = seen
         k, v, mask = seen
         # The rows of one image are as many more queries to its keys.
         q = self.query(x).reshape(k.shape[0], -1, self.heads, k.shape[3])
         return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
-
-    def seen(self, states: Array, mask: Array | None) -> tuple[Array, Array, Array | None]:
-        """-> keys and values (C, S, H, K), and which of them are no padding."""
-        both = self.key_value(states).reshape(*states.shape[:2], 2 * self.heads, -1)
-        return both[:, :, : self.heads], both[:, :, self.heads :], mask
 
 
 class Layer(Module):
