@@ -83,10 +83,6 @@ class CausalLM(TextModel, Decoder, Protocol):
 class ImageEmbeddings(Protocol):
     special: Sequence[Array]  # the tokens before the patches
 
-    def grid(self, pixel_values: Array) -> tuple[int, int]:
-        """(B, Y, X, channels) -> (h, w)."""
-        ...
-
 
 class ImageBody(Protocol):
     """A bare model of images."""
@@ -95,6 +91,10 @@ class ImageBody(Protocol):
     layers: Sequence[Any]
 
     def __call__(self, pixel_values: Array) -> ImageStates: ...
+
+    def grid(self, pixel_values: Array) -> tuple[int, int]:
+        """(B, Y, X, channels) -> (h, w)."""
+        ...
 
 
 class ImageModel(Protocol):
