@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..typing import Array
+from .capture import current
 from .dispatch import backend
 
 
@@ -67,9 +68,10 @@ def as_pixels(x: Any, like: Array, channels: int) -> Array:
     return backend(like).as_pixels(x, like)
 
 
-def _all_finite(x: Array) -> bool:
+def _all_finite(x: Any) -> bool:
     if not isinstance(x, np.ndarray):
-        return x.device.type != "cpu" or bool(x.isfinite().all())
+        # No number is looked at while a graph is captured.
+        return x.device.type != "cpu" or current() is not None or bool(x.isfinite().all())
     # The sum shows them in a tenth of the time; it can also overflow by itself.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())

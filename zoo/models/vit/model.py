@@ -78,7 +78,9 @@ class Embeddings(Module):
         """-> (B, N, D)."""
         y = self.projection(p.pixel_values)
         y = y.reshape(len(y), -1, y.shape[3])
-        return y if p.bool_masked_pos is None else ops.where(p.bool_masked_pos[:, :, None], self.mask, y)
+        if p.bool_masked_pos is None or self.mask is None:
+            return y
+        return ops.where(p.bool_masked_pos[:, :, None], self.mask, y)
 
     def __call__(self, p: Pixels) -> Array:
         """-> (B, T, D)."""
