@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,10 @@ import numpy as np
 
 from zoo.checkpoint.load import write_safetensors
 from zoo.errors import InputError, nearest
+from zoo.registry import FAMILIES
 from zoo.weights import RawTensor
 
+from .drawing import draw
 from .specs import (
     SPECS,
     Size,
@@ -29,8 +29,8 @@ from .specs import (
     TrOCRSpec,
     VisionSpec,
     config_of,
-    shapes,
     table,
+    tensors,
     trocr,
     vision,
 )
@@ -67,27 +67,33 @@ def build(spec_name: str, folder: Path, size: Size = "tiny", seed: int = 0) -> P
 
 def parameters(spec: Spec, size: Size) -> int:
     """How many numbers the checkpoint's weights are."""
-    return sum(math.prod(shape) for _, shape in shapes(spec, config_of(spec, size)))
+    return sum(math.prod(role.shape) for role in tensors(spec, config_of(spec, size)).values())
 
 
 def _arrays(spec: Spec, config: Mapping[str, Any], seed: int) -> Iterator[tuple[str, np.ndarray]]:
-    for name, shape in shapes(spec, config):
+    for name, role in tensors(spec, config).items():
         # The two names of an output bias mean one parameter, wherever both are written.
-        array = _draw(name.replace("predictions.decoder.bias", "predictions.bias"), shape, seed)
+        array = draw(role, name.replace("predictions.decoder.bias", "predictions.bias"), seed)
         if isinstance(spec, TextSpec) and spec.gamma_beta:
             name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
         yield name, array
         if name.endswith("running_var") and not isinstance(spec, TableSpec):  # whose norms are frozen
             yield name.replace("running_var", "num_batches_tracked"), np.array(160000)
     if isinstance(spec, TextSpec) and spec.position_ids:
-        yield f"{spec.prefix}embeddings.position_ids", np.arange(config["max_position_embeddings"])[None]
+        yield f"{_prefix(spec)}embeddings.position_ids", np.arange(config["max_position_embeddings"])[None]
     if isinstance(spec, TrOCRSpec) and spec.float_tensor:
         yield "decoder.model.decoder.embed_positions._float_tensor", np.zeros(1, np.float32)
     if isinstance(spec, TableSpec):
         yield from ((name, np.array(0)) for name in table.counters(spec))
     if isinstance(spec, VisionSpec):
         for name in vision.indices(spec, config):
-            yield name, _relative_index(*vision.grid_of(config))
+            yield _prefix(spec) + name, _relative_index(*vision.grid_of(config))
+
+
+def _prefix(spec: Spec) -> str:
+    """What a checkpoint with a head has before the names of its body's tensors."""
+    cls = FAMILIES[spec.model_type].load(spec.architecture.removeprefix(FAMILIES[spec.model_type].prefix))
+    return "" if cls.is_body else cls.layout.prefix + "."
 
 
 def _relative_index(h: int, w: int) -> np.ndarray:
@@ -100,50 +106,6 @@ def _relative_index(h: int, w: int) -> np.ndarray:
     index[0] = rows
     index[0, 0] = rows + 2
     return index
-
-
-def _draw(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
-    """Float32 numbers on the scales of a trained model: no bias is 0, no norm the identity, attention is not flat."""
-    x = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(shape, np.float32)
-    scale, mean = table.distribution(name, shape) or _distribution(name, shape)
-    x *= np.float32(scale)
-    if name.endswith("running_var"):
-        np.abs(x, out=x)
-    if mean:
-        x += np.float32(mean)
-    return x
-
-
-def _distribution(name: str, shape: tuple[int, ...]) -> tuple[float, float]:
-    """Standard deviation and mean of a parameter's values."""
-    is_norm = re.search(r"layer_?norm|\.norm\.|bn\.|fpn1\.1\.", name, re.IGNORECASE) is not None
-    if "lambda_" in name:
-        return 0.05, 0.1
-    if name.endswith(("running_mean", "running_var")):
-        return (0.2, 0) if name.endswith("mean") else (0.3, 0.5)
-    if is_norm:
-        return (0.15, 1) if name.endswith("weight") else (0.1, 0)
-    if len(shape) == 1:
-        return 0.05, 0
-    if "relative_position_bias_table" in name:
-        return 0.6, 0
-    if "patch_embeddings" in name:
-        return 1 / math.sqrt(math.prod(shape[1:])), 0
-    if name.endswith(("_token", ".position_embeddings")):
-        return 0.3, 0
-    if "embeddings" in name:
-        return 0.05, 0  # small, as trained ones are: a norm over them shows a wrong epsilon
-    gain = 1.0
-    if name.endswith(("query.weight", "key.weight", "q_proj.weight", "k_proj.weight")):
-        gain = 1.4
-    elif "output.dense" in name:
-        gain = 0.8
-    elif re.match(r"((cls|distillation)_)?classifier|lm_head\.weight|qa_|cls.*(seq_relationship|decoder)", name):
-        gain = 2.0
-    elif len(shape) == 4 and "classifier" not in name:
-        gain = math.sqrt(2)  # a relu follows, which takes half
-    fan_in = shape[0] if name.startswith("fpn") else math.prod(shape[1:])  # transposed convolutions: inputs first
-    return gain / math.sqrt(fan_in), 0
 
 
 def _stored(array: np.ndarray, dtype: str) -> RawTensor:

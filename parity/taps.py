@@ -54,6 +54,13 @@ def body_of(model: Module) -> Any:
     raise UnsupportedError(f"{type(model).__name__} has no part with embeddings and a list of layers to look into")
 
 
+def bodies_of(model: Module) -> dict[str, Any]:
+    """What to look into, by what its stages begin with: one body, or those of an encoder and a decoder."""
+    if hasattr(model, "encoder") and hasattr(model, "decoder"):
+        return {f"{part}.": body_of(getattr(model, part)) for part in ("encoder", "decoder")}
+    return {"": body_of(model)}
+
+
 def _parts(node: Any) -> dict[str, str]:
     return next((parts for parts in PARTS if all(hasattr(node, name) for name in parts.values())), {})
 
@@ -64,9 +71,7 @@ def tapped(model: Module) -> Iterator[dict[str, np.ndarray]]:
 
     Where there are two bodies: encoder.embeddings, ..., decoder.embeddings, ...
     """
-    bodies, record = {"": body_of(model)}, {}
-    if hasattr(model, "encoder") and hasattr(model, "decoder"):
-        bodies = {f"{part}.": body_of(getattr(model, part)) for part in ("encoder", "decoder")}
+    bodies, record = bodies_of(model), {}
     parts = [(prefix, body, _parts(body)) for prefix, body in bodies.items()]
     places = [(f"{prefix}{stage}", body, name) for prefix, body, of in parts for stage, name in of.items()]
     inner = [getattr(body, name) for _, body, name in places]

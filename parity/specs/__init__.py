@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from zoo.registry import config_class, model_class
+
+from ..drawing import Role, roles
 from . import llama, table, text, trocr, vision
-from .common import Shapes, Size, Spec
+from .common import Size, Spec
 from .llama import LlamaSpec
 from .table import TableSpec
 from .text import TextSpec
@@ -17,7 +20,6 @@ __all__ = [
     "FULL",
     "SPECS",
     "LlamaSpec",
-    "Shapes",
     "Size",
     "Spec",
     "TableSpec",
@@ -25,7 +27,7 @@ __all__ = [
     "TrOCRSpec",
     "VisionSpec",
     "config_of",
-    "shapes",
+    "tensors",
 ]
 
 SPECS: dict[str, Spec] = {**text.SPECS, **vision.SPECS, **trocr.SPECS, **table.SPECS, **llama.SPECS}
@@ -47,8 +49,26 @@ def config_of(spec: Spec, size: Size) -> dict[str, Any]:
     return config
 
 
-def shapes(spec: Spec, config: Mapping[str, Any]) -> Shapes:
+def tensors(spec: Spec, config: Mapping[str, Any]) -> dict[str, Role]:
     """Every tensor by the name that it has after `LayerNorm.gamma` became `LayerNorm.weight`; no integers."""
-    for name, shape in _FAMILIES[type(spec)].body(config, spec.pooler):
-        yield spec.prefix + name, shape
-    yield from spec.head(config)
+    cfg: Any = config_class(spec.model_type).from_dict(dict(config))
+    cls = model_class(cfg)
+    absent = [] if spec.architecture.endswith("ForMaskedImageModeling") else ["mask_token"]
+    found = roles(cls, cfg, absent if spec.pooler else [*absent, "pooler"])
+    for head in spec.also:
+        found = {**roles(model_class(cfg, head), cfg, absent), **found}
+    if spec.pooler and not any("pooler." in name for name in found):  # which the class does not need
+        inner, prefix = (cfg.encoder, "encoder.") if "encoder" in config else (cfg, cls.layout.prefix + ".")
+        body = roles(model_class(inner, "Model"), inner, ["mask_token"])
+        found |= {prefix + name: role for name, role in body.items() if "pooler." in name}
+    if spec.untied:
+        found |= {target: found[owner] for target, owner in cls.tied.items()}
+    if getattr(spec, "timm", False):
+        found = {table.timm_name(name): role for name, role in found.items()}
+    return {name: _louder(role, name, spec.gains) for name, role in found.items()}
+
+
+def _louder(role: Role, name: str, gains: Mapping[str, float]) -> Role:
+    module, _, part = name.rpartition(".")
+    gain = next((gain for end, gain in gains.items() if module.endswith(end)), 1) if part == "weight" else 1
+    return role._replace(deviation=role.deviation * gain)

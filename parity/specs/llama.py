@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .common import Head, Shapes, Size, Spec, dense, labels, no_head
+from .common import Size, Spec, labels
 
 
 @dataclass(frozen=True)
@@ -50,47 +49,8 @@ TINY = {
 }
 
 
-def body(c: Mapping[str, Any], pooler: bool = False) -> Shapes:
-    D, F = c["hidden_size"], c["intermediate_size"]
-    K = c.get("head_dim") or D // c["num_attention_heads"]
-    Q, G = c["num_attention_heads"] * K, c["num_key_value_heads"] * K
-    yield "embed_tokens.weight", (c["vocab_size"], D)
-    for i in range(c["num_hidden_layers"]):
-        layer = f"layers.{i}"
-        yield f"{layer}.input_layernorm.weight", (D,)
-        for name, rows, cols in (("q", Q, D), ("k", G, D), ("v", G, D), ("o", D, Q)):
-            yield from _dense(f"{layer}.self_attn.{name}_proj", rows, cols, c["attention_bias"])
-        yield f"{layer}.post_attention_layernorm.weight", (D,)
-        for name, rows, cols in (("gate", F, D), ("up", F, D), ("down", D, F)):
-            yield from _dense(f"{layer}.mlp.{name}_proj", rows, cols, c["mlp_bias"])
-    yield "norm.weight", (D,)
-
-
-def _dense(name: str, rows: int, cols: int, bias: bool) -> Shapes:
-    yield f"{name}.weight", (rows, cols)
-    if bias:
-        yield f"{name}.bias", (rows,)
-
-
-def _language(c: Mapping[str, Any]) -> Shapes:
-    if not c["tie_word_embeddings"]:
-        yield "lm_head.weight", (c["vocab_size"], c["hidden_size"])
-
-
-def _score(c: Mapping[str, Any]) -> Shapes:
-    yield "score.weight", (len(c["id2label"]), c["hidden_size"])
-
-
-def _token_score(c: Mapping[str, Any]) -> Shapes:
-    yield from dense("score", len(c["id2label"]), c["hidden_size"])
-
-
-def _qa(c: Mapping[str, Any]) -> Shapes:
-    yield from dense("qa_outputs", 2, c["hidden_size"])
-
-
-def _llama(like: str, head: Head = _language, architecture: str = "LlamaForCausalLM", **more: Any) -> LlamaSpec:
-    return LlamaSpec(like, "llama", architecture, head, **{"prefix": "model.", "dtype": "BF16", **more})
+def _llama(like: str, architecture: str = "LlamaForCausalLM", **more: Any) -> LlamaSpec:
+    return LlamaSpec(like, "llama", architecture, **{"dtype": "BF16", **more})
 
 
 def _scaling(kind: str, **numbers: Any) -> dict[str, Any]:
@@ -135,11 +95,11 @@ SPECS: dict[str, LlamaSpec] = {
         },
     ),
     "llama-classifier": _llama(
-        "save_pretrained", _score, "LlamaForSequenceClassification", config={**labels(3), "pad_token_id": 0}
+        "save_pretrained", "LlamaForSequenceClassification", config={**labels(3), "pad_token_id": 0}
     ),
-    "llama-tagger": _llama("save_pretrained", _token_score, "LlamaForTokenClassification", config=labels(9)),
-    "llama-bare": _llama("save_pretrained", no_head, "LlamaModel", prefix=""),
-    "llama-squad2": _llama("save_pretrained", _qa, "LlamaForQuestionAnswering", prefix="transformer."),
+    "llama-tagger": _llama("save_pretrained", "LlamaForTokenClassification", config=labels(9)),
+    "llama-bare": _llama("save_pretrained", "LlamaModel"),
+    "llama-squad2": _llama("save_pretrained", "LlamaForQuestionAnswering"),
 }
 FULL = ("Llama-3.2-1B",)
 

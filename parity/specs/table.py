@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .common import Head, Shapes, Size, Spec, dense, no_head, norm
+from .common import Size, Spec
 
 
 @dataclass(frozen=True)
@@ -75,13 +74,9 @@ TINY_BACKBONES = {
     "bottleneck": {"embedding_size": 12, "hidden_sizes": [16, 24, 32, 40], "depths": [1, 2, 2, 1]},
 }
 
-# Standard deviations of random weights, by which products grow.
-GAINS = {
-    r"model\.input_projection": 4,
-    r"model\.(en|de)coder\..*\.[qk]_proj": 2.2,
-    r"class_labels_classifier": 6,
-    r"bbox_predictor\.layers\.\d": 1.4,
-}
+# What comes out of the backbone is large and attention is sharp, so that queries differ, and the classifier is sure of
+# some of them: there must be objects to compare.
+GAINS = {"input_projection": 4, "q_proj": 2.2, "k_proj": 2.2, "class_labels_classifier": 3}
 
 _IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 _IMAGENET |= {"do_resize": True, "do_normalize": True}
@@ -110,30 +105,6 @@ def backbone_of(c: Mapping[str, Any]) -> Mapping[str, Any]:
     return c.get("backbone_config", RESNET18)
 
 
-def resnet(c: Mapping[str, Any]) -> Shapes:
-    """The tensors of a backbone, by the names that transformers has for them."""
-    D = c["embedding_size"]
-    yield from _convolution("embedder.embedder", D, c["num_channels"], 7)
-    for i, (width, depth) in enumerate(zip(c["hidden_sizes"], c["depths"], strict=True)):
-        for j in range(depth):
-            layer, narrow = f"encoder.stages.{i}.layers.{j}", width // 4
-            if j == 0 and (i or width != D):
-                yield from _convolution(f"{layer}.shortcut", width, D, 1)
-            if c["layer_type"] == "basic":
-                parts = [(width, D, 3), (width, width, 3)]
-            else:
-                parts = [(narrow, D, 1), (narrow, narrow, 3), (width, narrow, 1)]
-            for k, part in enumerate(parts):
-                yield from _convolution(f"{layer}.layer.{k}", *part)
-            D = width
-
-
-def _convolution(name: str, d_out: int, d_in: int, kernel: int) -> Shapes:
-    yield f"{name}.convolution.weight", (d_out, d_in, kernel, kernel)
-    for part in ("weight", "bias", "running_mean", "running_var"):
-        yield f"{name}.normalization.{part}", (d_out,)
-
-
 def timm_name(name: str) -> str:
     """What timm calls a tensor that transformers calls `name`."""
     if "conv_encoder.model." not in name:
@@ -147,48 +118,16 @@ def timm_name(name: str) -> str:
     return re.sub(r"\.layer\.(\d)\.normalization", lambda m: f".bn{int(m[1]) + 1}", name)
 
 
-def body(c: Mapping[str, Any], pooler: bool) -> Shapes:
-    D = c["d_model"]
-    for name, shape in resnet(backbone_of(c)):
-        name = f"backbone.conv_encoder.model.{name}"
-        yield (name if "backbone_config" in c else timm_name(name)), shape
-    if c["position_embedding_type"] == "learned":
-        yield "backbone.position_embedding.row_embeddings.weight", (50, D // 2)
-        yield "backbone.position_embedding.column_embeddings.weight", (50, D // 2)
-    yield "input_projection.weight", (D, backbone_of(c)["hidden_sizes"][-1], 1, 1)
-    yield "input_projection.bias", (D,)
-    yield "query_position_embeddings.weight", (c["num_queries"], D)
-    for part, attentions in (("encoder", ["self_attn"]), ("decoder", ["self_attn", "encoder_attn"])):
-        for i in range(c[f"{part}_layers"]):
-            layer = f"{part}.layers.{i}"
-            for attention in attentions:
-                for projection in ("q", "k", "v", "out"):
-                    yield from dense(f"{layer}.{attention}.{projection}_proj", D, D)
-                yield from norm(f"{layer}.{attention}_layer_norm", D)
-            yield from dense(f"{layer}.fc1", c[f"{part}_ffn_dim"], D)
-            yield from dense(f"{layer}.fc2", D, c[f"{part}_ffn_dim"])
-            yield from norm(f"{layer}.final_layer_norm", D)
-        yield from norm(f"{part}.layernorm", D)
-
-
-def _heads(c: Mapping[str, Any]) -> Shapes:
-    D = c["d_model"]
-    yield from dense("class_labels_classifier", len(c["id2label"]) + 1, D)
-    for i, rows in enumerate((D, D, 4)):
-        yield from dense(f"bbox_predictor.layers.{i}", rows, D)
-
-
 def _table(
     like: str,
     config: Mapping[str, Any],
     timm: bool = False,
-    head: Head = _heads,
     cls: str = "TableTransformerForObjectDetection",
     **more: Any,
 ) -> TableSpec:
     config = {**(TIMM if timm else {**OWN, "backbone_config": RESNET18}), **config}
-    options = {"processor": _LATER, "prefix": "model.", **more}
-    return TableSpec(like, "table-transformer", cls, head, config=config, timm=timm, **options)
+    options = {"processor": _LATER, "gains": GAINS, **more}
+    return TableSpec(like, "table-transformer", cls, config=config, timm=timm, **options)
 
 
 SPECS: dict[str, TableSpec] = {
@@ -210,9 +149,7 @@ SPECS: dict[str, TableSpec] = {
         "save_pretrained",
         {**_PARTS, "num_queries": 40, "position_embedding_type": "learned", "backbone_config": RESNET50},
     ),
-    "table-transformer-bare": _table(
-        "save_pretrained", {"num_queries": 15}, head=no_head, cls="TableTransformerModel", prefix=""
-    ),
+    "table-transformer-bare": _table("save_pretrained", {"num_queries": 15}, cls="TableTransformerModel"),
 }
 FULL = ("table-transformer-detection",)
 
@@ -236,27 +173,6 @@ def processor_of(spec: TableSpec, config: Mapping[str, Any]) -> dict[str, Any]:
         if "max_size" in found:
             found["max_size"] = TINY_EDGE * found["max_size"] // 800
     return found
-
-
-def distribution(name: str, shape: tuple[int, ...]) -> tuple[float, float] | None:
-    """Standard deviation and mean of the values of a tensor that only these checkpoints have; None for any other.
-
-    What passes through the backbone keeps its scale; what comes out of it is large and attention is sharp, so that
-    queries differ, and the classifier is sure of some of them: there must be objects to compare.
-    """
-    fan_in = math.prod(shape[1:])
-    if "conv_encoder." in name:
-        if len(shape) == 4:
-            return math.sqrt(2 / fan_in), 0
-        if name.endswith("running_var"):
-            return 0.3, 2
-        return (0.15, 1) if name.endswith(".weight") else (0.1, 0)
-    if re.search(r"(query_position|row|column)_embeddings\.weight$", name):
-        return 1, 0
-    for pattern, gain in GAINS.items():
-        if re.match(rf"{pattern}\.weight$", name):
-            return gain / math.sqrt(fan_in), 0
-    return None
 
 
 def counters(spec: TableSpec) -> list[str]:

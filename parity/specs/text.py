@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .common import Head, Shapes, Size, Spec, classifier, dense, labels, no_head, norm
+from .common import Size, Spec, labels
 
 
 @dataclass(frozen=True)
@@ -62,77 +61,19 @@ TINY_TOKENS = 64
 MINI = {"hidden_size": 384, "intermediate_size": 1536}
 
 
-def body(c: Mapping[str, Any], pooler: bool) -> Shapes:
-    D, F = c["hidden_size"], c["intermediate_size"]
-    yield "embeddings.word_embeddings.weight", (c["vocab_size"], D)
-    yield "embeddings.position_embeddings.weight", (c["max_position_embeddings"], D)
-    yield "embeddings.token_type_embeddings.weight", (c["type_vocab_size"], D)
-    yield from norm("embeddings.LayerNorm", D)
-    blocks = ["attention", "crossattention"] if c.get("add_cross_attention") else ["attention"]
-    for i in range(c["num_hidden_layers"]):
-        layer = f"encoder.layer.{i}"
-        for block in blocks:
-            for part in ("query", "key", "value"):
-                yield from dense(f"{layer}.{block}.self.{part}", D, D)
-            yield from dense(f"{layer}.{block}.output.dense", D, D)
-            yield from norm(f"{layer}.{block}.output.LayerNorm", D)
-        yield from dense(f"{layer}.intermediate.dense", F, D)
-        yield from dense(f"{layer}.output.dense", D, F)
-        yield from norm(f"{layer}.output.LayerNorm", D)
-    if pooler:
-        yield from dense("pooler.dense", D, D)
+def _bert(like: str, cls: str, **more: Any) -> TextSpec:
+    return TextSpec(like, "bert", cls, **more)
 
 
-def _bert_lm(c: Mapping[str, Any]) -> Shapes:
-    yield "cls.predictions.bias", (c["vocab_size"],)
-    yield from dense("cls.predictions.transform.dense", c["hidden_size"], c["hidden_size"])
-    yield from norm("cls.predictions.transform.LayerNorm", c["hidden_size"])
+def _roberta(like: str, cls: str, **more: Any) -> TextSpec:
+    return TextSpec(like, "roberta", cls, **{"tokenizer": "bpe", **more})
 
 
-def _bert_pretraining(c: Mapping[str, Any]) -> Shapes:
-    yield from _bert_lm(c)
-    yield from dense("cls.seq_relationship", 2, c["hidden_size"])
+def _xlmr(like: str, cls: str, **more: Any) -> TextSpec:
+    return TextSpec(like, "xlm-roberta", cls, **{"tokenizer": "sentencepiece", **more})
 
 
-def _bert_lm_decoder(c: Mapping[str, Any]) -> Shapes:
-    yield from _bert_lm(c)
-    yield from dense("cls.predictions.decoder", c["vocab_size"], c["hidden_size"])
-
-
-def _roberta_lm(c: Mapping[str, Any]) -> Shapes:
-    yield "lm_head.bias", (c["vocab_size"],)
-    yield from dense("lm_head.dense", c["hidden_size"], c["hidden_size"])
-    yield from norm("lm_head.layer_norm", c["hidden_size"])
-
-
-def _choice(c: Mapping[str, Any]) -> Shapes:
-    yield from dense("classifier", 1, c["hidden_size"])
-
-
-def _roberta_classifier(c: Mapping[str, Any]) -> Shapes:
-    yield from dense("classifier.dense", c["hidden_size"], c["hidden_size"])
-    yield from dense("classifier.out_proj", len(c["id2label"]), c["hidden_size"])
-
-
-def _qa(c: Mapping[str, Any]) -> Shapes:
-    yield from dense("qa_outputs", 2, c["hidden_size"])
-
-
-def _bert(like: str, cls: str, head: Head, **more: Any) -> TextSpec:
-    return TextSpec(like, "bert", cls, head, **{"prefix": "" if head is no_head else "bert.", **more})
-
-
-def _roberta(like: str, cls: str, head: Head, **more: Any) -> TextSpec:
-    prefix = "" if head is no_head else "roberta."
-    return TextSpec(like, "roberta", cls, head, **{"prefix": prefix, "tokenizer": "bpe", **more})
-
-
-def _xlmr(like: str, cls: str, head: Head, **more: Any) -> TextSpec:
-    prefix = "" if head is no_head else "roberta."  # not "xlm-roberta."
-    return TextSpec(like, "xlm-roberta", cls, head, **{"prefix": prefix, "tokenizer": "sentencepiece", **more})
-
-
-_PRETRAINED = {"head": _bert_pretraining, "pooler": True, "gamma_beta": True}
+_PRETRAINED = {"also": ("ForPreTraining",), "pooler": True, "gamma_beta": True}
 _MINILM = {"pooler": True, "position_ids": True, "config": {**MINI, "num_hidden_layers": 6}}
 _DECODER = {"is_decoder": True, "bos_token_id": 0, "eos_token_id": 2}
 
@@ -141,13 +82,12 @@ SPECS: dict[str, TextSpec] = {
     "bert-pretraining": _bert("google-bert/bert-base-uncased", "BertForPreTraining", **_PRETRAINED),
     "bert-next-sentence": _bert("google-bert/bert-base-uncased", "BertForNextSentencePrediction", **_PRETRAINED),
     "bert-untied": _bert(
-        "save_pretrained", "BertForMaskedLM", _bert_lm_decoder, config={"tie_word_embeddings": False}, format="sharded"
+        "save_pretrained", "BertForMaskedLM", untied=True, config={"tie_word_embeddings": False}, format="sharded"
     ),
-    "bert-own-decoder": _bert("save_pretrained", "BertForMaskedLM", _bert_lm_decoder, dtype="F16"),
+    "bert-own-decoder": _bert("save_pretrained", "BertForMaskedLM", untied=True, dtype="F16"),
     "all-MiniLM-L6-v2": _bert(
         "sentence-transformers/all-MiniLM-L6-v2",
         "BertModel",
-        no_head,
         tokenizer="wordpiece, json",
         pooling="mean",
         **_MINILM,
@@ -155,7 +95,6 @@ SPECS: dict[str, TextSpec] = {
     "bge-small-en": _bert(
         "BAAI/bge-small-en-v1.5",
         "BertModel",
-        no_head,
         pooler=True,
         position_ids=True,
         config=MINI,
@@ -165,7 +104,6 @@ SPECS: dict[str, TextSpec] = {
     "multilingual-e5-small": _bert(
         "intfloat/multilingual-e5-small",
         "BertModel",
-        no_head,
         pooler=True,
         position_ids=True,
         config={**MINI, "vocab_size": 250037},
@@ -175,13 +113,11 @@ SPECS: dict[str, TextSpec] = {
     "ms-marco-MiniLM-L6-v2": _bert(
         "cross-encoder/ms-marco-MiniLM-L6-v2",
         "BertForSequenceClassification",
-        classifier,
         **{**_MINILM, "config": {**_MINILM["config"], **labels(1)}},
     ),
     "bert-emotion": _bert(
         "save_pretrained",
         "BertForSequenceClassification",
-        classifier,
         pooler=True,
         config={**labels(6), "hidden_act": "gelu_new"},
         format="stream",
@@ -189,54 +125,45 @@ SPECS: dict[str, TextSpec] = {
     "bert-base-NER": _bert(
         "dslim/bert-base-NER",
         "BertForTokenClassification",
-        classifier,
         pooler=True,
         position_ids=True,
         config={"vocab_size": 28996, **labels(9)},
         tokenizer="wordpiece, cased",
     ),
     "bert-base-squad2": _bert(
-        "deepset/bert-base-cased-squad2", "BertForQuestionAnswering", _qa, tokenizer="wordpiece, cased", dtype="BF16"
+        "deepset/bert-base-cased-squad2", "BertForQuestionAnswering", tokenizer="wordpiece, cased", dtype="BF16"
     ),
-    "bert-swag": _bert("save_pretrained", "BertForMultipleChoice", _choice, pooler=True),
-    "bert-decoder": _bert("save_pretrained", "BertLMHeadModel", _bert_lm, config=_DECODER),
-    "bert-cross-decoder": _bert(
-        "save_pretrained", "BertLMHeadModel", _bert_lm, config={**_DECODER, "add_cross_attention": True}
-    ),
-    "roberta-base": _roberta("FacebookAI/roberta-base", "RobertaForMaskedLM", _roberta_lm, position_ids=True),
-    "roberta-bare": _roberta("save_pretrained", "RobertaModel", no_head, pooler=True, format="sharded"),
+    "bert-swag": _bert("save_pretrained", "BertForMultipleChoice", pooler=True),
+    "bert-decoder": _bert("save_pretrained", "BertLMHeadModel", config=_DECODER),
+    "bert-cross-decoder": _bert("save_pretrained", "BertLMHeadModel", config={**_DECODER, "add_cross_attention": True}),
+    "roberta-base": _roberta("FacebookAI/roberta-base", "RobertaForMaskedLM", position_ids=True),
+    "roberta-bare": _roberta("save_pretrained", "RobertaModel", pooler=True, format="sharded"),
     "twitter-roberta-base-sentiment": _roberta(
         "cardiffnlp/twitter-roberta-base-sentiment",
         "RobertaForSequenceClassification",
-        _roberta_classifier,
         pooler=True,
         position_ids=True,
         config=labels(3),
         format="bin",
     ),
-    "roberta-ner": _roberta("save_pretrained", "RobertaForTokenClassification", classifier, config=labels(9)),
-    "roberta-base-squad2": _roberta("deepset/roberta-base-squad2", "RobertaForQuestionAnswering", _qa),
-    "roberta-swag": _roberta("save_pretrained", "RobertaForMultipleChoice", _choice, pooler=True),
-    "roberta-decoder": _roberta("save_pretrained", "RobertaForCausalLM", _roberta_lm, config=_DECODER),
-    "xlm-roberta-base": _xlmr("FacebookAI/xlm-roberta-base", "XLMRobertaForMaskedLM", _roberta_lm, pooler=True),
+    "roberta-ner": _roberta("save_pretrained", "RobertaForTokenClassification", config=labels(9)),
+    "roberta-base-squad2": _roberta("deepset/roberta-base-squad2", "RobertaForQuestionAnswering"),
+    "roberta-swag": _roberta("save_pretrained", "RobertaForMultipleChoice", pooler=True),
+    "roberta-decoder": _roberta("save_pretrained", "RobertaForCausalLM", config=_DECODER),
+    "xlm-roberta-base": _xlmr("FacebookAI/xlm-roberta-base", "XLMRobertaForMaskedLM", pooler=True),
     "bge-m3": _xlmr(
         "BAAI/bge-m3",
         "XLMRobertaModel",
-        no_head,
         pooler=True,
         config={"max_position_embeddings": 8194},
         format="bin",
         pooling="cls",
     ),
-    "bge-reranker-base": _xlmr(
-        "BAAI/bge-reranker-base", "XLMRobertaForSequenceClassification", _roberta_classifier, config=labels(1)
-    ),
-    "xlm-roberta-ner": _xlmr(
-        "save_pretrained", "XLMRobertaForTokenClassification", classifier, config=labels(9), dtype="BF16"
-    ),
-    "xlm-roberta-squad2": _xlmr("save_pretrained", "XLMRobertaForQuestionAnswering", _qa, format="sharded"),
-    "xlm-roberta-swag": _xlmr("save_pretrained", "XLMRobertaForMultipleChoice", _choice, pooler=True),
-    "xlm-roberta-decoder": _xlmr("save_pretrained", "XLMRobertaForCausalLM", _roberta_lm, config=_DECODER),
+    "bge-reranker-base": _xlmr("BAAI/bge-reranker-base", "XLMRobertaForSequenceClassification", config=labels(1)),
+    "xlm-roberta-ner": _xlmr("save_pretrained", "XLMRobertaForTokenClassification", config=labels(9), dtype="BF16"),
+    "xlm-roberta-squad2": _xlmr("save_pretrained", "XLMRobertaForQuestionAnswering", format="sharded"),
+    "xlm-roberta-swag": _xlmr("save_pretrained", "XLMRobertaForMultipleChoice", pooler=True),
+    "xlm-roberta-decoder": _xlmr("save_pretrained", "XLMRobertaForCausalLM", config=_DECODER),
 }
 FULL = ("bert-base-uncased", "roberta-base", "xlm-roberta-base")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import vision
-from .common import Shapes, Size, Spec, dense, no_head, norm
+from .common import Size, Spec
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ _SINUSOIDAL = {
 
 
 def _reader(like: str, encoder: Mapping[str, Any], decoder: Mapping[str, Any], **more: Any) -> TrOCRSpec:
-    fixed = ("vision-encoder-decoder", "VisionEncoderDecoderModel", no_head)
+    fixed = ("vision-encoder-decoder", "VisionEncoderDecoderModel")
     return TrOCRSpec(like, *fixed, encoder=encoder, decoder=decoder, **{"processor": _IMAGES, **more})
 
 
@@ -154,12 +154,11 @@ SPECS: dict[str, TrOCRSpec] = {
         {"layernorm_embedding": False},
         pooler=True,
     ),
-    "trocr-decoder": TrOCRSpec("save_pretrained", "trocr", "TrOCRForCausalLM", no_head),
+    "trocr-decoder": TrOCRSpec("save_pretrained", "trocr", "TrOCRForCausalLM"),
     "trocr-decoder-sinusoidal": TrOCRSpec(
         "save_pretrained",
         "trocr",
         "TrOCRForCausalLM",
-        no_head,
         decoder={**_SINUSOIDAL, "activation_function": "gelu_new", "cross_attention_hidden_size": 56},
     ),
 }
@@ -187,37 +186,3 @@ def config_of(spec: TrOCRSpec, size: Size) -> dict[str, Any]:
 def processor_of(spec: TrOCRSpec, config: Mapping[str, Any]) -> dict[str, Any]:
     """The content of preprocessor_config.json."""
     return {**spec.processor, "size": config["encoder"]["image_size"]}
-
-
-def body(c: Mapping[str, Any], pooler: bool) -> Shapes:
-    if c["model_type"] == "trocr":
-        yield from _decoder("", c, c["cross_attention_hidden_size"] or c["d_model"])
-        return
-    encoder, decoder = c["encoder"], c["decoder"]
-    for name, shape in vision.body({**encoder, "architectures": ["Model"]}, pooler):
-        yield f"encoder.{name}", shape
-    cross, width = decoder["cross_attention_hidden_size"], encoder["hidden_size"]
-    if cross is None and width != decoder["d_model"]:
-        yield from dense("enc_to_dec_proj", decoder["d_model"], width)
-    yield from _decoder("decoder.", decoder, decoder["d_model"] if cross is None else cross)
-
-
-def _decoder(prefix: str, c: Mapping[str, Any], cross: int) -> Shapes:
-    D, F = c["d_model"], c["decoder_ffn_dim"]
-    stack = f"{prefix}model.decoder"
-    yield f"{stack}.embed_tokens.weight", (c["vocab_size"], D)
-    if c["use_learned_position_embeddings"]:
-        yield f"{stack}.embed_positions.weight", (c["max_position_embeddings"] + 2, D)
-    if c["layernorm_embedding"]:
-        yield from norm(f"{stack}.layernorm_embedding", D)
-    for i in range(c["decoder_layers"]):
-        layer = f"{stack}.layers.{i}"
-        for attention, width in (("self_attn", D), ("encoder_attn", cross)):
-            for part in ("k_proj", "v_proj", "q_proj", "out_proj"):
-                yield from dense(f"{layer}.{attention}.{part}", D, width if part in ("k_proj", "v_proj") else D)
-            yield from norm(f"{layer}.{attention}_layer_norm", D)
-        yield from dense(f"{layer}.fc1", F, D)
-        yield from dense(f"{layer}.fc2", D, F)
-        yield from norm(f"{layer}.final_layer_norm", D)
-    if not c["tie_word_embeddings"]:
-        yield f"{prefix}output_projection.weight", (c["vocab_size"], D)

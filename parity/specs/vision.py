@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .common import Shapes, Size, Spec, classifier, dense, labels, no_head, norm
+from .common import Size, Spec, labels
 
 
 @dataclass(frozen=True)
@@ -107,99 +107,10 @@ def grid_of(c: Mapping[str, Any]) -> tuple[int, int]:
     return height // c["patch_size"], width // c["patch_size"]
 
 
-def body(c: Mapping[str, Any], pooler: bool) -> Shapes:
-    D, F, p = c["hidden_size"], c["intermediate_size"], c["patch_size"]
-    h, w = grid_of(c)
-    is_beit = c["model_type"] == "beit"
-    special = ["cls_token"] + ["distillation_token"] * (c["model_type"] == "deit")
-    for name in special + ["mask_token"] * _has_mask_token(c):
-        yield f"embeddings.{name}", (1, 1, D)
-    if not is_beit or c["use_absolute_position_embeddings"]:
-        yield "embeddings.position_embeddings", (1, h * w + len(special), D)
-    yield "embeddings.patch_embeddings.projection.weight", (D, c["num_channels"], p, p)
-    yield "embeddings.patch_embeddings.projection.bias", (D,)
-    table = "relative_position_bias.relative_position_bias_table"
-    distances = (2 * h - 1) * (2 * w - 1) + 3, c["num_attention_heads"]
-    if is_beit and c["use_shared_relative_position_bias"]:
-        yield f"encoder.{table}", distances
-    for i in range(c["num_hidden_layers"]):
-        layer = f"encoder.layer.{i}"
-        for part in ("query", "key", "value"):
-            yield f"{layer}.attention.attention.{part}.weight", (D, D)
-            if part != "key" if is_beit else c["qkv_bias"]:
-                yield f"{layer}.attention.attention.{part}.bias", (D,)
-        yield from dense(f"{layer}.attention.output.dense", D, D)
-        yield from norm(f"{layer}.layernorm_before", D)
-        yield from norm(f"{layer}.layernorm_after", D)
-        yield from dense(f"{layer}.intermediate.dense", F, D)
-        yield from dense(f"{layer}.output.dense", D, F)
-        if is_beit and c["use_relative_position_bias"]:
-            yield f"{layer}.attention.attention.{table}", distances
-        if is_beit and c["layer_scale_init_value"] > 0:
-            yield f"{layer}.lambda_1", (D,)
-            yield f"{layer}.lambda_2", (D,)
-    own_norm = c["architectures"][0] == "BeitForMaskedImageModeling"  # a head's, which stands for the body's
-    if not (is_beit and c["use_mean_pooling"]) and not own_norm:
-        yield from norm("layernorm", D)
-    if pooler:
-        yield from norm("pooler.layernorm", D) if is_beit else dense("pooler.dense", D, D)
-
-
-def _has_mask_token(c: Mapping[str, Any]) -> bool:
-    return c.get("use_mask_token", c["architectures"][0].endswith("ForMaskedImageModeling"))
-
-
-def _teacher(c: Mapping[str, Any]) -> Shapes:
-    yield from dense("cls_classifier", len(c["id2label"]), c["hidden_size"])
-    yield from dense("distillation_classifier", len(c["id2label"]), c["hidden_size"])
-
-
-def _pixels(c: Mapping[str, Any]) -> Shapes:
-    count = c["encoder_stride"] ** 2 * c["num_channels"]
-    yield "decoder.0.weight", (count, c["hidden_size"], 1, 1)
-    yield "decoder.0.bias", (count,)
-
-
-def _visual_tokens(c: Mapping[str, Any]) -> Shapes:
-    yield from norm("layernorm", c["hidden_size"])
-    yield from dense("lm_head", c["vocab_size"], c["hidden_size"])
-
-
-def _batch_norm(name: str, size: int) -> Shapes:
-    for part in ("weight", "bias", "running_mean", "running_var"):
-        yield f"{name}.{part}", (size,)
-
-
-def _pyramid(c: Mapping[str, Any]) -> Shapes:
-    D = c["hidden_size"]
-    for name in ("fpn1.0", "fpn1.3", "fpn2.0"):
-        yield f"{name}.weight", (D, D, 2, 2)
-        yield f"{name}.bias", (D,)
-    yield from _batch_norm("fpn1.1", D)
-
-
-def _segmentation(c: Mapping[str, Any]) -> Shapes:
-    D, E, L = c["hidden_size"], c["auxiliary_channels"], len(c["id2label"])
-    yield from _pyramid(c)
-    scales = range(len(c["pool_scales"]))
-    blocks = [(f"decode_head.psp_modules.{i}.1", D, D, 1) for i in scales]
-    blocks.append(("decode_head.bottleneck", D, D + len(scales) * D, 3))
-    for i in range(3):
-        blocks += [(f"decode_head.lateral_convs.{i}", D, D, 1), (f"decode_head.fpn_convs.{i}", D, D, 3)]
-    blocks += [("decode_head.fpn_bottleneck", D, 4 * D, 3), ("auxiliary_head.convs.0", E, D, 3)]
-    for name, d_out, d_in, kernel in blocks:
-        yield f"{name}.conv.weight", (d_out, d_in, kernel, kernel)
-        yield from _batch_norm(f"{name}.bn", d_out)
-    for name, width in (("decode_head.classifier", D), ("auxiliary_head.classifier", E)):
-        yield f"{name}.weight", (L, width, 1, 1)
-        yield f"{name}.bias", (L,)
-
-
-def _vision(like: str, cls: str, head: Any, **more: Any) -> VisionSpec:
+def _vision(like: str, cls: str, **more: Any) -> VisionSpec:
     kind = cls[:4].lower().removesuffix("f").removesuffix("m")  # ViTModel, ViTFor..., DeiT..., Beit...
-    bare = head is no_head or cls.endswith("Backbone")
     processor = {"vit": _VIT_IMAGES, "deit": _DEIT_IMAGES, "beit": _BEIT_IMAGES}[kind]
-    return VisionSpec(like, kind, cls, head, **{"prefix": "" if bare else f"{kind}.", "processor": processor, **more})
+    return VisionSpec(like, kind, cls, **{"processor": processor, **more})
 
 
 _RELATIVE = {"use_relative_position_bias": True}
@@ -211,28 +122,23 @@ SPECS: dict[str, VisionSpec] = {
     "vit-base-patch16-224": _vision(
         "google/vit-base-patch16-224",
         "ViTForImageClassification",
-        classifier,
         processor=_VIT_IMAGES_NOW,
         config=_THOUSAND,
         small=_SEVEN,
     ),
-    "vit-base-patch16-224-in21k": _vision(
-        "google/vit-base-patch16-224-in21k", "ViTModel", no_head, pooler=True, format="bin"
-    ),
+    "vit-base-patch16-224-in21k": _vision("google/vit-base-patch16-224-in21k", "ViTModel", pooler=True, format="bin"),
     "dino-vits8": _vision(
         "facebook/dino-vits8",
         "ViTModel",
-        no_head,
         processor={**_IMAGENET, "feature_extractor_type": "ViTFeatureExtractor", "size": 224, "resample": 3},
         config={"hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536, "patch_size": 8},
         small={"patch_size": 4},
         format="stream",
     ),
-    "vit-mim": _vision("save_pretrained", "ViTForMaskedImageModeling", _pixels, small={"encoder_stride": 8}),
+    "vit-mim": _vision("save_pretrained", "ViTForMaskedImageModeling", small={"encoder_stride": 8}),
     "vit-oblong": _vision(
         "save_pretrained",
         "ViTModel",
-        no_head,
         processor={**_VIT_IMAGES_NOW, "size": {"height": 160, "width": 288}},
         config={"image_size": [160, 288], "qkv_bias": False, "hidden_act": "gelu_new"},
         small={"image_size": [32, 56]},
@@ -241,7 +147,6 @@ SPECS: dict[str, VisionSpec] = {
     "deit-base-patch16-224": _vision(
         "facebook/deit-base-patch16-224",
         "ViTForImageClassification",
-        classifier,
         processor=_DEIT_IMAGES,
         config=_THOUSAND,
         small=_SEVEN,
@@ -250,19 +155,15 @@ SPECS: dict[str, VisionSpec] = {
     "deit-base-distilled-patch16-224": _vision(
         "facebook/deit-base-distilled-patch16-224",
         "DeiTForImageClassificationWithTeacher",
-        _teacher,
         config=_THOUSAND,
         small=_SEVEN,
     ),
-    "deit-bare": _vision("save_pretrained", "DeiTModel", no_head, pooler=True),
-    "deit-classifier": _vision("save_pretrained", "DeiTForImageClassification", classifier, config=_SEVEN),
-    "deit-mim": _vision(
-        "save_pretrained", "DeiTForMaskedImageModeling", _pixels, small={"encoder_stride": 8}, format="sharded"
-    ),
+    "deit-bare": _vision("save_pretrained", "DeiTModel", pooler=True),
+    "deit-classifier": _vision("save_pretrained", "DeiTForImageClassification", config=_SEVEN),
+    "deit-mim": _vision("save_pretrained", "DeiTForMaskedImageModeling", small={"encoder_stride": 8}, format="sharded"),
     "beit-base-patch16-224": _vision(
         "microsoft/beit-base-patch16-224",
         "BeitForImageClassification",
-        classifier,
         pooler=True,
         config={**_RELATIVE, **_THOUSAND},
         small=_SEVEN,
@@ -271,7 +172,6 @@ SPECS: dict[str, VisionSpec] = {
     "beit-base-patch16-224-pt22k": _vision(
         "microsoft/beit-base-patch16-224-pt22k",
         "BeitForMaskedImageModeling",
-        _visual_tokens,
         config=_SHARED,
         small={"vocab_size": 60},
         index=True,
@@ -280,21 +180,18 @@ SPECS: dict[str, VisionSpec] = {
     "beit-cls-token": _vision(
         "save_pretrained",
         "BeitModel",
-        no_head,
         config={**_RELATIVE, **_ABSOLUTE, "use_mean_pooling": False, "layer_scale_init_value": 0.0},
         dtype="BF16",
     ),
     "beit-pyramid": _vision(
         "save_pretrained",
         "BeitBackbone",
-        _pyramid,
         config={**_RELATIVE, "add_fpn": True, "reshape_hidden_states": True},
         small={"num_hidden_layers": 4, "out_indices": [0, 2, 3, 4]},
     ),
     "beit-base-finetuned-ade-640-640": _vision(
         "microsoft/beit-base-finetuned-ade-640-640",
         "BeitForSemanticSegmentation",
-        _segmentation,
         processor=_ADE_IMAGES,
         config={**_RELATIVE, **labels(150), "image_size": 640},
         small={**labels(6), "num_hidden_layers": 4, "image_size": 64, "out_indices": [1, 2, 3, 4]},
@@ -303,14 +200,12 @@ SPECS: dict[str, VisionSpec] = {
     "dit-base": _vision(
         "microsoft/dit-base",
         "BeitForMaskedImageModeling",
-        _visual_tokens,
         config={**_ABSOLUTE, "use_mask_token": True},
         small={"vocab_size": 60},
     ),
     "dit-base-finetuned-rvlcdip": _vision(
         "microsoft/dit-base-finetuned-rvlcdip",
         "BeitForImageClassification",
-        classifier,
         pooler=True,
         config={**_ABSOLUTE, **labels(16)},
     ),
@@ -345,11 +240,11 @@ def processor_of(spec: VisionSpec, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def indices(spec: VisionSpec, config: Mapping[str, Any]) -> list[str]:
-    """The names under which the file holds `relative_index`."""
+    """The names under which the file holds `relative_index`, without the body's prefix."""
     name = "relative_position_bias.relative_position_index"
     if not spec.index:
         return []
     if config["use_shared_relative_position_bias"]:
-        return [f"{spec.prefix}encoder.{name}"]
+        return [f"encoder.{name}"]
     layers = range(config["num_hidden_layers"])
-    return [f"{spec.prefix}encoder.layer.{i}.attention.attention.{name}" for i in layers]
+    return [f"encoder.layer.{i}.attention.attention.{name}" for i in layers]

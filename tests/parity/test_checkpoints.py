@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parity.checkpoints import build, parameters
-from parity.specs import FULL, SPECS, TextSpec, config_of, shapes
+from parity.specs import FULL, SPECS, TextSpec, config_of, tensors
 from zoo.checkpoint.load import load_model
 from zoo.errors import InputError
 from zoo.registry import FAMILIES, architectures
@@ -21,7 +21,7 @@ WITHOUT_TORCH = [name for name, spec in TEXTS.items() if spec.format in ("safete
 
 
 @pytest.mark.parametrize(
-    ("name", "tensors", "size"),
+    ("name", "count", "size"),
     [
         # Sizes in bytes of model.safetensors on the hub; what is missing is the header.
         ("bert-base-uncased", 206, 440_449_768),
@@ -30,12 +30,12 @@ WITHOUT_TORCH = [name for name, spec in TEXTS.items() if spec.format in ("safete
         ("xlm-roberta-base", 204, 1_115_567_652),
     ],
 )
-def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, tensors, size):
+def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, count, size):
     spec = TEXTS[name]
     buffers = 8 * config_of(spec, "full")["max_position_embeddings"] if spec.position_ids else 0
     header = size - 4 * parameters(spec, "full") - buffers
-    assert len(list(shapes(spec, config_of(spec, "full")))) == tensors
-    assert 80 * tensors < header < 140 * tensors
+    assert len(tensors(spec, config_of(spec, "full"))) == count
+    assert 80 * count < header < 140 * count
 
 
 @pytest.mark.parametrize("name", WITHOUT_TORCH)
@@ -75,7 +75,7 @@ def test_no_parameter_is_neutral(tmp_path):
     for name in source.names():
         array = source.read(name).array
         assert np.isfinite(array).all()
-        assert array.std() > 0.01, name
+        assert array.std() > 0.01 * np.abs(array).max(), name
         assert math.isclose(array.mean(), 1 if "LayerNorm.weight" in name else 0, abs_tol=0.2), name
 
 

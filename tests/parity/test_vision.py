@@ -14,7 +14,7 @@ from parity.cases import Batch
 from parity.checkpoints import build, parameters
 from parity.choices import compare_masks
 from parity.compare import Pair
-from parity.specs import config_of, shapes
+from parity.specs import config_of, tensors
 from parity.specs.vision import SPECS, processor_of
 from parity.taps import body_of
 from zoo.checkpoint.load import load_model
@@ -40,7 +40,7 @@ REAL = [
 )
 def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, size):
     spec = SPECS[name]
-    assert len(list(shapes(spec, config_of(spec, "full")))) == 200
+    assert len(tensors(spec, config_of(spec, "full"))) == 200
     assert 80 * 200 < size - 4 * parameters(spec, "full") < 140 * 200  # which is the header
 
 
@@ -79,7 +79,7 @@ def test_no_parameter_is_neutral(tmp_path):
         array = source.read(name).array
         if array.dtype.kind == "f":
             assert np.isfinite(array).all()
-            assert array.std() > 0.01, name
+            assert array.std() > 0.01 * np.abs(array).max(), name
             assert not name.endswith("running_var") or array.min() > 0, name
 
 

@@ -50,7 +50,7 @@ class Named:
         return self.origin.keys()
 
     def __contains__(self, name: object) -> bool:
-        return name in self.origin or isinstance(self.source, Random)
+        return name in self.origin or (isinstance(self.source, Random) and name in self.source)
 
     def resolve(self, name: str) -> str:
         """The name in the file."""

@@ -1,0 +1,148 @@
+"""Random weights of a model: the names and shapes are what its own class asks for, the numbers follow from what each
+array is to it.
+
+Trained models have norms around 1, small embeddings, biases that are not 0, attention that is not flat.  A model that
+takes one thing for another shows only where the two differ: so no value is neutral, and what goes into the first norms
+is small enough for their epsilon to count.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Collection, Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zoo.config import Config
+from zoo.nn import BatchNorm, Conv2d, ConvTranspose2d, LayerNorm, Linear, Module, RMSNorm, is_array, leaves
+from zoo.pretrained import Pretrained
+from zoo.typing import RawTensor
+from zoo.weights import Named, Random, Weights
+
+from .taps import bodies_of
+
+GAINS = {"relu": math.sqrt(2), "tanh": 1.4, "sigmoid": 1.4}  # of what follows, which takes some of it
+SMALL = 0.05  # embeddings: the squares of what a norm is given are then near its epsilon
+HEAD = 2.0  # of a head, whose choices should be clear
+SHARP = 1.4  # of queries and of keys
+BEFORE_NORM = 0.15  # of a convolution, by whose batch norm it is made large again
+
+
+class Role(NamedTuple):
+    """How the values of a tensor are drawn: a mean, a standard deviation, and whether none is below the mean."""
+
+    shape: tuple[int, ...]
+    deviation: float
+    mean: float = 0.0
+    above: bool = False
+
+
+class _Names(Random):
+    """Every name but some, and arrays that take no memory."""
+
+    def __init__(self, absent: Collection[str]):
+        super().__init__(0)
+        self.absent, self.shapes = absent, {}
+
+    def __contains__(self, name: object) -> bool:
+        return not str(name).endswith(tuple(self.absent))
+
+    def make(self, name: str, shape: tuple[int, ...]) -> RawTensor:
+        self.shapes[name] = shape
+        return RawTensor(_nothing(shape), "F32")
+
+
+def _nothing(shape: tuple[int, ...]) -> np.ndarray:
+    return np.broadcast_to(np.float32(1), shape)
+
+
+def _joined(parts: list[np.ndarray], axis: int = 0) -> np.ndarray:
+    return _nothing((sum(part.shape[0] for part in parts), *parts[0].shape[1:]))
+
+
+_BACKEND: Any = SimpleNamespace(
+    to_parameter=lambda stored, *_: stored.array, keep=lambda stored, _: stored.array, rows=_joined, cat=_joined
+)
+
+
+def roles(cls: type[Pretrained], config: Config, absent: Collection[str] = ()) -> dict[str, Role]:
+    """What a class asks of a checkpoint, by name.  absent: ends of names that the checkpoint does not have."""
+    source = _Names(absent)
+    tied = {target: owner for target, owner in cls.tied.items() if config.tied or target.endswith(".bias")}
+    w = Weights(Named(source, cls.layout, is_body=cls.is_body, tied=tied), _BACKEND, sizes=config.sizes())
+    model = cls(w, config)
+    bodies = list(bodies_of(model).values())
+    embedded = {id(array) for body in bodies for _, array in leaves(getattr(body, "embeddings", ()))}
+    inner = {id(array) for body in bodies for _, array in leaves(body)}
+    found: dict[str, Role] = {}
+    for module, attribute, path, array in _arrays(model, model, "", ""):
+        parts = w.reads.parts[id(array)]
+        for i, part in enumerate(parts):
+            shape = source.shapes[part.name]
+            if id(array) in embedded and not isinstance(module, (LayerNorm, RMSNorm)):
+                role = _embedding(shape)
+            elif isinstance(module, (LayerNorm, RMSNorm, BatchNorm)):
+                role = _of_norm(module, attribute, shape)
+            elif len(shape) == 1:
+                # Of what no layer of `zoo.nn` holds, only the name tells what is added from what is multiplied.
+                role = Role(shape, 0.05) if part.name.endswith("bias") else Role(shape, 0.05, 0.1)
+            elif isinstance(module, (Linear, Conv2d, ConvTranspose2d)) or len(parts) == 3:
+                asks = (len(parts) == 3 and i < 2) or path.rpartition(".")[2] in ("query", "key", "q", "k")
+                role = _of_product(module, shape, SHARP if asks else 1.0 if id(array) in inner else HEAD)
+            else:
+                role = Role(shape, 0.8)  # a table: queries, positions
+            found.setdefault(part.name, role)
+    return {name: found[name] for name in source.shapes}
+
+
+def draw(role: Role, name: str, seed: int) -> np.ndarray:
+    """Float32 numbers, which follow from the name and the seed."""
+    x = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(role.shape, np.float32)
+    x *= np.float32(role.deviation)
+    if role.above:
+        np.abs(x, out=x)
+    if role.mean:
+        x += np.float32(role.mean)
+    return x
+
+
+def _of_norm(norm: Module, attribute: str, shape: tuple[int, ...]) -> Role:
+    if attribute == "weight":
+        return Role(shape, 0.15, 1.0)
+    size = 2 * BEFORE_NORM**2  # of the squares of what a batch norm is given
+    return {
+        "bias": Role(shape, 0.1),
+        "mean": Role(shape, 0.1 * math.sqrt(size)),
+        "var": Role(shape, 0.15 * size, size, above=True),
+    }[attribute]
+
+
+def _embedding(shape: tuple[int, ...]) -> Role:
+    """Of tables, tokens, and what projects patches."""
+    return Role(shape, SMALL / math.sqrt(math.prod(shape[1:])) * 2 if len(shape) == 4 else SMALL)
+
+
+def _of_product(module: Any, shape: tuple[int, ...], gain: float) -> Role:
+    acts: set[Any] = {getattr(module, "act", None), getattr(module, "post", None)} - {None}
+    if getattr(module, "norm", None) is not None:
+        gain = math.sqrt(2) * BEFORE_NORM
+    elif acts:
+        gain = max(GAINS.get(act, 1.0) for act in acts)
+    fan_in = shape[0] if isinstance(module, ConvTranspose2d) else math.prod(shape[1:])
+    return Role(shape, gain / math.sqrt(fan_in))
+
+
+def _arrays(node: Any, holder: Any, attribute: str, path: str) -> Iterator[tuple[Any, str, str, Any]]:
+    """(module, attribute, path of the module, array) of each parameter below a node."""
+    if is_array(node):
+        yield holder, attribute, path, node
+    elif isinstance(node, Module):
+        for name, child in vars(node).items():
+            if not name.startswith("_"):
+                yield from _arrays(child, node, name, path if is_array(child) else f"{path}.{name}")
+    elif isinstance(node, (list, tuple)):
+        for child in node:
+            yield from _arrays(child, holder, attribute, path)

@@ -1,0 +1,100 @@
+"""Of every family: another activation, another epsilon, queries for keys.  Its random checkpoint must tell each.
+
+What is changed is found by what it is, not by its name: a family that is added needs a line in SPECS alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs torch, for the reference")
+pytest.importorskip("transformers", reason="needs transformers, the reference")
+
+from parity.stages import compare_stages, zoo_stages
+from zoo.checkpoint.load import load_model
+from zoo.nn import BatchNorm, LayerNorm, Module, RMSNorm
+from zoo.registry import FAMILIES
+
+SPECS = {
+    "bert": "bert-base-uncased",
+    "roberta": "roberta-base",
+    "xlm-roberta": "xlm-roberta-base",
+    "vit": "vit-base-patch16-224",
+    "deit": "deit-base-distilled-patch16-224",
+    "beit": "beit-base-patch16-224",
+    "llama": "Llama-3-8B",
+    "table-transformer": "table-transformer-structure-recognition-v1.1-all",
+    "vision-encoder-decoder": "trocr-base-handwritten",
+    "trocr": "trocr-decoder",
+}
+OTHER = {"gelu": "gelu_tanh", "silu": "gelu", "relu": "gelu"}  # of a family without GELU what is nearest to its own
+
+
+def modules(node):
+    if isinstance(node, Module):
+        yield node
+    children = vars(node).values() if isinstance(node, Module) else node if isinstance(node, (list, tuple)) else ()
+    for child in children:
+        if isinstance(child, (Module, list, tuple)):
+            yield from modules(child)
+
+
+def another_activation(model, patch):
+    found = [m for m in modules(model) if getattr(m, "act", None) in OTHER]
+    for module in found:
+        patch.setattr(module, "act", OTHER[module.act])
+    return found
+
+
+def another_epsilon(model, patch):
+    """1e-12 and 1e-5, the two that are in use, for 1e-6: the smaller difference of the two is 1e-6."""
+    found = [m for m in modules(model) if isinstance(m, (LayerNorm, RMSNorm))]
+    for norm in found:
+        patch.setattr(norm, "eps", 1e-6)
+    return found
+
+
+def another_epsilon_of_a_batch_norm(model, patch):
+    found = [m for m in modules(model) if isinstance(getattr(m, "norm", None), BatchNorm) and hasattr(m, "_folded")]
+    for conv in found:
+        patch.setattr(conv.norm, "eps", 1e-12)
+        patch.setattr(conv, "_folded", conv.norm.fold(conv.weight, conv.bias))
+        patch.setattr(conv, "_prepared", None, raising=False)
+    return found
+
+
+def queries_for_keys(model, patch):
+    """In every attention, whatever holds its weights."""
+    from zoo import ops
+
+    attention, calls = ops.attention, []
+
+    def swapped(q, k, v, *rest, **options):
+        if q.shape[1] == k.shape[1]:  # of grouped heads the first of each group, as there are only so many keys
+            calls.append(q)
+            share = q.shape[2] // k.shape[2]
+            q, k = np.repeat(k, share, 2), q[:, :, ::share]
+        return attention(q, k, v, *rest, **options)
+
+    patch.setattr(ops, "attention", swapped)
+    return calls
+
+
+@pytest.mark.parametrize("mutant", [another_activation, another_epsilon, queries_for_keys])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_mutant_is_found(bench, monkeypatch, family, mutant):
+    at = bench(SPECS[family])
+    model = load_model(at.folder)
+    changed = mutant(model, monkeypatch)
+    ours = [zoo_stages(model, batch) for batch in at.inputs]
+    assert changed, f"nothing of {family} was changed"
+    wrong = [stage.name for stage in compare_stages(at.inputs, ours, at.theirs, at.rule) if not stage.holds]
+    assert wrong
+
+
+def test_another_epsilon_of_batch_norms_is_found(bench, monkeypatch):
+    at = bench(SPECS["table-transformer"])
+    model = load_model(at.folder)
+    assert another_epsilon_of_a_batch_norm(model, monkeypatch)
+    assert at.first_wrong(model) == "features"
