@@ -353,10 +353,11 @@ def _plain_and_bold(rng: random.Random, held_out: bool) -> tuple[str, str]:
 
 
 def _between(borders: list[float], extents: list[tuple[int, int, float, float]]) -> None:
-    """Moves each inner border midway between the texts before and after it."""
+    """Moves each inner border midway between the texts before and after it, by half of a row or column at most."""
+    drawn = borders[:]
     for i in range(1, len(borders) - 1):
-        before = max((e[3] for e in extents if e[1] == i - 1), default=None)
-        after = min((e[2] for e in extents if e[0] == i), default=None)
+        before = max((max(e[3], drawn[i - 1]) for e in extents if e[1] == i - 1), default=None)
+        after = min((min(e[2], drawn[i + 1]) for e in extents if e[0] == i), default=None)
         if before is not None and after is not None and before < after:
             borders[i] = (before + after) / 2
 

@@ -86,6 +86,12 @@ def test_ink_lies_where_words_are(seed):
             assert dark[int(y0) : int(y1) + 1, int(x0) : int(x1) + 1].any()
 
 
+def test_borders_keep_their_order_beside_an_empty_column():
+    borders = [0.0, 10.0, 12.0, 30.0]
+    tables._between(borders, [(0, 0, 1.0, 9.0), (0, 1, 1.0, 3.0), (2, 2, 13.0, 29.0)])
+    assert borders == sorted(borders)
+
+
 def test_every_position_of_a_table_has_one_cell():
     for seed in range(12):
         table = tables.table(random.Random(seed), 6, 9)
