@@ -58,7 +58,7 @@ STAGES = {  # in the order of `all`
     "bandwidth": Stage(
         1, "bandwidth", "run", "rows", "what a copy and large products reach: the ceiling of all shares"
     ),
-    "tests": Stage(4, "suites", "tests", "test_suites", "tests/kernels and tests/runner/test_graph.py"),
+    "tests": Stage(4, "suites", "tests", "test_suites", "tests/kernels and tests/runner"),
     "models": Stage(7.5, "models", "run", "rows", "models against transformers: eager, sdpa and torch.compile"),
     "kernels": Stage(5, "kernels", "run", "rows", "every kernel against torch's own"),
     "rank": Stage(6, "rank", "run", "rows", "the configs that kernels choose from, and which is fastest"),

@@ -21,7 +21,7 @@ class KVCache:
     Shapes: B batch, S capacity, T new tokens, H heads, G key heads, K head size.
 
     whole: attention is given all of the cache at every step, since `start` hides what lies beyond; otherwise as much
-    as there is by then.  is_held: tokens are stored and not counted, so that a step can be repeated.
+    as there is by then.
     """
 
     def __init__(self, layers: int, batch: int, capacity: int, heads: int, size: int, like: Array):
@@ -38,13 +38,13 @@ class KVCache:
         except (MemoryError, ValueError):  # of NumPy, the second where not even the address space is enough
             raise InputError(f"not enough memory for a cache of {layers} layers of shape {shape}, twice") from None
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
-        self.whole, self.is_held = ops.skips_unseen(like), False
+        self.whole = ops.skips_unseen(like)
 
     def __getitem__(self, layer: int) -> LayerCache:
         """The part of one layer."""
         return LayerCache(self, layer)
 
-    def lent(self, rows: int) -> KVCache:
+    def first(self, rows: int) -> KVCache:
         """An empty cache in the memory of the first rows of this one."""
         new = copy.copy(self)
         new.counts, new._start, new._told = np.zeros(rows, np.int64), self._start[:rows], None
@@ -58,14 +58,10 @@ class KVCache:
     @property
     def start(self) -> Array:
         """(B,) how many tokens each row holds: the same memory from step to step, for as long as no rows come in."""
-        self.tell()
-        return self._start
-
-    def tell(self) -> None:
-        """Bring `start` up to date with `counts`, where it is not."""
         if self._told is not self.counts:
             ops.assign_(self._start, self.counts)
             self._told = self.counts
+        return self._start
 
     def check(self, batch: int) -> None:
         """Refuse another number of rows than there are."""
@@ -83,8 +79,6 @@ class KVCache:
 
         A negative count takes back the last tokens: they are overwritten by the next.
         """
-        if self.is_held:
-            return
         counts = self.counts + count
         if counts.min() < 0 or counts.max() > self.capacity:
             raise InputError(f"rows of {counts.min()} to {counts.max()} tokens, but the cache holds {self.capacity}")

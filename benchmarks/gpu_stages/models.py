@@ -77,19 +77,18 @@ def rows(bench: Bench) -> list[Row]:
 def _encoder(
     held: Held,
     key: tuple[Any, ...],
-    kind: str,
     ours: tuple[Any, ...],
     theirs: dict[str, Any],
     pick: Any,
     batch: int,
     compiles: bool,
 ) -> dict[str, Any]:
-    """kind: of graphs.  ours: what zoo's model is called with; theirs: what transformers' is.
+    """ours: what zoo's model is called with; theirs: what transformers' is.
 
     pick: of both outputs what is compared.
     """
     bench, pair = held.bench, held.get(*key)
-    calls = _graphed(pair, lambda model: partial(model, *ours), pair.ours, pair.graphed(kind))
+    calls = _with_and_without(pair, lambda runner: partial(runner, pair.ours, *ours))
     if pair.has_sdpa:
         calls["transformers eager"] = partial(pair.twin("eager"), **theirs)
         calls["transformers sdpa"] = partial(pair.twin("sdpa"), **theirs)
@@ -106,14 +105,16 @@ def _encoder(
     return {**result, **_per_second(result, "rows_per_second", batch), **_compile_seconds(compiled), **pair.facts()}
 
 
-def _graphed(pair: Pair, call: Callable[[Any], Any], model: Any, graphed: Any) -> dict[str, Any]:
-    """Our calls of a model: with CUDA graphs, which are made here, and without, where there are any to be without."""
-    if pair.graphs is None:
-        return {"zoo": call(model)}
-    with_graphs = call(graphed)
+def _with_and_without(pair: Pair, call: Callable[[Any], Any]) -> dict[str, Any]:
+    """Our calls by a runner: with CUDA graphs, which are made here, and without, where there are any to be without."""
+    from zoo.runner import Runner
+
+    if not pair.has_graphs:
+        return {"zoo": call(pair.runner)}
+    with_graphs = call(pair.runner)
     for _ in range(TWICE):
         with_graphs()
-    return {"zoo": with_graphs, "zoo without graphs": call(model)}
+    return {"zoo": with_graphs, "zoo without graphs": call(Runner())}
 
 
 def _per_second(result: dict[str, Any], what: str, count: float) -> dict[str, Any]:
@@ -135,21 +136,21 @@ def bert(held: Held, batch: int, T: int, compiles: bool) -> dict[str, Any]:
     mask = torch.arange(T, device=bench.device) < lengths[:, None]
     theirs = {"input_ids": ids, "attention_mask": mask.long()}
     pick = lambda out: out.last_hidden_state[mask]
-    return _encoder(held, ("bert-base-uncased", "Model"), "texts", (ids, mask), theirs, pick, batch, compiles)
+    return _encoder(held, ("bert-base-uncased", "Model"), (ids, mask), theirs, pick, batch, compiles)
 
 
 def vit(held: Held, batch: int, compiles: bool) -> dict[str, Any]:
     pair = held.get("vit-base-patch16-224")
     pixels = _pixels(held.bench, batch, (pair.config.image_size,) * 2)
     theirs = {"pixel_values": pixels.permute(0, 3, 1, 2).contiguous()}
-    return _encoder(held, ("vit-base-patch16-224",), "images", (pixels,), theirs, _logits, batch, compiles)
+    return _encoder(held, ("vit-base-patch16-224",), (pixels,), theirs, _logits, batch, compiles)
 
 
 def table(held: Held, size: tuple[int, int]) -> dict[str, Any]:
     pixels = _pixels(held.bench, 1, size)
     theirs = {"pixel_values": pixels.permute(0, 3, 1, 2).contiguous()}
     key = ("table-transformer-structure-recognition-v1.1-all",)
-    return _encoder(held, key, "images", (pixels,), theirs, _logits, 1, compiles=True)
+    return _encoder(held, key, (pixels,), theirs, _logits, 1, compiles=True)
 
 
 def _logits(out: Any) -> Any:
@@ -177,8 +178,9 @@ def trocr(held: Held, batch: int, new: int) -> dict[str, Any]:
     options = GenerationConfig(max_new_tokens=new, eos_token_id=())
     start = np.full((batch, 1), begin)
 
-    def ours(decoder: Any) -> Any:
-        found = generate(decoder, start, options, encoder_hidden_states=decoder.encode(pixels))
+    def ours(runner: Any) -> Any:
+        states = runner.run(model.states, model.encoder.pixels(pixels))
+        found = generate(runner.decoder(model.decoder), start, options, encoder_hidden_states=states)
         return [texts[0].ids.tolist() for texts in found]
 
     def theirs(module: Any) -> Any:
@@ -191,7 +193,7 @@ def trocr(held: Held, batch: int, new: int) -> dict[str, Any]:
     exact = pair.exact()(pixel_values=first.float(), decoder_input_ids=ids).logits
     logits = {name: module(pixel_values=first, decoder_input_ids=ids).logits for name, module in modules.items()}
     found = judged({"zoo": model(pixels, ids).logits, **logits}, exact, UNIT[DTYPE])
-    calls = _graphed(pair, lambda decoder: partial(ours, decoder), model, pair.graphed("decoder"))
+    calls = _with_and_without(pair, lambda runner: partial(ours, runner))
     calls |= {name: partial(theirs, module) for name, module in modules.items()}
     tokens = {name: call() for name, call in calls.items()}
     found["same_tokens"] = _agreement(tokens["zoo"], tokens["transformers sdpa"])
@@ -223,8 +225,8 @@ def llama_decode(held: Held, spec: str, batch: int, text: int, new: int, compile
     """`new` greedy tokens, one after the other, chosen on the device, after a prompt."""
     bench, pair = held.bench, _llama(held, spec)
     ids, room = _prompt(bench, pair, batch, text), text + new + 8
-    decoders = {"zoo": _ours(pair.graphed("decoder"), batch, room)}
-    if pair.graphs is not None:
+    decoders = {"zoo": _ours(pair.runner.decoder(pair.ours), batch, room)}
+    if pair.has_graphs:
         decoders["zoo without graphs"] = _ours(pair.ours, batch, room)
         _two_logits(decoders["zoo"], ids)  # the first of the TWICE
     for name in ("eager", "sdpa"):

@@ -84,18 +84,14 @@ class Pair:
         ours = config_class(raw["model_type"]).from_dict(raw)
         source = Tensors(self.theirs.state_dict())
         self.ours: Any = model_class(ours, head).from_source(source, ours, device=f"torch:{bench.device}")
-        runner = runner_for(self.ours)
-        self.graphs: Any = None if type(runner) is Runner else runner  # none where there is no GPU
+        self.runner: Any = runner_for(self.ours)
+        self.has_graphs = type(self.runner) is not Runner  # where there is a GPU
         self.config = self.theirs.config
         self.bytes = sum(p.numel() * p.element_size() for p in self.theirs.parameters())
 
-    def graphed(self, kind: str) -> Any:
-        """Our model with CUDA graphs, where there are any.  kind: a method of `zoo.runner.graphs.Graphs`."""
-        return self.ours if self.graphs is None else getattr(self.graphs, kind)(self.ours)
-
     def facts(self) -> dict[str, Any]:
         """What a row says about graphs: how many there are by then, and whether one could not be made."""
-        return {} if self.graphs is None else {"graphs": len(self.graphs), "graphs_failed": self.graphs.failed}
+        return {"graphs": len(self.runner), "graphs_failed": self.runner.failed} if self.has_graphs else {}
 
     def twin(self, attention: str | None = None) -> Any:
         """Another module of transformers over the same tensors, so that each way of attention has one of its own."""

@@ -43,8 +43,8 @@ def tests(bench: Bench, report: Report) -> None:
 
 
 def test_suites(bench: Bench) -> list[Suite]:
-    """tests/kernels and tests/runner/test_graph.py, a process for each file, and several for one that compiles most."""
-    files = [*sorted((ROOT / "tests" / "kernels").glob("test_*.py")), ROOT / "tests" / "runner" / "test_graph.py"]
+    """tests/kernels and tests/runner, a process for each file, and several for one that compiles most."""
+    files = [path for room in ("kernels", "runner") for path in sorted((ROOT / "tests" / room).glob("test_*.py"))]
     parts: list[tuple[str, str]] = []
     for path in files:
         chosen = TYPES if path.name in ("test_attention.py", "test_decode.py") else ("",)

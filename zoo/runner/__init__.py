@@ -11,13 +11,16 @@ step only `KVCache.start`, on the device, says where it is.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from .. import ops
 from ..errors import InputError, UnsupportedError
 from ..nn import Module, leaves
 
 __all__ = ["Runner", "check_graphs", "runner_for"]
+
+R = TypeVar("R")
 
 
 class Runner:
@@ -27,6 +30,10 @@ class Runner:
         """What model(*args, **options) gives."""
         return model(*args, **options)
 
+    def run(self, fn: Callable[[R], Any], record: R) -> Any:
+        """What fn(record) gives, of a method of a model and what its door made of inputs: see `zoo.inputs`."""
+        return fn(record)
+
     def decoder(self, model: Any) -> Any:
         """What `zoo.generate` is given in the place of a decoder."""
         return model
@@ -34,13 +41,13 @@ class Runner:
 
 def runner_for(model: Module) -> Runner:
     """By graphs where the model lies on a GPU."""
-    like = next(leaves(model))[1]
+    like: Any = next(leaves(model))[1]
     if not ops.is_cuda(like):
         return Runner()
-    from .graphs import Graphs
+    from .graphs import GraphRunner
     from .recording import CudaRecorder
 
-    return Graphs(CudaRecorder(str(like.device)))
+    return GraphRunner(CudaRecorder(str(like.device)))
 
 
 def check_graphs(graphs: bool | None, device: str | None) -> None:

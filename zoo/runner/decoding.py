@@ -7,162 +7,139 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from .. import ops
 from ..cache import KVCache
 from ..typing import Array
-from .calls import put
 
 if TYPE_CHECKING:
-    from .graphs import Graphs
+    from .graphs import GraphRunner
 
-MAX_FREE = 2  # caches of ended generations that are kept for the next
-CAPACITY = 256  # tokens that a cache's capacity is a multiple of, where the checkpoint has so many positions
+MAX_FREE = 2  # slots of ended generations that are kept for the next
+CAPACITY = 256  # tokens that a slot's capacity is a multiple of, where the checkpoint has so many positions
 
 
-class _Room:
-    """The memory of a cache, lent to one generation after the other, and the step that is recorded for it."""
+class _Slot:
+    """The memory of a cache, of one generation after the other, with the record of a step that is captured on it."""
 
     def __init__(self, model: Any, rows: int, capacity: int):
-        self.cache = model.new_cache(rows, capacity)
-        self.is_whole = self.cache.whole  # what attention likes best without a graph
-        self.cache.whole = self.cache.is_held = True
-        self.tokens = ops.as_ids(np.zeros((rows, 1), np.int64), self.cache.start, "input_ids", 1)
+        self.shape = rows, capacity
+        self.memory: KVCache = model.new_cache(rows, capacity)
+        self.static = self.memory.first(rows)
+        self.static.whole = True  # sizes do not change with what is in it
+        self.step = model.tokens(np.zeros((rows, 1), np.int64), cache=self.static)
         self.used = rows
         self.tenant: Callable[[], KVCache | None] = lambda: None
-        self.key: Any = None  # of its graph
 
     def lend(self, rows: int, capacity: int) -> KVCache:
-        for x in (*self.cache.keys, *self.cache.values):  # as new: not a NaN of the tenant before may be left
-            x.zero_()
-        cache = self.cache.lent(rows)
-        cache.capacity, cache.whole, cache.is_held = capacity, self.is_whole, False
-        self.tenant = weakref.ref(cache)
+        for x in (*self.memory.keys, *self.memory.values):  # as new: not a NaN of the tenant before may be left
+            x[:] = 0
+        cache = self.memory.first(rows)
+        cache.capacity, self.tenant = capacity, weakref.ref(cache)
         return cache
 
-    def holds(self, cache: KVCache) -> bool:
-        """Whether a cache still lies here: one whose rows were repeated has moved out."""
-        return cache.keys[0].data_ptr() == self.cache.keys[0].data_ptr()
+    def has_step(self, cache: KVCache) -> bool:
+        """Whether the graph computes a step of the cache: of rows in this memory, each with an encoder of its own."""
+        is_here = _address(cache.keys[0]) == _address(self.memory.keys[0])
+        return is_here and all(mask is None and len(k) == len(cache.counts) for k, _, mask in cache.cross.values())
 
-    def take_in(self, cross: dict[int, tuple[Array, Array, Array | None]]) -> bool:
-        """Copy what an encoder gave to where the graph reads it; whether the graph of before is of no use now."""
-        gone = self.cache.cross.keys() - cross.keys()  # a decoder that does with and without an encoder
-        moved = bool(gone)
-        for layer in gone:
-            del self.cache.cross[layer]
-        for layer, (k, v, _) in cross.items():
-            own = self.cache.cross.get(layer)
-            if own is None or own[0].shape[1:] != k.shape[1:]:
-                rows, moved = len(self.tokens), True
-                own = k.new_zeros((rows, *k.shape[1:])), v.new_zeros((rows, *v.shape[1:])), None
-                self.cache.cross[layer] = own
-            places = own[0][: len(k)], own[1][: len(v)]
-            if places[0].data_ptr() != k.data_ptr():
-                places[0].copy_(k)
-                places[1].copy_(v)
-                cross[layer] = *places, None
-        return moved
+    def take_in(self, cache: KVCache) -> bool:
+        """Bring what has changed to where the graph reads it; whether that is where it was."""
+        R, own = len(cache.counts), self.static.cross
+        stays = {i: x[0].shape[1:] for i, x in own.items()} == {i: x[0].shape[1:] for i, x in cache.cross.items()}
+        if not stays:
+            rows = self.shape[0]
+            own.clear()
+            for i, (k, v, _) in cache.cross.items():
+                own[i] = ops.zeros((rows, *k.shape[1:]), k), ops.zeros((rows, *v.shape[1:]), v), None
+        for i, (k, v, _) in cache.cross.items():
+            places = own[i][0][:R], own[i][1][:R]
+            if _address(places[0]) != _address(k):
+                places[0][:], places[1][:] = k, v
+                cache.cross[i] = *places, None
+        if self.used != R:  # of those that left, the tokens go where they do no harm
+            self.static.start[R:] = 0
+            self.used = R
+        assert cache.start is not None  # by now the device knows the counts
+        return stays
+
+
+def _address(x: Any) -> int:
+    return x.data_ptr()
 
 
 class Decoder:
-    """A decoder whose steps of one token are recorded, at any position: a graph for so many rows of such a capacity.
+    """A decoder whose steps of one token are captured, at any position: a graph for so many rows of such a capacity.
 
     Rows that leave the batch go on as padding.  What moves rows to other memory, as beams do, goes on without a graph.
     """
 
-    def __init__(self, model: Any, graphs: Graphs):
-        self._model, self._graphs = model, graphs
-        self._rooms: list[_Room] = []
-        self._where: weakref.WeakKeyDictionary[KVCache, _Room] = weakref.WeakKeyDictionary()
+    def __init__(self, model: Any, runner: GraphRunner):
+        self._model, self._runner = model, runner
+        self._slots: list[_Slot] = []
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        return self._model(*args, **options)
+    @property
+    def max_positions(self) -> int:
+        return self._model.max_positions
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """As the model's; it may lie in more memory than it has room for."""
-        most: int = self._model.max_positions
+        most = self.max_positions
         capacity = most if capacity is None else capacity
-        if self._graphs.failed or self._model.depends_on_length or not (batch > 0 and 0 < capacity <= most):
+        if self._runner.failed or self._model.depends_on_length or not (batch > 0 and 0 < capacity <= most):
             return self._model.new_cache(batch, capacity)
-        rows, length = 1 << (batch - 1).bit_length(), min(-(-capacity // CAPACITY) * CAPACITY, most)
-        with self._graphs.lock:
-            free = [room for room in self._rooms if room.tenant() is None]
-            room = next((r for r in free if (len(r.tokens), r.cache.capacity) == (rows, length)), None)
-            if room is None:
-                for old in free[: max(0, len(free) - MAX_FREE + 1)]:
-                    self._give_up(old)
+        shape = 1 << (batch - 1).bit_length(), min(-(-capacity // CAPACITY) * CAPACITY, most)
+        with self._runner.lock:
+            slot = next((slot for slot in self._free() if slot.shape == shape), None)
+            if slot is None:
+                self._give_up(self._free()[: 1 - MAX_FREE])
                 try:
-                    room = _Room(self._model, rows, length)
+                    slot = _Slot(self._model, *shape)
                 except torch.OutOfMemoryError:
-                    for old in [room for room in self._rooms if room.tenant() is None]:
-                        self._give_up(old)
-                    room = _Room(self._model, rows, length)
+                    self._give_up(self._free())
+                    slot = _Slot(self._model, *shape)
             else:
-                self._rooms.remove(room)
-            self._rooms.append(room)  # the last used is the last to be given up
-            with self._graphs.recorder.turn():
-                cache = room.lend(batch, capacity)
-            self._where[cache] = room
-        return cache
+                self._slots.remove(slot)
+            self._slots.append(slot)  # the last used is the last to be given up
+            with self._runner.recorder.turn():
+                return slot.lend(batch, capacity)
 
-    def _give_up(self, room: _Room) -> None:
-        self._rooms.remove(room)
-        self._graphs.drop(room.key)
-
-    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
+    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array:
         """As the model's."""
-        room = self._where.get(cache)
-        is_step = isinstance(input_ids, np.ndarray | Tensor) and tuple(input_ids.shape) == (len(cache.counts), 1)
-        if room is not None and is_step and lengths is None and not context:
-            with self._graphs.lock:
-                logits = self._step(room, input_ids, cache)
+        if lengths is None and not context and not self._runner.failed:
+            with self._runner.lock:
+                slot = next((slot for slot in self._slots if slot.tenant() is cache), None)
+                logits = None if slot is None else self._step(slot, input_ids, cache)
             if logits is not None:
                 return logits
         return self._model.next_logits(input_ids, lengths, cache, **context)
 
-    def encode(self, *args: Any, **options: Any) -> Any:
-        """As the model's, of one that reads images."""
-        return self._graphs.images(self._model.encode)(*args, **options)
-
-    def _step(self, room: _Room, input_ids: Array, cache: KVCache) -> Array | None:
-        R = len(cache.counts)
-        shared = any(mask is not None or len(k) != R for k, _, mask in cache.cross.values())
-        if self._graphs.failed or shared or not room.holds(cache):
+    def _step(self, slot: _Slot, input_ids: Array, cache: KVCache) -> Array | None:
+        if np.shape(input_ids)[1:] != (1,) or not slot.has_step(cache):
             return None
-        on_host = isinstance(input_ids, np.ndarray)
-        ids = ops.as_ids(input_ids, np.zeros(0) if on_host else room.tokens, "input_ids", self._vocabulary)
+        t = self._model.tokens(input_ids, cache=cache)
+        R = len(cache.counts)
         cache.check_room(R, 1)
-        with self._graphs.recorder.turn():
-            if room.take_in(cache.cross):
-                self._graphs.drop(room.key)
-                room.key = None
-            if room.used != R:  # of those that left, the tokens go where they do no harm
-                room.cache.start[R:] = 0
-                room.used = R
-            cache.tell()
-            put(room.tokens, ids, 0)
-            if room.key is None:
-                room.key = object()
-            graph = self._graphs.get(room.key, self._model, partial(self._recorded, room), dict)
+        with self._runner.recorder.turn():
+            if not slot.take_in(cache):
+                self._runner.drop(slot)
+            slot.step.input_ids[:R] = t.input_ids
+            slot.step.input_ids[R:] = 0
+            graph = self._runner.graph(slot, self._model.forward, lambda: slot.step)
             if graph is None:
                 return None
-            logits = graph()[:R].clone()
+            logits = graph()[:R, -1].clone()
         cache.advance(1)
         return logits
 
-    def _recorded(self, room: _Room) -> Array:
-        return self._model.next_logits(room.tokens, None, room.cache)
+    def _free(self) -> list[_Slot]:
+        return [slot for slot in self._slots if slot.tenant() is None]
 
-    @property
-    def _vocabulary(self) -> int:
-        config = self._model.config
-        return getattr(config, "decoder", config).vocab_size
+    def _give_up(self, slots: list[_Slot]) -> None:
+        for slot in slots:
+            self._slots.remove(slot)
+            self._runner.drop(slot)

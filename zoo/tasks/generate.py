@@ -199,7 +199,7 @@ class Generate(TextTask):
         The first token is given.  A text that is longer than the context is refused.
         """
         inputs, single = as_texts(texts, "texts")
-        found = np.array([perplexity(self._model, self._prompt(text)) for text in inputs])
+        found = np.array([perplexity(self.model, self._prompt(text)) for text in inputs])
         return float(found[0]) if single else found
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..generate.decoder import Decoder
+from ..inputs import Pixels
 from ..typing import Array
 
 
@@ -101,14 +102,14 @@ class ImageModel(Protocol):
     body: ImageBody
 
 
-class Reader(Decoder, Protocol):
+class Reader(Protocol):
     """An encoder of images and a decoder that writes what they say; its config has one of each."""
 
     encoder: Any
-    decoder: Any
+    decoder: Decoder
 
-    def encode(self, pixel_values: Array) -> Array:
-        """(B, Y, X, channels) -> states (B, T, D)."""
+    def states(self, p: Pixels) -> Array:
+        """What `encoder.pixels` makes of images -> states (B, T, D)."""
         ...
 
 

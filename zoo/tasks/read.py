@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..hub import Checkpoint
+    from .protocols import Reader
 
 # Tokens of a line, where neither the caller nor the checkpoint says how many: thrice those of a full line of print.
 # (transformers stops at 20 by itself, in the middle of a line.)
@@ -190,10 +191,11 @@ class Read(ImageTask):
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
         """Of each line the text, its tokens' log-probabilities, and whether it came to its end."""
-        model = self.runner.decoder(self.model)
+        model = cast("Reader", self.model)
+        decoder = self.runner.decoder(model.decoder)
 
         def encoded(pixel_values: Array, sizes: Any) -> list[Array]:
-            states = model.encode(pixel_values)
+            states = self.runner.run(model.states, model.encoder.pixels(pixel_values))
             return [states[i : i + 1] for i in range(len(states))]
 
         states = self.rows(lines, encoded, progress=False, max_pixels=max_pixels)
@@ -203,7 +205,8 @@ class Read(ImageTask):
         if of_text:
             prompts = np.full((len(of_text), 1), config.decoder_start_token_id)
             known = ops.cat([states[i] for i in of_text], 0)
-            for i, (best,) in zip(of_text, generate(model, prompts, config, encoder_hidden_states=known), strict=True):
+            written = generate(decoder, prompts, config, encoder_hidden_states=known)
+            for i, (best,) in zip(of_text, written, strict=True):
                 out[i] = self.tokenizer.decode(best.ids), best.logprobs, best.reason != "length"
         if of_none:
             known = ops.cat([states[i] for i in of_none], 0)
@@ -216,7 +219,7 @@ class Read(ImageTask):
 
         states (B, S, E) -> log-probabilities (B,).
         """
-        model: Any = self.model
+        model = cast("Reader", self.model).decoder
         B, V = len(states), self.config.decoder.vocab_size
         end = [token for token in config.eos_token_id if token < V]
         cache = model.new_cache(B, 2)
