@@ -47,8 +47,6 @@ class Family:
         one of the heads is only to be had for images, else "text".
     processor: of a family that reads images, the class of transformers that its images are prepared by, where the
         checkpoint's preprocessor_config.json names none: "ViTImageProcessor".
-    image_sizes: which images the model takes: "any"; "asked", which is any with `interpolate_pos_encoding=True`, else
-        those of `image_size` alone; or "own": those alone.
     stages: where the stages are that parity compares, as paths in transformers' bare model (`base_model`): name of the
         stage -> path of the module whose output it is, or of the list of modules, each of which is a stage (layer.0,
         layer.1, ...).  By default {"layer": P}, P the path of the one list that is as long as the model has layers.
@@ -63,7 +61,6 @@ class Family:
     tasks: Mapping[str, str | None] = field(default_factory=dict)
     reads: Literal["text", "image", "both"] | None = None
     processor: str | None = None
-    image_sizes: Literal["any", "asked", "own"] = "any"
     stages: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -77,6 +74,17 @@ class Family:
     def reads_texts(self) -> bool:
         """Whether a checkpoint comes with a tokenizer."""
         return self.reads == "both" or not self.reads_images
+
+    @property
+    def image_sizes(self) -> Literal["any", "asked", "own"]:
+        """Which images the models take, as their classes say.
+
+        "any"; "asked", which is any with `interpolate_pos_encoding=True`; or "own", those of the config's image_size.
+        """
+        cls = self.load(self.heads[0])
+        if getattr(cls, "any_size", False):
+            return "any"
+        return "asked" if "interpolate_pos_encoding" in getattr(cls, "inputs", ()) else "own"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -121,15 +129,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "roberta": Family(module="zoo.models.roberta", prefix="Roberta", heads=(*_TEXT, "ForCausalLM")),
     "xlm-roberta": Family(module="zoo.models.roberta", prefix="XLMRoberta", heads=(*_TEXT, "ForCausalLM")),
-    "vit": Family(
-        module="zoo.models.vit", prefix="ViT", heads=_IMAGE, processor="ViTImageProcessor", image_sizes="asked"
-    ),
+    "vit": Family(module="zoo.models.vit", prefix="ViT", heads=_IMAGE, processor="ViTImageProcessor"),
     "deit": Family(
         module="zoo.models.vit",
         prefix="DeiT",
         heads=(*_IMAGE, "ForImageClassificationWithTeacher"),
         processor="DeiTImageProcessor",
-        image_sizes="asked",
     ),
     "beit": Family(
         module="zoo.models.beit",
@@ -161,7 +166,6 @@ FAMILIES: dict[str, Family] = {
         heads=("Model",),
         tasks={"Model": "read"},
         reads="both",
-        image_sizes="own",
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.model.decoder.layers"},
     ),
     "trocr": Family(
