@@ -78,10 +78,16 @@ def test_loading_a_real_checkpoint_never_loads_torch(minilm):
     assert loaded_after(code, "torch", "triton", "transformers", "scipy") == set()
 
 
+def module(path: Path) -> str:
+    return ".".join(part for part in path.relative_to(ROOT).with_suffix("").parts if part != "__init__")
+
+
+NAMES = {module(path): path for path in (ROOT / "zoo").rglob("*.py")}
+
+
 def imports(path: Path) -> set[str]:
-    """The modules of zoo that a file imports, in functions too; what only a type checker imports is none."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    package, found = list(parts[:-1]), set()
+    """The modules that a file imports, in functions too; what only a type checker imports is none."""
+    package, found = list(path.relative_to(ROOT).parts[:-1]), set()
     nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while nodes:
         node = nodes.pop()
@@ -89,9 +95,10 @@ def imports(path: Path) -> set[str]:
             nodes += node.orelse
             continue
         if isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            base += node.module.split(".") if node.module else []
-            found |= {".".join([*base, name.name]) for name in node.names} | {".".join(base)}
+            parts = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*parts, *(node.module or "").split(".")]).rstrip(".")
+            # A name is a module of its own, or else one that is defined in `base`.
+            found |= {full if (full := f"{base}.{name.name}") in NAMES else base for name in node.names}
         elif isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         nodes += ast.iter_child_nodes(node)
@@ -99,15 +106,8 @@ def imports(path: Path) -> set[str]:
 
 
 def test_no_import_goes_in_a_circle():
-    files = {path: path.relative_to(ROOT).with_suffix("") for path in (ROOT / "zoo").rglob("*.py")}
-    names = {path: ".".join(p for p in name.parts if p != "__init__") for path, name in files.items()}
-    graph = {name: (imports(path) & set(names.values())) - {name} for path, name in names.items()}
-    for name in list(
-        graph
-    ):  # `from .x import y` also loads the package, but a module may import its own package's others
-        graph[name] = {other for other in graph[name] if not name.startswith(f"{other}.")}
-    circles = graphlib.TopologicalSorter(graph)
-    circles.prepare()  # CycleError names the modules
+    graph = {name: imports(path) & NAMES.keys() - {name} for name, path in NAMES.items()}
+    graphlib.TopologicalSorter(graph).prepare()  # CycleError names the modules
 
 
 @pytest.mark.parametrize("path", FAMILIES, ids=lambda p: f"{p.parent.name}/{p.name}")
