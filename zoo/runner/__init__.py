@@ -11,32 +11,14 @@ step only `KVCache.start`, on the device, says where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from .. import ops
 from ..errors import InputError, UnsupportedError
 from ..nn import Module, leaves
+from .runner import Runner
 
 __all__ = ["Runner", "check_graphs", "runner_for"]
-
-R = TypeVar("R")
-
-
-class Runner:
-    """Calls a model as it is."""
-
-    def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
-        """What model(*args, **options) gives."""
-        return model(*args, **options)
-
-    def run(self, fn: Callable[[R], Any], record: R) -> Any:
-        """What fn(record) gives, of a method of a model and what its door made of inputs: see `zoo.inputs`."""
-        return fn(record)
-
-    def decoder(self, model: Any) -> Any:
-        """What `zoo.generate` is given in the place of a decoder."""
-        return model
 
 
 def runner_for(model: Module) -> Runner:

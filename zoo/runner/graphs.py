@@ -20,9 +20,9 @@ from ..inputs import ImageModel, Pixels, TextModel, Tokens
 from ..ops.capture import capturing
 from ..typing import Array
 from ..warning import warn
-from . import Runner
 from .decoding import Decoder
 from .recording import Recorder, Recording
+from .runner import Runner
 
 MAX_GRAPHS = 32  # the least recently used is forgotten
 # From so many on a GPU is busy for longer than the host takes to launch.

@@ -1,0 +1,24 @@
+"""A task's calls of its model, where there are no graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+
+class Runner:
+    """Calls a model as it is."""
+
+    def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
+        """What model(*args, **options) gives."""
+        return model(*args, **options)
+
+    def run(self, fn: Callable[[R], Any], record: R) -> Any:
+        """What fn(record) gives, of a method of a model and what its door made of inputs: see `zoo.inputs`."""
+        return fn(record)
+
+    def decoder(self, model: Any) -> Any:
+        """What `zoo.generate` is given in the place of a decoder."""
+        return model
