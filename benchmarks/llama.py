@@ -220,11 +220,11 @@ def checkpoint(name: str, cache: Path) -> Path:
         return folder
     import numpy as np
 
-    from parity.specs import SPECS, config_of
-    from parity.specs.llama import body
+    from parity.specs import SPECS, config_of, tensors
 
-    config = config_of(SPECS["Llama-3.2-1B"], SIZES[name])
-    shapes = {f"model.{tensor}": shape for tensor, shape in body(config)}
+    spec = SPECS["Llama-3.2-1B"]
+    config = config_of(spec, SIZES[name])
+    shapes = {tensor: role.shape for tensor, role in tensors(spec, config).items()}
     header, end = {}, 0
     for tensor, shape in shapes.items():
         begin, end = end, end + 2 * math.prod(shape)
