@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass, field
 from types import UnionType
@@ -58,7 +59,7 @@ class Config:
         if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
             raise ConfigError(f"architectures = {named!r}, expected a list of class names")
         raw["architectures"] = tuple(named)
-        hints = get_type_hints(cls)
+        hints = _hints(cls)
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
         values = {k: _typed(k, v, hints[k]) for k, v in raw.items() if k in known}
         extra = {k: v for k, v in raw.items() if k not in known and k not in ("label2id", "num_labels")}
@@ -91,6 +92,11 @@ class Config:
         a, b = getattr(self, part), getattr(self, whole)
         if b % a:
             raise ConfigError(f"{part} = {a} does not divide {whole} = {b}")
+
+
+@functools.cache
+def _hints(cls: type[Config]) -> dict[str, Any]:
+    return get_type_hints(cls)
 
 
 def _labels(raw: dict[str, Any]) -> dict[int, str]:

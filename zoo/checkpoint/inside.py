@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -19,6 +20,11 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     huggingface_hub 2, at the top of the cache for all repositories.
     """
     path = folder / name
+    inside = Path(name)
+    if not inside.is_absolute() and ".." not in inside.parts:
+        steps = [folder.joinpath(*inside.parts[: i + 1]) for i in range(len(inside.parts))]
+        if not any(os.path.islink(step) for step in steps):
+            return path  # most are no links, and to look at all of a path's folders takes longer
     try:
         root, real = folder.resolve(), path.resolve(strict=True)
     except (FileNotFoundError, NotADirectoryError):
