@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError, nearest
 from ..registry import family_of
-from ..runner import Runner, check_graphs
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -51,11 +50,11 @@ def load_task(
     """A checkpoint, ready to be called: see `zoo.load`; where: the arguments of `zoo.checkpoint.lock.find`."""
     if task is not None:
         _check(task)  # what is wrong is an error before anything is downloaded
-    check_graphs(graphs, device)
-
     from ..checkpoint.load import read_config
     from ..checkpoint.lock import find
+    from ..runner import Runner, check_graphs
 
+    check_graphs(graphs, device)
     checkpoint = find(name_or_folder, **where)
     config = read_config(checkpoint.folder)
     family = family_of(config.model_type)
