@@ -29,15 +29,19 @@ SMALL = 0.05  # embeddings: the squares of what a norm is given are then near it
 HEAD = 2.0  # of a head, whose choices should be clear
 SHARP = 1.4  # of queries and of keys
 BEFORE_NORM = 0.15  # of a convolution, by whose batch norm it is made large again
+MASSIVE = 140.0  # the one weight, 1000 times as large as others, that trained models have (arXiv 2411.07191)
 
 
 class Role(NamedTuple):
-    """How the values of a tensor are drawn: a mean, a standard deviation, and whether none is below the mean."""
+    """How the values of a tensor are drawn: a mean, a standard deviation, whether none is below the mean, and whether
+    one weight makes a channel massive.
+    """
 
     shape: tuple[int, ...]
     deviation: float
     mean: float = 0.0
     above: bool = False
+    massive: bool = False
 
 
 class _Names(Random):
@@ -68,8 +72,13 @@ _BACKEND: Any = SimpleNamespace(
 )
 
 
-def roles(cls: type[Pretrained], config: Config, absent: Collection[str] = ()) -> dict[str, Role]:
-    """What a class asks of a checkpoint, by name.  absent: ends of names that the checkpoint does not have."""
+def roles(
+    cls: type[Pretrained], config: Config, absent: Collection[str] = (), massive: int | None = None
+) -> dict[str, Role]:
+    """What a class asks of a checkpoint, by name.  absent: ends of names that the checkpoint does not have.
+
+    massive: the layer whose MLP makes a channel of the stream massive (Sun et al. 2024).
+    """
     source = _Names(absent)
     tied = {target: owner for target, owner in cls.tied.items() if config.tied or target.endswith(".bias")}
     w = Weights(Named(source, cls.layout, is_body=cls.is_body, tied=tied), _BACKEND, sizes=config.sizes())
@@ -77,6 +86,7 @@ def roles(cls: type[Pretrained], config: Config, absent: Collection[str] = ()) -
     bodies = list(bodies_of(model).values())
     embedded = {id(array) for body in bodies for _, array in leaves(getattr(body, "embeddings", ()))}
     inner = {id(array) for body in bodies for _, array in leaves(body)}
+    loud = None if massive is None else _narrowing(bodies[0].layers[massive])
     found: dict[str, Role] = {}
     for module, attribute, path, array in _arrays(model, model, "", ""):
         parts = w.reads.parts[id(array)]
@@ -94,7 +104,7 @@ def roles(cls: type[Pretrained], config: Config, absent: Collection[str] = ()) -
                 role = _of_product(module, shape, SHARP if asks else 1.0 if id(array) in inner else HEAD)
             else:
                 role = Role(shape, 0.8)  # a table: queries, positions
-            found.setdefault(part.name, role)
+            found.setdefault(part.name, role._replace(massive=module is loud and len(shape) == 2))
     return {name: found[name] for name in source.shapes}
 
 
@@ -106,7 +116,15 @@ def draw(role: Role, name: str, seed: int) -> np.ndarray:
         np.abs(x, out=x)
     if role.mean:
         x += np.float32(role.mean)
+    if role.massive:
+        x[len(x) // 3, 5] = MASSIVE
     return x
+
+
+def _narrowing(layer: Module) -> Linear:
+    """The linear that leads back from a layer's widest place: of an MLP the last."""
+    linears = (holder for holder, *_ in _arrays(layer, layer, "", "") if isinstance(holder, Linear))
+    return max(linears, key=lambda linear: linear.weight.shape[1] / linear.weight.shape[0])
 
 
 def _of_norm(norm: Module, attribute: str, shape: tuple[int, ...]) -> Role:

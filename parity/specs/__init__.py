@@ -54,7 +54,7 @@ def tensors(spec: Spec, config: Mapping[str, Any]) -> dict[str, Role]:
     cfg: Any = config_class(spec.model_type).from_dict(dict(config))
     cls = model_class(cfg)
     absent = [] if spec.architecture.endswith("ForMaskedImageModeling") else ["mask_token"]
-    found = roles(cls, cfg, absent if spec.pooler else [*absent, "pooler"])
+    found = roles(cls, cfg, absent if spec.pooler else [*absent, "pooler"], spec.massive)
     for head in spec.also:
         found = {**roles(model_class(cfg, head), cfg, absent), **found}
     if spec.pooler and not any("pooler." in name for name in found):  # which the class does not need

@@ -17,6 +17,7 @@ class Spec:
     config: what its config.json says besides the family's values.
     pooler: whether it has one, whoever needs it.  also: heads whose tensors lie in it too.  untied: whether what shares
     an array is written besides.  gains: of modules, by the end of their names, what multiplies their weights.
+    massive: the layer from which on a channel of the stream is hundreds of times larger than the rest.
     format: "safetensors", "sharded", "bin" (zip), "stream" (torch before 1.6).  dtype: a safetensors name.
     """
 
@@ -27,6 +28,7 @@ class Spec:
     also: tuple[str, ...] = ()
     untied: bool = False
     gains: Mapping[str, float] = field(default_factory=dict)
+    massive: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     format: str = "safetensors"
     dtype: str = "F32"

@@ -100,6 +100,7 @@ SPECS: dict[str, LlamaSpec] = {
     "llama-tagger": _llama("save_pretrained", "LlamaForTokenClassification", config=labels(9)),
     "llama-bare": _llama("save_pretrained", "LlamaModel"),
     "llama-squad2": _llama("save_pretrained", "LlamaForQuestionAnswering"),
+    "llama-outliers": _llama("save_pretrained", dtype="F32", massive=1),
 }
 FULL = ("Llama-3.2-1B",)
 

@@ -144,6 +144,7 @@ SPECS: dict[str, VisionSpec] = {
         small={"image_size": [32, 56]},
         dtype="F16",
     ),
+    "vit-outliers": _vision("save_pretrained", "ViTForImageClassification", config=_SEVEN, massive=1),
     "deit-base-patch16-224": _vision(
         "facebook/deit-base-patch16-224",
         "ViTForImageClassification",
