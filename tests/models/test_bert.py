@@ -1,4 +1,5 @@
-"""BERT, RoBERTa and XLM-R against transformers, on checkpoints that transformers itself wrote."""
+"""BERT, RoBERTa and XLM-R against transformers, on checkpoints that transformers itself wrote: what the parity report
+(`python -m parity --all`, each head on NumPy) leaves out."""
 
 from __future__ import annotations
 
@@ -81,9 +82,8 @@ def assert_close(found, wanted, mask=None):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5 * np.abs(b).max(), err_msg=key)
 
 
-@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
 @pytest.mark.parametrize("name", CLASSES)
-def test_equals_transformers(name, device, tmp_path, rng):
+def test_equals_transformers_on_torch(name, tmp_path, rng):
     model = reference(name, tmp_path)
     segments = 1 if name.startswith("XLM") else 2
     ids, mask, types = batch(rng, pad=0 if name.startswith("Bert") else 1, segments=segments)
@@ -97,28 +97,18 @@ def test_equals_transformers(name, device, tmp_path, rng):
             attention_mask=torch.from_numpy(mask).long(),
             token_type_ids=torch.from_numpy(types),
         )
-    ours = load_model(tmp_path, device=device, strict=True)
+    ours = load_model(tmp_path, device="torch:cpu", strict=True)
     assert type(ours).__name__ == name
     assert_close(ours(ids, mask, types), wanted, mask)
 
 
-@pytest.mark.parametrize(
-    "act", ["gelu", "gelu_new", "gelu_pytorch_tanh", "quick_gelu", "relu", "silu", "gelu_10", "mish"]
-)
+@pytest.mark.parametrize("act", ["gelu_pytorch_tanh", "quick_gelu", "relu", "silu", "gelu_10", "mish"])
 def test_activations(act, tmp_path, rng):
     model = reference("BertModel", tmp_path, hidden_act=act)
     ids, mask, types = batch(rng, pad=0)
     with torch.no_grad():
         wanted = model(torch.from_numpy(ids), torch.from_numpy(mask).long(), torch.from_numpy(types))
     assert_close(load_model(tmp_path)(ids, mask, types), wanted, mask)
-
-
-def test_default_segments_and_mask(tmp_path, rng):
-    model = reference("BertModel", tmp_path)
-    ids = rng.integers(5, 120, (2, 11))
-    with torch.no_grad():
-        wanted = model(torch.from_numpy(ids))
-    assert_close(load_model(tmp_path)(ids), wanted)
 
 
 def test_position_ids_and_inputs_embeds(tmp_path, rng):
@@ -170,16 +160,6 @@ def test_decoder_step_by_step(name, cross, tmp_path, rng):
         assert_close({"logits": joined}, {"logits": wanted})
         with pytest.raises(zoo.ZooError, match="12 tokens"):
             ours(ids[:, :1], cache=cache, **given)
-
-
-def test_untied_projection(tmp_path, rng):
-    model = reference("BertForMaskedLM", tmp_path, tie_word_embeddings=False)
-    ids, mask, types = batch(rng, pad=0)
-    with torch.no_grad():
-        wanted = model(torch.from_numpy(ids), torch.from_numpy(mask).long(), torch.from_numpy(types))
-    ours = load_model(tmp_path, strict=True)
-    assert not ours.report.tied
-    assert_close(ours(ids, mask, types), wanted, mask)
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -37,10 +37,13 @@ CASES = {
     "body": {"name": "TableTransformerModel"},
     "body for training": {"name": "TableTransformerModel", "auxiliary_loss": True},
 }
+# Those that no checkpoint of the parity report has, which compares the others on NumPy.
+UNREPORTED = ("bottleneck that shrinks first", "first stage shrinks", "for training", "body for training")
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "device"), [*((case, "torch:cpu") for case in CASES), *((case, "cpu") for case in UNREPORTED)]
+)
 def test_equals_transformers(case, device, tmp_path, rng):
     model = reference(tmp_path, **CASES[case])
     ours = load_model(tmp_path, device=device, strict=True)
@@ -48,17 +51,6 @@ def test_equals_transformers(case, device, tmp_path, rng):
     x, mask = padded(rng, (70, 130), (100, 64), (33, 33))
     assert_close(ours(x, mask), run(model, x, mask))
     assert_close(ours(x), run(model, x))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_timm_names(device, tmp_path, rng):
-    """The first checkpoints: no config of the backbone, timm's names, three counters that no one needs."""
-    model = reference(tmp_path, backbone=RESNET18)
-    strays = as_timm(tmp_path)
-    ours = load_model(tmp_path, device=device, strict=True)
-    assert set(ours.report.ignored) == strays
-    x, mask = padded(rng, (70, 100), (100, 64))
-    assert_close(ours(x, mask), run(model, x, mask))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -92,7 +84,9 @@ def test_round_trip_is_exact(case, timm, tmp_path):
     options = {**CASES[case], "backbone": RESNET18} if timm else CASES[case]
     model = reference(tmp_path / "a", **options)
     strays = as_timm(tmp_path / "a") if timm else set()
-    zoo.save(load_model(tmp_path / "a"), tmp_path / "b")
+    ours = load_model(tmp_path / "a", strict=True)
+    assert set(ours.report.ignored) == strays
+    zoo.save(ours, tmp_path / "b")
     a, b = (load_file(tmp_path / f / "model.safetensors") for f in "ab")
     assert a.keys() - strays == b.keys()
     for key in b:

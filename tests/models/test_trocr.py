@@ -46,6 +46,7 @@ KINDS = {
     "vit, projected": ("ViT", {}, {**SINUSOIDAL, "cross_attention_hidden_size": None, "tie_word_embeddings": True}),
     "one width": ("ViT", {}, {"d_model": 32, "cross_attention_hidden_size": None, "layernorm_embedding": False}),
 }
+UNREPORTED = ("vit, projected", "one width")  # no checkpoint of the parity report, which compares the others on NumPy
 
 
 def disturb(model):
@@ -94,8 +95,9 @@ def close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "device"), [*((kind, "torch:cpu") for kind in KINDS), *((kind, "cpu") for kind in UNREPORTED)]
+)
 def test_equals_transformers(kind, device, tmp_path, rng):
     model = reader(tmp_path, kind)
     ours = load_model(tmp_path, device=device, strict=True)
@@ -256,16 +258,6 @@ def test_round_trip(kind, tmp_path, rng):
     if kind not in ("stage1", "vit, projected"):  # of which version 5 leaves the positions empty
         wanted = theirs(model, pixel_values=x, decoder_input_ids=given).logits
         close(theirs(back, pixel_values=x, decoder_input_ids=given).logits.numpy(), wanted)
-
-
-def test_a_bin_file(tmp_path, rng):
-    """trocr-small: only pytorch_model.bin, untied, DeiT."""
-    model = reader(tmp_path, "small")
-    (tmp_path / "model.safetensors").unlink()
-    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    x, given = pixels(rng, batch=3), ids(rng)
-    ours = load_model(tmp_path, strict=True)
-    close(ours(x, given).logits, theirs(model, pixel_values=x, decoder_input_ids=given).logits)
 
 
 @pytest.mark.parametrize(
