@@ -53,13 +53,23 @@ def cases(tiny: bool) -> list[tuple[str, Make, tuple[int, ...]]]:
     return [(f"{name} {' x '.join(map(str, size))}", make, size) for name, make, size in (*first, *rest)]
 
 
-def _peers(bench: Bench, call: Callable[[], Any]) -> dict[str, Any]:
-    return {"torch": call, "torch.compile": bench.compiled(call)}
+def _case(
+    bench: Bench,
+    ours: Callable[[], Any],
+    call: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    values: float = 0,
+    reference: Callable[[], Any] | None = None,
+    **more: Any,
+) -> Case:
+    """call: torch's, of the inputs; in float64 it is the reference, if none is named.
 
-
-def _case(bench: Bench, ours: Any, theirs: Any, reference: Any, values: float, **more: Any) -> Case:
-    """values: how many are read and written."""
-    return Case({"zoo": ours, **_peers(bench, theirs)}, reference, UNIT[DTYPE], bytes=WIDTH * values, **more)
+    values: how many are read and written.
+    """
+    theirs = lambda: call(*inputs)
+    calls = {"zoo": ours, "torch": theirs, "torch.compile": bench.compiled(theirs)}
+    exact = reference or (lambda: call(*(x.double() for x in inputs)))
+    return Case(calls, exact, UNIT[DTYPE], bytes=WIDTH * values, **more)
 
 
 def normed(bench: Bench, M: int, D: int) -> tuple[Any, Any, Any, Any]:
@@ -69,93 +79,70 @@ def normed(bench: Bench, M: int, D: int) -> tuple[Any, Any, Any, Any]:
 
 
 def layer_norm(bench: Bench, M: int, D: int) -> Case:
-    import torch.nn.functional as F
-
     from zoo.ops.on_torch.kernels import norm
 
     x, _, weight, bias = normed(bench, M, D)
-    return _case(
-        bench,
-        lambda: norm.layer_norm(x, weight, bias, EPS),
-        lambda: F.layer_norm(x, (D,), weight, bias, EPS),
-        lambda: F.layer_norm(x.double(), (D,), weight.double(), bias.double(), EPS),
-        2 * M * D,
-    )
+    ours = lambda: norm.layer_norm(x, weight, bias, EPS)
+    return _case(bench, ours, _layer_norm, (x, weight, bias), 2 * M * D)
 
 
 def layer_norm_of_sum(bench: Bench, M: int, D: int) -> Case:
-    import torch.nn.functional as F
-
     from zoo.ops.on_torch.kernels import norm
 
-    x, residual, weight, bias = normed(bench, M, D)
-    return _case(
-        bench,
-        lambda: norm.layer_norm(x, weight, bias, EPS, residual),
-        lambda: F.layer_norm(x + residual, (D,), weight, bias, EPS),
-        lambda: F.layer_norm(x.double() + residual.double(), (D,), weight.double(), bias.double(), EPS),
-        3 * M * D,
-    )
+    inputs = x, residual, weight, bias = normed(bench, M, D)
+    ours = lambda: norm.layer_norm(x, weight, bias, EPS, residual)
+    theirs = lambda x, residual, weight, bias: _layer_norm(x + residual, weight, bias)
+    return _case(bench, ours, theirs, inputs, 3 * M * D)
 
 
 def add_layer_norm(bench: Bench, M: int, D: int) -> Case:
-    import torch.nn.functional as F
-
     from zoo.ops.on_torch.kernels import norm
 
-    x, residual, weight, bias = normed(bench, M, D)
-
-    def theirs() -> Any:
-        total = x + residual
-        return F.layer_norm(total, (D,), weight, bias, EPS), total
-
-    def reference() -> Any:
-        total = x.double() + residual.double()
-        return F.layer_norm(total, (D,), weight.double(), bias.double(), EPS), total
-
-    return _case(bench, lambda: norm.add_layer_norm(x, residual, weight, bias, EPS), theirs, reference, 4 * M * D)
+    inputs = normed(bench, M, D)
+    return _case(bench, lambda: norm.add_layer_norm(*inputs, EPS), _added(_layer_norm), inputs, 4 * M * D)
 
 
 def rms_norm(bench: Bench, M: int, D: int) -> Case:
-    import torch.nn.functional as F
-
     from zoo.ops.on_torch.kernels import norm
 
     x, _, weight, _ = normed(bench, M, D)
-    return _case(
-        bench,
-        lambda: norm.rms_norm(x, weight, EPS),
-        lambda: F.rms_norm(x, (D,), weight, EPS),
-        lambda: F.rms_norm(x.double(), (D,), weight.double(), EPS),
-        2 * M * D,
-    )
+    return _case(bench, lambda: norm.rms_norm(x, weight, EPS), _rms_norm, (x, weight), 2 * M * D)
 
 
 def add_rms_norm(bench: Bench, M: int, D: int) -> Case:
-    import torch.nn.functional as F
-
     from zoo.ops.on_torch.kernels import norm
 
-    x, residual, weight, _ = normed(bench, M, D)
+    inputs = normed(bench, M, D)[:3]
+    return _case(bench, lambda: norm.add_rms_norm(*inputs, EPS), _added(_rms_norm), inputs, 4 * M * D)
 
-    def theirs() -> Any:
+
+def _layer_norm(x: Any, weight: Any, bias: Any) -> Any:
+    import torch.nn.functional as F
+
+    return F.layer_norm(x, x.shape[-1:], weight, bias, EPS)
+
+
+def _rms_norm(x: Any, weight: Any) -> Any:
+    import torch.nn.functional as F
+
+    return F.rms_norm(x, x.shape[-1:], weight, EPS)
+
+
+def _added(norm: Callable[..., Any]) -> Callable[..., Any]:
+    """The norm of x + residual, and the sum."""
+
+    def call(x: Any, residual: Any, *parameters: Any) -> Any:
         total = x + residual
-        return F.rms_norm(total, (D,), weight, EPS), total
+        return norm(total, *parameters), total
 
-    def reference() -> Any:
-        total = x.double() + residual.double()
-        return F.rms_norm(total, (D,), weight.double(), EPS), total
-
-    return _case(bench, lambda: norm.add_rms_norm(x, residual, weight, EPS), theirs, reference, 4 * M * D)
+    return call
 
 
 def softmax(bench: Bench, M: int, D: int) -> Case:
-    import torch
-
     from zoo.ops.on_torch.kernels.softmax import softmax as ours
 
     x = bench.normal(M, D, seed=1, scale=3)
-    return _case(bench, lambda: ours(x), lambda: torch.softmax(x, -1), lambda: torch.softmax(x.double(), -1), 2 * M * D)
+    return _case(bench, lambda: ours(x), lambda x: x.softmax(-1), (x,), 2 * M * D)
 
 
 def bias_gelu(bench: Bench, M: int, D: int) -> Case:
@@ -166,14 +153,8 @@ def bias_gelu(bench: Bench, M: int, D: int) -> Case:
 
     x, bias = bench.normal(M, D, seed=1), bench.normal(D, seed=2)
     used = x.clone()
-    return _case(
-        bench,
-        lambda: bias_act_(x.clone(), bias, "gelu"),
-        lambda: F.gelu(x + bias),
-        lambda: F.gelu(x.double() + bias.double()),
-        2 * M * D,
-        timed={"zoo": lambda: bias_act_(used, bias, "gelu")},
-    )
+    ours, timed = (lambda: bias_act_(x.clone(), bias, "gelu")), {"zoo": lambda: bias_act_(used, bias, "gelu")}
+    return _case(bench, ours, lambda x, bias: F.gelu(x + bias), (x, bias), 2 * M * D, timed=timed)
 
 
 def linear_gelu(bench: Bench, M: int, D: int, F_: int) -> Case:
@@ -182,16 +163,9 @@ def linear_gelu(bench: Bench, M: int, D: int, F_: int) -> Case:
 
     from zoo import ops
 
-    x, weight, bias = bench.normal(M, D, seed=1), bench.normal(F_, D, seed=2, scale=D**-0.5), bench.normal(F_, seed=3)
-    return Case(
-        {
-            "zoo": lambda: ops.linear(x, weight, bias, "gelu"),
-            **_peers(bench, lambda: F.gelu(F.linear(x, weight, bias))),
-        },
-        lambda: F.gelu(F.linear(x.double(), weight.double(), bias.double())),
-        UNIT[DTYPE],
-        flops=2 * M * D * F_,
-    )
+    inputs = bench.normal(M, D, seed=1), bench.normal(F_, D, seed=2, scale=D**-0.5), bench.normal(F_, seed=3)
+    theirs = lambda x, weight, bias: F.gelu(F.linear(x, weight, bias))
+    return _case(bench, lambda: ops.linear(*inputs, "gelu"), theirs, inputs, flops=2 * M * D * F_)
 
 
 def glu(bench: Bench, M: int, F_: int) -> Case:
@@ -199,17 +173,12 @@ def glu(bench: Bench, M: int, F_: int) -> Case:
 
     from zoo.ops.on_torch.kernels.activations import glu as ours
 
-    x = bench.normal(M, 2 * F_, seed=1)
-
-    def theirs() -> Any:
+    def theirs(x: Any) -> Any:
         gate, up = x.chunk(2, -1)
         return F.silu(gate) * up
 
-    def reference() -> Any:
-        gate, up = x.double().chunk(2, -1)
-        return F.silu(gate) * up
-
-    return _case(bench, lambda: ours(x, "silu"), theirs, reference, 3 * M * F_)
+    x = bench.normal(M, 2 * F_, seed=1)
+    return _case(bench, lambda: ours(x, "silu"), theirs, (x,), 3 * M * F_)
 
 
 def gemv(bench: Bench, outputs: int, inputs: int) -> Case:
@@ -257,13 +226,8 @@ def rope(bench: Bench, B: int, T: int, H: int, K: int) -> Case:
 
     x, turn = bench.normal(B, T, H, K, seed=1), angles(bench, T, K)
     wide = _double(turn, x)
-    return _case(
-        bench,
-        lambda: ours(x, *turn),
-        lambda: _turned(x, *wide),
-        lambda: _turned(x.double(), *_double(turn, x.double())),
-        2 * B * T * H * K,
-    )
+    exact = lambda: _turned(x.double(), *_double(turn, x.double()))
+    return _case(bench, lambda: ours(x, *turn), _turned, (x, *wide), 2 * B * T * H * K, exact)
 
 
 def rope_write(bench: Bench, B: int, T: int, H: int, G: int, K: int) -> Case:
@@ -293,4 +257,4 @@ def rope_write(bench: Bench, B: int, T: int, H: int, G: int, K: int) -> Case:
         cos, sin = _double(turn, q.double())
         return _turned(q.double(), cos, sin), _turned(k.double(), cos, sin), v
 
-    return _case(bench, ours, theirs, reference, 2 * B * T * K * (H + 2 * G))
+    return _case(bench, ours, theirs, (), 2 * B * T * K * (H + 2 * G), reference)

@@ -43,13 +43,12 @@ _broken = False
 
 def run(bench: Bench, report: Report) -> None:
     wanted = [row.name for row in rows(bench) if bench.only.search(row.name) and row.name not in report.done]
+    ahead = None
     if bench.clock.left() > 0:
         begin = time.monotonic()
         ahead = compiled(bench, wanted)
         print(f"rank: compiled for {time.monotonic() - begin:.0f} s", flush=True)
-        run_rows(bench, report, rows(bench, ahead))
-    else:
-        run_rows(bench, report, rows(bench))
+    run_rows(bench, report, rows(bench, ahead))
 
 
 def rows(bench: Bench, ahead: Compiled | None = None) -> list[Row]:

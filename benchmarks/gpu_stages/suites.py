@@ -51,19 +51,8 @@ def test_suites(bench: Bench) -> list[Suite]:
         parts += [(str(path.relative_to(ROOT)), only) for only in chosen]
     if bench.tiny:
         parts = [("tests/kernels/test_softmax.py", "strided or no_rows")]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-o",
-        "addopts=",
-        "-v",
-        "-rfE",
-        "--tb=short",
-        "--color=no",
-        "-p",
-        "no:cacheprovider",
-    ]
+    options = "-m pytest -o addopts= -v -rfE --tb=short --color=no -p no:cacheprovider"
+    command = [sys.executable, *options.split()]
     return [
         Suite(f"{name} -k '{only}'" if only else name, [*command, name, *(["-k", only] if only else [])], read_tests)
         for name, only in parts
