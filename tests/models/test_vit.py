@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from round_trip import round_trip
 from vision_checkpoints import (
     DEVICES,
     as_in_memory,
@@ -84,15 +85,8 @@ def test_configs(kind, tmp_path, rng):
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_round_trip_is_exact(name, tmp_path):
-    from safetensors.numpy import load_file
-
     reference(name, tmp_path / "a")
-    zoo.save(load_model(tmp_path / "a"), tmp_path / "b")
-    a, b = (load_file(tmp_path / f / "model.safetensors") for f in "ab")
-    assert a.keys() == b.keys()
-    for key in a:
-        np.testing.assert_array_equal(a[key], b[key])
-    assert type(load_model(tmp_path / "b", strict=True)).__name__ == name
+    assert not round_trip(tmp_path, name).report.ignored
     getattr(transformers, name).from_pretrained(tmp_path / "b")  # and transformers reads it
 
 
