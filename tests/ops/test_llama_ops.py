@@ -16,18 +16,6 @@ from zoo.ops.on_numpy import half, threads
 FEW_AND_MANY = [(1, 1), (2, 3), (3, 40), (1, 300)]  # row-major, feature-major, several blocks
 
 
-@pytest.fixture(params=["numpy", "numpy on 3 threads", "torch"])
-def lib(request, monkeypatch):
-    """A function that gives an array to the library under test, strides and all."""
-    if request.param == "torch":
-        torch = pytest.importorskip("torch", reason="needs torch, the other backend")
-        return torch.from_numpy
-    monkeypatch.setattr(threads, "ALONE", 0)
-    monkeypatch.setattr(threads, "_chosen", threads._chosen)  # what set_count changes is undone
-    threads.set_count(1 if request.param == "numpy" else 3)
-    return lambda x: x
-
-
 @pytest.fixture(params=["row-major", "feature-major"])
 def make(request, rng):
     """Random (..., D) in memory of that shape, or of shape (D, ...)."""

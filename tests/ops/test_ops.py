@@ -14,22 +14,9 @@ import pytest
 from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive, on_numpy
-from zoo.ops.on_numpy import threads
 
 TOLERANCE = {np.float32: 5e-6, np.float64: 1e-12}
 DTYPES = [np.float32, np.float64]
-
-
-@pytest.fixture(params=["numpy", "numpy on 3 threads", "torch"])
-def lib(request, monkeypatch):
-    """A function that gives an array to the library under test, strides and all."""
-    if request.param == "torch":
-        torch = pytest.importorskip("torch", reason="torch is not installed")
-        # A tensor can be neither read-only nor reversed.
-        return lambda x: torch.from_numpy(x if min(x.strides, default=0) >= 0 and x.flags.writeable else x.copy())
-    monkeypatch.setattr(threads, "ALONE", 0)
-    monkeypatch.setattr(threads, "_chosen", 1 if request.param == "numpy" else 3)
-    return lambda x: x
 
 
 def check(y, expected, dtype=np.float32, shape=None):

@@ -12,22 +12,14 @@ import pytest
 from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive
-from zoo.ops.on_numpy import conv, threads, winograd
+from zoo.ops.on_numpy import conv, winograd
 
 
-@pytest.fixture(params=["numpy", "numpy on 3 threads", "torch"])
-def lib(request, monkeypatch):
-    """A function that gives an array to the library under test, strides and all."""
-    if request.param == "torch":
-        torch = pytest.importorskip("torch", reason="needs torch, the other backend")
-        return torch.from_numpy
-    monkeypatch.setattr(threads, "ALONE", 0)
-    # Small enough that these small images make several blocks.
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    """So that these small images make several."""
     monkeypatch.setattr(winograd, "TILES", 2)
     monkeypatch.setattr(conv, "WINDOWS", 300)
-    monkeypatch.setattr(threads, "_chosen", threads._chosen)  # what set_count changes is undone
-    threads.set_count(1 if request.param == "numpy" else 3)
-    return lambda x: x
 
 
 def feature_major(x):
