@@ -118,10 +118,10 @@ def opened(tiny: bool, minutes: float, folder: Path) -> Iterator[Bench]:
     harness.calm()
     import torch
 
-    torch.set_grad_enabled(False)
     if torch.cuda.is_available():
         torch.cuda.init()
-        yield Bench("cuda", torch.cuda.get_device_name(), tiny, False, Clock(minutes), folder)
+        with torch.no_grad():
+            yield Bench("cuda", torch.cuda.get_device_name(), tiny, False, Clock(minutes), folder)
         return
     if not tiny:
         print(f"torch {torch.__version__} finds no GPU: --tiny runs every stage in Triton's interpreter", flush=True)
@@ -131,7 +131,7 @@ def opened(tiny: bool, minutes: float, folder: Path) -> Iterator[Bench]:
     from zoo.ops.on_torch import kernels
 
     interpreter.install()
-    with kernels.interpreted():
+    with kernels.interpreted(), torch.no_grad():
         yield Bench("cpu", "interpreter", tiny, True, Clock(minutes), folder)
 
 
