@@ -122,7 +122,7 @@ class Reference:
         self.size = self.model.num_parameters()
         # Whatever the file lacks is drawn at random, and only logged.  Nothing can agree with that, so it is refused,
         # but for the pooler of a bare model, whose stage is left out.
-        missing = set(info["missing_keys"])
+        missing, self.strays = set(info["missing_keys"]), set(info["unexpected_keys"])
         self.has_pooler = not any("pooler." in name for name in missing)
         missing = {name for name in missing if "pooler." not in name}
         if missing or info["mismatched_keys"]:
@@ -306,7 +306,7 @@ def _table_transformer(cls: Any, folder: Path, raw: Mapping[str, Any], dtype: An
     found = model.load_state_dict(
         {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}, strict=False
     )
-    return model, {"missing_keys": found.missing_keys, "mismatched_keys": []}
+    return model, {"missing_keys": found.missing_keys, "unexpected_keys": found.unexpected_keys, "mismatched_keys": []}
 
 
 def _described(state: Mapping[str, Any]) -> dict[str, Any]:
