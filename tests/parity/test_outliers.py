@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="needs torch, for the reference")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
 from bench import own
-from test_mutants import another_activation, another_epsilon, queries_for_keys
+from test_family_faults import another_activation, another_epsilon, queries_for_keys
 
 from parity.specs import SPECS
 from parity.stages import compare_stages, zoo_stages
