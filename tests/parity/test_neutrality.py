@@ -9,6 +9,8 @@ import re
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="needs torch, to write .bin files")
+
 from parity.checkpoints import build
 from parity.compare import FLOAT32, Pair, compare
 from parity.run import given_to

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 
 from ..errors import CheckpointError
@@ -23,7 +24,7 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     inside = Path(name)
     if not inside.is_absolute() and ".." not in inside.parts:
         steps = [folder.joinpath(*inside.parts[: i + 1]) for i in range(len(inside.parts))]
-        if not any(os.path.islink(step) for step in steps):
+        if not any(_may_be_link(step) for step in steps):
             return path  # most are no links, and to look at all of a path's folders takes longer
     try:
         root, real = folder.resolve(), path.resolve(strict=True)
@@ -34,6 +35,15 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     if not any(real.is_relative_to(place) for place in (root, *_blobs(root))):
         raise CheckpointError(f"{path}: a link out of its folder, to {real}: put the file itself there")
     return path
+
+
+def _may_be_link(path: Path) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError):
+        return True  # a name that is none: to follow it says why
 
 
 def _blobs(root: Path) -> list[Path]:
