@@ -84,7 +84,7 @@ def test_float32_takes_the_exact_erf(interpreter):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("act", ["silu", "gelu", None])
 @pytest.mark.parametrize("shape", [(1, 2), (2, 3, 2 * 77), (1, 2 * 3000)], ids=str)
-def test_gated(shape, act, dtype, device):
+def test_glu(shape, act, dtype, device):
     x = torch.randn(*shape, device=device).mul(2).to(dtype)
     assert_close(glu(x, act), naive.glu(wide(x), act))
 

@@ -118,14 +118,14 @@ def test_rope_keeps_lengths_and_depends_on_distance_alone(rng):
 
 @pytest.mark.parametrize(("rows", "tokens"), FEW_AND_MANY)
 @pytest.mark.parametrize("act", ["silu", "gelu_tanh", None])
-def test_gated(rows, tokens, act, make, lib):
+def test_glu(rows, tokens, act, make, lib):
     x = make(rows, tokens, 2 * 23)
     before = x.copy()
     check(ops.glu(lib(x), act), naive.glu(x, act))
     np.testing.assert_array_equal(x, before)
 
 
-def test_gated_silu_of_large_numbers():
+def test_glu_silu_of_large_numbers():
     x = np.array([[[-1000.0, 100.0, 2.0, 3.0]]], np.float32)
     np.testing.assert_array_equal(ops.glu(x, "silu"), [[[0.0, 300.0]]])
 
