@@ -11,7 +11,7 @@ import pytest
 from zoo import ops
 from zoo.errors import InputError
 from zoo.ops import naive
-from zoo.ops.on_numpy import half, threads
+from zoo.ops.on_numpy import blas, half, threads
 
 FEW_AND_MANY = [(1, 1), (2, 3), (3, 40), (1, 300)]  # row-major, feature-major, several blocks
 
@@ -154,7 +154,9 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tokens", [1, 5, 24, 61, 128, 300])
 @pytest.mark.parametrize("count", [1, 3])
-def test_linear_on_halves(kind, tokens, count, make, rng, monkeypatch):
+@pytest.mark.parametrize("unpacked", [True, False])
+def test_linear_on_halves(kind, tokens, count, unpacked, make, rng, monkeypatch):
+    monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
     monkeypatch.setattr(threads, "ALONE", 0)
     monkeypatch.setattr(threads, "_chosen", threads._chosen)
     monkeypatch.setattr(half, "TILE", 600)  # so that small matrices make several tiles

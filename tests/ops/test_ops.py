@@ -14,6 +14,7 @@ import pytest
 from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive, on_numpy
+from zoo.ops.on_numpy import blas
 
 TOLERANCE = {np.float32: 5e-6, np.float64: 1e-12}
 DTYPES = [np.float32, np.float64]
@@ -91,8 +92,10 @@ def test_linear_strides(lib, how, T):
 
 @pytest.mark.parametrize("d", [(768, 130), (1100, 67), (3000, 9)])
 @pytest.mark.parametrize("N", [25, 32, 57, 64, 96, 123, 128, 160, 250, 256, 257])
-def test_linear_by_tiles(lib, N, d):
-    """Numbers of tokens that are padded, cut into panels or taken as they lie."""
+@pytest.mark.parametrize("unpacked", [True, False])
+def test_linear_by_tiles(lib, N, d, unpacked, monkeypatch):
+    """Numbers of tokens that are padded, cut into panels or taken as they lie: as BLAS likes it."""
+    monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
     x, w, b, r = normal(1, N, d[0]), normal(*d[::-1]), normal(d[1]), normal(1, N, d[1])
     expected = naive.linear(x, w, b, "gelu", r)
     check(ops.linear(lib(x), lib(w), lib(b), "gelu", lib(r)), expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -224,6 +225,7 @@ print(threads.count(), threading.active_count())
 def test_affinity_is_respected():
     code = """
 import os
+import platform
 os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])
 from zoo.ops.on_numpy import threads
 print(threads.count())
@@ -285,3 +287,25 @@ def test_a_quota_is_parsed(text, cpus):
 )
 def test_a_cgroup_limits_the_count(files, cpus):
     assert threads.cgroup_quota(files.get) == cpus
+
+
+@needs_control
+@pytest.mark.skipif(CONTROL is not None and not CONTROL.core, reason="needs an OpenBLAS that says its processor")
+def test_the_core_of_the_blas_decides_what_is_packed():
+    """Nehalem's kernels run on whatever x86 there is; a core that OpenBLAS does not know leaves it its own choice."""
+    code = "from zoo.ops.on_numpy import blas; print(blas.find().core, blas.unpacked())"
+    core = CONTROL.core
+    assert fresh(code) == f"{core} {core.lower() in blas.UNPACKED}"
+    if platform.machine() in ("x86_64", "AMD64"):
+        assert fresh(code, OPENBLAS_CORETYPE="Nehalem") == "Nehalem False"
+
+
+@pytest.mark.parametrize(
+    ("core", "unpacked"), [("SkylakeX", True), ("Cooperlake", True), ("Haswell", False), ("Zen", False), (None, False)]
+)
+def test_only_cores_that_are_known_are_trusted_with_small_products(core, unpacked, monkeypatch):
+    control = blas.Control(lambda: 1, lambda n: None, core)
+    monkeypatch.setattr(blas, "find", lambda: control)
+    assert blas.unpacked.__wrapped__() is unpacked
+    monkeypatch.setattr(blas, "find", lambda: None)
+    assert blas.unpacked.__wrapped__() is False

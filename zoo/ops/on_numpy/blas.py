@@ -1,4 +1,4 @@
-"""The thread count of the BLAS that NumPy calls: found once, read and set through the library's own functions."""
+"""The BLAS that NumPy calls, asked through its own functions: how many threads it has, and for which processor."""
 
 from __future__ import annotations
 
@@ -6,16 +6,29 @@ import ctypes
 import glob
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+
+# Cores for which OpenBLAS has kernels that multiply small matrices as they lie, without packing them: AVX-512's.
+UNPACKED = {"skylakex", "cooperlake", "sapphirerapids"}
 
 
 class Control(NamedTuple):
     get: Callable[[], int]
     set: Callable[[int], object]
+    core: str | None = None  # whose kernels OpenBLAS has chosen, as it calls it: "Haswell" is also Zen 3
 
 
+@cache
+def unpacked() -> bool:
+    """Whether small products need no packing; where it is not known, they are taken to need it, as with most BLAS."""
+    control = find()
+    return control is not None and (control.core or "").lower() in UNPACKED
+
+
+@cache
 def find() -> Control | None:
     """How to read and set the thread count, or None where NumPy's BLAS has no such switch."""
     np.dot(np.ones((2, 2)), np.ones((2, 2)))  # a BLAS that loads lazily is loaded now
@@ -38,7 +51,15 @@ def _openblas(library: ctypes.PyDLL, prefix: str, suffix: str) -> Control | None
     except AttributeError:
         return None
     get.argtypes, get.restype, put.argtypes, put.restype = (), ctypes.c_int, (ctypes.c_int,), None
-    return Control(get, put)
+    return Control(get, put, _core(library, f"{prefix}_get_corename{suffix}"))
+
+
+def _core(library: ctypes.PyDLL, function: str) -> str | None:
+    name = getattr(library, function, None)
+    if name is None:
+        return None
+    name.argtypes, name.restype = (), ctypes.c_char_p
+    return (name() or b"").decode("ascii", "replace") or None
 
 
 def _libraries() -> Iterator[str]:
@@ -65,4 +86,5 @@ def _by_threadpoolctl() -> Control | None:
     controllers = ThreadpoolController().select(user_api="blas").lib_controllers
     if len(controllers) != 1:
         return None
-    return Control(controllers[0].get_num_threads, controllers[0].set_num_threads)
+    core = getattr(controllers[0], "architecture", None)
+    return Control(controllers[0].get_num_threads, controllers[0].set_num_threads, core)

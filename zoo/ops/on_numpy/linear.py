@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import half, threads
+from . import blas, half, threads
 from .activations import finish
 from .layout import FEW, SMALL, columns, logical, multipliable
 from .scratch import result, scratch
@@ -37,7 +37,7 @@ def linear(
     X = columns(x)
     R = None if residual is None else columns(np.broadcast_to(residual, (*lead, E)))
     rowwise = N <= FEW or E >= WIDE
-    tile = None if rowwise or dtype != np.float32 else _tile(N, D)
+    tile = None if rowwise or dtype != np.float32 or not blas.unpacked() else _tile(N, D)
     copied = tile is not None and not _lies_well(X, tile)
     halves = any(half.is_half(w) for w in weights)
     if rowwise:
@@ -126,7 +126,7 @@ class Tile(NamedTuple):
 
 @lru_cache(256)
 def _tile(N: int, D: int) -> Tile | None:
-    """Tiles for the BLAS kernels that do not pack the weight, which is up to a quarter of the time for few tokens.
+    """Tiles for BLAS kernels that do not pack the weight (`blas.unpacked`), up to a quarter of the time for few tokens.
 
     They want 32 or 64 columns and cache lines to start with; where padding would cost what they gain: None.
     """
