@@ -77,6 +77,17 @@ def pages(data: bytes) -> int:
     return max(count, 1)
 
 
+def tiff_from_page(data: bytes, number: int) -> bytes | None:
+    """The TIFF as if it began with its page `number`, from 1, for whose header all checks then are; None for others."""
+    with contextlib.suppress(struct.error, IndexError, OverflowError, _ExcessError):
+        if tiff := _Tiff.of(data):
+            at = next(itertools.islice(tiff.pages(), number - 1, None), None)
+            if at is not None:
+                first = struct.pack(tiff.order + tiff.number, at)
+                return data[: tiff.inline] + first + data[tiff.inline + len(first) :]
+    return None
+
+
 def decoder_bytes(data: bytes, kind: str | None, mode: str) -> float:
     """Bytes a pixel that a decoder sets aside for itself, beside the image that it hands out."""
     with contextlib.suppress(IndexError):  # cut off: Pillow says so

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..checkpoint.json_file import read_bounded
 from ..errors import InputError, ZooError
-from .excess import MAX_PAGES, MAX_SIDE, decoder_bytes, excess, pages
+from .excess import MAX_PAGES, MAX_SIDE, decoder_bytes, excess, pages, tiff_from_page
 from .headers import orientation, webp_size, what
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def open_image(
     """The image as a person sees it: upright (EXIF orientation applied), mode RGB, 8 bits a channel.
 
     - Files and bytes: one of FORMATS, told by the content and not by the extension.  Of several frames or pages (GIF,
-      TIFF, WebP) one is wanted: a PIL image after its `seek`.  BMPs with run lengths are not read.
+      TIFF, WebP) one is wanted: see `ImagePages`.  BMPs with run lengths are not read.
     - Transparency is laid on white.  CMYK, YCbCr, LAB, HSV and palettes are converted by Pillow, colour profiles are
       not applied.  16 bits a channel keep their high byte.
     - Arrays: (H, W), (H, W, C) or, with `data_format="channels_first"`, (C, H, W); C is 1 (grey), 2 (grey, alpha),
@@ -80,8 +80,44 @@ def open_image(
         opened, data = image, _not_yet_decoded(image)
         _refuse_excess(data, name)
     else:
-        data = _read(image, name)
+        data = read_file(image, name)
         opened = _open(data, name, max_pixels)
+    return _decoded(opened, data, name, max_pixels)
+
+
+class ImagePages:
+    """The pages of a TIFF and the frames of a GIF or WebP, each as `open_image` gives one; one page of other files.
+
+    data: the file's bytes.  A file of more than MAX_PAGES pages is refused.
+    """
+
+    def __init__(self, data: bytes, *, max_pixels: int = MAX_PIXELS, name: str = "image"):
+        self.data, self.max_pixels, self.name = data, max_pixels, name
+        self._opened = _open(data, name, max_pixels, several=True)  # of a damaged file InputError
+        self._count = pages(data)
+        if self._count == MAX_PAGES:
+            raise InputError(f"{name}: {MAX_PAGES} or more pages or frames, fewer are read")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def page(self, number: int) -> Image.Image:
+        """Page `number`, counted from 1."""
+        name = self.name if self._count == 1 else f"{self.name}, page {number}"
+        if (data := tiff_from_page(self.data, number)) is not None:
+            opened = _open(data, name, self.max_pixels, several=True)
+        else:  # frames build upon one another: those that follow are found from the last
+            data, opened = self.data, self._opened
+            try:
+                opened.seek(number - 1)
+            except Exception as e:  # of Pillow's decoders, as in _decoded
+                raise InputError(f"{name}: the image is damaged or cut off: {_first_line(e)}") from None
+        decoded = _decoded(opened, data, name, self.max_pixels)
+        return decoded.copy() if decoded is self._opened else decoded
+
+
+def _decoded(opened: Image.Image, data: bytes, name: str, max_pixels: int) -> Image.Image:
+    """An image that has been opened, upright and in mode RGB; data: its file, b"" where it needs no check."""
     if 0 in opened.size:
         raise InputError(f"{name}: the image is empty ({opened.width} x {opened.height})")
     _check_size(opened.size, name, max_pixels)
@@ -97,7 +133,7 @@ def open_image(
         raise InputError(f"{name}: the image is damaged or cut off: {_first_line(e)}") from None
 
 
-def _read(image: Any, name: str) -> bytes:
+def read_file(image: Any, name: str) -> bytes:
     """The encoded bytes of a path, bytes or file object."""
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
@@ -132,18 +168,18 @@ def _read(image: Any, name: str) -> bytes:
     return b"".join(parts)
 
 
-def _open(data: bytes, name: str, max_pixels: int) -> Image.Image:
-    """Pillow's image, its header read and nothing decoded."""
+def _open(data: bytes, name: str, max_pixels: int, several: bool = False) -> Image.Image:
+    """Pillow's image, its header read and nothing decoded; several: whether it may have more pages than one."""
     # Pillow registers these two only when it loads all of its plugins.
     from PIL import Image, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin  # noqa: F401  (for that)
 
     if not data:
         raise InputError(f"{name}: empty, an image was wanted")
     _refuse_excess(data, name)
-    if (count := pages(data)) > 1:
+    if not several and (count := pages(data)) > 1:
         raise InputError(
             f"{name}: {count}{' or more' if count == MAX_PAGES else ''} pages or frames, one image was wanted: "
-            "open it with PIL.Image.open, go to a page with its seek(), and pass that"
+            "zoo.documents.open_document gives each of them"
         )
     _check_size(webp_size(data), name, max_pixels)
     try:

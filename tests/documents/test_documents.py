@@ -1,0 +1,180 @@
+"""Documents: every page of a PDF, a TIFF, a GIF; words where they are seen; one error for what is no document."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from make_pdf import line, pdf, text
+from PIL import Image
+
+from zoo.documents import open_document
+from zoo.documents.selection import select
+from zoo.errors import InputError, NotFoundError
+
+pdfium = pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
+DATA = Path(__file__).parent.parent / "data" / "documents"
+PAGE = text(20, 150, "Price 12.5 %") + text(150, 100, "A") + text(200, 100, "B")
+
+
+def words_of(data: bytes) -> Any:
+    return open_document(data).page(1).words
+
+
+@pytest.mark.parametrize("dpi", [72, 144, 100])
+@pytest.mark.parametrize("extra", ["", "/Rotate 90", "/Rotate 180", "/CropBox [10 20 280 190] /Rotate 270"])
+def test_words_lie_where_they_are_seen(extra, dpi):
+    page: Any = open_document(pdf([PAGE], extra), dpi=dpi).page(1)
+    assert sorted(word.text for word in page.words) == ["%", "12.5", "A", "B", "Price"]
+    ink: Any = (page.image < 128).any(-1)
+    for word in page.words:
+        x0, y0, x1, y1 = (round(v) for v in word.box)
+        assert ink[y0:y1, x0:x1].any()
+        ink[y0 - 1 : y1 + 1, x0 - 1 : x1 + 1] = False
+    assert not ink.any()  # and nothing is seen that no word has
+
+
+def test_the_page_is_as_large_as_it_is_seen():
+    document = open_document(pdf([PAGE], "/CropBox [10 20 280 190] /Rotate 90"), dpi=144)
+    assert document.page(1).image.shape == (540, 340, 3)
+
+
+def test_words_are_split_where_a_pdf_has_no_spaces():
+    far = "BT /F1 12 Tf 20 100 Td [(one) -3000 (two) 0 (three)] TJ ET"
+    assert [w.text for w in words_of(pdf([far]))] == ["one", "twothree"]
+    upwards = "BT /F1 12 Tf 0 1 -1 0 100 20 Tm (on its side) Tj ET"
+    assert [w.text for w in words_of(pdf([upwards]))] == ["on", "its", "side"]
+    below = text(20, 100, "above") + text(20, 80, "below")
+    assert [w.text for w in words_of(pdf([below]))] == ["above", "below"]
+
+
+def test_a_dash_is_as_high_as_its_line():
+    (dash,) = words_of(pdf([text(20, 100, "-")]))
+    assert dash.box[3] - dash.box[1] > 18  # of 24 pixels that the font has
+
+
+def test_a_page_without_text_has_no_words():
+    assert words_of(pdf([line(10, 10, 200, 100)])) is None
+
+
+def test_letters_without_a_meaning_are_no_words():
+    font = "/Font << /F1 << /Type /Font /Subtype /Type3 /FontBBox [0 0 9 9] /FontMatrix [.1 0 0 .1 0 0] /FirstChar 1 "
+    font += "/LastChar 1 /Widths [9] /CharProcs << /g 4 0 R >> /Encoding << /Differences [1 /g] >> >> >>"
+    data = pdf(["BT /F1 12 Tf 20 100 Td <010101> Tj ET"], f"/Resources << {font} >>")
+    with pytest.warns(UserWarning, match="no Unicode"):
+        assert words_of(data) is None
+
+
+def test_words_off_the_page_are_counted():
+    data = pdf([PAGE + text(900, 100, "far") + text(20, -300, "below")])
+    with pytest.warns(UserWarning, match="2 of 7 words lie off the page"):
+        assert len(words_of(data)) == 5
+
+
+def test_too_many_characters(monkeypatch):
+    monkeypatch.setattr("zoo.documents.pdf.MAX_CHARACTERS", 10)
+    with pytest.raises(InputError, match=r"page 1: the text layer has \d+ characters, at most 10"):
+        words_of(pdf([PAGE]))
+
+
+def test_pages_are_numbered_and_selected():
+    document: Any = open_document(pdf([text(20, 100, f"page{i}") for i in range(1, 6)]))
+    assert len(document) == 5
+    assert [(p.number, p.words[0].text) for p in document.pages("4-,2")] == [(2, "page2"), (4, "page4"), (5, "page5")]
+    with pytest.raises(InputError, match="has 5 pages, and page 6 is asked for"):
+        document.page(6)
+
+
+@pytest.mark.parametrize(
+    ("pages", "found"), [(None, [1, 2, 3]), ("2", [2]), ("-2", [1, 2]), ("2-", [2, 3]), ("3,1-2,2", [1, 2, 3])]
+)
+def test_selections(pages, found):
+    assert select(pages, 3, "a.pdf") == found
+
+
+@pytest.mark.parametrize("pages", ["", "x", "1-x", "3-1", "0", "1;2", "-", "1--2", "9" * 10])
+def test_selections_that_are_none(pages):
+    with pytest.raises(InputError, match="pages"):
+        select(pages, 3, "a.pdf")
+
+
+@pytest.mark.parametrize("name", ["encrypted-aes.pdf", "encrypted-rc4.pdf"])
+def test_encrypted(name):
+    with pytest.raises(InputError, match=f"{name}: the PDF is encrypted, and it wants a password"):
+        open_document(DATA / name)
+    with pytest.raises(InputError, match="the password is wrong"):
+        open_document(DATA / name, password="another")
+    page: Any = open_document(DATA / name, password="secret").page(1)
+    assert [w.text for w in page.words] == ["top", "secret"]
+
+
+def test_damaged_and_empty():
+    data = pdf([PAGE])
+    for cut in (data[:9], data[: len(data) // 3], b"%PDF-1.7\n" + b"\0" * 1000):
+        with pytest.raises(InputError, match=r"x\.pdf: "):
+            open_document(cut, name="x.pdf").page(1)
+    with pytest.raises(InputError, match=r"without pages|damaged"):
+        open_document(pdf([]), name="x.pdf")
+    with pytest.raises(NotFoundError):
+        open_document("no such.pdf")
+    with pytest.raises(InputError, match="empty"):
+        open_document(b"")
+
+
+def test_bounds():
+    with pytest.raises(InputError, match=r"at most \d+ are drawn: a dpi of \d+ would do"):
+        open_document(pdf([PAGE], size=(14400, 14400)), dpi=144).page(1)
+    with pytest.raises(InputError, match="dpi is 5000"):
+        open_document(pdf([PAGE]), dpi=5000)
+
+
+def test_scripts_do_not_run_and_many_pages_cost_nothing():
+    script = "/OpenAction << /S /JavaScript /JS (app.alert\\(1\\); while\\(true\\){}) >>"
+    document: Any = open_document(pdf([PAGE] * 10_000, catalog=script))
+    assert len(document) == 10_000
+    assert len(document.page(9_999).words) == 5
+
+
+def images(count: int) -> list[Image.Image]:
+    return [Image.new("RGB", (20 + i, 10), (40 * i, 0, 0)) for i in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["TIFF", "GIF", "WEBP"])
+def test_every_page_of_an_image(kind):
+    file, pages = io.BytesIO(), images(3)
+    if kind != "TIFF":
+        pages = [page.resize((20, 10)) for page in pages]
+    pages[0].save(file, kind, save_all=True, append_images=pages[1:], **({"lossless": True} if kind == "WEBP" else {}))
+    document = open_document(file.getvalue())
+    assert len(document) == 3
+    for number in (3, 1, 2):
+        found = document.page(number)
+        assert found.words is None
+        assert np.array_equal(found.image, np.asarray(pages[number - 1]))
+
+
+def test_an_image_of_one_page():
+    file = io.BytesIO()
+    images(1)[0].save(file, "PNG")
+    (page,) = open_document(file.getvalue(), name="one.png").pages()
+    assert page.name == "one.png"
+    assert page.image.shape == (10, 20, 3)
+
+
+def test_what_is_wrong_with_a_page_of_a_tiff_is_said_of_it():
+    file, pages = io.BytesIO(), images(3)
+    pages[0].save(file, "TIFF", save_all=True, append_images=pages[1:])
+    data = bytearray(file.getvalue())
+    second: Any = Image.open(io.BytesIO(data))
+    second.seek(1)
+    offset = second.tag_v2[273][0]
+    # The entry of the second page's strip is made to claim a place beyond the file.
+    at = data.index(offset.to_bytes(4, "little"))
+    data[at : at + 4] = (1 << 30).to_bytes(4, "little")
+    document = open_document(bytes(data), name="x.tiff")
+    assert document.page(3).image.shape == (10, 22, 3)
+    with pytest.raises(InputError, match=r"x\.tiff, page 2"):
+        document.page(2)
