@@ -18,6 +18,11 @@ def backend(x: Array) -> ModuleType:
     return _backends.get(type(x)) or _find(type(x))
 
 
+def register(cls: type, module: ModuleType) -> None:
+    """Let `module` compute with arrays of a class."""
+    _backends[cls] = module
+
+
 def _find(cls: type) -> ModuleType:
     if issubclass(cls, np.ndarray):  # numpy.memmap and the like
         return _backends.setdefault(cls, on_numpy)

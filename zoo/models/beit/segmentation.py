@@ -35,7 +35,7 @@ def feature_maps(body: BeitModel, p: Pixels, indices: Sequence[int]) -> list[Arr
 
 def images(states: Sequence[Array], grid: tuple[int, int]) -> list[Array]:
     """The patches among (B, T, D) states as images (B, h, w, D)."""
-    return [x[:, 1:].reshape(len(x), *grid, -1) for x in states]
+    return [x[:, 1:].reshape(x.shape[0], *grid, -1) for x in states]
 
 
 class Pyramid(Module):

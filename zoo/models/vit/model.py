@@ -77,7 +77,7 @@ class Embeddings(Module):
     def patches(self, p: Pixels) -> Array:
         """-> (B, N, D)."""
         y = self.projection(p.pixel_values)
-        y = y.reshape(len(y), -1, y.shape[3])
+        y = y.reshape(y.shape[0], -1, y.shape[3])
         if p.bool_masked_pos is None or self.mask is None:
             return y
         return ops.where(p.bool_masked_pos[:, :, None], self.mask, y)
@@ -88,7 +88,7 @@ class Embeddings(Module):
         if self.positions is not None:
             first, rest = self.positions(p.grid)
             special, patches = special + first, patches + rest
-        return ops.cat([ops.cat([special] * len(patches), 0), patches], 1)
+        return ops.cat([ops.cat([special] * patches.shape[0], 0), patches], 1)
 
 
 class Attention(Module):
@@ -183,7 +183,7 @@ class PixelDecoder(Module):
 
     def __call__(self, x: Array, grid: tuple[int, int]) -> Array:
         """x (B, N, D), N = h w -> (B, h stride, w stride, C)."""
-        return ops.pixel_shuffle(self.conv(x.reshape(len(x), *grid, -1)), self.stride)
+        return ops.pixel_shuffle(self.conv(x.reshape(x.shape[0], *grid, -1)), self.stride)
 
 
 class ViTForImageClassification(ViTHead):

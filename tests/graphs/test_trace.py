@@ -1,0 +1,83 @@
+"""Graphs that are traced from a model's own file: run by ONNX Runtime at other sizes, against the model on NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zoo.errors import InputError
+from zoo.models.bert import BertConfig, BertModel
+from zoo.models.vit import ViTConfig, ViTForImageClassification
+from zoo.onnx import Signature, trace
+
+onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
+ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+
+SMALL = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+
+
+def session(traced, folder):
+    path = str(folder / "model.onnx")
+    traced.save(path)
+    onnx.checker.check_model(path, full_check=True)
+    return ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def assert_same(traced, running, fn, *records):
+    feed = traced.signature.feed(*records)
+    assert traced.signature.broken(feed) is None
+    found, wanted = traced.signature.result(fn, running.run(None, feed)), fn(*records)
+    for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, wanted)), strict=True):
+        assert a.shape == b.shape
+        assert np.linalg.norm(a - b) <= 1e-5 * np.linalg.norm(b)
+
+
+def texts(model, rows, tokens, padding=0):
+    ids = np.random.default_rng(0).integers(0, 90, (rows, tokens))
+    mask = np.arange(tokens) < tokens - padding * np.arange(rows)[:, None]
+    return model.tokens(ids, mask, ids % 2)
+
+
+def test_texts_of_any_number_and_length(tmp_path):
+    model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
+    traced = trace(model.forward, texts(model, 2, 7))
+    assert [one.name for one in traced.signature.inputs] == ["input_ids", "attention_mask", "token_type_ids"]
+    assert [one.name for one in traced.signature.outputs] == ["last_hidden_state", "pooler_output"]
+    assert traced.signature.guards == ()
+    running = session(traced, tmp_path)
+    for record in texts(model, 1, 5), texts(model, 3, 33, padding=4), texts(model, 2, 7):
+        assert_same(traced, running, model.forward, record)
+
+
+def test_images_of_one_size_or_of_any(tmp_path):
+    model = ViTForImageClassification.from_config(ViTConfig(image_size=32, patch_size=8, **SMALL))
+    rng = np.random.default_rng(0)
+
+    def images(*shape):
+        return model.pixels(rng.normal(size=(*shape, 3)).astype(np.float32), interpolate_pos_encoding=True)
+
+    traced = trace(model.forward, images(2, 32, 32))
+    running = session(traced, tmp_path)
+    for rows in (1, 3):
+        assert_same(traced, running, model.forward, images(rows, 32, 32))
+    assert traced.signature.broken(traced.signature.feed(images(1, 40, 32))) == (
+        "pixel_values of shape ('B', 3, 32, 32)"
+    )
+    traced = trace(model.forward, images(2, 24, 40), any_size=True)
+    running = session(traced, tmp_path)
+    for shape in ((1, 32, 32), (2, 30, 50)):
+        assert_same(traced, running, model.forward, images(*shape))
+
+
+def test_a_signature_is_kept_in_the_file(tmp_path):
+    model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
+    traced = trace(model.forward, texts(model, 2, 7))
+    running = session(traced, tmp_path)
+    assert Signature.from_json(running.get_modelmeta().custom_metadata_map["zoo"]) == traced.signature
+
+
+def test_what_a_graph_does_not_take_is_refused():
+    model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
+    traced = trace(model.forward, texts(model, 2, 7))
+    with pytest.raises(InputError, match="the graph takes no position_ids, only input_ids, attention_mask"):
+        traced.signature.feed(model.tokens([[1, 2]], position_ids=[[3, 4]]))

@@ -1,0 +1,247 @@
+"""Lengths that are known only when a graph runs.
+
+A `Dim` is an int, with the value that it has in the trace, so that a model's Python goes on as ever; and an expression
+in the lengths of the graph's inputs, by which nodes compute it.  Equal expressions are equal.  Any other comparison is
+decided by the value in the trace, and noted among the guards of the graph: what the graph assumes of its inputs.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+# A sum of products: for each product (its factors, sorted) how often it comes.
+Terms = dict[tuple[str, ...], int]
+
+
+class Repeated(list):
+    """What `[x] * dim` gives: the items, and how many times."""
+
+    def __init__(self, items: list[Any], times: Dim):
+        super().__init__(items)
+        self.times = times
+
+
+class Dim(int):
+    """A length: an int by its value in the trace."""
+
+    graph: Graph
+    terms: Terms
+
+    def __new__(cls, value: int, graph: Graph, terms: Terms) -> Dim:
+        self = int.__new__(cls, value)
+        self.graph, self.terms = graph, terms
+        return self
+
+    @property
+    def text(self) -> str:
+        """The expression, of names, integers, +, *, //, and brackets."""
+        parts = []
+        for factors, count in self.terms.items():
+            shown = "*".join(factors)
+            parts.append(shown if count == 1 and factors else f"{count}*{shown}" if factors else str(count))
+        return " + ".join(parts).replace("+ -", "- ")
+
+    def __repr__(self) -> str:
+        return f"Dim({self.text}, {int(self)})"
+
+    def _sum(self, other: Any, sign: int, own: int = 1) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        terms = {factors: own * count for factors, count in self.terms.items()}
+        for factors, count in terms_of(other).items():
+            terms[factors] = terms.get(factors, 0) + sign * count
+        return _dim(self.graph, own * _int(self) + sign * _int(other), terms)
+
+    def __add__(self, other: Any) -> Any:
+        return self._sum(other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._sum(other, -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._sum(other, 1, -1)
+
+    def __neg__(self) -> Any:
+        return self._sum(0, 1, -1)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, list):
+            return Repeated(other, self)
+        if not isinstance(other, int):
+            return NotImplemented
+        terms: Terms = {}
+        for a, m in self.terms.items():
+            for b, n in terms_of(other).items():
+                factors = tuple(sorted(a + b))
+                terms[factors] = terms.get(factors, 0) + m * n
+        return _dim(self.graph, _int(self) * _int(other), terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _quotient(self, other) if isinstance(other, int) else NotImplemented
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _quotient(other, self) if isinstance(other, int) else NotImplemented
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other if isinstance(other, int) else NotImplemented
+
+    def __truediv__(self, other: Any) -> Any:
+        return float(self) / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / float(self)
+
+    def __float__(self) -> float:
+        return float(int(self))
+
+    def __int__(self) -> int:
+        """A plain number: the graph holds for this length alone from here on."""
+        self.graph.guard(self, "==", _int(self))
+        return _int(self)
+
+    def _compare(self, other: Any, name: str, decide: Callable[[Any, Any], bool]) -> Any:
+        if not isinstance(other, int):
+            return NotImplemented
+        apart = self - other
+        if not isinstance(apart, Dim):  # they differ by a number, whatever the inputs
+            return decide(apart, 0)
+        found = decide(_int(self), _int(other))
+        self.graph.guard(self, name if found else OPPOSITE[name], other)
+        return found
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compare(other, "==", operator.eq)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compare(other, "!=", operator.ne)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare(other, "<", operator.lt)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare(other, "<=", operator.le)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(other, ">", operator.gt)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(other, ">=", operator.ge)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    __hash__ = int.__hash__
+
+
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def _int(value: int) -> int:
+    return int.__int__(value)
+
+
+def hint(value: int) -> int:
+    """The length in the trace, which nothing may be decided by."""
+    return _int(value)
+
+
+def is_fixed(value: int) -> bool:
+    """Whether a length is the same whatever the inputs."""
+    return not isinstance(value, Dim)
+
+
+def same(a: int, b: int) -> bool:
+    """Whether two lengths are equal whatever the inputs; no guard."""
+    apart = a - b
+    return is_fixed(apart) and apart == 0
+
+
+def terms_of(value: int) -> Terms:
+    return value.terms if isinstance(value, Dim) else {(): value}
+
+
+def text_of(value: int) -> str:
+    return value.text if isinstance(value, Dim) else str(value)
+
+
+def _dim(graph: Graph, value: int, terms: Terms) -> int:
+    kept = {factors: count for factors, count in sorted(terms.items(), reverse=True) if count}
+    if not kept.keys() - {()}:
+        return kept.get((), 0)
+    return Dim(value, graph, kept)
+
+
+def _quotient(a: int, b: int) -> int:
+    graph = a.graph if isinstance(a, Dim) else b.graph  # type: ignore[attr-defined]
+    if is_fixed(b) and is_fixed(rest := terms_of(a).get((), 0)) and rest // b:  # whole ones come out
+        return _quotient(a - rest // b * b, b) + rest // b
+    divisor = list(terms_of(b).items())
+    if len(divisor) == 1:  # exact where every product has all factors of the divisor
+        (factors, count), terms = divisor[0], {}
+        for whole, n in terms_of(a).items():
+            rest = list(whole)
+            if n % count or any(rest.count(f) < factors.count(f) for f in factors):
+                break
+            for f in factors:
+                rest.remove(f)
+            terms[tuple(rest)] = n // count
+        else:
+            return _dim(graph, _int(a) // _int(b), terms)
+    name = f"(({text_of(a)})//({text_of(b)}))"
+    graph.quotients[name] = a, b
+    return Dim(_int(a) // _int(b), graph, {(name,): 1})
+
+
+def evaluate(text: str, lengths: Mapping[str, int]) -> Any:
+    """What a guard, or an expression, comes to for these lengths of a graph's inputs."""
+
+    def value(node: ast.AST) -> Any:
+        if isinstance(node, ast.Expression):
+            return value(node.body)
+        if isinstance(node, ast.Name):
+            return lengths[node.id]
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return node.value
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -value(node.operand)
+        if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+            return ARITHMETIC[type(node.op)](value(node.left), value(node.right))
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            return COMPARISONS[type(node.ops[0])](value(node.left), value(node.comparators[0]))
+        raise ValueError(f"{text!r} is not an expression of lengths")
+
+    return value(ast.parse(text, mode="eval"))
+
+
+ARITHMETIC: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}

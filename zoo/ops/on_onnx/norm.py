@@ -1,0 +1,35 @@
+"""Norms and softmax, in float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .symbol import Symbol
+
+
+def layer_norm(x: Symbol, weight: Symbol, bias: Symbol, eps: float, residual: Symbol | None = None) -> Symbol:
+    x = x if residual is None else x + residual
+    return x.new("LayerNormalization", [x, weight, bias], x.shape, axis=-1, epsilon=float(eps))
+
+
+def add_layer_norm(x: Symbol, residual: Symbol, weight: Symbol, bias: Symbol, eps: float) -> tuple[Symbol, Symbol]:
+    total = x + residual
+    return layer_norm(total, weight, bias, eps), total
+
+
+def rms_norm(x: Symbol, weight: Symbol, eps: float) -> Symbol:
+    square = x.new("Pow", [x, np.array(2, np.float32)], x.shape)
+    mean = square.new("ReduceMean", [square, np.array([-1])], (*x.shape[:-1], 1), keepdims=1) + eps
+    return x / mean.new("Sqrt", [mean], mean.shape) * weight
+
+
+def add_rms_norm(x: Symbol, residual: Symbol, weight: Symbol, eps: float) -> tuple[Symbol, Symbol]:
+    total = x + residual
+    return rms_norm(total, weight, eps), total
+
+
+def softmax(x: Symbol) -> Symbol:
+    """A row of -inf would give NaN."""
+    seen = x.new("ReduceMax", [x, np.array([-1])], (*x.shape[:-1], 1), keepdims=1) > -np.inf
+    y = x.new("Softmax", [x], x.shape, axis=-1)
+    return y.new("Where", [seen, y, np.zeros((), np.float32)], x.shape)
