@@ -10,23 +10,13 @@ from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTForImageClassification
 from zoo.onnx import Signature, trace
 
-onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
-ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
-
 SMALL = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
 
-def session(traced, folder):
-    path = str(folder / "model.onnx")
-    traced.save(path)
-    onnx.checker.check_model(path, full_check=True)
-    return ort.InferenceSession(path, providers=["CPUExecutionProvider"])
-
-
-def assert_same(traced, running, fn, *records):
+def assert_same(traced, session, fn, *records):
     feed = traced.signature.feed(*records)
     assert traced.signature.broken(feed) is None
-    found, wanted = traced.signature.result(fn, running.run(None, feed)), fn(*records)
+    found, wanted = traced.signature.result(fn, session.run(None, feed)), fn(*records)
     for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, wanted)), strict=True):
         assert a.shape == b.shape
         assert np.linalg.norm(a - b) <= 1e-5 * np.linalg.norm(b)
@@ -38,18 +28,18 @@ def texts(model, rows, tokens, padding=0):
     return model.tokens(ids, mask, ids % 2)
 
 
-def test_texts_of_any_number_and_length(tmp_path):
+def test_texts_of_any_number_and_length(running):
     model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
     traced = trace(model.forward, texts(model, 2, 7))
     assert [one.name for one in traced.signature.inputs] == ["input_ids", "attention_mask", "token_type_ids"]
     assert [one.name for one in traced.signature.outputs] == ["last_hidden_state", "pooler_output"]
     assert traced.signature.guards == ()
-    running = session(traced, tmp_path)
+    session = running(traced)
     for record in texts(model, 1, 5), texts(model, 3, 33, padding=4), texts(model, 2, 7):
-        assert_same(traced, running, model.forward, record)
+        assert_same(traced, session, model.forward, record)
 
 
-def test_images_of_one_size_or_of_any(tmp_path):
+def test_images_of_one_size_or_of_any(running):
     model = ViTForImageClassification.from_config(ViTConfig(image_size=32, patch_size=8, **SMALL))
     rng = np.random.default_rng(0)
 
@@ -57,23 +47,23 @@ def test_images_of_one_size_or_of_any(tmp_path):
         return model.pixels(rng.normal(size=(*shape, 3)).astype(np.float32), interpolate_pos_encoding=True)
 
     traced = trace(model.forward, images(2, 32, 32))
-    running = session(traced, tmp_path)
+    session = running(traced)
     for rows in (1, 3):
-        assert_same(traced, running, model.forward, images(rows, 32, 32))
+        assert_same(traced, session, model.forward, images(rows, 32, 32))
     assert traced.signature.broken(traced.signature.feed(images(1, 40, 32))) == (
         "pixel_values of shape ('B', 3, 32, 32)"
     )
     traced = trace(model.forward, images(2, 24, 40), any_size=True)
-    running = session(traced, tmp_path)
+    session = running(traced)
     for shape in ((1, 32, 32), (2, 30, 50)):
-        assert_same(traced, running, model.forward, images(*shape))
+        assert_same(traced, session, model.forward, images(*shape))
 
 
-def test_a_signature_is_kept_in_the_file(tmp_path):
+def test_a_signature_is_kept_in_the_file(running):
     model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
     traced = trace(model.forward, texts(model, 2, 7))
-    running = session(traced, tmp_path)
-    assert Signature.from_json(running.get_modelmeta().custom_metadata_map["zoo"]) == traced.signature
+    session = running(traced)
+    assert Signature.from_json(session.get_modelmeta().custom_metadata_map["zoo"]) == traced.signature
 
 
 def test_what_a_graph_does_not_take_is_refused():

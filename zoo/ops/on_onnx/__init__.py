@@ -29,7 +29,7 @@ from .arrays import (
     write_,
     zeros,
 )
-from .attention import Keys, attention
+from .attention import CachedKeys, CachedValues, attention
 from .decoder import rope, rope_write_, rotary
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
@@ -45,11 +45,12 @@ from .vision import (
     prepare_conv,
 )
 
-for _cls in (Symbol, Keys):
+for _cls in (Symbol, CachedKeys, CachedValues):
     dispatch.register(_cls, sys.modules[__name__])
 
 __all__ = [
-    "Keys",
+    "CachedKeys",
+    "CachedValues",
     "Symbol",
     "adaptive_avg_pool2d",
     "add_layer_norm",

@@ -6,22 +6,31 @@ not -inf, of which softmax would make NaN where nothing can be seen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import arange
+from .arrays import arange, cat
 from .dims import text_of
-from .symbol import Symbol
+from .symbol import FLOAT, Symbol
 
 LOWEST = np.array(np.finfo(np.float32).min, np.float32)
-NOWHERE = 1 << 40  # a position that no query reaches
 
 
-class Keys(Symbol):
-    """Keys that a cache gives, those of the past before the new ones, and where each of them stands."""
+class _Cached(Symbol):
+    """What a cache holds (B, G, S, K), and new ones (B, T, G, K): together (B, S + T, G, K), but never joined."""
 
-    positions: Symbol  # (B, S)
+    def __init__(self, past: Symbol, recent: Symbol):
+        B, T, G, K = recent.shape
+        super().__init__(past.graph, f"{past.name} and {recent.name}", (B, past.shape[2] + T, G, K), past.dtype)
+        self.past, self.recent = past.transpose(0, 2, 1, 3), recent
+
+
+class CachedKeys(_Cached): ...
+
+
+class CachedValues(_Cached): ...
 
 
 class Hidden(NamedTuple):
@@ -41,54 +50,95 @@ def attention(
     scale: float,
 ) -> Symbol:
     B, T, H, K = q.shape
-    S, G = k.shape[1:3]
+    G = k.shape[2]
     R = H // G
-    hidden = _hidden(k, T, start, mask, bias)
     if R == 1:
         rows = q.transpose(0, 2, 1, 3)
     else:  # the queries that share a head of keys are as many more rows of one product
         rows = q.reshape(B, T, G, R, K).transpose(0, 2, 3, 1, 4).reshape(B, G, R * T, K)
     rows = rows * scale
-    scores = q.new("MatMul", [rows, k.transpose(0, 2, 3, 1)], (B, G, R * T, S))
-    if hidden is not None:
-        scores = scores.reshape(B, H, T, S) + hidden.added
-    shares = q.new("Softmax", [scores], scores.shape, axis=-1).reshape(B, G, R * T, S)
-    y = q.new("MatMul", [shares, v.transpose(0, 2, 1, 3)], (B, G, R * T, K)).reshape(B, H, T, K)
-    if hidden is not None and hidden.seen is not None:
-        y = y * hidden.seen
+    if isinstance(k, CachedKeys) and isinstance(v, CachedValues):
+        assert start is not None
+        assert mask is bias is None
+        before, causal = _of_cache(k, T, start)
+        S = k.past.shape[1]
+        parts = [_scores(rows, k.past, T, before), _scores(rows, k.recent, T, causal)]
+        shares = _softmax(cat(parts, 3))
+        y = _mixed(shares[..., :S], v.past) + _mixed(shares[..., S:], v.recent)
+    else:
+        hidden = _hidden(k, T, start, mask, bias)
+        scores = _scores(rows, k, T, None if hidden is None else hidden.added)
+        y = _mixed(_softmax(scores), v)
+        if hidden is not None and hidden.seen is not None:
+            y = y * hidden.seen
     return y.transpose(0, 2, 1, 3)
+
+
+def _scores(rows: Symbol, k: Symbol, T: int, added: Symbol | None) -> Symbol:
+    """rows (B, G, R T, K), k (B, S, G, K) -> (B, H, T, S)."""
+    (B, G, many, _), S = rows.shape, k.shape[1]
+    scores = rows.new("MatMul", [rows, k.transpose(0, 2, 3, 1)], (B, G, many, S)).reshape(B, G * many // T, T, S)
+    return scores if added is None else scores + added
+
+
+def _softmax(x: Symbol) -> Symbol:
+    return x.new("Softmax", [x], x.shape, axis=-1)
+
+
+def _mixed(shares: Symbol, v: Symbol) -> Symbol:
+    """shares (B, H, T, S), v (B, S, G, K) -> (B, H, T, K)."""
+    (B, H, T, S), (G, K) = shares.shape, v.shape[2:]
+    rows = shares.reshape(B, G, H // G * T, S)
+    return v.new("MatMul", [rows, v.transpose(0, 2, 1, 3)], (*rows.shape[:3], K)).reshape(B, H, T, K)
+
+
+def _shared(k: Symbol, key: tuple[object, ...], make: Callable[[], Hidden | tuple[Symbol, Symbol]]):
+    """What all layers leave out alike, made once."""
+    memo = k.graph.memo
+    if key not in memo:
+        memo[key] = make()
+    return memo[key]
+
+
+def _of_cache(k: CachedKeys, T: int, start: Symbol) -> tuple[Symbol, Symbol]:
+    """What is added to the scores of keys of the past (B, 1, 1, S), and of new ones (1, 1, T, T)."""
+
+    def make() -> tuple[Symbol, Symbol]:
+        at = arange(T, k)
+        before = arange(k.past.shape[1], k)[None] < start[:, None]
+        return _lowered(before[:, None, None]), _lowered((at[None] <= at[:, None])[None, None])
+
+    return _shared(k, ("cache", start.name, text_of(T), text_of(k.past.shape[1])), make)
+
+
+def _lowered(visible: Symbol) -> Symbol:
+    return visible.new("Where", [visible, np.zeros((), np.float32), LOWEST], visible.shape, FLOAT)
 
 
 def _hidden(k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None) -> Hidden | None:
     if start is None and mask is None and bias is None:
         return None
-    given = tuple(None if x is None else x.name for x in (getattr(k, "positions", None), start, mask, bias))
-    key = ("hidden", *given, text_of(T), text_of(k.shape[1]))
-    memo = k.graph.memo
-    if key not in memo:
-        memo[key] = _combined(k, T, start, mask, bias)
-    return memo[key]
+    names = tuple(None if x is None else x.name for x in (start, mask, bias))
+    key = ("hidden", *names, text_of(T), text_of(k.shape[1]))
+    return _shared(k, key, lambda: _combined(k, T, start, mask, bias))
 
 
 def _combined(k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None) -> Hidden:
     visible = None
     if start is not None:
-        at = getattr(k, "positions", None)
-        at = arange(k.shape[1], k)[None] if at is None else at  # (B or 1, S)
         query = start[:, None] + arange(T, k)  # (B or 1, T)
-        visible = (at[:, None] <= query[:, :, None])[:, None]  # (B or 1, 1, T, S)
+        visible = (arange(k.shape[1], k) <= query[:, :, None])[:, None]  # (B or 1, 1, T, S)
     if mask is not None:
         keys = mask[:, None, None]
         visible = keys if visible is None else visible & keys
-    added = None
-    if visible is not None:
-        added = k.new("Where", [visible, np.zeros((), np.float32), LOWEST], visible.shape)
+    added = None if visible is None else _lowered(visible)
     if bias is not None:
-        finite = bias.is_constant and np.isfinite(bias.value).all()
-        bias = bias if finite else bias.new("Max", [bias, LOWEST], bias.shape)
+        if bias.is_constant and np.isfinite(bias.value).all():
+            if visible is None:
+                return Hidden(bias, None)
+        else:
+            bias = bias.new("Max", [bias, LOWEST], bias.shape)
         added = bias if added is None else added + bias
-        if finite and visible is None:
-            return Hidden(added, None)
     assert added is not None
     if mask is None and bias is None:  # causal: at least the first key is seen
         return Hidden(added, None)

@@ -1,0 +1,20 @@
+"""A graph that was traced, running."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def running(tmp_path):
+    """A function: the graph, written and checked, as a session of ONNX Runtime."""
+    onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
+    ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+
+    def start(traced):
+        path = str(tmp_path / f"{len(list(tmp_path.iterdir()))}.onnx")  # weights stay mapped from their file
+        traced.save(path)
+        onnx.checker.check_model(path, full_check=True)
+        return ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+    return start

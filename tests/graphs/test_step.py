@@ -1,0 +1,66 @@
+"""A decoder's step as a graph, with a cache outside it: against `next_logits` on NumPy, ragged rows and chunks too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zoo.errors import UnsupportedError
+from zoo.models.bert import BertConfig, BertLMHeadModel
+from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
+from zoo.models.roberta import RobertaConfig, RobertaForCausalLM
+from zoo.models.trocr import TrOCRConfig, TrOCRForCausalLM
+from zoo.onnx.step import CROSS, PAST, PRESENT, trace_cross, trace_step
+
+SMALL = {"vocab_size": 90, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+BERT = {**SMALL, "intermediate_size": 64, "is_decoder": True}
+TROCR = {"vocab_size": 90, "d_model": 48, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 64}
+TROCR |= {"cross_attention_hidden_size": 40, "max_position_embeddings": 64}
+LLAMA = {**SMALL, "intermediate_size": 64, "num_key_value_heads": 2, "max_position_embeddings": 64}
+B, ROOM = 4, 20
+MODELS = {
+    "bert": (BertLMHeadModel, BertConfig(**BERT), False),
+    "bert with an encoder": (BertLMHeadModel, BertConfig(**BERT, add_cross_attention=True), True),
+    "roberta": (RobertaForCausalLM, RobertaConfig(**BERT), False),
+    "llama": (LlamaForCausalLM, LlamaConfig(**LLAMA, tie_word_embeddings=True), False),
+    "trocr": (TrOCRForCausalLM, TrOCRConfig(**TROCR), True),
+    "trocr, sinusoidal": (TrOCRForCausalLM, TrOCRConfig(**TROCR, use_learned_position_embeddings=False), True),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_step_is_the_models(name, running):
+    cls, config, cross = MODELS[name]
+    model, rng = cls.from_config(config), np.random.default_rng(0)
+    traced, seen, first = trace_step(model, cross), {}, {}
+    assert traced.signature.guards == ()
+    step = running(traced)
+    if cross:  # two encoders' states, which two rows share each
+        states = rng.normal(size=(2, 9, getattr(config, model.inputs["encoder_hidden_states"]))).astype(np.float32)
+        first, once = {"encoder_hidden_states": states}, trace_cross(model)
+        names = [one.name for one in once.signature.outputs]
+        seen = dict(zip(names, running(once).run(None, first), strict=True))
+        assert all(one.startswith(CROSS) for one in names)
+        seen["encoder_attention_mask"] = np.ones((2, 9), np.int64)
+    layers, heads, size = model.cache_shape
+    names = [f"{PAST}.{i}.{part}" for i in range(layers) for part in ("key", "value")]
+    past = {name: np.full((B, heads, ROOM, size), 7, np.float32) for name in names}
+    cache, start = model.new_cache(B, ROOM), np.zeros(B, np.int64)
+    for T, lengths in ((5, np.array([5, 3, 1, 4])), (1, None), (3, np.array([1, 2, 3, 3])), (1, None)):
+        ids = rng.integers(2, 90, (B, T))
+        wanted = model.next_logits(ids, lengths, cache, **first)
+        count, first = np.full(B, T) if lengths is None else lengths, {}
+        found, *new = step.run(None, {"input_ids": ids, "past_lengths": start, "last": count - 1, **past, **seen})
+        assert np.linalg.norm(found - wanted) <= 1e-5 * np.linalg.norm(wanted)
+        for one, x in zip(traced.signature.outputs[1:], new, strict=True):
+            kept = past[one.name.replace(PRESENT, PAST)]
+            for b in range(B):
+                kept[b, :, start[b] : start[b] + count[b]] = x[b, :, : count[b]]
+        start += count
+
+
+def test_positions_that_a_texts_length_changes_have_no_graph():
+    scaling = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
+    model = LlamaForCausalLM.from_config(LlamaConfig(**LLAMA, rope_parameters=scaling))
+    with pytest.raises(UnsupportedError, match="'dynamic'"):
+        trace_step(model)
