@@ -63,13 +63,11 @@ def _nothing(shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(np.float32(1), shape)
 
 
-def _joined(parts: list[np.ndarray], axis: int = 0) -> np.ndarray:
+def _joined(parts: list[np.ndarray], _: Any = None) -> np.ndarray:
     return _nothing((sum(part.shape[0] for part in parts), *parts[0].shape[1:]))
 
 
-_BACKEND: Any = SimpleNamespace(
-    to_parameter=lambda stored, *_: stored.array, keep=lambda stored, _: stored.array, rows=_joined, cat=_joined
-)
+_BACKEND: Any = SimpleNamespace(to_parameter=lambda stored, *_: stored.array, rows=_joined, cat=_joined)
 
 
 def roles(
@@ -88,8 +86,9 @@ def roles(
     inner = {id(array) for body in bodies for _, array in leaves(body)}
     loud = None if massive is None else _narrowing(bodies[0].layers[massive])
     found: dict[str, Role] = {}
-    for module, attribute, path, array in _arrays(model, model, "", ""):
-        parts = w.reads.parts[id(array)]
+    every = list(_arrays(model, model, "", ""))
+    origins = w.reads.parts_of(array for *_, array in every)
+    for (module, attribute, path, array), parts in zip(every, origins, strict=True):
         for i, part in enumerate(parts):
             shape = source.shapes[part.name]
             if id(array) in embedded and not isinstance(module, (LayerNorm, RMSNorm)):

@@ -12,7 +12,7 @@ import numpy as np
 from zoo import ops
 from zoo.config import Config
 from zoo.images.boxes import post_process_object_detection
-from zoo.nn import leaves
+from zoo.nn import an_array
 from zoo.tasks.segment import winners
 from zoo.text.tokenizer import Tokenizer
 from zoo.weights import RawTensor
@@ -36,7 +36,7 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
     Of a segmentation also the label of every pixel, of all images one after the other.
     """
     body = body_of(model)
-    _, like = next(leaves(model))
+    like = an_array(model)
     arrays = _placed(batch.arrays, like)
     with tapped(model) as found:
         result = model(**arrays, **dict.fromkeys(batch.switches, True))

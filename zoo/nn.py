@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from . import ops
 from .ops.capture import current
+from .packed import Packed
 from .typing import Array
 from .weights import Weights
 
@@ -162,11 +163,12 @@ class ConvTranspose2d(Module):
 
 
 def is_array(node: Any) -> bool:
+    """Whether a node is a parameter: an array or a packed matrix."""
     return hasattr(node, "shape") and hasattr(node, "dtype")
 
 
-def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Array]]:
-    """(path, array) of every parameter under `node`; a shared one comes once for each place that holds it."""
+def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(path, array or Packed) of every parameter under `node`; a shared one comes for each place that holds it."""
     if is_array(node):
         yield path, node
     elif isinstance(node, (Module, list, tuple)):
@@ -176,13 +178,23 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Array]]:
                 yield from leaves(child, f"{path}.{name}" if path else str(name))
 
 
+def an_array(node: Any) -> Array:
+    """The first of the parameters that is no packed matrix: of the library, device and dtype that are computed with."""
+    return next(array for _, array in leaves(node) if not isinstance(array, Packed))
+
+
 def map_leaves(fn: Callable[[Array], Array], node: T, memo: dict[int, Any] | None = None) -> T:
-    """A copy of `node` with fn(array) for each array, derived ones too; what was shared stays shared."""
+    """A copy of `node` with fn(array) for each array, derived ones and those inside a `Packed` too.
+
+    What was shared stays shared.
+    """
     memo = {} if memo is None else memo
     if id(node) in memo:
         return memo[id(node)]
     new: Any = node
-    if is_array(node):
+    if isinstance(node, Packed):
+        new = node.map(lambda array: map_leaves(fn, array, memo))
+    elif is_array(node):
         new = fn(new)
     elif isinstance(node, (list, tuple)) and not hasattr(node, "_fields"):
         new = type(node)(map_leaves(fn, child, memo) for child in node)

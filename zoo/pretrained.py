@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from . import ops
 from .config import Config
 from .errors import UnsupportedError, UnusedWeightError, ZooError
-from .nn import Module, leaves
+from .nn import Module, an_array, leaves
 from .typing import Array
 from .warning import warn
 from .weights import Layout, Named, Part, Random, Report, Source, Weights
@@ -60,7 +60,7 @@ class Pretrained(Module):
     @property
     def like(self) -> Array:
         """An array beside which inputs are placed, of the dtype of what is computed."""
-        return next(leaves(self))[1]
+        return an_array(self)
 
     @classmethod
     def from_source(
@@ -78,14 +78,23 @@ class Pretrained(Module):
         # An untied projection still shares its bias with the head where the file has only one of the two.
         tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
         named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
+        keeps_packed = dtype is None  # a type that was asked for is that of all
         if backend is not ops.on_numpy and dtype is None:
             dtype = _one_dtype(named)
-        keeps = cls.keeps_halves and backend is ops.on_numpy and dtype is None
-        w = Weights(named, backend, dtype=dtype, device=device, sizes=config.sizes(), keeps_halves=keeps)
+        w = Weights(
+            named,
+            backend,
+            dtype=dtype,
+            device=device,
+            sizes=config.sizes(),
+            keeps_halves=cls.keeps_halves and backend is ops.on_numpy and dtype is None,
+            keeps_packed=keeps_packed,
+        )
         with ops.allowance(sum(path.stat().st_size for path in source.files)):
             model = cls(w, config)
         model.report = w.report()
-        model._parts = {path: w.reads.parts[id(array)] for path, array in leaves(model)}
+        paths, arrays = zip(*leaves(model), strict=True)
+        model._parts = dict(zip(paths, w.reads.parts_of(arrays), strict=True))
         model._copies = named.copies
         return model
 

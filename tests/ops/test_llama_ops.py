@@ -11,7 +11,9 @@ import pytest
 from zoo import ops
 from zoo.errors import InputError
 from zoo.ops import naive
-from zoo.ops.on_numpy import blas, half, threads
+from zoo.ops.on_numpy import blas, packed, threads
+from zoo.packed import KINDS as FORMS
+from zoo.packed import Packed, Rows, plain
 
 FEW_AND_MANY = [(1, 1), (2, 3), (3, 40), (1, 300)]  # row-major, feature-major, several blocks
 
@@ -137,6 +139,15 @@ def bfloat16(x):
     return (np.ascontiguousarray(x, np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
 
 
+def rows(x):
+    """Of a kind by its type: bfloat16 comes as uint16."""
+    return Rows(FORMS["BF16"], x.shape[1], (x,)) if x.dtype == np.uint16 else plain(x).parts[0]
+
+
+def matrix(*arrays):
+    return Packed([rows(x) for x in arrays])
+
+
 def unaligned(x):
     """The same array two bytes beyond where words begin, read-only as a mapped file is."""
     return np.frombuffer(b"\0\0" + x.tobytes(), x.dtype, offset=2).reshape(x.shape)
@@ -159,45 +170,44 @@ def test_linear_on_halves(kind, tokens, count, unpacked, make, rng, monkeypatch)
     monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
     monkeypatch.setattr(threads, "ALONE", 0)
     monkeypatch.setattr(threads, "_chosen", threads._chosen)
-    monkeypatch.setattr(half, "TILE", 600)  # so that small matrices make several tiles
+    monkeypatch.setattr(packed, "TILE", 600)  # so that small matrices make several tiles
     threads.set_count(count)
     for D, heights in ((40, (70, 33)), (7, (19,)), (900, (65,))):
         x = make(1, tokens, D)
-        weights = tuple(KINDS[kind](rng.standard_normal((E, D), np.float32)) for E in heights)
-        wide = tuple(half.widen(w) for w in weights)
+        weights = matrix(*(KINDS[kind](rng.standard_normal((E, D), np.float32)) for E in heights))
         bias, residual = rng.standard_normal(sum(heights), np.float32), make(1, tokens, sum(heights))
         found = ops.linear(x, weights, bias, "silu", residual)
-        check(found, naive.linear(x, wide, bias, "silu", residual))
+        check(found, naive.linear(x, weights, bias, "silu", residual))
 
 
 @pytest.mark.parametrize("tokens", [1, 3, 40])
 def test_linear_to_a_vocabulary_of_halves(tokens, make, rng):
-    x, weight = make(1, tokens, 12), bfloat16(rng.standard_normal((20000, 12), np.float32))
-    check(ops.linear(x, weight), naive.linear(x, half.widen(weight)))
+    x, weight = make(1, tokens, 12), matrix(bfloat16(rng.standard_normal((20000, 12), np.float32)))
+    check(ops.linear(x, weight), naive.linear(x, weight))
 
 
 def test_one_matrix_of_halves_beside_one_of_float32(make, rng):
     x, w = make(2, 30, 12), rng.standard_normal((2, 9, 12), np.float32)
-    pair = (bfloat16(w[0]), w[1])
-    check(ops.linear(x, pair), naive.linear(x, (half.widen(pair[0]), w[1])))
+    pair = matrix(bfloat16(w[0]), w[1])
+    check(ops.linear(x, pair), naive.linear(x, pair))
 
 
 def test_widening_is_exact(rng):
     bits = np.arange(1 << 16, dtype=np.uint16)
     wanted = (bits.astype(np.uint32) << 16).view(np.float32)
-    np.testing.assert_array_equal(half.widen(bits), wanted)
-    every = bits.reshape(256, 256)
-    even, odd = (part.copy() for part in half.widened(every, 2))
+    every = rows(bits.reshape(256, 256))
+    np.testing.assert_array_equal(every.dequantise(), wanted.reshape(256, 256))
+    even, odd = (part.copy() for part in packed.widened(every, 2))
     np.testing.assert_array_equal(even, wanted.reshape(256, 256)[:, 0::2])
     np.testing.assert_array_equal(odd, wanted.reshape(256, 256)[:, 1::2])
-    np.testing.assert_array_equal(next(half.widened(every, 1)), wanted.reshape(256, 256))
+    np.testing.assert_array_equal(next(packed.widened(every, 1)), wanted.reshape(256, 256))
 
 
 def test_embedding_of_halves(rng):
-    table = bfloat16(rng.standard_normal((11, 6), np.float32))
+    table = matrix(bfloat16(rng.standard_normal((11, 6), np.float32)))
     ids = rng.integers(0, 11, (2, 4))
     found = ops.embedding(ids, table)
     assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, half.widen(table)[ids])
+    np.testing.assert_array_equal(found, table.dequantise()[ids])
     with pytest.raises(InputError, match="must lie in"):
         ops.embedding(np.array([[11]]), table)

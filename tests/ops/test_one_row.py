@@ -9,6 +9,7 @@ from zoo import ops
 from zoo.ops import naive
 from zoo.ops.on_numpy import threads
 from zoo.ops.on_numpy.linear import ONE_ROW
+from zoo.packed import Packed, plain
 
 
 @pytest.fixture(params=[None, 1, 2])
@@ -24,7 +25,7 @@ def weights(rng, kind):
     parts = [rng.standard_normal((rows, 1600)).astype(np.float32) for rows in (700, 33, 5)]
     for part in parts:
         part.flags.writeable = False
-    return parts[0] if kind == "one" else tuple(parts)
+    return parts[0] if kind == "one" else plain(*parts)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -32,8 +33,11 @@ def weights(rng, kind):
 @pytest.mark.parametrize("kind", ["one", "several", "strided"])
 def test_equals_the_naive_product(kind, more, dtype, count, rng):
     weight = weights(rng, kind)
-    weight = tuple(w.astype(dtype) for w in weight) if isinstance(weight, tuple) else weight.astype(dtype, copy=False)
-    rows = sum(map(len, weight)) if isinstance(weight, tuple) else len(weight)
+    if isinstance(weight, Packed):
+        weight = plain(*(part.arrays[0].astype(dtype) for part in weight.parts))
+    else:
+        weight = weight.astype(dtype, copy=False)
+    rows = len(weight)
     assert rows * 1600 >= ONE_ROW
     x = rng.standard_normal((1, 1, 1600)).astype(dtype)
     extra = {}

@@ -15,6 +15,7 @@ from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive, on_numpy
 from zoo.ops.on_numpy import blas
+from zoo.packed import plain
 
 TOLERANCE = {np.float32: 5e-6, np.float64: 1e-12}
 DTYPES = [np.float32, np.float64]
@@ -107,8 +108,9 @@ def test_linear_by_tiles(lib, N, d, unpacked, monkeypatch):
 def test_linear_of_several_matrices(lib, N):
     heights = (197, 1, 63, 65)
     x, parts, b = normal(1, N, 33), tuple(normal(h, 33, seed=h) for h in heights), normal(sum(heights))
-    check(ops.linear(lib(x), tuple(map(lib, parts)), lib(b), "tanh"), naive.linear(x, parts, b, "tanh"))
-    assert on_numpy.rows(list(parts)) == parts  # no copy of what the file holds
+    found = ops.linear(lib(x), plain(*map(lib, parts)), lib(b), "tanh")
+    check(found, naive.linear(x, plain(*parts), b, "tanh"))
+    assert [rows.arrays[0] for rows in on_numpy.rows(parts).parts] == list(parts)  # no copy of what the file holds
     assert on_numpy.rows([parts[0]]) is parts[0]
 
 

@@ -15,6 +15,7 @@ from parity.run import given_to
 from parity.stages import Stages, compare_processors, compare_stages, reference_stages, zoo_stages
 from zoo.checkpoint.load import load_model
 from zoo.nn import Linear
+from zoo.packed import Packed
 
 
 class Bench:
@@ -52,10 +53,14 @@ class Bench:
         return next((stage.name for stage in self.stages(model) if not stage.holds), None)
 
 
+def whole(weight: Any) -> np.ndarray:
+    """A linear layer's weight as one writable array."""
+    return np.array(weight.dequantise() if isinstance(weight, Packed) else weight)
+
+
 def own(linear: Linear) -> Linear:
     """The layer with its own writable arrays: those of a file are mapped, and may be shared."""
-    whole = np.concatenate(linear.weight) if isinstance(linear.weight, tuple) else np.array(linear.weight)
-    linear.weight, linear.bias = whole, np.array(linear.bias)
+    linear.weight, linear.bias = whole(linear.weight), np.array(linear.bias)
     return linear
 
 

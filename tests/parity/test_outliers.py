@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch", reason="needs torch, for the reference")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
-from bench import own
+from bench import own, whole
 from test_family_faults import another_activation, another_epsilon, queries_for_keys
 
 from parity.specs import SPECS
@@ -35,9 +35,8 @@ def epsilon_of_the_last_layer(model):
 def query_and_key_of_the_last_layer(model):
     """As many rows of one for as many of the other, where keys are fewer."""
     attention = body_of(model).layers[-1].attention
-    parts = attention.qkv.weight
     qkv = own(attention.qkv) if attention.qkv.bias is not None else attention.qkv
-    weight = np.concatenate(parts) if isinstance(parts, tuple) else np.array(parts)
+    weight = whole(attention.qkv.weight)
     D = weight.shape[1]
     K = (len(weight) - D) // 2
     weight[np.r_[:K, D : D + K]] = weight[np.r_[D : D + K, :K]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,10 +13,12 @@ import numpy as np
 
 from ..errors import UnsupportedError, ZooError
 from ..nn import leaves
+from ..packed import Packed, Rows
 from ..pretrained import Pretrained
 from ..registry import config_class
 from ..registry import model_class as class_for
 from ..typing import Array
+from ..weights.packed_names import QUANT_METHOD, stored_fields
 from . import config_file
 from .atomic_write import atomic_write
 from .conflicts import CONFIG, WEIGHTS, refuse_other_kind, refuse_other_weights, refuse_package
@@ -24,7 +26,7 @@ from .conflicts import CONFIG, WEIGHTS, refuse_other_kind, refuse_other_weights,
 if TYPE_CHECKING:
     from ..config import Config
     from ..hub import Checkpoint
-    from ..weights import RawTensor
+    from ..weights import Part, RawTensor
 
 
 def load_model(
@@ -113,6 +115,9 @@ def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str
 
 def _saved_config(model: Pretrained, dtype: str | None) -> dict[str, Any]:
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
+    config.pop("quantization_config", None)  # of the file that was read
+    if dtype is None and any(isinstance(leaf, Packed) and not leaf.is_plain for _, leaf in leaves(model)):
+        config["quantization_config"] = {"quant_method": QUANT_METHOD}
     if dtype is not None:  # transformers loads what is named here, whatever the file has
         config.pop("dtype", None)
         config["torch_dtype"] = dtype
@@ -122,7 +127,7 @@ def _saved_config(model: Pretrained, dtype: str | None) -> dict[str, Any]:
 class _Unsaved(NamedTuple):
     """A tensor before it is converted to what its file holds."""
 
-    array: Array
+    array: Array | Rows
     was: str  # its element type in the file that it came from
     dtype: str  # and in the one that is written
 
@@ -132,10 +137,7 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
     out: dict[str, _Unsaved] = {}
     owners: dict[str, Any] = {}
     for path, array in leaves(model):
-        parts, start = model._parts[path], 0
-        for part in parts:
-            rows = array if len(parts) == 1 else array[start : start + part.rows]
-            start += part.rows
+        for part, rows in _rows(array, model._parts[path]):
             if part.name in owners:
                 if owners[part.name] is not array:
                     raise ZooError(
@@ -144,14 +146,33 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
                 continue
             owners[part.name] = array
             for name in (part.name, *model._copies.get(part.name, ())):
-                out[name] = _Unsaved(rows, part.dtype, dtype or part.dtype)
+                if isinstance(rows, Rows) and not rows.kind.plain and dtype is None:
+                    out |= {n: _Unsaved(a, kind, kind) for n, kind, a in stored_fields(name, rows)}
+                else:
+                    was = part.dtype if part.dtype in _FLOATS else "F32"
+                    out[name] = _Unsaved(rows, was, dtype or was)
     return out
+
+
+_FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+def _rows(array: Any, parts: Sequence[Part]) -> Iterator[tuple[Part, Array | Rows]]:
+    """The rows of an array or a packed matrix that came from each tensor."""
+    if isinstance(array, Packed) and len(array.parts) == len(parts):
+        yield from zip(parts, array.parts, strict=True)
+        return
+    start, whole = 0, array.parts[0] if isinstance(array, Packed) else array
+    for part in parts:
+        yield part, whole if len(parts) == 1 else whole[start : start + part.rows]
+        start += part.rows
 
 
 def _converted(name: str, tensor: _Unsaved) -> np.ndarray:
     from ..ops import backend
 
-    array = backend(tensor.array).to_raw(tensor.array, tensor.dtype).array
+    of = tensor.array.arrays[0] if isinstance(tensor.array, Rows) else tensor.array
+    array = backend(of).to_raw(tensor.array, tensor.dtype).array
     if tensor.dtype == "F16" and tensor.was != "F16" and np.isinf(array).any():
         raise ZooError(f"{name} holds values beyond float16: save it as bfloat16 or float32")
     return array

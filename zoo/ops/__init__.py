@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, UnsupportedError, nearest
+from ..packed import Packed
 from ..typing import Array
 from . import on_numpy as on_numpy
 from .allowance import allowance as allowance
@@ -68,15 +69,14 @@ def activation(name: str | None) -> str | None:
 
 def linear(
     x: Array,
-    weight: Array | tuple[Array, ...],
+    weight: Array | Packed,
     bias: Array | None = None,
     act: str | None = None,
     residual: Array | None = None,
 ) -> Array:
     """act(x @ weight.T + bias) + residual.
 
-    x (..., I), weight (O, I), bias (O,), residual (..., O) -> (..., O).  `weight` may be a tuple of matrices, whose
-    rows follow one another.  `act` is a value of `ACTIVATIONS`.
+    x (..., I), weight (O, I), bias (O,), residual (..., O) -> (..., O).  `act` is a value of `ACTIVATIONS`.
     """
     return backend(x).linear(x, weight, bias, act, residual)
 
@@ -181,7 +181,7 @@ def softmax(x: Array) -> Array:
     return backend(x).softmax(x)
 
 
-def embedding(ids: Array, table: Array, name: str = "ids") -> Array:
+def embedding(ids: Array, table: Array | Packed, name: str = "ids") -> Array:
     """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  `name`: what an error calls `ids`."""
     charge((*ids.shape, table.shape[-1]), "rows of a table", 4)
     return backend(table).embedding(ids, table, name)

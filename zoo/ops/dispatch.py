@@ -7,14 +7,17 @@ from types import ModuleType
 import numpy as np
 
 from ..errors import InputError
+from ..packed import Packed
 from ..typing import Array
 from . import on_numpy
 
 _backends: dict[type, ModuleType] = {np.ndarray: on_numpy}
 
 
-def backend(x: Array) -> ModuleType:
-    """The module that implements the ops for arrays like `x`."""
+def backend(x: Array | Packed) -> ModuleType:
+    """The module that implements the ops for arrays like `x`, or like those that a packed matrix is stored in."""
+    if isinstance(x, Packed):
+        x = x.parts[0].arrays[0]
     return _backends.get(type(x)) or _find(type(x))
 
 

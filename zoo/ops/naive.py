@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..packed import Packed
+
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -36,8 +38,35 @@ def _f64(x: np.ndarray) -> np.ndarray:
     return np.asarray(x, np.float64)
 
 
+def dequantise(matrix):
+    """The numbers of a packed matrix (E, D), one at a time."""
+    return np.concatenate([[_row(part, e) for e in range(len(part))] for part in matrix.parts])
+
+
+def _row(part, e):
+    fields = {field.name: array[e] for field, array in zip(part.kind.fields, part.arrays, strict=True)}
+    data = fields["data"]
+    match part.kind.name:
+        case "F64" | "F32" | "F16":
+            return _f64(data)
+        case "BF16":
+            return _f64((data.astype(np.uint32) << 16).view(np.float32))
+        case "INT8":
+            return np.array([float(data[d]) * float(fields["scale"]) for d in range(part.columns)])
+        case "INT8_32":
+            return np.array([float(data[d]) * float(fields["scale"][d // 32]) for d in range(part.columns)])
+        case "INT4_32":
+            nibbles = [int(data[d // 2]) >> 4 * (d % 2) & 15 for d in range(part.columns)]
+            return np.array([(q - 8) * float(fields["scale"][d // 32]) for d, q in enumerate(nibbles)])
+    raise NotImplementedError(part.kind.name)
+
+
+def _matrix(x):
+    return dequantise(x) if isinstance(x, Packed) else _f64(x)
+
+
 def linear(x, weight, bias=None, act=None, residual=None):
-    weight = np.concatenate([_f64(w) for w in weight]) if isinstance(weight, tuple) else _f64(weight)
+    weight = _matrix(weight)
     y = np.einsum("...i,oi->...o", _f64(x), weight)
     if bias is not None:
         y = y + _f64(bias)
@@ -125,7 +154,8 @@ def softmax(x):
 
 
 def embedding(ids, table):
-    return np.stack([_f64(table[i]) for i in np.ravel(ids)]).reshape(*np.shape(ids), table.shape[1])
+    table = _matrix(table)
+    return np.stack([table[i] for i in np.ravel(ids)]).reshape(*np.shape(ids), table.shape[1])
 
 
 def cumsum(x, axis):

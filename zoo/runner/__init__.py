@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import ops
 from ..errors import InputError, UnsupportedError
-from ..nn import Module, leaves
+from ..nn import Module, an_array
 from .runner import Runner
 
 __all__ = ["Runner", "check_graphs", "runner_for"]
@@ -23,7 +23,7 @@ __all__ = ["Runner", "check_graphs", "runner_for"]
 
 def runner_for(model: Module) -> Runner:
     """By graphs where the model lies on a GPU."""
-    like: Any = next(leaves(model))[1]
+    like: Any = an_array(model)
     if not ops.is_cuda(like):
         return Runner()
     from .graphs import GraphRunner

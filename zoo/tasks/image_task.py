@@ -15,7 +15,7 @@ import numpy as np
 from .. import ops
 from ..errors import InputError, ZooError
 from ..images import MAX_PIXELS, ImageBatch, ImageProcessor
-from ..nn import leaves
+from ..nn import an_array
 from ..pretrained import Pretrained
 from ..registry import family_of
 from ..typing import Array
@@ -56,7 +56,7 @@ class ImageTask(Task):
     def __init__(self, model: Pretrained, processor: ImageProcessor, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
         self.processor = processor
-        on_numpy = isinstance(next(leaves(model))[1], np.ndarray)
+        on_numpy = isinstance(an_array(model), np.ndarray)
         self.batch_pixels = BATCH_PIXELS if on_numpy else BATCH_PIXELS_TORCH
         # It changes nothing for images of the checkpoint's own size.
         asked = family_of(self.config.model_type).image_sizes == "asked"

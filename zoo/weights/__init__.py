@@ -7,7 +7,7 @@ so that what no model asked for can be reported, and a model can be written back
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, WeightShapeError, nearest
+from ..packed import KINDS, Packed, Rows
 from ..typing import Array, RawTensor
 from .layout import Layout, Named
 from .mapped import release
 from .random import Random
-from .source import Source
+from .source import Source, stored_arrays
 
 __all__ = ["Layout", "Named", "Part", "Random", "RawTensor", "Report", "Source", "Weights"]
 
@@ -36,9 +37,14 @@ class Part(NamedTuple):
 class Reads:
     """What has been read so far, by all scopes of one checkpoint."""
 
-    arrays: dict[tuple[str, ...], Any] = field(default_factory=dict)
-    parts: dict[int, list[Part]] = field(default_factory=dict)  # id(array) -> where its rows came from
+    arrays: dict[tuple[str, ...], Any] = field(default_factory=dict)  # names in the file -> what was made of them
+    parts: dict[tuple[str, ...], list[Part]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+
+    def parts_of(self, arrays: Iterable[Any]) -> list[list[Part]]:
+        """For each array or packed matrix, the tensors that its rows came from."""
+        origins = {id(one): origins for origins, one in self.arrays.items()}  # all are held here: no id is another's
+        return [self.parts[origins[id(array)]] for array in arrays]
 
 
 @dataclass(frozen=True)
@@ -69,12 +75,14 @@ class Weights:
         device: str = "cpu",
         sizes: Mapping[str, int] | None = None,
         keeps_halves: bool = False,
+        keeps_packed: bool = False,
         path: str = "",
         reads: Reads | None = None,
     ):
         self.named, self.backend, self.dtype, self.device, self.path = named, backend, dtype, device, path
         self.sizes = sizes or {}  # config field -> value, to say which field a wrong shape contradicts
-        self.keeps_halves = keeps_halves  # whether matrices of 16-bit numbers stay as the file has them
+        # Whether matrices stay as the file has them: those of 16-bit numbers, and those of packed kinds.
+        self.keeps_halves, self.keeps_packed = keeps_halves, keeps_packed
         self.reads = Reads() if reads is None else reads
 
     def __truediv__(self, part: str | int) -> Weights:
@@ -85,6 +93,7 @@ class Weights:
             device=self.device,
             sizes=self.sizes,
             keeps_halves=self.keeps_halves,
+            keeps_packed=self.keeps_packed,
             path=f"{self.path}{part}.",
             reads=self.reads,
         )
@@ -101,16 +110,16 @@ class Weights:
         """Arrays joined along the first axis."""
         return self._read(names, shapes, lambda parts: self.backend.cat(parts, 0))
 
-    def matrix(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array:
-        """Matrices (rows[i], cols) for `ops.linear`, one below the other, in the form that the backend prefers."""
-        return self._read(names, [(r, cols) for r in rows], self.backend.rows, self.keeps_halves)
+    def matrix(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array | Packed:
+        """Matrices (rows[i], cols), one below the other, for `ops.linear` and `ops.embedding` alone: maybe packed."""
+        return self._read(names, [(r, cols) for r in rows], lambda parts: self.backend.rows(parts, self.dtype), True)
 
     def _read(
         self,
         names: Sequence[str],
         shapes: Sequence[tuple[int, ...]],
-        join: Callable[[list[Array]], Any],
-        keep: bool = False,
+        join: Callable[[list[Any]], Any],
+        is_matrix: bool = False,
     ) -> Any:
         full = [self.path + name for name in names]
         origins = tuple(self.named.resolve(name) for name in full)
@@ -118,17 +127,12 @@ class Weights:
             for name, shape in zip(full, shapes, strict=True):
                 self._check(name, shape)
             return self.reads.arrays[origins]
-        placed = [self._place(name, shape, keep) for name, shape in zip(full, shapes, strict=True)]
-        array = join(placed) if len(placed) > 1 else placed[0]
-        parts = [
+        placed = [self._place(name, shape, is_matrix) for name, shape in zip(full, shapes, strict=True)]
+        array = join(placed) if is_matrix or len(placed) > 1 else placed[0]
+        self.reads.parts[origins] = [
             Part(origin, shape[0] if shape else 1, self.named.dtype(name))
             for name, origin, shape in zip(full, origins, shapes, strict=True)
         ]
-        if isinstance(array, tuple):
-            for one, part in zip(array, parts, strict=True):
-                self.reads.parts[id(one)] = [part]
-        else:
-            self.reads.parts[id(array)] = parts
         self.reads.names.update(origins)
         self.reads.arrays[origins] = array
         return array
@@ -137,23 +141,35 @@ class Weights:
         if name not in self.named:
             raise MissingWeightError(f"the checkpoint has no tensor {name!r}{nearest(name, self.named.names())}")
         found = self.named.shape(name, shape)
-        if found != shape:
+        kind, wanted = KINDS.get(self.named.dtype(name)), shape
+        if kind is not None and len(shape) == 2:  # a row's last block may hold more columns
+            wanted = (shape[0], -(-shape[1] // kind.block) * kind.block)
+        if found != wanted:
             fields = [f"{k} = {v}" for k, v in self.sizes.items() if v in shape and v not in found]
             because = f" (by {', '.join(fields)} in the config)" if fields else ""
             raise WeightShapeError(f"tensor {self.named.resolve(name)!r} has shape {found}, expected {shape}{because}")
 
-    def _place(self, name: str, shape: tuple[int, ...], keep: bool) -> Array:
+    def _place(self, name: str, shape: tuple[int, ...], is_matrix: bool) -> Array | Rows:
         self._check(name, shape)
         try:
             stored = self.named.read(name, shape)
-            if keep:
-                placed = self.backend.keep(stored, name)
-            else:
+            file = stored_arrays(stored)
+            if isinstance(stored, Rows):
+                stored = Rows(stored.kind, shape[-1], stored.arrays).check(name)
+            elif is_matrix and self.keeps_halves and stored.dtype in ("F16", "BF16"):
+                stored = Rows(KINDS[stored.dtype], shape[1], (stored.array,))
+            if isinstance(stored, RawTensor):
                 placed = self.backend.to_parameter(stored, name, self.dtype, self.device)
+            elif is_matrix and (stored.kind.plain or self.keeps_packed):
+                placed = self.backend.keep(stored, self.dtype, self.device)
+            else:
+                wide = RawTensor(stored.dequantise(), "F32")
+                placed = self.backend.to_parameter(wide, name, self.dtype, self.device)
         except MemoryError:
             raise CheckpointError(f"not enough memory for tensor {name!r} of shape {shape}") from None
-        if not (isinstance(placed, np.ndarray) and np.may_share_memory(placed, stored.array)):
-            release(stored.array)
+        for array in file:
+            if not any(np.may_share_memory(one, array) for one in _of_numpy(placed)):
+                release(array)
         return placed
 
     def report(self) -> Report:
@@ -167,3 +183,8 @@ class Weights:
             ignored=(*ignored, *self.named.heads),
             unused=tuple(o for o in unread.values() if o not in ignored),
         )
+
+
+def _of_numpy(placed: Array | Rows) -> list[np.ndarray]:
+    arrays = placed.arrays if isinstance(placed, Rows) else (placed,)
+    return [array for array in arrays if isinstance(array, np.ndarray)]

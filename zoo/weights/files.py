@@ -13,8 +13,10 @@ import numpy as np
 from ..checkpoint.inside import checkpoint_file
 from ..checkpoint.json_file import read_json
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
+from ..packed import Rows
 from ..typing import RawTensor
 from .mapped import release
+from .packed_names import with_packed
 from .source import Source
 
 # In the order in which transformers looks for them.
@@ -48,11 +50,15 @@ def choose_weight_files(names: Sequence[str]) -> list[str]:
 
 
 def open_weights(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Source:
-    """The tensors of a weight file, of several as one, or of an index and its shards.
+    """The tensors of a weight file, of several as one, or of an index and its shards; packed ones as one each.
 
     files: one path or several.  A folder stands for what `choose_weight_files` picks in it.  Shards lie beside their
     index, so an index alone is enough; where it is given with files, these must be its shards.
     """
+    return with_packed(_open_all(files))
+
+
+def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Source:
     paths = [Path(files)] if isinstance(files, str | os.PathLike) else [Path(f) for f in files]
     if len(paths) == 1 and paths[0].is_dir():
         try:
@@ -136,7 +142,7 @@ class Sharded:
     def dtype(self, name: str) -> str:
         return self._source(name).dtype(name)
 
-    def read(self, name: str) -> RawTensor:
+    def read(self, name: str) -> RawTensor | Rows:
         return self._source(name).read(name)
 
     def _source(self, name: str) -> Source:
@@ -156,7 +162,9 @@ _BLOCK = 1 << 20
 _NOT_FINITE = {"BF16": 0x7F80, "F8_E5M2": 0x7C, "F8_E4M3": 0x7F, "F8_E8M0": 0xFF}
 
 
-def _blocks(stored: RawTensor) -> Iterator[RawTensor]:
+def _blocks(stored: RawTensor | Rows) -> Iterator[RawTensor]:
+    if isinstance(stored, Rows):  # whose scales are looked at when they are read
+        return
     flat = stored.array.reshape(-1)
     for begin in range(0, flat.size, _BLOCK):
         yield RawTensor(flat[begin : begin + _BLOCK], stored.dtype)

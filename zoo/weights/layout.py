@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import CheckpointError
+from ..packed import Rows
 from ..typing import RawTensor
 from .random import Random
-from .source import Source
+from .source import Source, stored_arrays
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Named:
         """The name in the file."""
         return self.origin.get(name, name)
 
-    def read(self, name: str, shape: tuple[int, ...]) -> RawTensor:
+    def read(self, name: str, shape: tuple[int, ...]) -> RawTensor | Rows:
         if isinstance(self.source, Random):
             return self.source.make(self.resolve(name), shape)
         return self.source.read(self.origin[name])
@@ -109,4 +110,5 @@ class Named:
 def _equal(source: Source, a: str, b: str) -> bool:
     if source.shape(a) != source.shape(b) or source.dtype(a) != source.dtype(b):
         return False
-    return np.array_equal(source.read(a).array, source.read(b).array)
+    pairs = zip(stored_arrays(source.read(a)), stored_arrays(source.read(b)), strict=True)
+    return all(np.array_equal(x, y) for x, y in pairs)

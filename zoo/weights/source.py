@@ -6,9 +6,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
+from ..packed import Rows
 from ..typing import RawTensor
 
-__all__ = ["RawTensor", "Source"]
+__all__ = ["RawTensor", "Source", "stored_arrays"]
 
 
 class Source(Protocol):
@@ -25,7 +28,12 @@ class Source(Protocol):
     def shape(self, name: str) -> tuple[int, ...]: ...
 
     def dtype(self, name: str) -> str:
-        """The safetensors name of the element type."""
+        """The safetensors name of the element type, or that of a packed kind."""
         ...
 
-    def read(self, name: str) -> RawTensor: ...
+    def read(self, name: str) -> RawTensor | Rows: ...
+
+
+def stored_arrays(stored: RawTensor | Rows) -> tuple[np.ndarray, ...]:
+    """The arrays that a tensor is stored in."""
+    return tuple(map(np.asarray, stored.arrays)) if isinstance(stored, Rows) else (stored.array,)

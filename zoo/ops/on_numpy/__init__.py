@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import CheckpointError, InputError, UnsupportedError
+from ...packed import Packed, Rows, plain
 from ...typing import RawTensor
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
 from .decoder import add_rms_norm, glu, rms_norm, rope, rope_write_, rotary, write_
-from .half import BFLOAT16, is_half, widen
 from .linear import linear
 from .norm import add_layer_norm, layer_norm, softmax
 from .pool import adaptive_avg_pool2d, add_scaled, max_pool2d, mean, pixel_shuffle
@@ -63,11 +63,10 @@ __all__ = [
 ]
 
 
-def embedding(ids: np.ndarray, table: np.ndarray, name: str) -> np.ndarray:
+def embedding(ids: np.ndarray, table: np.ndarray | Packed, name: str) -> np.ndarray:
     if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must lie in [0, {len(table)}), found {ids.min()} to {ids.max()}")
-    found = table[ids]
-    return widen(found) if is_half(found) else found
+    return table.take(ids) if isinstance(table, Packed) else table[ids]
 
 
 def cumsum(x: np.ndarray, axis: int) -> np.ndarray:
@@ -155,31 +154,32 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
     return array.astype(dtype or "float32", copy=False)
 
 
-def keep(stored: RawTensor, name: str) -> np.ndarray:
-    """A matrix for `linear` and `embedding` as its file has it, uncopied: also bfloat16 (as uint16) and float16."""
-    if stored.dtype not in ("F16", "BF16"):
-        return to_parameter(stored, name, None, "cpu")
-    array = np.asarray(stored.array)
-    return array if array.flags.aligned else array.copy()
+def keep(stored: Rows, dtype: str | None, device: str) -> Rows:
+    """Rows for `linear` and `embedding` as their file has them, uncopied where they are aligned."""
+    return stored.map(lambda array: array if np.asarray(array).flags.aligned else np.array(array))
 
 
-def rows(parts: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
+def rows(parts: Sequence[np.ndarray | Rows], dtype: str | None = None) -> np.ndarray | Packed:
     """Matrices whose rows follow one another, in the form that `linear` likes best: as they lie, never copied."""
-    return parts[0] if len(parts) == 1 else tuple(parts)
+    if len(parts) == 1 and isinstance(parts[0], np.ndarray):
+        return parts[0]
+    return Packed([part if isinstance(part, Rows) else plain(part).parts[0] for part in parts])
 
 
-def to_raw(x: np.ndarray, dtype: str) -> RawTensor:
+# safetensors' names of element types.
+DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I8": np.int8, "U8": np.uint8}
+
+
+def to_raw(x: np.ndarray | Rows, dtype: str) -> RawTensor:
     """A parameter as it goes to a file that has element type `dtype`."""
-    if x.dtype == BFLOAT16 and dtype == "BF16":
-        return RawTensor(x, dtype)
-    if is_half(x):
-        x = widen(x)
+    if isinstance(x, Rows):
+        x = np.asarray(x.arrays[0]) if x.kind.name == dtype else x.dequantise()
+        if dtype == "BF16" and x.dtype == np.uint16:
+            return RawTensor(x, dtype)
     if dtype == "BF16":
         return RawTensor(_to_bfloat16(x), dtype)
     with np.errstate(over="ignore"):
-        return RawTensor(
-            np.asarray(x, {"F64": np.float64, "F32": np.float32, "F16": np.float16}[dtype], order="C"), dtype
-        )
+        return RawTensor(np.asarray(x, DTYPES[dtype], order="C"), dtype)
 
 
 def _to_bfloat16(x: np.ndarray) -> np.ndarray:

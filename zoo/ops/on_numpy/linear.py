@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import blas, half, threads
+from ...packed import Packed, Rows
+from . import blas, packed, threads
 from .activations import finish
 from .layout import FEW, SMALL, columns, logical, multipliable
 from .scratch import result, scratch
@@ -24,12 +25,12 @@ SMALL_OUT = 1200  # M * N of a product on a transposed operand, up to which that
 
 def linear(
     x: np.ndarray,
-    weight: np.ndarray | tuple[np.ndarray, ...],
+    weight: np.ndarray | Packed,
     bias: np.ndarray | None,
     act: str | None,
     residual: np.ndarray | None,
 ) -> np.ndarray:
-    weights = weight if isinstance(weight, tuple) else (weight,)
+    weights = packed.parts_of(weight)
     lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
     N = math.prod(lead)
     heights = tuple(len(w) for w in weights)
@@ -39,45 +40,46 @@ def linear(
     rowwise = N <= FEW or E >= WIDE
     tile = None if rowwise or dtype != np.float32 or not blas.unpacked() else _tile(N, D)
     copied = tile is not None and not _lies_well(X, tile)
-    halves = any(half.is_half(w) for w in weights)
+    plain = [w for w in weights if isinstance(w, np.ndarray)]
+    narrow = len(plain) < len(weights)
     if rowwise:
         Y, R = result((N, E), dtype), None if R is None else R.T
         X = X.T if N > FEW else np.ascontiguousarray(X.T)
     else:
         Y = result((E, tile.columns if tile else N), dtype)
-        if tile and halves and copied:
+        if tile and narrow and copied:
             X, copied = _padded(X, tile.columns), False  # once, and not for every tile of a weight
-    if N == 1 and D * E >= ONE_ROW and not halves and threads.as_many_in_blas():
+    if N == 1 and D * E >= ONE_ROW and not narrow and threads.as_many_in_blas():
         at = 0
-        for W in weights:
+        for W in plain:
             _row_product(X, W, Y[:, at : at + len(W)])
             at += len(W)
         finish(Y, None if bias is None else bias[None], act, R)
         return Y.reshape(*lead, E)
     cost = D * E * max(N / 40, 0.25 if D * E > FAR else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
-    operands = half.operands(X, weights, rowwise) if halves else []
+    operands = packed.operands(X, weights, rowwise) if narrow else []
 
     def share(i: int) -> None:
-        if tile and not halves:
+        if tile and not narrow:
             _tiled_product(
-                [(weights[which][a:b], Y[at : at + b - a]) for which, a, b, at, _ in shares[i]], X, tile, copied
+                [(plain[which][a:b], Y[at : at + b - a]) for which, a, b, at, _ in shares[i]], X, tile, copied
             )
         for which, a, b, at, tokens in shares[i]:
-            W = weights[which][a:b]
             own = slice(at, at + b - a)
             if rowwise:
                 y = Y[:, own]
-                if halves:
-                    _half_product(W, operands[which], y, True, None)
+                if narrow:
+                    _packed_product(weights[which][a:b], operands[which], y, True, None)
                 else:
-                    _row_product(X, W, y)
+                    _row_product(X, plain[which][a:b], y)
                 finish(y, None if bias is None else bias[None, own], act, None if R is None else R[:, own])
             else:
                 y = Y[own, tokens]
-                if halves:
-                    _half_product(W, [x[:, tokens] for x in operands[which]], y, False, tile)
+                if narrow:
+                    _packed_product(weights[which][a:b], [x[:, tokens] for x in operands[which]], y, False, tile)
                 elif not tile:
+                    W = plain[which][a:b]
                     np.matmul(W if multipliable(W) else np.ascontiguousarray(W), X[:, tokens], out=y)
                 finish(y, None if bias is None else bias[own, None], act, None if R is None else R[own, tokens])
 
@@ -85,22 +87,24 @@ def linear(
     return Y.reshape(*lead, E) if rowwise else logical(Y[:, :N], lead)
 
 
-def _half_product(W: np.ndarray, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None) -> None:
-    """The product of a matrix of 16-bit numbers, of which a few rows at a time are widened; xs: of `half.operands`.
+def _packed_product(
+    W: np.ndarray | Rows, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None
+) -> None:
+    """The product of a packed matrix, of which a few rows at a time are widened; xs: of `packed.operands`.
 
     y (N, E), xs (N, D or D / 2) if rowwise, else y (E, N), xs (D or D / 2, N).
     """
-    if rowwise and len(y) == 1 and len(xs) == 2:
-        half.vector_product(W, xs, y[0])
+    if rowwise and len(y) == 1 and len(xs) == 2 and isinstance(W, Rows):
+        packed.vector_product(W, xs, y[0])
         return
     width = W.shape[1] // len(xs)
     # The more tokens, the less it matters where the tile is, and the more what is done once for each.
-    room = half.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)
+    room = packed.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)
     step = max(16, room // max(1, width) // 16 * 16)
     for a in range(0, len(W), step):
         rows = slice(a, a + step)
         out = y[:, rows] if rowwise else y[rows]
-        for k, (part, x) in enumerate(zip(half.widened(W[rows], len(xs)), xs, strict=True)):
+        for k, (part, x) in enumerate(zip(packed.widened(W[rows], len(xs)), xs, strict=True)):
             z = out if k == 0 else scratch(7, out.shape, y.dtype)
             if rowwise:
                 _row_product(x, part, z)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import CheckpointError, InputError, UnsupportedError
+from ...packed import Packed, Rows, plain
 from ...typing import RawTensor
+from . import packed
 from .activations import ACT
 from .attention import attention, gather_bias, skips_unseen
 from .decoder import glu, rope, rope_write_, rotary, write_
@@ -57,11 +61,11 @@ __all__ = [
 ]
 
 
-def embedding(ids: Tensor, table: Tensor, name: str) -> Tensor:
+def embedding(ids: Tensor, table: Tensor | Packed, name: str) -> Tensor:
     # On a GPU a check would wait for the device: there torch's own assertion stops a wrong id.
     if on_host(ids) and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must lie in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
-    return F.embedding(ids, table)
+    return packed.take(table, ids) if isinstance(table, Packed) else F.embedding(ids, table)
 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
@@ -146,19 +150,33 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
     return tensor
 
 
-def rows(parts: list[Tensor]) -> Tensor:
-    """Matrices whose rows follow one another, in the form that `linear` likes best."""
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+def keep(stored: Rows, dtype: str | None, device: str) -> Rows | Tensor:
+    """Rows for `linear` and `embedding`: of a kind that `packed` knows as their file has them, of others widened."""
+    if stored.kind.name not in packed.KINDS:
+        return to_parameter(RawTensor(stored.dequantise(), "F32"), "", dtype or "float32", device)
+    return stored.map(lambda array: torch.from_numpy(np.array(array)).to(device))
 
 
-def to_raw(x: Tensor, dtype: str) -> RawTensor:
+def rows(parts: Sequence[Rows | Tensor], dtype: str | None = None) -> Packed | Tensor:
+    """Matrices whose rows follow one another, in the form that `linear` likes best: one, where they are of a kind."""
+    tensors = [part for part in parts if isinstance(part, Tensor)]
+    if len(tensors) == len(parts):
+        return tensors[0] if len(parts) == 1 else torch.cat(tensors)
+    kinds = {part.kind if isinstance(part, Rows) else None for part in parts}
+    every = [part if isinstance(part, Rows) else plain(part).parts[0] for part in parts]
+    if len(kinds) > 1:
+        return Packed(every, _dtype(dtype or "float32"))
+    fields = zip(*(part.arrays for part in every), strict=True)
+    whole = Rows(every[0].kind, every[0].columns, tuple(map(torch.cat, map(list, fields))))
+    return Packed([whole], _dtype(dtype or "float32"))
+
+
+def to_raw(x: Tensor | Rows, dtype: str) -> RawTensor:
     """A parameter as it goes to a file that has element type `dtype`."""
-    x = (
-        x.detach()
-        .cpu()
-        .to({"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[dtype])
-    )
-    x = x.contiguous()
+    if isinstance(x, Rows):
+        x = packed.dequantise(Packed([x]), torch.float32)
+    types = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+    x = x.detach().cpu().to(types.get(dtype, x.dtype)).contiguous()
     return RawTensor(x.view(torch.int16).numpy().view(np.uint16) if dtype == "BF16" else x.numpy(), dtype)
 
 

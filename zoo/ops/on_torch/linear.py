@@ -6,15 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ...packed import Packed
 from .activations import ACT
 from .kernels import usable
+from .packed import dequantise
 
 
-def linear(
-    x: Tensor, weight: Tensor | tuple[Tensor, ...], bias: Tensor | None, act: str | None, residual: Tensor | None
-) -> Tensor:
-    if isinstance(weight, tuple):
-        weight = torch.cat(weight)
+def linear(x: Tensor, weight: Tensor | Packed, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
+    if isinstance(weight, Packed):
+        weight = dequantise(weight, x.dtype)
     if usable(x):
         if x.numel() == x.shape[-1]:  # one row: the weight is read once, for which a product is not made
             from .kernels import gemv

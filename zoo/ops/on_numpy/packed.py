@@ -1,7 +1,4 @@
-"""Matrices that stay in memory, or in their mapped file, as bfloat16 or float16, and are widened a tile at a time.
-
-NumPy has no bfloat16: such a matrix comes as uint16, as in `RawTensor`.
-"""
+"""Matrices that stay packed in memory, or in their mapped file, and are widened a tile at a time."""
 
 from __future__ import annotations
 
@@ -10,28 +7,22 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ...packed import Packed, Rows
 from .scratch import scratch
 
-BFLOAT16, FLOAT16 = np.dtype(np.uint16), np.dtype(np.float16)
 TILE = 1 << 17  # elements of float32 that are held at a time: half a megabyte stays in the L2 cache
 
 _SHIFT, _UPPER = np.array(16, np.uint32), np.array(0xFFFF0000, np.uint32)
 
 
-def is_half(x: np.ndarray) -> bool:
-    return x.dtype == BFLOAT16 or x.dtype == FLOAT16
+def parts_of(weight: np.ndarray | Packed) -> list[np.ndarray | Rows]:
+    """The parts of a weight, as arrays where they are float32 or float64."""
+    if not isinstance(weight, Packed):
+        return [weight]
+    return [np.asarray(p.arrays[0]) if p.kind.name in ("F32", "F64") else p for p in weight.parts]
 
 
-def widen(x: np.ndarray) -> np.ndarray:
-    """The same numbers as float32."""
-    if x.dtype != BFLOAT16:
-        return x.astype(np.float32, copy=False)
-    bits = x.astype(np.uint32)
-    bits <<= _SHIFT
-    return bits.view(np.float32)
-
-
-def operands(X: np.ndarray, weights: Sequence[np.ndarray], rowwise: bool) -> list[list[np.ndarray]]:
+def operands(X: np.ndarray, weights: Sequence[np.ndarray | Rows], rowwise: bool) -> list[list[np.ndarray]]:
     """What the `widened` parts of each weight multiply: X (D, N), (N, D) if rowwise, or its even and odd features."""
     words = [_in_words(W) for W in weights]
     every: list[list[np.ndarray]] = [[X], []]
@@ -40,45 +31,46 @@ def operands(X: np.ndarray, weights: Sequence[np.ndarray], rowwise: bool) -> lis
     return [every[word] for word in words]
 
 
-def _in_words(W: np.ndarray) -> bool:
+def _in_words(W: np.ndarray | Rows) -> bool:
     """Whether a bfloat16 matrix (E, D) can be seen as words (E, D / 2) of two elements, the even ones below.
 
     Two passes over words, one for either half, are several times as fast as one over elements.
     """
-    if W.dtype != BFLOAT16 or W.shape[1] % 2 or sys.byteorder != "little":
+    if isinstance(W, np.ndarray) or W.kind.name != "BF16" or W.columns % 2 or sys.byteorder != "little":
         return False
-    row, column = W.strides
-    return column == 2 and row % 4 == 0 and W.__array_interface__["data"][0] % 4 == 0
+    data = W.arrays[0]
+    row, column = data.strides
+    return column == 2 and row % 4 == 0 and data.__array_interface__["data"][0] % 4 == 0
 
 
-def widened(W: np.ndarray, parts: int) -> Iterator[np.ndarray]:
+def widened(W: np.ndarray | Rows, parts: int) -> Iterator[np.ndarray]:
     """A few rows of a matrix (E, D) in float32, in one part; or in two, of the even columns and then of the odd ones.
 
     The parts are in the same scratch: use each before the next.
     """
-    if parts == 2:
-        bits = W.view(np.uint32)
-        out = scratch(6, bits.shape, np.dtype(np.float32))
+    float32 = np.dtype(np.float32)
+    if isinstance(W, np.ndarray):
+        yield W
+    elif parts == 2:
+        bits = W.arrays[0].view(np.uint32)
+        out = scratch(6, bits.shape, float32)
         np.left_shift(bits, _SHIFT, out=out.view(np.uint32))
         yield out
         np.bitwise_and(bits, _UPPER, out=out.view(np.uint32))
         yield out
-        return
-    out = scratch(6, W.shape, np.dtype(np.float32))
-    if W.dtype == BFLOAT16:
-        np.left_shift(W, _SHIFT, out=out.view(np.uint32), dtype=np.uint32)
     else:
-        np.copyto(out, W)
-    yield out
+        out = scratch(6, (len(W), W.width), float32)
+        W.kind.dequantise([np.asarray(array) for array in W.arrays], out)
+        yield out[:, : W.columns]
 
 
-def vector_product(W: np.ndarray, xs: list[np.ndarray], y: np.ndarray) -> None:
+def vector_product(W: Rows, xs: list[np.ndarray], y: np.ndarray) -> None:
     """y (E,) = W @ x for a bfloat16 matrix in words and a single token, xs two of (1, D / 2).
 
     Decoding spends its time here, so there is as little between the passes as can be: while a thread is in Python, and
     holds its lock, the others wait.
     """
-    bits = W.view(np.uint32)
+    bits = W.arrays[0].view(np.uint32)
     even, odd = xs[0][0], xs[1][0]
     step = max(8, TILE // max(1, len(even)))
     part = scratch(6, (step, len(even)), np.dtype(np.float32))

@@ -1,0 +1,156 @@
+"""Kinds of numbers in blocks, rows of a matrix in one of them, and a matrix of such rows.
+
+E rows (outputs) of D columns (inputs).  A row is stored as ceil(D / block) blocks, the last filled up with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import CheckpointError
+from ..typing import Array
+
+
+class Field(NamedTuple):
+    """One of the arrays that rows of a kind are stored in: (E, blocks * per_block), or (E,) where per_block is 0."""
+
+    name: str
+    dtype: str  # NumPy's name
+    per_block: int
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """How numbers are stored: `block` of them at a time, in these fields.
+
+    dequantise(arrays, out): the fields of some rows (R, ...) -> their numbers, written to out (R, blocks * block),
+    float32 and C-contiguous.  Plain kinds are those whose one field holds the numbers themselves.
+    """
+
+    name: str
+    block: int
+    fields: tuple[Field, ...]
+    dequantise: Callable[[Sequence[np.ndarray], np.ndarray], None]
+    plain: bool = False
+
+    def shapes(self, rows: int, columns: int) -> list[tuple[int, ...]]:
+        """Of each field, for a matrix of that size."""
+        blocks = -(-columns // self.block)
+        return [(rows, blocks * field.per_block) if field.per_block else (rows,) for field in self.fields]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a matrix, of one kind; `arrays` are its fields, of NumPy, torch or a tracer."""
+
+    kind: Kind
+    columns: int
+    arrays: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return self.arrays[0].shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), self.columns
+
+    @property
+    def width(self) -> int:
+        """The columns with those that fill up the last block."""
+        return -(-self.columns // self.kind.block) * self.kind.block
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays)
+
+    def __getitem__(self, rows: Any) -> Rows:
+        """The rows of a slice or of an array of indices (N,)."""
+        return Rows(self.kind, self.columns, tuple(array[rows] for array in self.arrays))
+
+    def map(self, fn: Callable[[Array], Array]) -> Rows:
+        return Rows(self.kind, self.columns, tuple(map(fn, self.arrays)))
+
+    def dequantise(self) -> np.ndarray:
+        """-> (E, D) of NumPy arrays: float32, or the array itself where it is of wider numbers."""
+        if self.kind.name in ("F32", "F64"):
+            return np.asarray(self.arrays[0])
+        out = np.empty((len(self), self.width), np.float32)
+        self.kind.dequantise([np.asarray(array) for array in self.arrays], out)
+        return out[:, : self.columns]
+
+    def check(self, name: str) -> Rows:
+        """Itself.  CheckpointError where a field has another shape or type than its kind, or a scale is not finite."""
+        for field, array, shape in zip(self.kind.fields, self.arrays, self.kind.shapes(*self.shape), strict=True):
+            where = f"tensor {name!r} ({self.kind.name}): its {field.name}"
+            if array.shape != shape:
+                raise CheckpointError(f"{where} has shape {array.shape}, expected {shape} for {self.shape}")
+            if array.dtype != np.dtype(field.dtype):
+                raise CheckpointError(f"{where} is of {array.dtype}, expected {field.dtype}")
+            if not self.kind.plain and array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise CheckpointError(f"{where} holds NaN or infinity")
+        return self
+
+
+class Packed:
+    """A matrix (E, D) for `ops.linear` and `ops.embedding`: parts whose rows follow one another, as they are stored.
+
+    Parts may differ in kind.  Each tensor of a checkpoint is one part, unless a backend joins them.
+    """
+
+    ndim = 2
+
+    def __init__(self, parts: Sequence[Rows], dtype: Any = None):
+        """dtype: of what `ops.embedding` makes of it, where that does not follow from the parts."""
+        self.parts, self._dtype = tuple(parts), dtype
+        (self.columns,) = {part.columns for part in self.parts}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), self.columns
+
+    @property
+    def dtype(self) -> Any:
+        """Of the numbers, where they are float32 or float64 as they lie; else float32, which they are widened to."""
+        if self._dtype is not None:
+            return self._dtype
+        kinds = {part.kind.name for part in self.parts}
+        return self.parts[0].arrays[0].dtype if kinds in ({"F32"}, {"F64"}) else np.dtype(np.float32)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all its parts are of floating-point numbers."""
+        return all(part.kind.plain for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self.parts)
+
+    def map(self, fn: Callable[[Array], Array]) -> Packed:
+        """With fn(array) for every array that it is stored in."""
+        return Packed([part.map(fn) for part in self.parts], self._dtype)
+
+    def dequantise(self) -> np.ndarray:
+        """-> (E, D) of NumPy arrays."""
+        parts = [part.dequantise() for part in self.parts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def take(self, ids: np.ndarray) -> np.ndarray:
+        """Rows (..., D) of those numbers (...), of NumPy arrays."""
+        flat = ids.reshape(-1)
+        if len(self.parts) == 1:
+            found = self.parts[0][flat].dequantise()
+        else:
+            found = np.empty((flat.size, self.columns), self.dtype)
+            begin = 0
+            for part in self.parts:
+                here = (flat >= begin) & (flat < begin + len(part))
+                found[here] = part[flat[here] - begin].dequantise()
+                begin += len(part)
+        return found.reshape(*ids.shape, self.columns)

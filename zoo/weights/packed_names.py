@@ -1,0 +1,81 @@
+"""Packed matrices in a file of plain tensors: the fields of `NAME` are the tensors `NAME.KIND.FIELD`.
+
+A checkpoint that zoo quantised is a safetensors file in which `x.weight` of the kind INT4_32 (see `zoo.packed.kinds`
+for the layout) is stored as `x.weight.INT4_32.data` and `x.weight.INT4_32.scale`, all else under its own name; its
+config.json says so in `quantization_config`, by which libraries that do not know the layout refuse it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from ..errors import CheckpointError, MissingWeightError, nearest
+from ..packed import KINDS, Kind, Rows
+from ..typing import Array, RawTensor
+from .source import Source, stored_arrays
+
+QUANT_METHOD = "zoo"  # of `quantization_config`
+
+# NumPy's name of a field's type -> that of safetensors.
+_TYPES = {"int8": "I8", "uint8": "U8", "uint16": "U16", "float16": "F16", "float32": "F32"}
+_NAME = re.compile(r"(.+)\.([A-Z]+[0-9]*[0-9A-Z_]*)\.([a-z]+)")
+
+
+def stored_fields(name: str, rows: Rows) -> Iterator[tuple[str, str, Array]]:
+    """(tensor, element type, array) for each field of a packed tensor."""
+    for field, array in zip(rows.kind.fields, rows.arrays, strict=True):
+        yield f"{name}.{rows.kind.name}.{field.name}", _TYPES[field.dtype], array
+
+
+def with_packed(source: Source) -> Source:
+    """The source, with the fields of packed tensors as one tensor each."""
+    found: dict[str, Kind] = {}
+    for name in source.names():
+        match = _NAME.fullmatch(name)
+        if match and (kind := KINDS.get(match[2])) and not kind.plain and found.setdefault(match[1], kind) is not kind:
+            raise CheckpointError(f"{match[1]!r} is stored both as {found[match[1]].name} and as {kind.name}")
+    return PackedSource(source, found) if found else source
+
+
+class PackedSource:
+    """A Source in which each of some tensors is stored as the fields of a kind."""
+
+    def __init__(self, source: Source, kinds: dict[str, Kind]):
+        """kinds: name -> kind of the packed tensors."""
+        self.source, self.kinds, self.files = source, kinds, source.files
+        fields = {f"{name}.{kind.name}.{field.name}": name for name, kind in kinds.items() for field in kind.fields}
+        for stored, name in fields.items():
+            if stored not in source:
+                raise CheckpointError(f"{name!r} is stored as {kinds[name].name}, and there is no {stored!r}")
+            if name in source:
+                raise CheckpointError(f"{name!r} is stored twice: as {kinds[name].name}, and as it is")
+        self._names = list(dict.fromkeys(fields.get(name, name) for name in source.names()))
+
+    def names(self) -> Collection[str]:
+        return self._names
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.kinds or name in self.source
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of a packed tensor with the columns that fill up its last block."""
+        kind = self.kinds.get(name)
+        if kind is None:
+            return self.source.shape(name)
+        shape = self.source.shape(f"{name}.{kind.name}.{kind.fields[0].name}")
+        if len(shape) != 2:
+            raise CheckpointError(f"{name!r} ({kind.name}) has shape {shape}, a matrix was expected")
+        return shape[0], shape[1] // kind.fields[0].per_block * kind.block  # too few are found by Rows.check
+
+    def dtype(self, name: str) -> str:
+        return self.kinds[name].name if name in self.kinds else self.source.dtype(name)
+
+    def read(self, name: str) -> RawTensor | Rows:
+        kind = self.kinds.get(name)
+        if kind is None:
+            if name not in self.source:
+                raise MissingWeightError(f"no tensor {name!r}{nearest(name, self._names)}")
+            return self.source.read(name)
+        fields = (self.source.read(f"{name}.{kind.name}.{field.name}") for field in kind.fields)
+        return Rows(kind, self.shape(name)[1], tuple(array for field in fields for array in stored_arrays(field)))
