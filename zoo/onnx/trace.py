@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,8 @@ def as_symbols(graph: Graph, model: Module) -> Any:
     """A copy of a model with constants of a graph for arrays, named by their paths."""
     for path, array in leaves(model):
         graph.names.setdefault(id(array), path)
-    symbolic: Any = map_leaves(lambda array: cast(Any, constant(graph, array)), model)
+    as_constant: Any = partial(constant, graph)
+    symbolic: Any = map_leaves(as_constant, model, packed=as_constant)
     _forget(symbolic, set())
     return symbolic
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..on_numpy.half import is_half, widen
+from ...packed import Rows
 from .dims import OPPOSITE, Dim, terms_of, text_of
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
@@ -25,13 +25,14 @@ class Node(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A constant: arrays whose rows follow one another, of 16-bit numbers too."""
+    """A constant: an array, or arrays and packed matrices whose rows follow one another."""
 
-    parts: tuple[np.ndarray, ...]
+    parts: tuple[np.ndarray | Rows, ...]
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(np.float32) if is_half(self.parts[0]) else self.parts[0].dtype
+        first = self.parts[0]
+        return np.dtype(np.float32) if isinstance(first, Rows) else first.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -40,7 +41,7 @@ class Stored(NamedTuple):
 
     def array(self) -> np.ndarray:
         """C-contiguous; what is stored already so is not copied."""
-        parts = [widen(p) if is_half(p) else p for p in self.parts]
+        parts = [p.dequantise() if isinstance(p, Rows) else p for p in self.parts]
         # ascontiguousarray would make a vector of a number.
         return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts), order="C")
 
@@ -74,15 +75,16 @@ class Graph:
         self.nodes.append(Node(op, tuple(inputs), names, attributes, domain))
         return names[0] if outputs == 1 else names
 
-    def store(self, *parts: np.ndarray) -> str:
+    def store(self, *parts: np.ndarray | Rows, name: str | None = None) -> str:
         """The name of a constant; arrays that were stored before are not stored again, nor small equal ones."""
         first = parts[0]
-        small = len(parts) == 1 and first.size <= 64
-        key = (first.dtype.str, first.shape, first.tobytes()) if small else tuple(id(p) for p in parts)
+        if len(parts) == 1 and isinstance(first, np.ndarray) and first.size <= 64:
+            key = (first.dtype.str, first.shape, first.tobytes())
+        else:
+            arrays = (p.arrays if isinstance(p, Rows) else (p,) for p in parts)
+            key = tuple(id(array) for some in arrays for array in some)
         if key not in self._known:
-            name = self.names.get(id(first)) if len(parts) == 1 else None
-            if len(parts) > 1 and id(first) in self.names:
-                name = self.names[id(first)].rpartition(".")[0]
+            name = self.names.get(id(first)) if name is None else name
             if name is None or name in self.constants:
                 name = f"constant_{len(self.constants)}"
             self.constants[name] = Stored(parts)

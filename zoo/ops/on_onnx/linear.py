@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from .activations import activate
-from .symbol import Symbol, constant
+from .symbol import Symbol
 
 
 def linear(
     x: Symbol,
-    weight: Symbol | tuple[Symbol, ...],
+    weight: Symbol,
     bias: Symbol | None,
     act: str | None,
     residual: Symbol | None,
 ) -> Symbol:
-    whole = _joined(weight) if isinstance(weight, tuple) else weight
     policy = x.graph.precision
-    y = None if policy is None else policy.linear(x, whole, bias)
-    y = activate(_product(x, whole, bias) if y is None else y, act)
+    y = None if policy is None else policy.linear(x, weight, bias)
+    y = activate(_product(x, weight, bias) if y is None else y, act)
     return y if residual is None else y + residual
-
-
-def _joined(parts: tuple[Symbol, ...]) -> Symbol:
-    """Matrices whose rows follow one another, as one constant."""
-    graph = parts[0].graph
-    return constant(graph, tuple(array for part in parts for array in graph.constants[part.name].parts))
 
 
 def _product(x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol:

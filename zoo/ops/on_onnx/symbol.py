@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...packed import Packed
 from .dims import Dim, is_fixed, same
 from .graph import DTYPES, Graph
 
@@ -250,11 +251,13 @@ FOLDS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def constant(graph: Graph, value: Any) -> Symbol:
-    """An array, a number, or (a tuple of) matrices of 16-bit numbers."""
-    parts = value if isinstance(value, tuple) else (np.asarray(value),)
-    if parts[0].dtype == np.float64:
-        parts = tuple(p.astype(np.float32) for p in parts)
-    name = graph.store(*parts)
+    """An array, a number or a packed matrix."""
+    if isinstance(value, Packed):
+        parts = [rows.arrays[0] if rows.kind.name in ("F64", "F32") else rows for rows in value.parts]
+    else:
+        parts = [np.asarray(value)]
+    wide = (p.astype(np.float32) if isinstance(p, np.ndarray) and p.dtype == np.float64 else p for p in parts)
+    name = graph.store(*wide, name=graph.names.get(id(value)))
     return Symbol(graph, name, graph.constants[name].shape, graph.constants[name].dtype)
 
 
