@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import zoo
 from zoo.cli import main
 from zoo.images.boxes import Detection
 from zoo.tables import Table
@@ -73,7 +72,7 @@ class Stub:
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stub:
     stub = Stub()
-    monkeypatch.setattr(zoo, "load", stub.load)
+    monkeypatch.setattr("zoo.tasks.load_task", stub.load)
     monkeypatch.chdir(tmp_path)
     Image.new("RGB", (300, 400), "white").save("page.png")
     words = [
@@ -238,11 +237,15 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "PAGE"),
+        ([], "DOCUMENT"),
         (["page.png", "-o", "out.csv"], "out.csv would hold no text: give --words FILE or --reader NAME"),
         (["page.png", "-o", "out.xlsx"], "would hold no text"),
         (["page.png", "-o", "out.cvs", "--words", "words.json"], "did you mean '.csv'"),
-        (["page.png", "-o", "out", "--words", "words.json"], "no suffix, expected .csv"),
+        (["page.png", "-o", "out", "--format", "csv,exe"], ".exe is none of .csv"),
+        (["page.png", "-o", "out.json", "--format", "csv"], "--format is for -o FOLDER"),
+        (["page.png", "-o", "out.json", "--resume"], "--resume goes on with -o FOLDER or -o FILE.jsonl"),
+        (["page.png", "page.png", "words.json", "-o", "out.csv", "--reader", "r"], "for one document, and there are 2"),
+        (["page.png", "words.json", "--words", "words.json"], "--words is of one page, and there are 2 documents"),
         (["page.png", "--words", "w", "--reader", "r"], "give one of them"),
         (["page.png", "--no-detection", "--detection", "d"], "give no --detection"),
         (["page.png", "--threshold", "70"], "--threshold 70 is not in 0 ... 1"),
@@ -252,8 +255,7 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
         (["page.png", "-o", "out.json", "--json"], "--json is for stdout"),
         (["page.png", "--overlay", "page.png"], "page.png would be written over, and it is read"),
         (["page.png", "--words", "words.json", "-o", "./words.json"], "words.json would be written over"),
-        (["page.png", "-o", "out.md", "--words", "words.json", "--safe"], "--safe is for -o FILE.csv"),
-        (["page.png", "other.png"], "other.png"),
+        (["page.png", "-o", "out.md", "--words", "words.json", "--safe"], "--safe is for CSV"),
     ],
 )
 def test_usage_errors_come_before_anything_is_loaded(

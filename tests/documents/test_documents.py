@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from make_pdf import line, pdf, text
 from PIL import Image
 
+from tests.small_pdf import line, pdf, text
 from zoo.documents import open_document
 from zoo.documents.selection import select
 from zoo.errors import InputError, NotFoundError

@@ -56,17 +56,26 @@ Talk with a checkpoint that has a chat template: each line is a turn, and the an
 an answer, Ctrl-D ends.  Where stdin is a pipe, its lines are the turns, and only the answers are written."""
 
 TABLE = """\
-Find the tables of a page, the path of an image, and write their cells: with -o to a file, otherwise to stdout.
+Find the tables of documents and write their cells: with -o to a file or folder, otherwise to stdout.
 
-The text comes from --words, the words of the page with their boxes, from OCR or a PDF's text layer, or from --reader,
-a TrOCR checkpoint that reads the lines of each cell.  Without either the cells have boxes only."""
+Each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all of their pages), a folder of these, a pattern such as
+'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, from --words, the words of the page with their
+boxes, or from --reader, a TrOCR checkpoint that reads the lines of each cell.  Without any of them the cells have boxes
+only."""
 
 TABLE_MORE = """\
-The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}, in pixels of PAGE as it is seen
-upright, and "confidence" if it is known.  Several tables make several sheets of one .xlsx, one .html or .md, and
-out-1.csv, out-2.csv and so on; JSON is an array of tables, one or many.  A page without a table is an error, with exit
-status 1.
+-o FILE takes the tables of all pages: .xlsx with a sheet for each, .html, .md, .json, .csv (out-1.csv, out-2.csv, ...
+of several tables), and of many documents .jsonl, a line for each page as soon as it is done, or .parquet, a row for
+each table.  -o FOLDER gets files for each document in the forms that --format lists, and tables.jsonl.
 
+What is wrong with a page or a document is said at the end, with exit status 1; all others are written.  --resume goes
+on after a job was stopped: what tables.jsonl has of the same pages, by content, and the same options, stays.
+
+The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}, in pixels of the page as it is seen
+upright, and "confidence" if it is known.
+
+  zoo table report.pdf --pages 3-7 -o tables.xlsx
+  zoo table invoices/ 'more/*.pdf' -o out --jobs 2 --format csv,json
   zoo table page.png --words words.json -o tables.xlsx
   zoo table table.png --no-detection --reader microsoft/trocr-base-printed -o table.csv
   zoo table page.png --overlay cells.png --json"""
@@ -207,20 +216,32 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table = argparse.ArgumentParser(
         prog="zoo table", parents=[locked], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
     )
-    table.add_argument("page", metavar="PAGE", help="the path of an image")
-    table.add_argument("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json or .xlsx")
+    table.add_argument(
+        "documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin"
+    )
+    table.add_argument(
+        "-o", "--output", metavar="FILE", help=".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder"
+    )
+    table.add_argument("--format", metavar="LIST", help="of a folder's files: csv, json, html, md, xlsx (csv)")
+    table.add_argument("--pages", metavar="N-M", help="of each document, such as 3-7,9 or 5-")
+    table.add_argument("--dpi", type=float, default=144, metavar="N", help="pixels an inch of a PDF's pages (144)")
+    table.add_argument("--password", metavar="TEXT", help="of an encrypted PDF")
+    table.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes that work side by side (1)")
+    table.add_argument("--resume", action="store_true", help="go on with what FOLDER or FILE.jsonl has already")
     safe = "for a .csv file: an apostrophe before texts that a spreadsheet would take for formulas"
     table.add_argument("--safe", action="store_true", help=safe)
-    table.add_argument("--words", metavar="FILE", help="a JSON file with the words of the page")
+    table.add_argument("--words", metavar="FILE", help="a JSON file with the words of a page")
     table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint, in place of --words")
-    table.add_argument("--overlay", metavar="FILE", help="a PNG file to write the page and its cells to")
+    table.add_argument("--overlay", metavar="FILE", help="a PNG file to write a page and its cells to")
     table.add_argument("--detection", metavar="NAME", help="a checkpoint that finds the tables of a page")
     table.add_argument("--structure", metavar="NAME", help="a checkpoint that finds the rows and columns of a table")
-    table.add_argument("--no-detection", action="store_true", help="PAGE is the image of one table")
+    table.add_argument("--no-detection", action="store_true", help="each page is the image of one table")
     table.add_argument(
         "--threshold", type=float, default=0.5, metavar="F", help="least score of tables, rows, ..., 0 ... 1 (0.5)"
     )
-    table.add_argument("--padding", type=_pixels, metavar="N", help="pixels of margin around a table (a 40th of PAGE)")
+    table.add_argument(
+        "--padding", type=_pixels, metavar="N", help="pixels of margin around a table (a 40th of the page)"
+    )
     table.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
     table.add_argument("--local-files-only", action="store_true", help="never use the network")
     table.add_argument("--json", action="store_true", help="JSON even in a terminal")

@@ -1,24 +1,27 @@
-"""`zoo table`: the tables of a page, to a terminal, a pipe or files."""
+"""`zoo table`: the tables of documents, to a terminal, a pipe, files or folders."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import sys
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import zoo
-
+from ..documents.inputs import Input, find_inputs
 from ..errors import TableError, ZooError
-from ..tables import Table, TableExtractor, draw_tables, read_words
-from ..tables.export import write, write_text
+from ..tables import Table, draw_tables, read_words
+from ..tables.batch import PageJob, PageTables, Recipe, extract_pages, page_tables, plan
+from ..tables.export import write
 from ..tables.extract import DETECTION, STRUCTURE
-from ..tables.table import PAGE, TEXTS, suffix_of
+from ..tables.outputs import FOR_ALL, LINES, Folder, Lines, OneFile, Output, Parquet, json_of
+from ..tables.table import SUFFIXES, suffix_of
+from ..tasks.base import Progress
 from . import UsageError
 from .terminal import Terminal, clean, clip
 
@@ -27,43 +30,123 @@ WIDEST = 40  # columns of a terminal that a cell may take
 
 def table(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
-    suffix = _check(args)
-    words = None if args.words is None else read_words(args.words)
-
-    def loaded(name: str, task: str) -> Any:
-        return zoo.load(name, task=task, device=args.device, local_files_only=args.local_files_only, lock=args.lock)
-
-    extractor = TableExtractor(
-        loaded(args.structure or STRUCTURE, "detect"),
-        None if args.no_detection else loaded(args.detection or DETECTION, "detect"),
-        reader=None if args.reader is None else loaded(args.reader, "read"),
-        threshold=args.threshold,
-        padding=args.padding,
+    _check(args)
+    recipe = Recipe(
+        args.structure or STRUCTURE,
+        None if args.no_detection else args.detection or DETECTION,
+        args.reader,
+        args.threshold,
+        args.padding,
+        args.device,
+        args.local_files_only,
+        args.lock,
+        args.dpi,
+        args.password,
     )
-    found = extractor(args.page, words)
+    with tempfile.TemporaryDirectory(prefix="zoo-") as folder:
+        documents = [_stdin(folder) if name == "-" else name for name in args.documents]
+        inputs, passed_over = find_inputs(documents)
+        if passed_over:
+            print(f"zoo: {passed_over} files that are no documents are passed over", file=sys.stderr)
+        if args.words is not None or args.overlay is not None:
+            _one_page(args, recipe, inputs)
+        else:
+            _all_pages(args, recipe, inputs)
+
+
+def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+    """With words from a file, or with an image of what is found: of a single page."""
+    option = "--words" if args.words is not None else "--overlay"
+    if len(inputs) != 1:
+        raise UsageError(f"{option} is of one page, and there are {len(inputs)} documents")
+    words = None if args.words is None else read_words(args.words)
+    with recipe.open(inputs[0].path) as document:
+        numbers = document.numbers(args.pages)
+        if len(numbers) != 1:
+            raise UsageError(f"{option} is of one page, and {document.name} has {len(numbers)}: say --pages N")
+        page = document.page(numbers[0])
+    page = page if words is None else replace(page, words=words)
+    found = page_tables(recipe.extractor(), page)
     if not found:
-        hint = "" if args.no_detection else ", and --no-detection takes the whole image for a table"
-        raise ZooError(f"{args.page}: no table found; a --threshold below {args.threshold:g} finds more{hint}")
+        raise _no_table(page.name, args)
     if words and not any(cell.text for one in found for cell in one.cells):
         warnings.warn(
-            f"none of the {len(words)} words of {args.words} is in a table: are their boxes in pixels of {args.page}?",
+            f"none of the {len(words)} words of {args.words} is in a table: are their boxes in pixels of {page.name}?",
             stacklevel=1,
         )
     written = []
     if args.overlay is not None:
-        image = draw_tables(args.page, found)
+        image = draw_tables(page.image, found)
         write(args.overlay, lambda part: image.save(part, format="PNG"))
-        written.append(args.overlay)
-    if args.output is not None:
-        written += _save(found, Path(args.output), suffix, args.safe)
-    else:
+        written.append(Path(args.overlay))
+    if args.output is None:
         _show(found, args)
-    if written:
-        print("zoo: wrote", ", ".join(str(path) for path in written), file=sys.stderr)
+    else:
+        output = _output(args, recipe, inputs)[-1]
+        output.add(PageTables(page.source, "", page.number, page.count, found))
+        written += output.close()
+    _say_written(written)
 
 
-def _check(args: argparse.Namespace) -> str:
-    """The suffix of the output, "" for none; refuse what does not go together before anything is loaded."""
+def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+    """Every page of every document: what is wrong with one is said at the end, and the others are written."""
+    outputs = _output(args, recipe, inputs)
+    failed: list[str] = []
+    pages: list[PageJob] = []
+    for one in inputs:
+        try:
+            pages += plan(one.path, recipe, args.pages)
+        except ZooError as e:
+            if len(inputs) == 1:
+                raise
+            failed.append(str(e))
+    tables: list[Table] = []
+    count, without_text = 0, []
+    with Progress(len(pages), None, "pages") as advance:
+        for result in _results(pages, recipe, args.jobs, outputs):
+            advance(1)
+            for text in result.warnings:
+                print(f"zoo: warning: {text}", file=sys.stderr)
+            if result.error is not None:
+                failed.append(result.error)
+            count += len(result.tables)
+            if result.tables and not any(cell.text for one in result.tables for cell in one.cells):
+                without_text.append(f"{result.source}, page {result.page}" if result.pages > 1 else result.source)
+            if args.output is None:
+                tables += result.tables
+            for output in outputs:
+                output.add(result)
+    if failed and len(pages) + len(failed) == 1:
+        raise ZooError(failed[0])
+    if not count and not failed and len(pages) == 1:
+        raise _no_table(inputs[0].path, args)
+    if args.output is None:
+        _show(tables, args)
+    _say_written([path for output in outputs for path in output.close()])
+    if without_text and args.output is not None and args.reader is None and _suffix(args.output) != ".json":
+        print(
+            f"zoo: warning: no text in the tables of {_some(without_text)}: --reader NAME reads them", file=sys.stderr
+        )
+    if len(pages) > 1 or failed:
+        print(f"zoo: {len(pages)} pages of {len(inputs)} documents, {count} tables", file=sys.stderr)
+    if failed:
+        for error in failed:
+            print(f"zoo: {error}", file=sys.stderr)
+        raise ZooError(f"{len(failed)} of these could not be read")
+
+
+def _results(pages: Sequence[PageJob], recipe: Recipe, jobs: int, outputs: Sequence[Output]) -> Iterator[PageTables]:
+    """Those that are known from before, and the others as they are found, in the order of pages."""
+    lines = next((output for output in outputs if isinstance(output, Lines)), None)
+    done = {} if lines is None else lines.done
+    new = extract_pages([page for page in pages if (page.document, page.number) not in done], recipe, jobs)
+    for page in pages:
+        known = done.get((page.document, page.number))
+        yield next(new) if known is None else replace(known, source=page.path)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what does not go together before anything is loaded."""
     if args.no_detection and args.detection is not None:
         raise UsageError("--no-detection takes the image for a table: give no --detection with it")
     if args.words is not None and args.reader is not None:
@@ -71,53 +154,90 @@ def _check(args: argparse.Namespace) -> str:
     if not 0 <= args.threshold <= 1:
         raise UsageError(f"--threshold {args.threshold:g} is not in 0 ... 1")
     for written in filter(None, (args.output, args.overlay)):
-        for read in filter(None, (args.page, args.words)):
-            if os.path.exists(written) and os.path.exists(read) and os.path.samefile(written, read):
+        for read in filter(None, (*args.documents, args.words)):
+            if os.path.isfile(written) and os.path.exists(read) and os.path.samefile(written, read):
                 raise UsageError(f"{written} would be written over, and it is read")
-    if args.safe and (args.output is None or Path(args.output).suffix.lower() != ".csv"):
-        raise UsageError("--safe is for -o FILE.csv: a spreadsheet takes no text of the other formats for a formula")
-    if args.output is None:
-        return ""
-    if args.json:
+    suffix = "" if args.output is None else _suffix(args.output)
+    if args.safe and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
+        raise UsageError("--safe is for CSV: a spreadsheet takes no text of the other formats for a formula")
+    if args.format is not None and suffix != "/":
+        raise UsageError("--format is for -o FOLDER: the suffix of a file says what it gets")
+    if args.resume and suffix not in ("/", ".jsonl"):
+        raise UsageError("--resume goes on with -o FOLDER or -o FILE.jsonl")
+    if args.json and args.output is not None:
         raise UsageError("--json is for stdout, and -o names a file, whose suffix says what it gets")
-    try:
-        suffix = suffix_of(args.output)
-    except TableError as e:
-        raise UsageError(str(e)) from None
-    if suffix != ".json" and args.words is None and args.reader is None:
+    is_image = len(args.documents) == 1 and Path(args.documents[0]).suffix.lower() not in ("", ".pdf")
+    has_no_text = is_image and os.path.isfile(args.documents[0]) and args.words is None and args.reader is None
+    if suffix in (".csv", ".html", ".md", ".xlsx") and has_no_text:
         raise UsageError(
             f"{args.output} would hold no text: give --words FILE or --reader NAME "
             "(without them the cells have boxes only, which .json and --overlay show)"
         )
-    if suffix == ".xlsx" and importlib.util.find_spec("openpyxl") is None:
+    if ".xlsx" in (suffix, *_formats(args)) and importlib.util.find_spec("openpyxl") is None:
         raise UsageError("XLSX wants the package openpyxl: pip install 'zoo[tables]'")
-    return suffix
 
 
-def _save(tables: Sequence[Table], path: Path, suffix: str, safe: bool) -> list[Path]:
-    """Write the tables as the suffix says; the files written."""
-    if suffix == ".csv":  # the one format that holds no more than one
-        paths = [path.with_name(f"{path.stem}-{i}{path.suffix}") for i in range(1, len(tables) + 1)]
-        paths = paths if len(tables) > 1 else [path]
-        for one, to in zip(tables, paths, strict=True):
-            write_text(one.to_csv(safe=safe), to)
-        return paths
-    if suffix == ".xlsx":
-        from ..tables.as_xlsx import save_xlsx
-
-        save_xlsx(tables, path)
-    elif suffix == ".json":
-        write_text(_json(tables), path)
-    elif suffix == ".html":
-        write_text(PAGE + "\n".join(one.to_html() for one in tables), path)
-    else:
-        write_text("\n".join(map(TEXTS[suffix], tables)), path)
-    return [path]
+def _suffix(output: str) -> str:
+    """Of the file that -o names; "/" for a folder."""
+    path = Path(output)
+    if output.endswith(("/", os.sep)) or path.is_dir() or not path.suffix:
+        return "/"
+    if path.suffix.lower() in FOR_ALL:
+        return path.suffix.lower()
+    try:
+        return suffix_of(output)
+    except TableError as e:
+        raise UsageError(f"{e}; {', '.join(FOR_ALL)}, or a folder") from None
 
 
-def _json(tables: Sequence[Table]) -> str:
-    """An array, also of one."""
-    return json.dumps([one.to_dict() for one in tables], ensure_ascii=False, allow_nan=False) + "\n"
+def _formats(args: argparse.Namespace) -> list[str]:
+    """The suffixes of the files of a folder."""
+    found = [f".{name.strip().lower().removeprefix('.')}" for name in (args.format or "csv").split(",")]
+    for suffix in found:
+        if suffix not in SUFFIXES:
+            raise UsageError(f"--format {args.format}: {suffix} is none of {', '.join(SUFFIXES)}")
+    return list(dict.fromkeys(found))
+
+
+def _output(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> list[Any]:
+    """Where results go; none where they are shown."""
+    if args.output is None:
+        return []
+    suffix, path, options = _suffix(args.output), Path(args.output), {"safe": args.safe}
+    if suffix == "/":
+        names = {one.path: one.name for one in inputs}
+        folder = Folder(path, names, _formats(args), options)
+        return [Lines(path / LINES, recipe.key(), args.resume), folder]
+    if suffix == ".jsonl":
+        return [Lines(path, recipe.key(), args.resume)]
+    if suffix == ".parquet":
+        return [Parquet(path)]
+    if suffix == ".csv" and len(inputs) > 1:
+        raise UsageError(f"-o {args.output} is for one document, and there are {len(inputs)}: name a folder")
+    return [OneFile(path, suffix, options)]
+
+
+def _stdin(folder: str) -> str:
+    """A file with what stdin holds: workers read it page by page."""
+    from ..images.open import read_file
+
+    path = Path(folder) / "stdin"
+    path.write_bytes(read_file(sys.stdin.buffer, "stdin"))
+    return str(path)
+
+
+def _no_table(name: str, args: argparse.Namespace) -> ZooError:
+    hint = "" if args.no_detection else ", and --no-detection takes the whole image for a table"
+    return ZooError(f"{name}: no table found; a --threshold below {args.threshold:g} finds more{hint}")
+
+
+def _say_written(paths: Sequence[Path]) -> None:
+    if paths:
+        print("zoo: wrote", _some(list(map(str, paths))), file=sys.stderr)
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
@@ -125,13 +245,14 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
     as_json = args.json or not sys.stdout.isatty()
     terminal = Terminal(sys.stdout, plain_text=not as_json)
     if as_json:
-        return terminal.line(_json(tables).rstrip("\n"))
+        return terminal.line(json_of(tables).rstrip("\n"))
     for i, one in enumerate(tables, 1):
         place = ", ".join(f"{v:.0f}" for v in one.box)
         terminal.title(f"table {i} of {len(tables)}")
         spanning = sum(cell.row_span * cell.column_span > 1 for cell in one.cells)
         terminal.fields(
             [
+                *([] if one.page is None else [("page", str(one.page))]),
                 ("at", f"({place})"),
                 ("score", f"{one.score:.4f}"),
                 ("rows", f"{one.shape[0]}, of the header {one.header_rows}"),
@@ -139,7 +260,7 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
                 ("cells", f"{len(one.cells)}, spanning {spanning}"),
             ]
         )
-        if args.words is None and args.reader is None:
+        if not any(cell.text for cell in one.cells):
             terminal.line("  no text: give --words FILE or --reader NAME")
         else:
             terminal.table([[clip(clean(text), WIDEST) for text in row] for row in one.rows(repeat=False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,8 +47,8 @@ class _Pages(Protocol):
 class Document:
     """A file whose pages are read one at a time, when they are asked for.  A context manager."""
 
-    def __init__(self, name: str, pages: _Pages):
-        self.name, self._pages = name, pages
+    def __init__(self, name: str, pages: _Pages, sha256: str):
+        self.name, self.sha256, self._pages = name, sha256, pages
 
     def __len__(self) -> int:
         """How many pages there are."""
@@ -70,9 +71,13 @@ class Document:
         select([(number, number)], len(self), self.name)
         return Page(self.name, number, len(self), *self._pages.read(number))
 
+    def numbers(self, selection: str | Selection | None = None) -> list[int]:
+        """Those of all pages, or of a selection such as "3-7,9" or "5-"; InputError if a page is not there."""
+        return select(selection, len(self), self.name)
+
     def pages(self, selection: str | Selection | None = None) -> Iterator[Page]:
-        """The pages in their order; all, or those of a selection such as "3-7,9" or "5-"."""
-        for number in select(selection, len(self), self.name):
+        """The pages in their order, as `numbers` says."""
+        for number in self.numbers(selection):
             yield self.page(number)
 
 
@@ -95,11 +100,12 @@ def open_document(
     if name is None:
         name = os.fspath(file) if isinstance(file, str | os.PathLike) else "document"
     data = read_file(file, name)
+    sha256 = hashlib.sha256(data).hexdigest()
     if b"%PDF-" in data[:1024]:  # where readers look for it
         from .pdf import Pdf
 
-        return Document(name, Pdf(data, name, dpi=dpi, password=password, max_pixels=max_pixels))
-    return Document(name, _Images(data, name, max_pixels))
+        return Document(name, Pdf(data, name, dpi=dpi, password=password, max_pixels=max_pixels), sha256)
+    return Document(name, _Images(data, name, max_pixels), sha256)
 
 
 class _Images:

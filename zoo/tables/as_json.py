@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..checkpoint.json_file import parse_json
 from ..errors import TableError, nearest
-from .grid import Cell, G, Grid
+from .grid import Cell, G, Grid, Word
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
-TABLE = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
+WORD = tuple(field.name for field in dataclasses.fields(Word))
+GRID = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
 
 
 def to_dict(table: Grid) -> dict[str, Any]:
     """The fields of the table and of its cells, by their names; boxes are lists of four numbers."""
-    out = {name: getattr(table, name) for name in TABLE}
+    out = {field.name: getattr(table, field.name) for field in dataclasses.fields(table) if field.init}
     out["cells"] = [_lists({name: getattr(cell, name) for name in CELL}) for cell in table.cells]
+    if "outside" in out:
+        out["outside"] = [_lists({name: getattr(word, name) for name in WORD}) for word in out["outside"]]
     return _lists(out)
 
 
 def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
-    """The table, a `cls`, with these fields: every one is wanted, and no other."""
-    fields = _fields(data, TABLE, "the table")
-    for name in ("cells", "row_boxes", "column_boxes"):
-        if not isinstance(fields[name], list | tuple):
+    """The table, a `cls`, with these fields: every one of a grid is wanted, and none that a `cls` does not have."""
+    more = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in GRID]
+    fields = _fields(data, GRID, "the table", more)
+    for name in ("cells", "row_boxes", "column_boxes", "outside"):
+        if not isinstance(fields.get(name, []), list | tuple):
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
     fields["cells"] = [Cell(**_fields(cell, CELL, f"cells[{i}]")) for i, cell in enumerate(fields["cells"])]
+    if "outside" in fields:
+        fields["outside"] = [Word(**_fields(word, WORD, f"outside[{i}]")) for i, word in enumerate(fields["outside"])]
     return cls(**fields)
 
 
@@ -46,12 +52,12 @@ def from_json(text: str | bytes, cls: type[G], where: object = "the table") -> G
     return from_dict(parse_json(data, where, TableError), cls)
 
 
-def _fields(data: Any, names: tuple[str, ...], where: str) -> dict[str, Any]:
+def _fields(data: Any, names: Sequence[str], where: str, more: Sequence[str] = ()) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise TableError(f"{where} is a {type(data).__name__}, expected an object with the fields {', '.join(names)}")
     for name in data:
-        if name not in names:
-            raise TableError(f"{where} has a field {name!r} that tables do not have{nearest(str(name), names)}")
+        if name not in (known := [*names, *more]):
+            raise TableError(f"{where} has a field {name!r} that tables do not have{nearest(str(name), known)}")
     if missing := [name for name in names if name not in data]:
         raise TableError(f"{where} has no {', '.join(missing)}")
     return dict(data)

@@ -21,7 +21,7 @@ from .boxes import check_box, inside, share
 from .reading import Reader, read_cells
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
-from .words import HALF, check_words
+from .words import HALF, check_words, words_outside
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -136,7 +136,9 @@ class TableExtractor:
                     box = ", ".join(f"{v:.0f}" for v in found.box)
                     warn(f"the table at ({box}) has no rows and no columns, and is left out")
                 continue
-            tables.append(table if self.detection is None else replace(table, score=found.score))
+            left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
+            score = table.score if self.detection is None else found.score
+            tables.append(replace(table, score=score, outside=tuple(left_out)))
         return tables
 
     def places(self, page: np.ndarray) -> list[Detection]:

@@ -22,7 +22,21 @@ __all__ = ["PAGE", "SUFFIXES", "TEXTS", "Cell", "Table", "Word", "suffix_of"]
 
 @dataclass(frozen=True, repr=False)
 class Table(Grid):
-    """A `Grid` that is written as CSV, Markdown, HTML, JSON, XLSX and to pandas, and read from HTML and JSON."""
+    """A `Grid` that knows where it was found and what it left out, and is written in many forms."""
+
+    source: str | None = None  # the document, as it was named
+    page: int | None = None  # of the document, from 1
+    outside: tuple[Word, ...] = ()  # of the words in the place of the table, those that lie in no cell
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.source, str | None):
+            raise TableError(f"source of the table is {self.source!r}, expected a text")
+        if self.page is not None and (isinstance(self.page, bool) or not isinstance(self.page, int) or self.page < 1):
+            raise TableError(f"page of the table is {self.page!r}, expected a whole number from 1")
+        if not all(isinstance(word, Word) for word in self.outside):
+            raise TableError("outside of the table holds what is no Word")
+        object.__setattr__(self, "outside", tuple(self.outside))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in lists, numbers and texts: what `from_dict` reads."""

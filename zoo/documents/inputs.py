@@ -1,0 +1,63 @@
+"""What a command line names: files, folders of documents, patterns, stdin."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import InputError
+
+SUFFIXES = (".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".ppm", ".pgm", ".pbm")
+
+
+class Input(NamedTuple):
+    """A document that is to be read."""
+
+    path: str
+    name: str  # of what is written of it, without a suffix: its place below the folder that was named
+
+
+def find_inputs(given: Sequence[str]) -> tuple[list[Input], int]:
+    """The documents that paths, folders (and all below them) and patterns such as "scans/*.pdf" name, each once.
+
+    -> them, and how many files of folders are passed over since their suffix is none of SUFFIXES.  InputError: a name
+    that stands for nothing.
+    """
+    found: dict[str, str] = {}  # path -> place
+    passed_over = 0
+    for name in given:
+        before = len(found)
+        if os.path.isdir(name):
+            for path in _files_below(name):
+                if Path(path).suffix.lower() in SUFFIXES:
+                    found.setdefault(path, os.path.relpath(path, name))
+                else:
+                    passed_over += 1
+            if len(found) == before:
+                raise InputError(f"{name}: a folder without documents ({', '.join(SUFFIXES)})")
+        elif not os.path.exists(name) and glob.has_magic(name):
+            matches = sorted(path for path in glob.iglob(name, recursive=True) if os.path.isfile(path))
+            if not matches:
+                raise InputError(f"{name}: no file is named so")
+            for path in matches:
+                found.setdefault(path, os.path.basename(path))
+        else:  # that it is not there is an error of this document alone
+            found.setdefault(name, os.path.basename(name))
+    return _named(found), passed_over
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    for parent, folders, files in os.walk(folder):
+        folders.sort()
+        yield from (os.path.join(parent, file) for file in sorted(files) if not file.startswith("."))
+
+
+def _named(found: dict[str, str]) -> list[Input]:
+    """Names without suffixes, but for those that would then be one."""
+    short = {path: str(Path(place).with_suffix("")) for path, place in found.items()}
+    count = Counter(name.casefold() for name in short.values())
+    return [Input(path, name if count[name.casefold()] == 1 else found[path]) for path, name in short.items()]

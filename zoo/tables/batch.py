@@ -1,0 +1,230 @@
+"""The tables of many documents, page by page, by one process or several."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import multiprocessing
+import signal
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..documents import Document, Page, open_document
+from ..documents.files import DPI
+from ..errors import TableError, ZooError
+from ..ops.on_numpy import threads
+from .extract import DETECTION, STRUCTURE, TableExtractor
+from .table import Table
+
+AHEAD = 2  # pages that wait for each process
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How tables are found: the options of a `TableExtractor` whose tasks are named, and of `open_document`."""
+
+    structure: str = STRUCTURE
+    detection: str | None = DETECTION
+    reader: str | None = None
+    threshold: float = 0.5
+    padding: int | None = None
+    device: str | None = None
+    local_files_only: bool = False
+    lock: str | None = None
+    dpi: float = DPI
+    password: str | None = dataclasses.field(default=None, repr=False)
+
+    def extractor(self) -> TableExtractor:
+        """With its checkpoints loaded."""
+        from ..tasks import load_task
+
+        def loaded(name: str, task: str) -> Any:
+            return load_task(
+                name, task=task, device=self.device, local_files_only=self.local_files_only, lock=self.lock
+            )
+
+        return TableExtractor(
+            loaded(self.structure, "detect"),
+            None if self.detection is None else loaded(self.detection, "detect"),
+            reader=None if self.reader is None else loaded(self.reader, "read"),
+            threshold=self.threshold,
+            padding=self.padding,
+        )
+
+    def open(self, path: str) -> Document:
+        return open_document(path, dpi=self.dpi, password=self.password)
+
+    def key(self) -> str:
+        """Of all that decides what is found."""
+        fields = dataclasses.asdict(self)
+        for name in ("password", "local_files_only"):
+            del fields[name]
+        if self.lock is not None:
+            fields["lock"] = hashlib.sha256(Path(self.lock).read_bytes()).hexdigest()
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+class PageJob(NamedTuple):
+    """A page that is to be looked at."""
+
+    path: str
+    document: str  # the sha256 of the file
+    number: int  # from 1
+    pages: int  # of the document
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return self.path if self.pages == 1 else f"{self.path}, page {self.number}"
+
+
+@dataclass(frozen=True)
+class PageTables:
+    """What became of a page: its tables, or an error."""
+
+    source: str
+    document: str  # the sha256 of the file, "" where it could not be read
+    page: int  # from 1; 0 where the document could not be opened
+    pages: int
+    tables: tuple[Table, ...] = ()
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in lists, numbers and texts: what `from_dict` reads."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return fields | {"tables": [table.to_dict() for table in self.tables], "warnings": list(self.warnings)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PageTables:
+        """What `to_dict` gave; TableError if it is not that."""
+        try:
+            fields = dict(data)
+            tables = tuple(Table.from_dict(table) for table in fields.pop("tables"))
+            return cls(tables=tables, warnings=tuple(fields.pop("warnings")), **fields)
+        except (KeyError, TypeError) as e:
+            raise TableError(f"no tables of a page: {e}") from None
+
+
+def plan(path: str, recipe: Recipe, selection: str | None = None) -> list[PageJob]:
+    """The pages of a document; InputError if it cannot be opened, or has no such pages."""
+    with recipe.open(path) as document:
+        count, numbers = len(document), document.numbers(selection)
+        return [PageJob(path, document.sha256, number, count) for number in numbers]
+
+
+def extract_pages(pages: Sequence[PageJob], recipe: Recipe, jobs: int = 1) -> Iterator[PageTables]:
+    """What is found on each page, in their order, by `jobs` processes; with one, by this one.
+
+    What is wrong with a page is said in its result.  ZooError: a checkpoint cannot be loaded.
+    """
+    if jobs == 1 or len(pages) < 2:
+        worker = _Worker(recipe)
+        yield from map(worker.tables, pages)
+    else:
+        yield from _Pool(recipe, min(jobs, len(pages))).map(pages)
+
+
+def page_tables(extractor: TableExtractor, page: Page) -> tuple[Table, ...]:
+    """The tables of a page, which say where they are from."""
+    found = extractor(page.image, page.words)
+    return tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in found)
+
+
+class _Worker:
+    """Finds the tables of one page after the other; pages of a document follow one another mostly."""
+
+    def __init__(self, recipe: Recipe):
+        self.recipe, self.extractor = recipe, recipe.extractor()
+        self._document: Document | None = None
+
+    def tables(self, job: PageJob) -> PageTables:
+        start, tables, error = time.perf_counter(), (), None
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                tables = page_tables(self.extractor, self._open(job.path).page(job.number))
+            except ZooError as e:
+                error = str(e) if job.path in str(e) else f"{job.name}: {e}"
+            except MemoryError:
+                error = f"{job.name}: not enough memory"
+        texts = tuple(str(one.message) for one in said)
+        seconds = round(time.perf_counter() - start, 3)
+        return PageTables(*job, tables, error, texts, seconds)
+
+    def _open(self, path: str) -> Document:
+        if self._document is None or self._document.name != path:
+            if self._document is not None:
+                self._document.close()
+                self._document = None
+            self._document = self.recipe.open(path)
+        return self._document
+
+
+_worker: _Worker | None = None  # of a process of a pool
+
+
+def _start(share: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that is asked ends the others
+    threads.set_count(share)
+
+
+def _tables(recipe: Recipe, job: PageJob) -> PageTables:
+    global _worker
+    if _worker is None:
+        _worker = _Worker(recipe)
+    return _worker.tables(job)
+
+
+class _Pool:
+    """Processes that share the pages.  One that dies (of memory, of a broken file) costs the page that it was at."""
+
+    def __init__(self, recipe: Recipe, jobs: int):
+        self.recipe, self.jobs = recipe, jobs
+        self.share = max(1, threads.limit() // jobs)
+
+    def map(self, pages: Sequence[PageJob]) -> Iterator[PageTables]:
+        waiting = deque(pages)
+        suspects: deque[PageJob] = deque()  # one of them ended a process: each is tried alone
+        running: deque[tuple[PageJob, Future[PageTables]]] = deque()
+        pool = self._pool()
+        try:
+            while waiting or suspects or running:
+                ahead = 1 if suspects else self.jobs * AHEAD
+                source = suspects or waiting
+                while source and len(running) < ahead:
+                    page = source.popleft()
+                    running.append((page, pool.submit(_tables, self.recipe, page)))
+                    if ahead == 1:
+                        break
+                page, future = running[0]
+                try:
+                    result = future.result()
+                except BrokenProcessPool:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    pool, lost = self._pool(), [page for page, _ in running]
+                    running.clear()
+                    if len(lost) > 1:
+                        suspects.extend(lost)
+                        continue
+                    yield PageTables(*page, error=f"{page.name}: the process died")
+                    continue
+                running.popleft()
+                yield result
+        finally:
+            for process in list((getattr(pool, "_processes", None) or {}).values()):
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _pool(self) -> ProcessPoolExecutor:
+        spawn = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self.jobs, mp_context=spawn, initializer=_start, initargs=(self.share,))
