@@ -14,7 +14,7 @@ import pytest
 from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive, on_numpy
-from zoo.ops.on_numpy import blas
+from zoo.ops.on_numpy import activations, blas
 from zoo.packed import plain
 
 TOLERANCE = {np.float32: 5e-6, np.float64: 1e-12}
@@ -140,6 +140,22 @@ def test_activations(lib, act, dtype):
         np.testing.assert_allclose(
             ops.to_numpy(ops.linear(lib(large), lib(eye), None, act)), expected, rtol=1e-5, atol=1e-6
         )
+
+
+def test_gelu_is_right_to_the_rounding_of_float32():
+    x = np.linspace(-14, 14, 100_001, dtype=np.float32)[None]
+    expected = naive.ACT["gelu"](x.astype(np.float64))
+    activations.finish(x, None, "gelu", None)
+    assert np.abs(x - expected).max() < 8e-7
+
+
+@pytest.mark.parametrize("columns", [1, 333, activations.BLOCK, activations.BLOCK + 3])
+def test_relu_of_rows_shorter_and_longer_than_a_block(columns):
+    x = normal(3, columns)
+    x[0, 0] = np.nan
+    expected = np.maximum(x, 0)
+    activations.finish(x, None, "relu", None)
+    np.testing.assert_array_equal(x, expected)
 
 
 def test_every_name_of_an_activation_is_implemented():

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
 from .scratch import scratch
 
-BLOCK = 1 << 17  # elements: with two of scratch they stay in the L2 cache
+BLOCK = 1 << 16  # elements: with two of scratch they stay in the L2 cache, or nearly so
 
 _add, _mul = np.add, np.multiply
 
-# gelu(x) = relu(x) - |x| exp(P(|x|)) with P a polynomial: |error| < 4.5e-7.
-_P = (-3.28072998e-04, 4.91064080e-03, -3.59240042e-02, -3.18842462e-01, -7.97665355e-01, -6.93173259e-01)
+# gelu(x) = relu(x) - h / Q(h)^16 with h = |x| / 2 and Q a polynomial, whose power decays as the normal distribution's
+# tail does: |error| < 2.2e-7 before rounding.  Four squares take a third of the time of an exponential.
+_Q = (4.28272e-4, 1.21498178e-3, 1.15406246e-3, 2.58208960e-2, 8.47046673e-2, 9.97132733e-2, 1.00000107)
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 
@@ -22,16 +24,18 @@ def _gelu(x: np.ndarray) -> None:
     if x.dtype == np.float64:  # asked for by whoever judges: exact rather than fast
         x *= 0.5 * (1 + np.asarray(_erf(x / math.sqrt(2)), np.float64))
         return
-    a, t = scratch(0, x.shape, x.dtype), scratch(1, x.shape, x.dtype)
-    np.absolute(x, a)
-    _mul(a, _P[0], t)
-    for c in _P[1:-1]:
+    h, t = scratch(0, x.shape, x.dtype), scratch(1, x.shape, x.dtype)
+    _mul(x, 0.5, x)
+    np.absolute(x, h)
+    _mul(h, _Q[0], t)
+    for c in _Q[1:-1]:
         _add(t, c, t)
-        _mul(t, a, t)
-    _add(t, _P[-1], t)
-    np.exp(t, t)
-    _mul(t, a, t)
-    np.maximum(x, 0, out=x)
+        _mul(t, h, t)
+    _add(t, _Q[-1], t)
+    for _ in range(4):
+        _mul(t, t, t)
+    np.divide(h, t, t)
+    _add(x, h, x)
     np.subtract(x, t, x)
 
 
@@ -88,11 +92,17 @@ def _mish(x: np.ndarray) -> None:
 
 
 def _relu(x: np.ndarray) -> None:
-    np.maximum(x, 0, out=x)
+    # NumPy takes the larger of two arrays three times as fast as that of an array and a number.
+    np.maximum(x, _zeros(x.dtype)[: x.size].reshape(x.shape) if x.size <= BLOCK else 0, out=x)
+
+
+@cache
+def _zeros(dtype: np.dtype) -> np.ndarray:
+    return np.zeros(BLOCK, dtype)
 
 
 def _relu2(x: np.ndarray) -> None:
-    np.maximum(x, 0, out=x)
+    _relu(x)
     _mul(x, x, x)
 
 
