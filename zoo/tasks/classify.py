@@ -88,14 +88,19 @@ class Classify(TextTask):
 def score_function(config: Config, name: str | None) -> Callable[[np.ndarray], np.ndarray]:
     """What turns logits into scores: the function that a user names, or the one that a config's labels ask for."""
     if name is None:
-        problem = config.extra.get("problem_type")
-        several = problem == "multi_label_classification" or config.num_labels == 1
-        name = "none" if problem == "regression" else "sigmoid" if several else "softmax"
+        name = function_for(config)
     if name not in FUNCTIONS:
         raise InputError(
             f"function_to_apply is {name!r}, expected {', '.join(FUNCTIONS)}{nearest(str(name), FUNCTIONS)}"
         )
     return FUNCTIONS[name]
+
+
+def function_for(config: Config) -> str:
+    """The one of FUNCTIONS that a config's labels ask for."""
+    problem = config.extra.get("problem_type")
+    several = problem == "multi_label_classification" or config.num_labels == 1
+    return "none" if problem == "regression" else "sigmoid" if several else "softmax"
 
 
 def best_labels(config: Config, scores: np.ndarray, top_k: int | None) -> list[Label]:

@@ -65,7 +65,7 @@ class Embed(TextTask):
         if pooling is not None and pooling not in POOLINGS:
             raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")
         before = self._prompt(prompt_name, prompt)
-        skip = 0 if self.encoder.include_prompt or not before else self._length(before)
+        skip = 0 if self.encoder.include_prompt or not before else self.prompt_length(before)
         inputs = [self._prepared(before + text) for text in inputs]
 
         vectors = [
@@ -85,6 +85,12 @@ class Embed(TextTask):
         """Cosines of every pair.  a, b: texts, or vectors (N, E) and (M, E) -> (N, M); without b, of a with itself."""
         x = self._directions(a, "a")
         return x @ (x if b is None else self._directions(b, "b")).T
+
+    def prompt_length(self, prompt: str) -> int:
+        """Tokens of a prompt before a text: with the special ones in front, without the one at the end."""
+        row: Any = self.tokenizer.encode_batch([self._prepared(prompt)], max_length=self.max_tokens).rows[0]
+        ids = row.ids
+        return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
     def extra_files(self) -> list[str]:
         return list(self.encoder.files)
@@ -120,12 +126,6 @@ class Embed(TextTask):
                 f"prompt_name is {name!r}, and the checkpoint's are: {known}{nearest(str(name), self.prompts)}"
             )
         return self.prompts[name]
-
-    def _length(self, prompt: str) -> int:
-        """Tokens of a prompt before a text: with the special ones in front, without the one at the end."""
-        row: Any = self.tokenizer.encode_batch([self._prepared(prompt)], max_length=self.max_tokens).rows[0]
-        ids = row.ids
-        return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
     def _prepared(self, text: str) -> str:
         # Letter by letter, as the tokenizers library does it: str.lower() looks at what surrounds a sigma.
