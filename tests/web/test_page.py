@@ -1,0 +1,421 @@
+"""The exported page in headless Chromium, with no other address within reach, against the same task on NumPy."""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+import re
+import shutil
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL
+import pytest
+from PIL import Image
+
+import zoo
+from zoo.errors import UnsupportedError
+from zoo.images import ImageProcessor
+from zoo.images.boxes import Detection
+from zoo.models import bert, table_transformer, vit
+from zoo.onnx import trace
+from zoo.onnx.web import write_page
+from zoo.onnx.web.page import describe_tokenizer
+from zoo.tables import build_table
+from zoo.text.tokenizer import Tokenizer
+
+pytest.importorskip("onnx", reason="needs onnx, which writes the graph")
+pytestmark = pytest.mark.slow
+
+DATA = Path(__file__).parent.parent / "data"
+ZOO_JS = Path(zoo.__file__).parent / "onnx" / "web" / "zoo.js"
+TEXTS = [
+    "The cat sits outside.",
+    "A cat is in the garden.",
+    "Zürich, Ωmega ΣΑΣ, 東京 and 😀 in one line",
+    "",
+    "long " * 300,
+]
+TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+BACKBONE = {"layer_type": "basic", "embedding_size": 8, "hidden_sizes": [8, 12, 16, 24], "depths": [1, 1, 1, 1]}
+LABELS = (
+    *("table", "table column", "table row", "table column header", "table projected row header"),
+    "table spanning cell",
+)
+DETECTOR = {
+    "d_model": 32,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "num_queries": 30,
+    "use_timm_backbone": False,
+    "backbone_config": {"model_type": "resnet", **BACKBONE},
+    "id2label": {str(i): label for i, label in enumerate(LABELS)},
+}
+IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+DETR = {**IMAGENET, "image_processor_type": "DetrImageProcessor", "size": {"shortest_edge": 100, "longest_edge": 160}}
+
+
+def exported(task: Any, folder: Path) -> Path:
+    """The folder with a task's graph and page."""
+    model = task.model
+    if hasattr(model, "tokens"):
+        record = model.tokens(np.array([[5, 6, 7], [8, 9, 10]]))
+    else:
+        record = model.pixels(np.zeros((1, 64, 64, 3), np.float32))
+    trace(model.forward, record).save(folder / "model.onnx")
+    write_page(task, folder)
+    return folder
+
+
+def checkpoint(folder: Path, model: Any, processor: Any = None) -> Any:
+    """The task of a model that is saved with BERT's tokenizer, or with a processor."""
+    zoo.save(model, folder)
+    if processor is not None:
+        (folder / "preprocessor_config.json").write_text(json.dumps(processor))
+    else:
+        (folder / "vocab.txt").write_bytes(
+            lzma.decompress((DATA / "tokenizers" / "bert-base-uncased.vocab.txt.xz").read_bytes())
+        )
+        about = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 64}
+        (folder / "tokenizer_config.json").write_text(json.dumps(about))
+    return zoo.load(folder)
+
+
+def picture(rng: np.random.Generator, height: int, width: int) -> Image.Image:
+    """A picture with shapes in it."""
+    small = rng.integers(0, 256, (5, 7, 3), np.uint8)
+    return Image.fromarray(small).resize((width, height), Image.Resampling.BICUBIC)
+
+
+def encoded(array: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+
+
+# JavaScript that gives a picture as zoo.js has it.
+OPEN = """
+const blob = await (await fetch(argument)).blob();
+const image = await zoo.openImage(blob);
+"""
+
+
+@pytest.fixture(scope="module")
+def sentences(minilm, libraries, tmp_path_factory) -> tuple[Any, Path]:
+    """The real MiniLM, and its page."""
+    task = zoo.load(minilm)
+    return task, exported(task, tmp_path_factory.mktemp("minilm"))
+
+
+@pytest.mark.filterwarnings("ignore:.*cut there")
+def test_vectors_equal_numpys(sentences, tab):
+    task, folder = sentences
+    page = tab(folder)
+    page.page.goto(page.address)
+    found = np.array(page.model("return (await model.embed(argument)).map((v) => Array.from(v));", TEXTS))
+    np.testing.assert_allclose(found, task(TEXTS), atol=1e-5)
+    assert not page.strays
+
+
+def test_neighbours_are_shown_nearest_first(sentences, tab):
+    task, folder = sentences
+    page = tab(folder).open()
+    query, lines = page.page.input_value("#query"), page.page.input_value("#sentences").split("\n")
+    cosines = task.similarity(query, lines)[0]
+    shown = page.page.locator("#neighbours li").all()
+    assert [row.locator("span").first.inner_text() for row in shown] == [lines[i] for i in np.argsort(-cosines)]
+    scores = [float(row.locator(".score").inner_text()) for row in shown]
+    np.testing.assert_allclose(scores, np.sort(cosines)[::-1], atol=6e-4)
+    assert "WebAssembly, 1 thread" in page.text("status")
+    page.page.fill("#query", "The market crashed.")
+    page.page.wait_for_selector("#neighbours li:first-child span:text('Stocks fell sharply on Monday.')")
+    assert (page.strays, page.problems) == ([], [])
+
+
+def test_a_page_opened_as_a_file_says_what_to_do(sentences, browser):
+    page = browser.new_page()
+    page.goto((sentences[1] / "index.html").as_uri())
+    page.wait_for_selector("#error:not([hidden])")
+    assert "python -m http.server" in page.inner_text("#error")
+    page.close()
+
+
+TOKENIZERS = {
+    "bert-base-uncased.vocab.txt.xz": "vocab.txt",
+    "bert-base-multilingual-cased.vocab.txt.xz": "vocab.txt",
+    "roberta.tokenizer.json.xz": "tokenizer.json",
+    "xlm_roberta.tokenizer.json.xz": "tokenizer.json",
+    "stories260k": "",
+}
+# Two accents on one letter, in a form that SentencePiece's character map knows: the library does not find it there.
+STACKED = re.compile("[\u0300-\u036f]{2}")
+
+
+def strings() -> list[str]:
+    """The strings of the published vectors of several tokenizers."""
+    folder = DATA / "tokenizer_vectors"
+    cases = json.loads((folder / "bert.json").read_text(encoding="utf-8"))
+    found = [case["text"] for of in cases.values() for case in of.values()]
+    for path in folder.glob("*.inp"):
+        found += path.read_bytes().decode().split("\n__ggml_vocab_test__\n")
+    return list(
+        dict.fromkeys([*found, "e\u0301\u0301\u0301", "[MASK] it's <s> hello<mask>world </s>", "a\u200bb\u00a0c"])
+    )
+
+
+@pytest.mark.parametrize("packed", TOKENIZERS)
+def test_ids_equal_zoos(packed, libraries, tab, tmp_path):
+    source = Path(zoo.__file__).parent / "data" / packed
+    if name := TOKENIZERS[packed]:
+        source = tmp_path / "source"
+        source.mkdir()
+        (source / name).write_bytes(lzma.decompress((DATA / "tokenizers" / packed).read_bytes()))
+        (source / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": "uncased" in packed}))
+    tokenizer = Tokenizer.from_folder(source)
+    texts = strings()
+    assert len(texts) > 80
+    (tmp_path / "tokenizer.json").write_text(tokenizer.backend.to_str())
+    (tmp_path / "index.html").write_text("<title>ids</title>")
+    (tmp_path / "zoo.js").write_bytes(ZOO_JS.read_bytes())
+    shutil.copy(libraries / "tokenizers.min.mjs", tmp_path)
+    page = tab(tmp_path)
+    page.page.goto(page.address)
+    found = page.page.evaluate(
+        "async ([texts, about]) => { const { loadTokenizer } = await import('./zoo.js');"
+        " const { encode } = await loadTokenizer(about); return texts.map((text) => encode(text)); }",
+        [texts, describe_tokenizer(tokenizer, 30)],
+    )
+    wanted = [row.ids for row in tokenizer.encode_batch(texts, max_length=30).rows]
+    differing = [text for text, ids, want in zip(texts, found, wanted, strict=True) if ids != want]
+    assert len(differing) == (2 if "xlm" in packed else 0), differing
+    assert all(STACKED.search(unicodedata.normalize("NFD", text)) for text in differing)
+
+
+def test_classify_and_fill_mask_equal_numpys(libraries, tab, tmp_path):
+    for head, options in (("SequenceClassification", {"id2label": {i: str(i) for i in range(3)}}), ("MaskedLM", {})):
+        folder = tmp_path / head
+        config = bert.BertConfig(**TINY, vocab_size=30522, **options)
+        task = checkpoint(folder, getattr(bert, f"BertFor{head}").from_config(config, seed=1))
+        page = tab(exported(task, folder)).open()
+        assert page.page.is_hidden("#error"), page.text("error")
+        text = "Paris is the [MASK] of [MASK]."
+        if head == "MaskedLM":
+            found = page.model("return model.fillMask(argument, 5);", text)
+            wanted = [[(one.token, one.score) for one in mask] for mask in task(text, top_k=5)]
+            found = [[(one["token"], one["score"]) for one in mask] for mask in found]
+        else:
+            found = [[(one["label"], one["score"]) for one in page.model("return model.classify(argument);", text)]]
+            wanted = [list(task(text))]
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert [name for name, _ in ours] == [name for name, _ in theirs]
+            np.testing.assert_allclose([score for _, score in ours], [score for _, score in theirs], rtol=1e-4)
+        assert page.page.locator("#answers li").count() > 0
+        assert (page.strays, page.problems) == ([], [])
+
+
+SIZES = [
+    {"height": 60, "width": 84},
+    {"shortest_edge": 48},
+    {"shortest_edge": 40, "longest_edge": 70},
+    {"longest_edge": 90},
+    {"max_height": 50, "max_width": 120},
+]
+
+
+def test_pixels_equal_the_processors_bit_by_bit(libraries, tab, tmp_path, rng):
+    (tmp_path / "zoo.js").write_bytes(ZOO_JS.read_bytes())
+    (tmp_path / "index.html").write_text("<title>pixels</title>")
+    cases, wanted = [], []
+    for i in range(35):
+        crops = i % 3 == 0
+        name = "DeiTImageProcessor" if crops else "ViTImageProcessor"
+        raw = {**IMAGENET, "image_processor_type": name, "size": 32, "crop_size": 64, "resample": 1 + i % 5}
+        processor = replace(
+            ImageProcessor.from_dict(raw), size=SIZES[i % 7] if i % 7 < 5 else {"height": 9, "width": 120}
+        )
+        height, width = rng.integers(20, 160, 2).tolist()
+        H, W = (
+            processor.output_size(height, width)
+            if not crops
+            else replace(processor, crop=None).output_size(height, width)
+        )
+        if height > H and height - H > 2 * (width - W) and int(PIL.__version__.split(".")[0]) < 13:
+            continue  # before Pillow 13 rows came first in every case
+        image = rng.integers(0, 256, (height, width, 3), np.uint8)
+        steps = {"size": processor.size, "resample": processor.resample, "crop": processor.crop}
+        table = processor.table.T.astype(float).tolist()
+        cases.append({"width": width, "height": height, "data": encoded(image), "steps": {**steps, "table": table}})
+        wanted.append(processor(image).pixel_values[0].transpose(2, 0, 1))
+    page = tab(tmp_path)
+    page.page.goto(page.address)
+    found = page.page.evaluate(
+        "async (cases) => { const { prepare } = await import('./zoo.js');"
+        " const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));"
+        " return cases.map(({ width, height, data, steps }) => {"
+        "   const out = prepare({ width, height, data: bytes(data) }, steps);"
+        "   const binary = new Uint8Array(out.data.buffer).reduce((a, b) => a + String.fromCharCode(b), '');"
+        "   return [out.height, out.width, btoa(binary)]; }); }",
+        cases,
+    )
+    for (height, width, data), want in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(np.frombuffer(base64.b64decode(data), np.float32).reshape(3, height, width), want)
+
+
+@pytest.fixture(scope="module")
+def detector(libraries, tmp_path_factory) -> tuple[Any, Path]:
+    """A random detector of a table's parts, its scores far apart, and its page."""
+    from zoo.weights import Random, RawTensor
+
+    class Weights(Random):
+        def make(self, name, shape):
+            stored = super().make(name, shape)
+            if name.endswith("running_var"):
+                return RawTensor(abs(stored.array) + 0.5, "F32")
+            far = name.endswith(("classifier.weight", "ings.weight"))
+            return RawTensor(stored.array * 8, "F32") if far else stored
+
+    folder = tmp_path_factory.mktemp("detector")
+    config = table_transformer.TableTransformerConfig.from_dict(DETECTOR)
+    task = checkpoint(folder, table_transformer.TableTransformerForObjectDetection.from_source(Weights(), config), DETR)
+    return task, exported(task, folder)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_objects_and_cells_equal_numpys(detector, tab, rng, mode):
+    task, folder = detector
+    path = folder / f"{mode}.png"
+    picture(rng, 150, 211).convert(mode).save(path)
+    page = tab(folder)
+    page.page.goto(page.address)
+    wanted = task(path, threshold=0.3)
+    assert len(wanted) > 5
+    found = page.model(f"{OPEN} return model.detect(image, 0.3);", path.name)
+    assert [one["label"] for one in found] == [one.label for one in wanted]
+    np.testing.assert_allclose([one["score"] for one in found], [one.score for one in wanted], atol=1e-4)
+    np.testing.assert_allclose([one["box"] for one in found], [one.box for one in wanted], atol=1e-4 * 211)
+    assert_grid(page.model(f"{OPEN} return model.table(image, 0.3);", path.name), build_table(wanted, thresholds=0.3))
+
+
+def assert_grid(found: dict[str, Any], table: Any, tolerance: float = 1e-2) -> None:
+    assert (len(found["rows"]), len(found["columns"])) == table.shape
+    assert found["header_rows"] == table.header_rows
+    names = ("row", "column", "row_span", "column_span", "is_header", "is_projected_row_header")
+    assert [[cell[n] for n in names] for cell in found["cells"]] == [
+        [getattr(c, n) for n in names] for c in table.cells
+    ]
+    for ours, theirs in ((found["rows"], table.row_boxes), (found["columns"], table.column_boxes)):
+        np.testing.assert_allclose(ours, theirs, atol=tolerance)
+    boxes = [cell.box for cell in table.cells]
+    np.testing.assert_allclose([cell["box"] for cell in found["cells"]], boxes, atol=tolerance)
+
+
+def samples(rng: np.random.Generator) -> list[list[Detection]]:
+    """Objects that real detectors found in real tables, parts of them, and such as no detector would find."""
+    found = []
+    for path in sorted((DATA / "tables").glob("g*.json")):
+        objects = [Detection(n, s, tuple(box)) for n, s, box in json.loads(path.read_text())["objects"]]
+        found.append(objects)
+        for _ in range(5):
+            found.append([one for one in objects if rng.random() < 0.7])
+    for count in (0, 1, 2, 5, 20, 60, 60, 60, 60):
+        corners = np.sort(rng.integers(0, 30, (count, 2, 2)), axis=1) * 10
+        scores = np.round(rng.random(count), 1)  # ties among them
+        labels = rng.choice(LABELS[1:], count)
+        found.append(
+            [
+                Detection(str(n), float(s), tuple(map(float, b.ravel())))
+                for n, s, b in zip(labels, scores, corners, strict=True)
+            ]
+        )
+    return found
+
+
+def test_grids_equal_those_of_zoo_tables(libraries, tab, tmp_path, rng):
+    (tmp_path / "zoo.js").write_bytes(ZOO_JS.read_bytes())
+    (tmp_path / "index.html").write_text("<title>grids</title>")
+    page = tab(tmp_path)
+    page.page.goto(page.address)
+    cases = samples(rng)
+    assert len(cases) > 30
+    found = page.page.evaluate(
+        "async (cases) => { const { buildTable } = await import('./zoo.js');"
+        " return cases.map((objects) => buildTable(objects.map(([label, score, box]) => ({ label, score, box })))); }",
+        [[list(one) for one in objects] for objects in cases],
+    )
+    for ours, objects in zip(found, cases, strict=True):
+        assert_grid(ours, build_table(objects), 1e-9)
+
+
+def test_a_picture_is_shown_with_its_cells(detector, tab, rng, tmp_path):
+    task, folder = detector
+    picture(rng, 150, 211).save(tmp_path / "table.png")
+    page = tab(folder).open()
+    page.page.set_input_files("#file", tmp_path / "table.png")
+    page.page.wait_for_selector("#found:not(:empty)")
+    page.wait()
+    table = build_table(task(tmp_path / "table.png"))
+    assert (
+        page.page.locator("#grid th, #grid td").count()
+        == page.page.locator("#overlay rect").count()
+        == len(table.cells)
+    )
+    (tmp_path / "words.png").write_text("no picture")
+    page.page.set_input_files("#file", tmp_path / "words.png")
+    page.page.wait_for_selector("#error:not([hidden])")
+    assert "words.png is not an image" in page.text("error")
+    assert (page.strays, page.problems) == ([], [])
+
+
+def test_the_drawn_example_needs_no_file(detector, tab):
+    page = tab(detector[1]).open()
+    page.page.focus("#example")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector("#found:not(:empty)")
+    assert page.page.is_hidden("#error")
+
+
+def test_image_labels_equal_numpys(libraries, tab, tmp_path, rng):
+    config = vit.ViTConfig(**TINY, image_size=32, patch_size=8, id2label={i: str(i) for i in range(4)})
+    raw = {"image_processor_type": "ViTImageProcessor", "size": 32}
+    task = checkpoint(tmp_path, vit.ViTForImageClassification.from_config(config, seed=1), raw)
+    folder = tmp_path
+    record = task.model.pixels(np.zeros((1, 32, 32, 3), np.float32))
+    trace(task.model.forward, record).save(folder / "model.onnx")
+    write_page(task, folder)
+    picture(rng, 50, 70).save(folder / "cat.png")
+    page = tab(folder).open()
+    found = page.model(f"{OPEN} return model.classifyImage(image);", "cat.png")
+    wanted = task(folder / "cat.png", top_k=None)
+    assert [one["label"] for one in found] == [one.label for one in wanted]
+    np.testing.assert_allclose([one["score"] for one in found], [one.score for one in wanted], atol=1e-5)
+
+
+def test_what_is_wrong_is_said_on_the_page(sentences, tab, tmp_path):
+    _, folder = sentences
+    for name in ("index.html", "web"):
+        (tmp_path / name).symlink_to(folder / name)
+    page = tab(tmp_path).open()
+    assert "model.onnx is not there: the server answers 404" in page.text("error")
+    page = tab(folder).open("?backend=quantum")
+    assert "backend is “quantum”, expected auto, wasm or webgpu" in page.text("error")
+    page = tab(folder)
+    page.page.add_init_script("WebAssembly.validate = () => false;")
+    assert "no WebAssembly SIMD" in page.open().text("error")
+    page = tab(folder)
+    page.page.add_init_script("Object.defineProperty(navigator, 'gpu', { value: undefined });")
+    assert "no WebGPU adapter" in page.open("?backend=webgpu").text("error")
+
+
+def test_tasks_without_a_page_are_refused(tmp_path):
+    config = bert.BertConfig(**TINY, vocab_size=30522, id2label={i: str(i) for i in range(3)})
+    task = checkpoint(tmp_path, bert.BertForTokenClassification.from_config(config))
+    (tmp_path / "model.onnx").write_bytes(b"")
+    with pytest.raises(UnsupportedError, match="--web has no page for the task 'tag'"):
+        write_page(task, tmp_path)
+    assert not (tmp_path / "web").exists()
