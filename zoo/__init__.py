@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     _Classify = Classify | ImageClassify
 
 __version__ = "0.1.0"
-__all__ = ["ZooError", "__version__", "load", "load_model", "save"]
+__all__ = ["ZooError", "__version__", "get_num_threads", "load", "load_model", "save", "set_num_threads"]
 
 
 @overload
@@ -129,3 +129,24 @@ def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dt
     if isinstance(model_or_task, Pretrained):
         return save_model(model_or_task, folder, dtype=dtype)
     return model_or_task.save(folder, dtype=dtype)
+
+
+def set_num_threads(n: int | None) -> None:
+    """Compute with n threads on the CPU from now on, 1 to 1024, in the whole process; None: as many as it may use.
+
+    These are NumPy's.  torch has its own, and `torch.set_num_threads` for them.
+    """
+    from .ops.on_numpy import threads
+
+    threads.set_count(n)
+
+
+def get_num_threads() -> int:
+    """How many threads an op on NumPy may use.
+
+    As many as `set_num_threads` said; else what OMP_NUM_THREADS, the CPUs that the process may use and its cgroup's
+    quota allow, and no more than the BLAS is set to; 1 where NumPy's BLAS has no switch for its own threads.
+    """
+    from .ops.on_numpy import threads
+
+    return threads.count()

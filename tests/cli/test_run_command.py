@@ -231,3 +231,24 @@ def test_graphs_can_be_left_out(monkeypatch: pytest.MonkeyPatch, args: list[str]
     assert [options["graphs"] for options in found] == [graphs]
     with pytest.raises(zoo.ZooError, match="graphs=True needs device='cuda'"):
         zoo.load("stories260k", graphs=True)
+
+
+def test_threads_are_set_for_the_command_alone(
+    checkpoint: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, seen = zoo.get_num_threads(), []
+    load = zoo.load
+
+    def seeing(*args: object, **options: object) -> object:
+        seen.append(zoo.get_num_threads())
+        return load(*args, **options)
+
+    monkeypatch.setattr(zoo, "load", seeing)
+    assert main(["run", checkpoint("embed"), "the cat", "--threads", "3"]) == 0
+    assert (seen, zoo.get_num_threads()) == ([3], before)
+    assert main(["run", checkpoint("embed"), "the cat", "--threads", "4000"]) == 1
+    assert "from 1 to 1024, or None, found 4000" in capsys.readouterr().err
+    for wrong in (["--threads", "0"], ["--threads", "2", "--device", "torch:cpu"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["run", checkpoint("embed"), "the cat", *wrong])
+    assert "--threads is for NumPy" in capsys.readouterr().err

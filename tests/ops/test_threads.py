@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import zoo
 from zoo import ops
 from zoo.ops.on_numpy import blas, threads
 
@@ -237,9 +238,29 @@ def test_importing_starts_no_thread():
     assert fresh("import threading, zoo.ops; print(threading.active_count())") == "1"
 
 
-def test_a_count_below_one_is_refused():
-    with pytest.raises(ValueError, match="at least 1, found 0"):
-        threads.set_count(0)
+@pytest.mark.parametrize("count", [0, -1, 1025, 2.0, True, "2", 10**30])
+def test_a_count_that_is_none_is_refused(count):
+    with pytest.raises(zoo.ZooError, match="a whole number from 1 to 1024, or None, found"):
+        zoo.set_num_threads(count)
+    assert zoo.get_num_threads() == 3
+
+
+def test_the_public_functions_set_and_tell_the_count(monkeypatch):
+    zoo.set_num_threads(np.int64(5))
+    assert zoo.get_num_threads() == 5
+    zoo.set_num_threads(None)
+    assert zoo.get_num_threads() == (1 if CONTROL is None else min(threads.limit(), CONTROL.get()))
+
+
+def test_without_a_switch_the_blas_keeps_its_threads_unless_a_count_is_set(monkeypatch):
+    monkeypatch.setattr(threads, "_control", None)
+    monkeypatch.setattr(threads, "_limit", 4)
+    assert zoo.get_num_threads() == 3
+    names = set()
+    threads.run(lambda i: (time.sleep(0.01), names.add(threading.get_ident())), 30, 1)
+    assert len(names) > 1
+    zoo.set_num_threads(None)
+    assert zoo.get_num_threads() == 1
 
 
 @pytest.mark.parametrize(

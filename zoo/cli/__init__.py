@@ -4,14 +4,15 @@ files it is, `table` for the tables of a page, `grits` for how well two tables a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from .. import __version__
+from .. import __version__, set_num_threads
 from ..errors import ZooError
 from ..tasks import IMAGE_TASKS, TASKS
 
@@ -20,7 +21,7 @@ zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device
 
 A terminal gets tables; a pipe, or --json, gets JSON.  Exit status: 0 all went well, 1 a checkpoint or an input cannot
 be used, 2 the command line cannot.  HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE mean what they mean to
-huggingface_hub; NO_COLOR leaves out colours and bars, OMP_NUM_THREADS limits the threads."""
+huggingface_hub; NO_COLOR leaves out colours and bars, OMP_NUM_THREADS or --threads limits the threads."""
 
 RUN = """\
 Run a checkpoint on each INPUT, with the task that it was trained for, or with --task:
@@ -110,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The exit status of the command with these arguments (those of the process if not given)."""
     args, parser = _parse(sys.argv[1:] if argv is None else argv)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _threads(args):
             warnings.showwarning = _show_warning
             command = importlib.import_module(f".{args.command}", __name__)
             getattr(command, args.command)(args)
@@ -130,6 +131,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(e))
     except KeyboardInterrupt:
         return 130
+
+
+@contextlib.contextmanager
+def _threads(args: argparse.Namespace) -> Iterator[None]:
+    """The threads of --threads for as long as a command runs."""
+    count = getattr(args, "threads", None)
+    if count is None:
+        yield
+        return
+    if (args.device or "").startswith(("torch", "cuda")):
+        raise UsageError("--threads is for NumPy: torch takes its number from OMP_NUM_THREADS")
+    set_num_threads(count)
+    try:
+        yield
+    finally:
+        set_num_threads(None)
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentParser]:
@@ -170,6 +187,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 
     placed = argparse.ArgumentParser(add_help=False)
     placed.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
+    threads = argparse.ArgumentParser(add_help=False)
+    threads.add_argument("--threads", type=_count, metavar="N", help="on the CPU (as many as the process may use)")
     placed.add_argument("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
     no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
     placed.add_argument("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
@@ -180,7 +199,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     writing.add_argument("--seed", type=int, metavar="N", help="draw the same tokens each time")
 
     run = argparse.ArgumentParser(
-        prog="zoo run", parents=[common, locked, placed, writing], description=RUN, epilog=RUN_JSON, formatter_class=raw
+        prog="zoo run",
+        parents=[common, locked, placed, threads, writing],
+        description=RUN,
+        epilog=RUN_JSON,
+        formatter_class=raw,
     )
     run.add_argument(
         "inputs",
@@ -199,7 +222,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     run.add_argument("--lines", action="store_const", const=True, help="for read: each image has several lines")
     run.add_argument("--num-beams", type=_count, metavar="N", help="for read: texts that are tried side by side (1)")
 
-    chat = argparse.ArgumentParser(prog="zoo chat", parents=[locked, placed, writing], description=CHAT)
+    chat = argparse.ArgumentParser(prog="zoo chat", parents=[locked, placed, threads, writing], description=CHAT)
     chat.add_argument("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
     chat.add_argument("--system", metavar="TEXT", help="what the answers are to be like")
     chat.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
@@ -214,7 +237,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     lock.add_argument("--local-files-only", action="store_true", help="never use the network")
     lock.add_argument("--json", action="store_true", help="JSON even in a terminal")
     table = argparse.ArgumentParser(
-        prog="zoo table", parents=[locked], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
+        prog="zoo table", parents=[locked, threads], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
     )
     table.add_argument(
         "documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin"

@@ -106,7 +106,7 @@ def _forget(node: Any, seen: set[int]) -> None:
         return
     seen.add(id(node))
     if isinstance(node, Memo):
-        node._latest = None
+        node._latest = node.max_elements = None
     elif isinstance(node, (list, tuple)):
         for child in node:
             _forget(child, seen)
@@ -144,7 +144,7 @@ def _standard(model: Any, record: Any) -> set[str]:
     if isinstance(record, Pixels):
         found = {"pixel_mask"} | (set() if _encoder(model).is_body else {"bool_masked_pos"})
         return found.intersection(_encoder(model).inputs)
-    found = {"attention_mask"}
+    found, model = {"attention_mask"}, getattr(model, "decoder", model)
     if "token_type_ids" in model.inputs and model.config.type_vocab_size > 1:
         found.add("token_type_ids")
     if record.context.encoder_states is not None:

@@ -190,7 +190,7 @@ class _Pool:
 
     def __init__(self, recipe: Recipe, jobs: int):
         self.recipe, self.jobs = recipe, jobs
-        self.share = max(1, threads.limit() // jobs)
+        self.share = max(1, threads.count() // jobs)
 
     def map(self, pages: Sequence[PageJob]) -> Iterator[PageTables]:
         waiting = deque(pages)

@@ -83,8 +83,6 @@ class RelativeBias(Module):
     def _resized(self, span: tuple[int, int]) -> Array:
         # transformers takes the table for one of width times height, which shows where a checkpoint is not square.
         rows, columns = self.span[1], self.span[0]
-        if (rows, columns) == span:
-            return self.table
         distances = ops.interpolate(self.table[:-3].reshape(1, rows, columns, -1), span)
         return ops.cat([distances.reshape(span[0] * span[1], -1), self.table[-3:]], 0)
 

@@ -48,7 +48,7 @@ class Pyramid(Module):
         self.up_once = ConvTranspose2d(w / "fpn2.0", D, D, 2, stride=2)
 
     def __call__(self, maps: Sequence[Array]) -> list[Array]:
-        if min(maps[3].shape[1:3]) < 2:
+        if any(n < 2 for n in maps[3].shape[1:3]):
             raise InputError(f"an image of {maps[3].shape[1]} x {maps[3].shape[2]} patches is too small to be halved")
         return [self.up_again(self.up(maps[0])), self.up_once(maps[1]), maps[2], ops.max_pool2d(maps[3], 2, 2)]
 

@@ -2,12 +2,13 @@
 
 NumPy releases the GIL inside its loops and products, so threads that each take a share of a layer's features (product,
 bias, activation, while the share is in cache) keep all cores busy.  How many there are follows OMP_NUM_THREADS, the
-CPUs that the process may use and the cgroup's quota, or `set_count`.
+CPUs that the process may use and the cgroup's quota, or `set_count` (for users: `zoo.set_num_threads`).
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import os
 import threading
 import time
@@ -17,8 +18,10 @@ from weakref import WeakSet
 
 import numpy as np
 
+from ...errors import InputError
 from . import blas
 
+MOST = 1024  # threads that may be asked for
 ALONE = 200_000  # nanoseconds of work, below which waking another thread, and waiting for it, costs what it saves
 
 _lock = threading.Lock()
@@ -30,9 +33,9 @@ _control: blas.Control | None = None
 def set_count(n: int | None) -> None:
     """Use n threads (1: none but the caller's) from now on; None goes back to what the machine offers."""
     global _chosen
-    if n is not None and n < 1:
-        raise ValueError(f"a thread count must be at least 1, found {n}")
-    _chosen = n
+    if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__") or not 1 <= operator.index(n) <= MOST):
+        raise InputError(f"a thread count must be a whole number from 1 to {MOST}, or None, found {n!r:.50}")
+    _chosen = None if n is None else operator.index(n)
 
 
 def count(cost: float = math.inf) -> int:
@@ -42,10 +45,10 @@ def count(cost: float = math.inf) -> int:
         return 1
     if _limit is None:
         _control, _limit = blas.find(), limit()
-    if _control is None:
-        return 1  # a BLAS that cannot be held at one thread would put its threads on top of ours
     if _chosen is not None:
         return _chosen
+    if _control is None:
+        return 1  # a BLAS that cannot be held at one thread would put its threads on top of ours
     with _lock:  # a lower count set from outside, say by threadpoolctl, holds for us too
         return min(_limit, _saved or _control.get())
 

@@ -138,7 +138,10 @@ def _combined(k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias
                 return Hidden(bias, None)
         else:
             bias = bias.new("Max", [bias, LOWEST], bias.shape)
-        added = bias if added is None else added + bias
+        if added is not None:
+            bias = added + bias
+            bias = bias.new("Max", [bias, LOWEST], bias.shape)
+        added = bias
     assert added is not None
     if mask is None and bias is None:  # causal: at least the first key is seen
         return Hidden(added, None)

@@ -85,7 +85,7 @@ def adaptive_avg_pool2d(x: Symbol, size: Pair) -> Symbol:
     for axis, count in zip((1, 2), size, strict=True):
         n, bands = x.shape[axis], []
         for i in range(count):
-            band = slice(i * n // count, -(-((i + 1) * n) // count))
+            band = slice(i * n // count, ((i + 1) * n + count - 1) // count)
             band = x[:, band] if axis == 1 else x[:, :, band]
             shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
             bands.append(band.new("ReduceMean", [band, np.array([axis])], shape, keepdims=1))
@@ -105,13 +105,36 @@ def interpolate(x: Symbol, size: tuple[int, int], mode: str) -> Symbol:
         return x
     if x.is_constant and all(is_fixed(n) for n in size):
         return x.constant(on_numpy.interpolate(x.value, size, mode))
-    if mode == "nearest":
+    if mode != "bilinear":
         for axis, count in zip((1, 2), size, strict=True):
-            x = _nearest(x, axis, count)
+            x = _nearest(x, axis, count) if mode == "nearest" else _cubic(x, axis, count)
         return x
-    sizes = x.graph.lengths((B, C, *size))
-    how = {"mode": "linear" if mode == "bilinear" else "cubic", "coordinate_transformation_mode": "half_pixel"}
-    return image(x.new("Resize", [planes(x), "", "", sizes], (B, C, *size), **how, cubic_coeff_a=-0.75))
+    sizes, how = x.graph.lengths((B, C, *size)), {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+    return image(x.new("Resize", [planes(x), "", "", sizes], (B, C, *size), **how))
+
+
+def _taken(x: Symbol, at: Symbol, axis: int) -> Symbol:
+    """x at the places `at` (N,) along an axis."""
+    return x.new("Gather", [x, at], (*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]), axis=axis)
+
+
+def _cubic(x: Symbol, axis: int, count: int) -> Symbol:
+    """By hand: ONNX Runtime moves the channels of its own behind the axes, and then refuses to make them smaller."""
+    n, a = x.shape[axis], -0.75
+    # The place (2 i + 1) n / (2 count) - 1 / 2 of the i-th sample, as a whole number and a rest, exactly.
+    twice = x.constant(np.array(0)) + 2 * count
+    at = (arange(count, x) * 2 + 1) * n + count
+    first, t = at // twice - 1, (at % twice).to(FLOAT) / twice.to(FLOAT)
+    total = None
+    for k, d in ((-1, t + 1.0), (0, t), (1, 1.0 - t), (2, 2.0 - t)):
+        near = ((d * (a + 2)) - (a + 3)) * d * d + 1.0
+        far = ((d * a - 5 * a) * d + 8 * a) * d - 4 * a
+        place = first + k
+        place = place.new("Clip", [place, np.array(0), (x.constant(np.array(0)) + n) - 1], place.shape)
+        part = _taken(x, place, axis) * (near if k in (0, 1) else far)[(slice(None), *[None] * (x.ndim - 1 - axis))]
+        total = part if total is None else total + part
+    assert total is not None
+    return total
 
 
 def _nearest(x: Symbol, axis: int, count: int) -> Symbol:
@@ -121,4 +144,4 @@ def _nearest(x: Symbol, axis: int, count: int) -> Symbol:
     at = arange(count, x).to(FLOAT) * (before / after)
     at = at.new("Floor", [at], at.shape).to(INT)
     at = at.new("Min", [at, before - 1], at.shape)
-    return x.new("Gather", [x, at], (*x.shape[:axis], count, *x.shape[axis + 1 :]), axis=axis)
+    return _taken(x, at, axis)

@@ -1,0 +1,261 @@
+"""The ops as nodes of a graph: traced at one size, run by ONNX Runtime at others, against their naive twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zoo import ops
+from zoo.onnx.signature import Input
+from zoo.onnx.trace import finish
+from zoo.ops import naive
+from zoo.ops.on_onnx.dims import evaluate
+from zoo.ops.on_onnx.graph import Graph
+from zoo.ops.on_onnx.symbol import Symbol, constant
+
+onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
+ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+
+HINTS = {"B": 3, "T": 5, "S": 4, "Y": 9, "X": 7}
+SIZES = ({"B": 2, "T": 3, "S": 6, "Y": 6, "X": 11}, {"B": 1, "T": 8, "S": 1, "Y": 13, "X": 5})
+ACTS = sorted({act for act in ops.ACTIVATIONS.values() if act})
+
+
+def numbers(rng, shape, dtype):
+    if dtype == "int64":
+        return rng.integers(0, 3, shape)
+    return rng.random(shape) < 0.7 if dtype == "bool" else rng.normal(size=shape).astype(np.float32)
+
+
+def check(run, twin, shapes, constants=(), tolerance=1e-5, inputs=None):
+    """run(symbols, *constants) gives a symbol, or several, and twin(arrays, *constants) what they must be.
+
+    shapes: of each input its dims, names of HINTS or numbers, with the dtype last where it is not float32.
+    """
+    graph, symbols, described, rng = Graph(), [], [], np.random.default_rng(0)
+    for i, shape in enumerate(shapes):
+        dtype = shape[-1] if shape[-1] in ("int64", "bool") else "float32"
+        dims = tuple(n for n in shape if n != dtype)
+        lengths = [graph.input_dim(n, HINTS[n], f"x{i}", j) if isinstance(n, str) else n for j, n in enumerate(dims)]
+        described.append(Input(f"x{i}", dims, dtype, 0, ""))
+        symbols.append(Symbol(graph, f"x{i}", lengths, np.dtype(dtype)))
+    found = run(*symbols, *(constant(graph, a) for a in constants))
+    found = found if isinstance(found, tuple) else (found,)
+    traced = finish(graph, described, [(f"y{i}", y, False) for i, y in enumerate(found)])
+    proto = traced.proto()
+    onnx.checker.check_model(proto, full_check=True)
+    session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    for sizes in SIZES:
+        arrays = []
+        for one in described:
+            shape = [sizes[n] if isinstance(n, str) else n for n in one.dims]
+            arrays.append(numbers(rng, shape, one.dtype))
+        if inputs is not None:
+            arrays = inputs(arrays)
+        assert all(evaluate(guard, sizes) for guard in traced.signature.guards)
+        results = session.run(None, {one.name: a for one, a in zip(described, arrays, strict=True)})
+        wanted = twin(*arrays, *constants)
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        for one, a, b in zip(traced.signature.outputs, results, wanted, strict=True):
+            assert str(a.dtype) == one.dtype
+            assert a.shape == b.shape
+            assert a.shape == tuple(evaluate(str(n), sizes) for n in one.dims)
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def random(*shape):
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("act", [None, *ACTS])
+def test_linear(act):
+    check(
+        lambda x, r, w, b: ops.linear(x, w, b, act, r),
+        lambda x, r, w, b: naive.linear(x, w, b, act, r),
+        [("B", "T", 6), ("B", "T", 9)],
+        [random(9, 6), random(9)],
+    )
+
+
+def test_linear_of_several_matrices_and_of_rows():
+    parts = random(5, 6), random(3, 6)
+
+    def run(x, first, second):
+        return ops.linear(x, (first, second)), ops.linear(x[:, 0], first)
+
+    check(run, lambda x, a, b: (naive.linear(x, (a, b)), naive.linear(x[:, 0], a)), [("B", "T", 6)], parts)
+
+
+@pytest.mark.parametrize("groups", [4, 2, 1])
+@pytest.mark.parametrize("given", ["", "mask", "start", "start mask", "bias", "start mask bias"])
+def test_attention(groups, given):
+    shapes = {"mask": ("B", "S", "bool"), "start": ("B", "int64"), "bias": ("B", 1, "T", "S")}
+    names = given.split()
+
+    def call(f):
+        return lambda q, k, v, *more: f(q, k, v, **dict(zip(names, more, strict=True)), scale=0.3)
+
+    def hiding(arrays):
+        for name, array in zip(names, arrays[3:], strict=True):
+            if name == "mask":
+                array[-1] = False  # no key at all
+            if name == "bias":
+                array[0, 0, 0] = -np.inf
+        return arrays
+
+    kv = ("B", "S", groups, 6)
+    inputs = [("B", "T", 4, 6), kv, kv, *(shapes[name] for name in names)]
+    check(call(ops.attention), call(naive.attention), inputs, inputs=hiding)
+
+
+def test_norms():
+    weights = [random(6), random(6)]
+    shapes = [("B", "T", 6), ("B", "T", 6)]
+    check(
+        lambda x, r, w, b: (ops.layer_norm(x, w, b, 1e-5, r), *ops.add_layer_norm(x, r, w, b, 1e-6)),
+        lambda x, r, w, b: (naive.layer_norm(x, w, b, 1e-5, r), *naive.add_layer_norm(x, r, w, b, 1e-6)),
+        shapes,
+        weights,
+    )
+    check(
+        lambda x, r, w: (ops.rms_norm(x, w, 1e-5), *ops.add_rms_norm(x, r, w, 1e-6)),
+        lambda x, r, w: (naive.rms_norm(x, w, 1e-5), *naive.add_rms_norm(x, r, w, 1e-6)),
+        shapes,
+        weights[:1],
+    )
+
+
+def test_softmax_of_a_row_of_minus_infinity_is_zeros():
+    def hiding(arrays):
+        arrays[0][0, 0] = -np.inf
+        arrays[0][0, -1, 2:] = -np.inf
+        return arrays
+
+    check(ops.softmax, naive.softmax, [("B", "T", 5)], inputs=hiding)
+
+
+def test_rotary_positions():
+    frequencies = (1.0, 0.3, 0.01)
+
+    def run(x, at):
+        return ops.rope(x, *ops.rotary(at, frequencies, 1.2, x))
+
+    check(
+        run, lambda x, at: naive.rope(x, *naive.rotary(at, frequencies, 1.2)), [("B", "T", 2, 6), ("B", "T", "int64")]
+    )
+
+
+@pytest.mark.parametrize("act", ["silu", "gelu", None])
+def test_glu(act):
+    check(lambda x: ops.glu(x, act), lambda x: naive.glu(x, act), [("B", "T", 10)])
+
+
+def test_lookups():
+    check(lambda i, t: ops.embedding(i, t), naive.embedding, [("B", "T", "int64")], [random(3, 6)])
+    check(
+        lambda i, t: ops.gather_bias(t, i), lambda i, t: naive.gather_bias(t, i), [("T", "S", "int64")], [random(3, 4)]
+    )
+
+
+def test_arrays_made_joined_and_chosen_from():
+    def run(x, m, w):
+        B, T = m.shape
+        rows = ops.cat([ops.cat([w[None, None]] * B, 0), x[:, 1:], x[:, -1:]], 1)
+        even = ops.cat([ops.arange(T, x)[None, :, None]] * 2, 2)[:, 0::2] - T
+        return (
+            rows,
+            even,
+            ops.where(m[:, :, None], x, w),
+            ops.zeros((T, B, 2), x),
+            ops.mean(x, 1),
+            ops.add_scaled(x, x, w),
+        )
+
+    def twin(x, m, w):
+        B, T = m.shape
+        rows = np.concatenate([np.broadcast_to(w, (B, 1, 4)), x[:, 1:], x[:, -1:]], 1)
+        even = np.stack([np.arange(T)] * 2, 1)[None, 0::2] - T
+        return rows, even, naive.where(m[:, :, None], x, w), np.zeros((T, B, 2)), naive.mean(x, 1), x + w * x
+
+    check(run, twin, [("B", "T", 4), ("B", "T", "bool")], [random(4)])
+
+
+def test_arithmetic_of_integers_and_masks():
+    def both(i, m):
+        seen = ops.cumsum(m, 1) * m + 2
+        return (
+            i // 2,
+            i % 2,
+            seen,
+            ops.cumsum(i, 0),
+            i / (i[:, -1:] + 1e-6),
+            (i > 1) & m | (i != 0),
+            (i[:, None] * 0 + 7),
+        )
+
+    def twin(i, m):
+        seen = naive.cumsum(m, 1) * m + 2
+        others = naive.cumsum(i, 0), i / (i[:, -1:] + 1e-6), (i > 1) & m | (i != 0), i[:, None] * 0 + 7
+        return i // 2, i % 2, seen, *others
+
+    check(both, twin, [("B", "T", "int64"), ("B", "T", "bool")])
+
+
+def test_sinusoids():
+    check(lambda x: ops.sinusoids(x, 6, x), lambda x: naive.sinusoids(x, 6), [("B", "T")])
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 0, 1), (2, 1, 1), ((2, 3), (1, 0), (1, 2))])
+def test_convolutions(stride, padding, dilation):
+    weight, bias = random(5, 4, 3, 2), random(5)
+    check(
+        lambda x, w, b: ops.conv2d(x, w, b, stride, padding, dilation, "gelu", None, "relu"),
+        lambda x, w, b: naive.conv2d(x, w, b, stride, padding, dilation, "gelu", None, "relu"),
+        [("B", "Y", "X", 4)],
+        [weight, bias],
+    )
+    check(
+        lambda x, w, b: ops.conv_transpose2d(x, w, b, stride, padding, "tanh"),
+        lambda x, w, b: naive.conv_transpose2d(x, w, b, stride, padding, "tanh"),
+        [("B", "Y", "X", 4)],
+        [random(4, 5, 3, 2), bias],
+    )
+
+
+def test_convolution_with_a_residual():
+    check(
+        lambda x, r, w: ops.conv2d(x, w, None, 1, 1, residual=r, post="relu"),
+        lambda x, r, w: naive.conv2d(x, w, None, 1, 1, residual=r, post="relu"),
+        [("B", "Y", "X", 4), ("B", "Y", "X", 4)],
+        [random(4, 4, 3, 3)],
+    )
+
+
+def test_pools_and_shuffles():
+    def both(f):
+        return lambda x: (f.max_pool2d(x, 3, 2, 1), f.adaptive_avg_pool2d(x, (2, 3)), f.pixel_shuffle(x, 2))
+
+    check(both(ops), both(naive), [("B", "Y", "X", 8)])
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
+def test_interpolate(mode):
+    def both(f):
+        def run(x, y):
+            to = y.shape[1:3]
+            return (
+                f.interpolate(x, to, mode),
+                f.interpolate(x, (3, to[1] * 2 + 1), mode),
+                f.interpolate(y, (1, 1), mode),
+            )
+
+        return run
+
+    check(both(ops), both(naive), [("B", "Y", "X", 3), ("B", "T", "S", 2)], tolerance=1e-4)
+
+
+def test_nearest_of_a_mask():
+    def both(f):
+        return lambda x, y: f.interpolate(x[:, :, :, None], y.shape[1:3], "nearest")[:, :, :, 0]
+
+    check(both(ops), lambda x, y: both(naive)(x, y).astype(bool), [("B", "Y", "X", "bool"), ("B", "T", "S", 2)])
