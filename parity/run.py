@@ -139,7 +139,7 @@ def run(
         if exhibits:
             shown += of_written(ours.written, written)
         entry = entry_of(checkpoint)
-        weights = {path.relative_to(checkpoint.folder).as_posix() for path in checkpoint.weights}
+        weights = {path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights}
     return Result(
         case,
         architecture,

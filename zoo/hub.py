@@ -23,6 +23,8 @@ from .weights.files import choose_weight_files, read_index
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
 
+    from .gguf.unpack import Unpacked
+
 _SMALL_FILES = {
     *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
@@ -35,6 +37,7 @@ _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 EMBEDDED = ("stories260k",)  # checkpoints that come with zoo, by name: folders in zoo/data
+GGUF = ".gguf"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -54,6 +57,13 @@ class Checkpoint:
     """One weight file, or an index and its shards, in the index's order."""
     fingerprint: str | None = None
     """Of the files, where they were compared with a lock: see `zoo.checkpoint.lock`."""
+    unpacked: Unpacked | None = None
+    """Of a GGUF file: what it says beside its weights, which `folder` then holds, for as long as this is there."""
+
+    @property
+    def origin(self) -> Path:
+        """The folder from which it came: `folder`, or the one that a GGUF file's path is relative to."""
+        return self.folder if self.unpacked is None else self.unpacked.origin
 
 
 @dataclass(frozen=True)
@@ -65,9 +75,14 @@ class _Wanted:
     cache_dir: str | None
     token: str | bool | None
     weights: bool
+    file: str | None = None  # the GGUF file of the repository that is meant
+
+    @property
+    def said(self) -> str:
+        return f"{self.repo}:{self.file}" if self.file else self.repo
 
     def __str__(self) -> str:
-        return repr(self.repo) + (f" at revision {self.revision!r}" if self.revision else "")
+        return repr(self.said) + (f" at revision {self.revision!r}" if self.revision else "")
 
 
 def find(
@@ -83,8 +98,8 @@ def find(
 
     `name_or_folder` is a folder if it exists, is a `Path`, or looks like one (starts with `.`, `/`, `~`, a drive
     letter); then a checkpoint that comes with zoo ("stories260k"); otherwise it is a hub name, `org/name` or the older
-    `name`.  `revision` is a branch, tag or commit;
-    all files are of the one commit that it stands for now.  Where the hub is out of reach or refuses, cached files are
+    `name`.  A GGUF file is said by its path, or as "org/name:file.gguf".  `revision` is a branch, tag or commit; all
+    files are of the one commit that it stands for now.  Where the hub is out of reach or refuses, cached files are
     used, with a warning; `local_files_only` and HF_HUB_OFFLINE ask for that, without one.  `weights=False` leaves out
     the weight files.  `cache_dir` and `token` mean what they mean to huggingface_hub.
 
@@ -99,11 +114,12 @@ def find(
             return _gather(said, Path(__file__).parent / "data" / said, None, weights)
         return _in_folder(said, weights)
 
-    _check_name(said)
+    repo, file = _repo_and_file(said)
+    _check_name(repo)
     if revision is not None and (not isinstance(revision, str) or _NOT_IN_REVISION.search(revision)):
         raise HubError(f"revision {revision!r} of {said!r} is not the name of a branch, a tag or a commit")
     cache = None if cache_dir is None else os.path.abspath(os.path.expanduser(cache_dir))
-    wanted = _Wanted(said, revision, cache, token, weights)
+    wanted = _Wanted(repo, revision, cache, token, weights, file)
     return _in_cache(wanted) if local_files_only else _on_hub(wanted)
 
 
@@ -112,15 +128,26 @@ def display_name(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
     said = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
     if not isinstance(said, str) or not said.strip():
         raise HubError(f"{name_or_folder!r} is no checkpoint: wanted a hub name, 'org/name', or the path of a folder")
+    looks_gguf = said.endswith(GGUF) and ":" not in said
     # os.path.exists answers False where pathlib raises: NUL bytes, names that are too long.
     looks = said.startswith((".", "/", "\\", "~")) or re.match(r"[A-Za-z]:[\\/]", said) or os.path.exists(said)
-    return said, isinstance(name_or_folder, os.PathLike) or bool(looks)
+    return said, isinstance(name_or_folder, os.PathLike) or bool(looks) or looks_gguf
 
 
 def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
     """Whether the file is the note that git leaves in place of a large file which `git lfs` has not fetched."""
     with open(path, "rb") as file:
         return file.read(len(_LFS_POINTER)) == _LFS_POINTER
+
+
+def _repo_and_file(said: str) -> tuple[str, str | None]:
+    repo, colon, file = said.partition(":")
+    if not colon or not file.endswith(GGUF):
+        return said, None
+    parts = file.split("/")
+    if any(not part.strip(" .") or len(part) > 255 or re.search(r'[\x00-\x1f\\\\:*?"<>|]', part) for part in parts):
+        raise HubError(f"{file!r} is not the name of a file in a repository: wanted 'org/name:file{GGUF}'")
+    return repo, file
 
 
 def _check_name(said: str) -> None:
@@ -141,11 +168,34 @@ def _in_folder(said: str, weights: bool) -> Checkpoint:
         except (OSError, ValueError):
             near = f": nor is there a folder {parent!r} that can be read"
         raise NotFoundError(f"there is no folder {said!r}{near}")
+    if path.endswith(GGUF) and os.path.isfile(path):
+        return _of_gguf(said, Path(os.path.dirname(path)), os.path.basename(path), None)
     if not os.path.isdir(path):
         raise HubError(
             f"{said!r} is a file: pass the folder that holds it and its config.json, {os.path.dirname(path)!r}"
         )
     return _gather(said, Path(path), None, weights)
+
+
+def _of_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
+    """A GGUF file, with what it says of its config and tokenizer as files."""
+    from .gguf.unpack import unpack
+
+    try:
+        if revision is not None:
+            checkpoint_file(folder, file)  # one's own file may be a link, to where there is more room
+        _refuse_lfs_pointers([folder / file])
+        unpacked = unpack(folder, file)
+        return Checkpoint(
+            name,
+            unpacked.folder,
+            revision,
+            tuple(beside_weights(unpacked.folder)),
+            (folder / file,),
+            unpacked=unpacked,
+        )
+    except OSError as error:
+        raise HubError(f"cannot read {folder / file}: {error}") from error
 
 
 def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Checkpoint:
@@ -154,7 +204,9 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
         names = os.listdir(folder)
         small = beside_weights(folder)
         if "config.json" not in small:
-            raise NotFoundError(f"{folder} has no config.json{nearest('config.json', names)}")
+            found = [name for name in sorted(names) if name.endswith(GGUF)]
+            instead = f": did you mean the file, {str(folder / found[0])!r}?" if found else ""
+            raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")
         chosen = _choose(names, folder) if weights else []
         for name_there in small:
             checkpoint_file(folder, name_there)
@@ -223,11 +275,14 @@ def _in_cache(wanted: _Wanted) -> Checkpoint:
 
     revision = wanted.revision or constants.DEFAULT_REVISION
     cache = wanted.cache_dir or constants.HF_HUB_CACHE
-    config = try_to_load_from_cache(wanted.repo, "config.json", cache_dir=cache, revision=revision)
-    if not isinstance(config, str):
-        raise OfflineError(f"{wanted} is not in the cache {cache} (no config.json), and no download was possible")
-    folder = Path(config).parent
+    first = wanted.file or "config.json"
+    found = try_to_load_from_cache(wanted.repo, first, cache_dir=cache, revision=revision)
+    if not isinstance(found, str):
+        raise OfflineError(f"{wanted} is not in the cache {cache} (no {first}), and no download was possible")
+    folder = _without(Path(found), first)
     try:
+        if wanted.file:
+            return _of_gguf(wanted.said, folder, wanted.file, folder.name)
         return _gather(wanted.repo, folder, folder.name, wanted.weights)
     except NotFoundError as error:
         raise OfflineError(f"the cache holds only a part of {wanted}, and no download was possible: {error}") from error
@@ -274,19 +329,24 @@ def _listing(wanted: _Wanted) -> tuple[str, dict[str, RepoSibling]]:
 
 def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> Checkpoint:
     """Fetch what is needed and not cached; the weights last, so that a cache which has them has everything."""
-    if "config.json" not in listed:
-        raise NotFoundError(f"{wanted} has no config.json on the hub{nearest('config.json', listed)}")
+    first = wanted.file or "config.json"
+    if first not in listed:
+        files = [name for name in listed if name.endswith(GGUF)]
+        instead = f"; 'name:file{GGUF}' means one of {', '.join(files[:5])}" if files and not wanted.file else ""
+        raise NotFoundError(f"{wanted} has no {first} on the hub{instead or nearest(first, listed)}")
 
     # Asked for by the user's word for the revision: that makes huggingface_hub note which commit it stands for, which
     # offline loads go by.  Where somebody has pushed since the listing, we move on to what was pushed.
-    config, is_new = _fetch(wanted, "config.json", wanted.revision)
-    folder = config.parent
+    config, is_new = _fetch(wanted, first, wanted.revision)
+    folder = _without(config, first)
     if folder.name != commit:
         commit, listed = _listing(wanted)
         if folder.name != commit:
             raise HubError(f"the hub lists commit {commit} for {wanted}, but hands out files of {folder.name}")
     if is_new:
-        _verify(config, listed["config.json"])
+        _verify(config, listed[first])
+    if wanted.file:
+        return _of_gguf(wanted.said, folder, wanted.file, commit)
 
     def fetch(name: str) -> Path:
         path, is_new = _fetch(wanted, name, commit)
@@ -306,6 +366,11 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
         for shard in shards:
             fetch(shard)
     return _gather(wanted.repo, folder, commit, wanted.weights)
+
+
+def _without(path: Path, name: str) -> Path:
+    """The folder that a file of a repository is relative to."""
+    return path.parents[name.count("/")]
 
 
 def _fetch(wanted: _Wanted, name: str, revision: str | None) -> tuple[Path, bool]:

@@ -74,13 +74,15 @@ def fingerprint(checkpoint: Checkpoint) -> str:
 
 def entry_of(checkpoint: Checkpoint) -> Entry:
     """What a lock says of a checkpoint.  Reads all files, four at a time and a MiB of each."""
-    return Entry(checkpoint.revision, _hashed(checkpoint.folder, used_files(checkpoint)))
+    return Entry(checkpoint.revision, _hashed(checkpoint.origin, used_files(checkpoint)))
 
 
 def used_files(checkpoint: Checkpoint) -> list[str]:
     """The names, relative to the folder, of all files that loading may read; those of sentence encoders' modules too,
     whose folders modules.json may name as it likes."""
     folder = checkpoint.folder
+    if checkpoint.unpacked is not None:
+        return sorted(path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights)
     names = set(checkpoint.files)
     for where in _module_folders(folder):
         inside = checkpoint_file(folder, where)
@@ -226,7 +228,7 @@ def check(
 
 def differences(entry: Entry, found: Checkpoint) -> list[str]:
     """What of a checkpoint is not as its lock entry says: file, what was found, what was wanted."""
-    folder, problems = found.folder, []
+    folder, problems = found.origin, []
     if found.revision != entry.revision:
         problems.append(f"{folder} is of commit {found.revision}, the lock names {entry.revision}")
     there = used_files(found)

@@ -69,7 +69,7 @@ def describe(
         "name": checkpoint.name,
         "revision": checkpoint.revision,
         **({"fingerprint": checkpoint.fingerprint} if lock is not None else {}),
-        "folder": str(checkpoint.folder),
+        "folder": str(checkpoint.origin),
         "architecture": type(model).__name__,
         "model_type": config.model_type,
         "task": task,
@@ -82,8 +82,14 @@ def describe(
         "tied": report.tied,
         "ignored": list(report.ignored),
         "unused": list(report.unused),
-        "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
+        "files": {file: (checkpoint.origin / file).stat().st_size for file in _files(checkpoint)},
     }
+
+
+def _files(checkpoint: Checkpoint) -> list[str]:
+    if checkpoint.unpacked is None:
+        return list(checkpoint.files)
+    return [path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights]
 
 
 def _task(checkpoint: Checkpoint, config: Any) -> str | None:

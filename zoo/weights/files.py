@@ -200,6 +200,10 @@ def _open(path: Path) -> Source:
         from .torch_bin import TorchBinFile
 
         return TorchBinFile(path)
+    if suffix == ".gguf":
+        from ..gguf.source import GGUFFile
+
+        return GGUFFile(path)
     raise CheckpointError(f"{path}: a {suffix or 'nameless'} file, .safetensors or .bin was wanted")
 
 

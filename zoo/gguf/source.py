@@ -1,0 +1,89 @@
+"""The tensors of a GGUF file under transformers' names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import MissingWeightError, ZooError, nearest
+from ..typing import RawTensor
+from .header import Entry, Header, read_header
+from .metadata import Metadata
+from .names import names_of
+
+_PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+
+
+class GGUFFile:
+    """A Source: each tensor a read-only view of the mapped file, but for a llama's queries and keys.
+
+    Of a tensor in blocks, `read` gives the bytes, (rows, bytes of a row) uint8, and the block's name as the dtype.
+    Names that transformers has no other for stay as they are, so that they are reported.
+    """
+
+    def __init__(self, path: str | Path, header: Header | None = None):
+        self.path = Path(path)
+        self.files = [self.path]
+        self.header = read_header(self.path) if header is None else header
+        m = Metadata(self.header.metadata, str(self.header.metadata.get("general.architecture")))
+        try:
+            names = names_of(self.header.metadata.get("general.architecture"))
+            self._head = _head_size(m) if names.rotated else 0
+        except ZooError as e:
+            raise type(e)(f"{self.path}: {e}") from None
+        self._rotated = names.is_rotated
+        self._origin = {names.theirs(n) or n: n for n in self.header.tensors if n not in names.ignored}
+
+    def names(self) -> Collection[str]:
+        return self._origin.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._origin
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._entry(name).shape
+
+    def dtype(self, name: str) -> str:
+        return self._entry(name).dtype
+
+    def read(self, name: str) -> RawTensor:
+        entry = self._entry(name)
+        array = read_entry(self.header, entry)
+        if self._rotated(self._origin[name]) and self._head and entry.shape[0] % self._head == 0:
+            array = array[rows_of_halves(entry.shape[0], self._head)]
+        return RawTensor(array, entry.dtype)
+
+    def _entry(self, name: str) -> Entry:
+        try:
+            return self.header.tensors[self._origin[name]]
+        except KeyError:
+            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._origin)}") from None
+
+
+def read_entry(header: Header, entry: Entry) -> np.ndarray:
+    """A tensor in llama.cpp's order: of its shape, or of blocks (*shape[:-1], bytes of a row)."""
+    data = header.data[entry.begin : entry.end]
+    if kind := _PLAIN.get(entry.dtype):
+        return data.view(kind).reshape(entry.shape)
+    rows = entry.shape[:-1]
+    return data.reshape(*rows, len(data) // max(1, int(np.prod(rows)))) if len(data) else data.reshape(*rows, 0)
+
+
+def rows_of_halves(rows: int, size: int) -> np.ndarray:
+    """(rows,): where transformers' rows of queries or keys, in heads of `size`, lie in llama.cpp's.
+
+    Rotary positions turn pairs of features: the two halves of a head in transformers, neighbours in llama.cpp.  Blocks
+    lie along a row, so that rows of blocks move like any others.
+    """
+    return np.arange(rows).reshape(-1, size // 2, 2).swapaxes(1, 2).reshape(-1)
+
+
+def rows_of_neighbours(rows: int, size: int) -> np.ndarray:
+    """(rows,): the other way."""
+    return np.arange(rows).reshape(-1, 2, size // 2).swapaxes(1, 2).reshape(-1)
+
+
+def _head_size(m: Metadata) -> int:
+    return m.whole("attention.key_length", 0) or m.whole("embedding_length") // max(1, m.whole("attention.head_count"))
