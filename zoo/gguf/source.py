@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import MissingWeightError, ZooError, nearest
+from ..packed import KINDS, Rows
 from ..typing import RawTensor
 from .header import Entry, Header, read_header
 from .metadata import Metadata
@@ -19,7 +20,6 @@ _PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 class GGUFFile:
     """A Source: each tensor a read-only view of the mapped file, but for a llama's queries and keys.
 
-    Of a tensor in blocks, `read` gives the bytes, (rows, bytes of a row) uint8, and the block's name as the dtype.
     Names that transformers has no other for stay as they are, so that they are reported.
     """
 
@@ -48,12 +48,17 @@ class GGUFFile:
     def dtype(self, name: str) -> str:
         return self._entry(name).dtype
 
-    def read(self, name: str) -> RawTensor:
+    def read(self, name: str) -> RawTensor | Rows:
         entry = self._entry(name)
         array = read_entry(self.header, entry)
         if self._rotated(self._origin[name]) and self._head and entry.shape[0] % self._head == 0:
             array = array[rows_of_halves(entry.shape[0], self._head)]
-        return RawTensor(array, entry.dtype)
+        if entry.dtype in _PLAIN:
+            return RawTensor(array, entry.dtype)
+        rows = Rows(KINDS[entry.dtype], entry.shape[-1], (array.reshape(-1, array.shape[-1]),))
+        if len(entry.shape) == 2:
+            return rows
+        return RawTensor(rows.check(name).dequantise().reshape(entry.shape), "F32")
 
     def _entry(self, name: str) -> Entry:
         try:

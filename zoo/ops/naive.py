@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..packed import Packed
+from . import naive_ggml
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -58,7 +59,7 @@ def _row(part, e):
         case "INT4_32":
             nibbles = [int(data[d // 2]) >> 4 * (d % 2) & 15 for d in range(part.columns)]
             return np.array([(q - 8) * float(fields["scale"][d // 32]) for d, q in enumerate(nibbles)])
-    raise NotImplementedError(part.kind.name)
+    return naive_ggml.numbers(part.kind.name, data)[: part.columns]
 
 
 def _matrix(x):

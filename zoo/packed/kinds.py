@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..typing import Array
+from .ggml import GGML
 from .matrix import Field, Kind, Packed, Rows
 
 BLOCK = 32
@@ -67,7 +68,7 @@ INT8_32 = Kind("INT8_32", BLOCK, (Field("data", "int8", BLOCK), Field("scale", "
 INT4_32 = Kind("INT4_32", BLOCK, (Field("data", "uint8", BLOCK // 2), Field("scale", "float16", 1)), _int4_blocks)
 
 # By name: what a file may name.  Others that are read elsewhere add themselves.
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, INT8_32, INT4_32)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, INT8_32, INT4_32, *GGML)}
 
 
 def plain(*arrays: Array) -> Packed:

@@ -29,6 +29,7 @@ class Kind:
 
     dequantise(arrays, out): the fields of some rows (R, ...) -> their numbers, written to out (R, blocks * block),
     float32 and C-contiguous.  Plain kinds are those whose one field holds the numbers themselves.
+    scales(arrays): the floating-point numbers among the fields, where they lie in records of bytes.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Kind:
     fields: tuple[Field, ...]
     dequantise: Callable[[Sequence[np.ndarray], np.ndarray], None]
     plain: bool = False
+    scales: Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]] | None = None
 
     def shapes(self, rows: int, columns: int) -> list[tuple[int, ...]]:
         """Of each field, for a matrix of that size."""
@@ -92,6 +94,9 @@ class Rows:
                 raise CheckpointError(f"{where} is of {array.dtype}, expected {field.dtype}")
             if not self.kind.plain and array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise CheckpointError(f"{where} holds NaN or infinity")
+        for array in self.kind.scales(self.arrays) if self.kind.scales else ():
+            if not np.isfinite(array).all():
+                raise CheckpointError(f"tensor {name!r} ({self.kind.name}): a block's scale is NaN or infinite")
         return self
 
 

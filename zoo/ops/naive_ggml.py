@@ -1,0 +1,92 @@
+"""llama.cpp's kinds, a number at a time in float64: the naive twin of `zoo.packed.ggml`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+
+
+def numbers(kind: str, data: np.ndarray) -> np.ndarray:
+    """A row's bytes (blocks * size,) -> its numbers (blocks * block,) float64."""
+    block, size, number = KINDS[kind]
+    records = [data[at : at + size].tobytes() for at in range(0, len(data), size)]
+    return np.array([number(record, i) for record in records for i in range(block)])
+
+
+def _half(record: bytes, at: int) -> float:
+    return struct.unpack_from("<e", record, at)[0]
+
+
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
+
+
+def _nibble(record: bytes, at: int, i: int, width: int) -> int:
+    """Number i of four bits: of each 2 * width numbers the first half lies in the lower halves of `width` bytes."""
+    part, within = divmod(i, 2 * width)
+    byte = record[at + part * width + within % width]
+    return byte & 15 if within < width else byte >> 4
+
+
+def _fifth(record: bytes, at: int, i: int) -> int:
+    return 16 * (record[at + i // 8] >> i % 8 & 1)
+
+
+def _q8_0(r: bytes, i: int) -> float:
+    return _half(r, 0) * _signed(r[2 + i])
+
+
+def _q4_0(r: bytes, i: int) -> float:
+    return _half(r, 0) * (_nibble(r, 2, i, 16) - 8)
+
+
+def _q4_1(r: bytes, i: int) -> float:
+    return _half(r, 0) * _nibble(r, 4, i, 16) + _half(r, 2)
+
+
+def _q5_0(r: bytes, i: int) -> float:
+    return _half(r, 0) * (_nibble(r, 6, i, 16) + _fifth(r, 2, i) - 16)
+
+
+def _q5_1(r: bytes, i: int) -> float:
+    return _half(r, 0) * (_nibble(r, 8, i, 16) + _fifth(r, 4, i)) + _half(r, 2)
+
+
+def _six_bits(r: bytes, part: int) -> tuple[int, int]:
+    """A part's scale and minimum, of the 12 bytes that begin at 4."""
+    s = r[4:16]
+    if part < 4:
+        return s[part] & 63, s[part + 4] & 63
+    return s[part + 4] & 15 | s[part - 4] >> 6 << 4, s[part + 4] >> 4 | s[part] >> 6 << 4
+
+
+def _q4_k(r: bytes, i: int) -> float:
+    scale, minimum = _six_bits(r, i // 32)
+    return _half(r, 0) * scale * _nibble(r, 16, i, 32) - _half(r, 2) * minimum
+
+
+def _q5_k(r: bytes, i: int) -> float:
+    scale, minimum = _six_bits(r, i // 32)
+    fifth = 16 * (r[16 + i % 32] >> i // 32 & 1)
+    return _half(r, 0) * scale * (_nibble(r, 48, i, 32) + fifth) - _half(r, 2) * minimum
+
+
+def _q6_k(r: bytes, i: int) -> float:
+    half, within = divmod(i, 128)
+    upper = r[128 + 32 * half + within % 32] >> 2 * (within // 32) & 3
+    return _half(r, 208) * _signed(r[192 + i // 16]) * (_nibble(r, 0, i, 64) + 16 * upper - 32)
+
+
+# name -> the numbers of a block, its bytes, and what makes a number of them.
+KINDS: dict[str, tuple[int, int, Callable[[bytes, int], float]]] = {
+    "Q8_0": (32, 34, _q8_0),
+    "Q4_0": (32, 18, _q4_0),
+    "Q4_1": (32, 20, _q4_1),
+    "Q5_0": (32, 22, _q5_0),
+    "Q5_1": (32, 24, _q5_1),
+    "Q4_K": (256, 144, _q4_k),
+    "Q5_K": (256, 176, _q5_k),
+    "Q6_K": (256, 210, _q6_k),
+}

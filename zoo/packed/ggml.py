@@ -1,0 +1,123 @@
+"""llama.cpp's kinds: a block of 32 or 256 numbers is a few scales and the numbers' bits, one record after the other.
+
+A matrix of E rows and D columns has one field, data (E, D / block * bytes of a record) uint8.  The records, and what a
+number is, from ggml's ggml-common.h and ggml-quants.c; `d` and `m` (K: `dmin`) are float16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .matrix import Field, Kind
+
+Records = np.ndarray  # (..., B) of a kind's record
+f32 = np.float32
+
+
+def _nibbles(qs: np.ndarray, width: int) -> np.ndarray:
+    """Bytes (..., n * width) -> (..., 2 * n * width): the lower halves of `width` of them, then the upper."""
+    *outer, count = qs.shape
+    bytes_ = qs.reshape(*outer, count // width, 1, width)
+    return (bytes_ >> np.array([0, 4], np.uint8)[:, None] & 15).reshape(*outer, 2 * count)
+
+
+def _fifth_bits(qh: np.ndarray) -> np.ndarray:
+    """Bytes (..., 4) -> (..., 32): 16 for each bit that is set, the lowest of the first byte being the first."""
+    return np.unpackbits(qh, axis=-1, bitorder="little") << 4
+
+
+def _wide(scale: np.ndarray) -> np.ndarray:
+    """float16 (...) -> float32 (..., 1)."""
+    return scale.astype(f32)[..., None]
+
+
+def _q8_0(x: Records, out: np.ndarray) -> None:
+    np.multiply(x["qs"], _wide(x["d"]), out=out)
+
+
+def _q4_0(x: Records, out: np.ndarray) -> None:
+    np.multiply(_wide(x["d"]), _nibbles(x["qs"], 16).view(np.int8) - np.int8(8), out=out)
+
+
+def _q4_1(x: Records, out: np.ndarray) -> None:
+    np.multiply(_wide(x["d"]), _nibbles(x["qs"], 16), out=out)
+    out += _wide(x["m"])
+
+
+def _q5_0(x: Records, out: np.ndarray) -> None:
+    bits = _nibbles(x["qs"], 16) | _fifth_bits(x["qh"])
+    np.multiply(_wide(x["d"]), bits.view(np.int8) - np.int8(16), out=out)
+
+
+def _q5_1(x: Records, out: np.ndarray) -> None:
+    np.multiply(_wide(x["d"]), _nibbles(x["qs"], 16) | _fifth_bits(x["qh"]), out=out)
+    out += _wide(x["m"])
+
+
+def _scales_and_minima(x: Records) -> tuple[np.ndarray, np.ndarray]:
+    """Two of (..., 8, 1) float32: what the eight parts of a block are multiplied by, and what is taken off.
+
+    Of 12 bytes the first four hold six bits of the first four scales, the next four of the first four minima, the last
+    the lower four bits of the other scales and minima, whose upper two are those that the first eight have left.
+    """
+    low, high, both = (x["scales"][..., i : i + 4] for i in (0, 4, 8))
+    scales = np.concatenate([low & 63, both & 15 | low >> 2 & 48], axis=-1)
+    minima = np.concatenate([high & 63, both >> 4 | high >> 2 & 48], axis=-1)
+    return (_wide(x["d"]) * scales)[..., None], (_wide(x["dmin"]) * minima)[..., None]
+
+
+def _q4_k(x: Records, out: np.ndarray) -> None:
+    scales, minima = _scales_and_minima(x)
+    parts = out.reshape(*out.shape[:-1], 8, 32)
+    np.multiply(scales, _nibbles(x["qs"], 32).reshape(parts.shape), out=parts)
+    parts -= minima
+
+
+def _q5_k(x: Records, out: np.ndarray) -> None:
+    scales, minima = _scales_and_minima(x)
+    parts = out.reshape(*out.shape[:-1], 8, 32)
+    fifth = (x["qh"][..., None, :] >> np.arange(8, dtype=np.uint8)[:, None] & 1) << 4
+    np.multiply(scales, _nibbles(x["qs"], 32).reshape(parts.shape) | fifth, out=parts)
+    parts -= minima
+
+
+def _q6_k(x: Records, out: np.ndarray) -> None:
+    low = _nibbles(x["ql"], 64)
+    high = x["qh"].reshape(*x.shape, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    bits = (low | high.reshape(low.shape) << 4).view(np.int8) - np.int8(32)
+    parts = out.reshape(*out.shape[:-1], 16, 16)
+    np.multiply((_wide(x["d"]) * x["scales"])[..., None], bits.reshape(parts.shape), out=parts)
+
+
+def _kind(name: str, block: int, numbers: Callable[[Records, np.ndarray], None], **fields: str) -> Kind:
+    record = np.dtype(list(fields.items()))
+    halves = [field for field, dtype in fields.items() if dtype == "<f2"]
+
+    def records(arrays: Sequence[Any]) -> Records:
+        data = np.asarray(arrays[0])
+        return np.ascontiguousarray(data).view(record)
+
+    def dequantise(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+        found = records(arrays)
+        numbers(found, out.reshape(*found.shape, block))
+
+    def scales(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        found = records(arrays)
+        return [found[field] for field in halves]
+
+    return Kind(name, block, (Field("data", "uint8", record.itemsize),), dequantise, scales=scales)
+
+
+GGML: tuple[Kind, ...] = (
+    _kind("Q8_0", 32, _q8_0, d="<f2", qs="(32,)i1"),
+    _kind("Q4_0", 32, _q4_0, d="<f2", qs="(16,)u1"),
+    _kind("Q4_1", 32, _q4_1, d="<f2", m="<f2", qs="(16,)u1"),
+    _kind("Q5_0", 32, _q5_0, d="<f2", qh="(4,)u1", qs="(16,)u1"),
+    _kind("Q5_1", 32, _q5_1, d="<f2", m="<f2", qh="(4,)u1", qs="(16,)u1"),
+    _kind("Q4_K", 256, _q4_k, d="<f2", dmin="<f2", scales="(12,)u1", qs="(128,)u1"),
+    _kind("Q5_K", 256, _q5_k, d="<f2", dmin="<f2", scales="(12,)u1", qh="(32,)u1", qs="(128,)u1"),
+    _kind("Q6_K", 256, _q6_k, ql="(128,)u1", qh="(64,)u1", scales="(16,)i1", d="<f2"),
+)
