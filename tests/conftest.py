@@ -14,6 +14,14 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def kept_graphs(tmp_path_factory) -> Path:
+    """Where graphs are kept: not where those of the user are."""
+    folder = tmp_path_factory.mktemp("assets")
+    os.environ["HF_ASSETS_CACHE"] = str(folder)
+    return folder / "zoo" / "onnx"
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)

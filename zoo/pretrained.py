@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from . import ops
 from .config import Config
 from .errors import UnsupportedError, UnusedWeightError, ZooError
 from .nn import Module, an_array, leaves
+from .runner.runner import Runner
 from .typing import Array
 from .warning import warn
 from .weights import Layout, Named, Part, Random, Report, Source, Weights
@@ -50,6 +52,7 @@ class Pretrained(Module):
 
     config: Any
     body: Any = _Itself()  # the model without its head
+    runner: Runner = Runner()  # what runs `forward` of what has passed the door
     report: Report
     _parts: dict[str, list[Part]]  # path of a parameter -> the checkpoint's tensors that it was made of
     _copies: dict[str, list[str]]  # name of a tensor -> others that the checkpoint holds with the same content
@@ -71,10 +74,15 @@ class Pretrained(Module):
         dtype: str | None = None,
         device: str | None = None,
     ) -> M:
-        """The model with weights from `source`.  device None or "cpu": NumPy; "cuda", "torch:cpu", ...: torch."""
+        """The model with weights from `source`.  device None or "cpu": NumPy; "cuda", "torch:cpu", ...: torch;
+        "onnx", "onnx:cuda", ...: ONNX Runtime, with the weights as NumPy has them.
+        """
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
+        asked = device
         backend, device = placement(device)
+        if is_onnx(asked) and dtype not in (None, "float32"):
+            raise UnsupportedError(f"device {asked!r} computes in float32, and dtype is {dtype!r}")
         # An untied projection still shares its bias with the head where the file has only one of the two.
         tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
         named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
@@ -96,6 +104,9 @@ class Pretrained(Module):
         paths, arrays = zip(*leaves(model), strict=True)
         model._parts = dict(zip(paths, w.reads.parts_of(arrays), strict=True))
         model._copies = named.copies
+        if is_onnx(asked):
+            # It knows the doors of models, and they know this module.
+            importlib.import_module(f"{__package__}.onnx.runner").attach(model, str(asked), source.files)
         return model
 
     @classmethod
@@ -179,11 +190,21 @@ def _one_dtype(named: Named) -> str:
     return names[found.pop()] if len(found) == 1 else "float32"
 
 
+def is_onnx(device: object) -> bool:
+    """Whether a device that a user named is one of ONNX Runtime: "onnx", "onnx:cuda", ..."""
+    return str(device).partition(":")[0] == "onnx"
+
+
 def placement(device: str | None) -> tuple[Any, str]:
     """The backend module and the device's name there, of a device that a user named."""
     if device is None or str(device) in ("cpu", "numpy"):
         return ops.on_numpy, "cpu"
     device = str(device)
+    if is_onnx(device):
+        from .onnx.session import provider_of
+
+        provider_of(device)  # or an error
+        return ops.on_numpy, "cpu"
     try:
         import torch
     except ImportError:
@@ -198,7 +219,9 @@ def placement(device: str | None) -> tuple[Any, str]:
     except RuntimeError:
         found = None
     if found is None or found.type not in ("cpu", "cuda"):
-        raise UnsupportedError(f"device {device!r} is not supported, expected 'cpu', 'cuda', 'cuda:1' or 'torch:cpu'")
+        raise UnsupportedError(
+            f"device {device!r} is not supported, expected 'cpu', 'cuda', 'cuda:1', 'torch:cpu' or 'onnx'"
+        )
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise UnsupportedError(
             f"device {device!r}: torch {torch.__version__} finds {torch.cuda.device_count()} CUDA GPUs; "

@@ -42,7 +42,7 @@ class ImageToText(Pretrained):
         B, C = t.shape[0], p.pixel_values.shape[0]
         if B % C:
             raise InputError(f"decoder_input_ids have {B} rows, which {C} images cannot share")
-        return self.forward(p, t)
+        return self.runner.run(self.forward, p, t)
 
     def forward(self, p: Pixels, t: Tokens) -> Any:
         raise NotImplementedError
@@ -53,7 +53,7 @@ class ImageToText(Pretrained):
 
     def encode(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
         """pixel_values (C, Y, X, channels) -> what `next_logits` takes as encoder_hidden_states (C, S, E)."""
-        return self.states(self._pixels(pixel_values, interpolate_pos_encoding))
+        return self.runner.run(self.states, self._pixels(pixel_values, interpolate_pos_encoding))
 
     @property
     def max_positions(self) -> int:

@@ -48,7 +48,8 @@ class ImageModel(Pretrained):
         interpolate_pos_encoding: take images of any size, for which the positions are resized.  InputError: what this
         class does not take, and what does not fit.
         """
-        return self.forward(self.pixels(pixel_values, pixel_mask, bool_masked_pos, interpolate_pos_encoding, **unknown))
+        p = self.pixels(pixel_values, pixel_mask, bool_masked_pos, interpolate_pos_encoding, **unknown)
+        return self.runner.run(self.forward, p)
 
     def forward(self, p: Pixels) -> Any:
         """What the class is for, of images that have been checked."""

@@ -117,7 +117,7 @@ class TextModel(Pretrained):
             logits_to_keep=logits_to_keep,
             **unknown,
         )
-        out = self.forward(t)
+        out = self.runner.run(self.forward, t)
         if cache is not None:
             cache.advance(t.shape[1])
         return out

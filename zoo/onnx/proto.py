@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..ops.on_onnx.graph import Stored
+from ..ops.on_numpy.half import BFLOAT16, is_half
+from ..ops.on_onnx.graph import Node, Stored
 
 if TYPE_CHECKING:
     from .trace import Traced
 
+# Of a constant: where each of its parts lies, the name of a file and an offset in bytes.
+Places = Mapping[str, Sequence[tuple[str, int]]]
 OPSET, IR = 21, 10
 SMALL = 1024  # bytes up to which a constant stays in the graph's own file
 ALIGNED = 4096  # bytes; where a constant begins in the file beside it, so that a runtime can map it
@@ -38,12 +43,8 @@ def model_proto(traced: Traced, inline: bool = True, location: str = "") -> Any:
         if inline or size <= SMALL:
             tensors.append(onnx.numpy_helper.from_array(stored.array(), name))
             continue
-        tensor = onnx.TensorProto(name=name, dims=stored.shape, data_type=_type(stored.dtype))
-        tensor.data_location = onnx.TensorProto.EXTERNAL
         at = -(-at // ALIGNED) * ALIGNED
-        for key, value in (("location", location), ("offset", at), ("length", size)):
-            tensor.external_data.add(key=key, value=str(value))
-        tensors.append(tensor)
+        tensors.append(_external(name, stored.shape, _type(stored.dtype), location, at, size))
         at += size
     nodes = [
         oh.make_node(n.op, n.inputs, n.outputs, name=n.outputs[0], domain=n.domain, **n.attributes)
@@ -72,6 +73,37 @@ def save(traced: Traced, path: str | os.PathLike[str]) -> None:
                 for part in stored.parts:
                     file.write(Stored((part,)).array().data)
     path.write_bytes(proto.SerializeToString())
+
+
+def save_placed(traced: Traced, path: Path, places: Places) -> None:
+    """Write PATH alone: constants that have places are said to lie there, as 16-bit numbers or in parts if they do."""
+    onnx, tensors, nodes = _onnx(), [], []
+    for name, of in places.items():
+        names = []
+        for i, (part, (location, offset)) in enumerate(zip(traced.constants[name].parts, of, strict=True)):
+            names.append(name if len(of) == 1 else f"{name}.{i}")
+            kind = _type(part.dtype)
+            if is_half(part):
+                kind = onnx.TensorProto.BFLOAT16 if part.dtype == BFLOAT16 else kind
+                stored, names[-1] = f"{names[-1]}.stored", names[-1]
+                nodes.append(Node("Cast", (stored,), (names[-1],), {"to": np.dtype(np.float32)}))
+            else:
+                stored = names[-1]
+            tensors.append(_external(stored, part.shape, kind, location, offset, part.nbytes))
+        if len(of) > 1:
+            nodes.append(Node("Concat", tuple(names), (name,), {"axis": 0}))
+    inline = {name: stored for name, stored in traced.constants.items() if name not in places}
+    model = model_proto(replace(traced, constants=inline, nodes=(*nodes, *traced.nodes)))
+    model.graph.initializer.extend(tensors)
+    path.write_bytes(model.SerializeToString())
+
+
+def _external(name: str, dims: Sequence[int], kind: int, location: str, offset: int, length: int) -> Any:
+    onnx = _onnx()
+    tensor = onnx.TensorProto(name=name, dims=dims, data_type=kind, data_location=onnx.TensorProto.EXTERNAL)
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
 
 
 def nbytes(stored: Stored) -> int:

@@ -1,5 +1,5 @@
-"""How a task runs its model: as it is, or on a GPU by CUDA graphs, where all that a model launches for inputs of one
-shape is recorded once and launched at once.
+"""How a task runs its model: as it is; by ONNX Runtime (`zoo.onnx.runner`); or on a GPU by CUDA graphs, where all that
+a model launches for inputs of one shape is recorded once and launched at once.
 
 A small model's kernels take less time than launching them one by one.  Inputs are checked as the model checks them and
 copied to where the graph reads them; outputs are copies.  What has no graph, or would not gain by one, is called as it
@@ -15,14 +15,16 @@ from typing import Any
 
 from .. import ops
 from ..errors import InputError, UnsupportedError
-from ..nn import Module, an_array
+from ..nn import an_array
 from .runner import Runner
 
 __all__ = ["Runner", "check_graphs", "runner_for"]
 
 
-def runner_for(model: Module) -> Runner:
-    """By graphs where the model lies on a GPU."""
+def runner_for(model: Any) -> Runner:
+    """The model's own, or by graphs where it lies on a GPU."""
+    if type(model.runner) is not Runner:
+        return model.runner
     like: Any = an_array(model)
     if not ops.is_cuda(like):
         return Runner()

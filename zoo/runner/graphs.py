@@ -74,7 +74,10 @@ class GraphRunner(Runner):
             return self.run(model.forward, model.tokens(*args, **options))
         return model(*args, **options)
 
-    def run(self, fn: Callable[[Any], Any], record: Any) -> Any:
+    def run(self, fn: Callable[..., Any], *records: Any) -> Any:
+        if len(records) != 1:
+            return fn(*records)
+        record = records[0]
         replayed: Callable[..., Any] = self._texts if isinstance(record, Tokens) else self._images
         with self.lock:
             found = None if self.failed else replayed(fn, record)

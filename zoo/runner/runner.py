@@ -15,9 +15,9 @@ class Runner:
         """What model(*args, **options) gives."""
         return model(*args, **options)
 
-    def run(self, fn: Callable[[R], Any], record: R) -> Any:
-        """What fn(record) gives, of a method of a model and what its door made of inputs: see `zoo.inputs`."""
-        return fn(record)
+    def run(self, fn: Callable[..., R], *records: Any) -> R:
+        """What fn(*records) gives, of a method of a model and what its door made of inputs: see `zoo.inputs`."""
+        return fn(*records)
 
     def decoder(self, model: Any) -> Any:
         """What `zoo.generate` is given in the place of a decoder."""

@@ -7,6 +7,8 @@ import mmap
 import reprlib
 import stat
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -49,6 +51,9 @@ def short(value: object) -> str:
     return _SHORT.repr(list(value) if isinstance(value, tuple) else value)
 
 
+_mapped: WeakKeyDictionary[mmap.mmap, Path] = WeakKeyDictionary()  # what is mapped, and from where
+
+
 def map_file(path: Path) -> np.ndarray:
     """The bytes of a file as a read-only uint8 array [n] that is not read before it is looked at.
 
@@ -62,7 +67,9 @@ def map_file(path: Path) -> np.ndarray:
         with path.open("rb") as file:
             if not file.seek(0, 2):
                 raise CheckpointError(f"{path}: the file is empty")
-            data = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            _mapped[mapped] = path.absolute()
+            data = np.frombuffer(mapped, np.uint8)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"{path}: no such file") from None
     except (OSError, ValueError) as e:
@@ -77,14 +84,29 @@ def map_file(path: Path) -> np.ndarray:
 
 def release(array: np.ndarray) -> None:
     """Give back the memory behind a mapped array that was copied elsewhere; a later look reads the file again."""
-    base = array
-    while isinstance(base, np.ndarray | memoryview):
-        base = base.base if isinstance(base, np.ndarray) else base.obj
-    if not isinstance(base, mmap.mmap) or not array.nbytes or not hasattr(base, "madvise"):
+    base, begin = _origin(array)
+    if base is None or not array.nbytes or not hasattr(base, "madvise"):
         return
-    begin = array.ctypes.data - np.frombuffer(base, np.uint8).ctypes.data
     page = begin // mmap.PAGESIZE * mmap.PAGESIZE
     base.madvise(mmap.MADV_DONTNEED, page, begin + array.nbytes - page)
+
+
+def place_of(array: np.ndarray) -> tuple[Path, int] | None:
+    """The file that an array is mapped from, row after row, and the byte of it that it begins at; None for others."""
+    base, begin = _origin(array)
+    if base is None or not array.flags.c_contiguous or base not in _mapped:
+        return None
+    return _mapped[base], begin
+
+
+def _origin(array: np.ndarray) -> tuple[mmap.mmap | None, int]:
+    """What an array is a view of, if that is mapped, and where in it the array begins."""
+    base: Any = array
+    while isinstance(base, np.ndarray | memoryview):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
+    if not isinstance(base, mmap.mmap):
+        return None, 0
+    return base, array.ctypes.data - np.frombuffer(base, np.uint8).ctypes.data
 
 
 def element_bits(dtype: str) -> int:

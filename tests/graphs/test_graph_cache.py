@@ -1,0 +1,139 @@
+"""Graphs that are kept on disk: found again, and made again where something else is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zoo
+from parity.checkpoints import build
+from zoo.onnx import cache, runner
+
+pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+
+IDS = np.arange(5, 17).reshape(2, 6)
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Where graphs are kept in this test."""
+    monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path / "assets"))
+    return tmp_path / "assets" / "zoo" / "onnx"
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """The methods that were traced."""
+    seen, original = [], runner.keep
+
+    def noted(traced, folder, method, takes):
+        seen.append(method.rpartition(".")[2])
+        return original(traced, folder, method, takes)
+
+    monkeypatch.setattr(runner, "keep", noted)
+    return seen
+
+
+def given(folder: Path) -> np.ndarray:
+    found = zoo.load_model(folder, device="onnx")(IDS)
+    np.testing.assert_allclose(found, zoo.load_model(folder)(IDS), rtol=1e-4, atol=1e-5)
+    return found
+
+
+def test_a_second_load_traces_nothing(tmp_path, kept, traces):
+    folder = build("bert-base-uncased", tmp_path / "a")
+    given(folder)
+    given(folder)
+    assert traces == ["forward"]
+    (found,) = kept.glob("*/*.onnx")
+    assert found.stat().st_size < (folder / "model.safetensors").stat().st_size  # whose weights stay where they are
+    assert not list(kept.glob("*/*.data"))
+
+
+@pytest.mark.parametrize("spec", ["bert-own-decoder", "Llama-3.2-1B", "roberta-base"])
+def test_weights_of_other_types_and_files(spec, tmp_path, kept, traces):
+    """16 bits, and several files."""
+    folder = build(spec, tmp_path / "a")
+    for _ in range(2):
+        given(folder)
+    assert traces == ["forward"]
+
+
+def test_other_weights_have_other_graphs(tmp_path, kept, traces):
+    a = given(build("bert-base-uncased", tmp_path / "a"))
+    b = given(build("bert-base-uncased", tmp_path / "a", seed=1))
+    assert traces == ["forward", "forward"]
+    assert not np.allclose(a, b)
+
+
+@pytest.mark.parametrize("suffix", ["json", "onnx"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff\x00", None], ids=str)
+def test_a_damaged_graph_is_made_again(suffix, content, tmp_path, kept, traces):
+    folder = build("bert-base-uncased", tmp_path / "a")
+    given(folder)
+    (path,) = kept.glob(f"*/*.{suffix}")
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    given(folder)
+    given(folder)
+    assert traces == ["forward", "forward"]
+
+
+def test_a_damaged_file_of_weights_is_made_again(tmp_path, kept, traces, monkeypatch):
+    monkeypatch.setattr(cache, "EMBEDDED", 0)
+    folder = build("bert-base-uncased", tmp_path / "a")
+    given(folder)
+    (path,) = kept.glob("*/*.data")
+    path.write_bytes(path.read_bytes()[::-1])
+    given(folder)
+    assert traces == ["forward", "forward"]
+
+
+def test_another_onnx_runtime_has_other_graphs(tmp_path, kept, traces, monkeypatch):
+    folder = build("bert-base-uncased", tmp_path / "a")
+    given(folder)
+    monkeypatch.setattr(sys.modules["onnxruntime"], "__version__", "99.0")
+    cache.program.cache_clear()
+    given(folder)
+    cache.program.cache_clear()
+    assert traces == ["forward", "forward"]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, kept, traces):
+    kept.parent.mkdir(parents=True)
+    kept.write_text("a file")
+    folder = build("bert-base-uncased", tmp_path / "a")
+    given(folder)
+    given(folder)
+    assert traces == ["forward", "forward"]
+
+
+def test_the_least_recently_used_goes_first(tmp_path, kept, monkeypatch):
+    folders = [build("bert-base-uncased", tmp_path / name, seed=i) for i, name in enumerate("abc")]
+    for i, folder in enumerate(folders):
+        given(folder)
+        for path in set(kept.glob("*/*")):
+            os.utime(path, (i, i))
+        if i == 1:
+            monkeypatch.setattr(cache, "LIMIT", int(1.5 * sum(p.stat().st_size for p in kept.glob("*/*")) / 2))
+    assert len(list(kept.iterdir())) == 1
+
+
+def test_processes_that_begin_at_once(tmp_path, kept):
+    folder = build("bert-base-uncased", tmp_path / "a")
+    code = f"import zoo, numpy as np\nprint(zoo.load_model({str(folder)!r}, device='onnx')(np.ones((1, 4), int)).sum())"
+    started = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert len({one.communicate(timeout=60)[0] for one in started}) == 1
+    assert [one.returncode for one in started] == [0] * 3
+    for path in kept.glob("*/*.json"):
+        assert json.loads(path.read_text())["method"] == "BertForMaskedLM.forward"
+    assert {path.suffix for path in kept.glob("*/*")} == {".json", ".onnx"}  # and nothing half done
