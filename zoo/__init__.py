@@ -82,7 +82,8 @@ def load(
     task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank" or "generate", for images "embed",
     "classify", "segment", "detect" or "read"; by default what the checkpoint was trained for.  Named, it also tells a
     type checker what comes back.
-    device: None or "cpu" runs on NumPy, without torch; "cuda", "cuda:1", "torch:cpu" on torch.
+    device: None or "cpu" runs on NumPy, without torch; "onnx", "onnx:cuda", "onnx:coreml", ... by ONNX Runtime; "cuda",
+    "cuda:1", "torch:cpu" on torch.
     dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", and the default is the file's own.
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.
     cache_dir, token: as in huggingface_hub, whose environment variables (HF_HOME, HF_TOKEN, HF_ENDPOINT,

@@ -103,6 +103,9 @@ LOCK_MORE = """\
   zoo run stories260k "Once upon a time" --lock zoo.lock"""
 
 
+DEVICE = "cpu (NumPy, the default); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
+
+
 class UsageError(Exception):
     """The command line asks for what does not go together; known only once the checkpoint's task is."""
 
@@ -186,7 +189,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     locked.add_argument("--lock", metavar="FILE", help="load exactly what this file names, as zoo lock wrote it")
 
     placed = argparse.ArgumentParser(add_help=False)
-    placed.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
+    placed.add_argument("--device", help=DEVICE)
     threads = argparse.ArgumentParser(add_help=False)
     threads.add_argument("--threads", type=_count, metavar="N", help="on the CPU (as many as the process may use)")
     placed.add_argument("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
@@ -265,7 +268,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table.add_argument(
         "--padding", type=_pixels, metavar="N", help="pixels of margin around a table (a 40th of the page)"
     )
-    table.add_argument("--device", help="cpu (NumPy, the default), cuda, cuda:1, torch:cpu")
+    table.add_argument("--device", help=DEVICE)
     table.add_argument("--local-files-only", action="store_true", help="never use the network")
     table.add_argument("--json", action="store_true", help="JSON even in a terminal")
     grits = argparse.ArgumentParser(prog="zoo grits", description=GRITS)

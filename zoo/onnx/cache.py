@@ -27,8 +27,9 @@ import numpy as np
 from .. import __version__
 from ..checkpoint.atomic_write import atomic_write
 from ..nn import leaves
+from ..packed import Packed
 from ..weights.mapped import place_of
-from .proto import SMALL, Places, nbytes, save_placed
+from .proto import SMALL, Places, nbytes, numbers, save_placed
 from .session import runtime
 from .signature import Signature
 
@@ -67,11 +68,15 @@ def fingerprint(model: Any, files: Iterable[Path]) -> str:
     for path in files:
         about = os.stat(path)
         digest.update(f"{about.st_size} {about.st_mtime_ns}\n".encode())
-    for path, array in leaves(model):
-        digest.update(f"{path} {array.shape} {array.dtype}\n".encode())
-        flat = array.reshape(-1)
-        for at in np.linspace(0, max(0, flat.size - SAMPLE), SAMPLES).astype(int) if flat.size else ():
-            digest.update(np.ascontiguousarray(flat[at : at + SAMPLE]).view(np.uint8).data)
+    for path, leaf in leaves(model):
+        packed = isinstance(leaf, Packed)
+        kinds = [part.kind.name for part in leaf.parts] if packed else []
+        digest.update(f"{path} {leaf.shape} {leaf.dtype} {kinds}\n".encode())
+        arrays: Any = [array for part in leaf.parts for array in part.arrays] if packed else [leaf]
+        for array in arrays:
+            flat = array.reshape(-1)
+            for at in np.linspace(0, max(0, flat.size - SAMPLE), SAMPLES).astype(int) if flat.size else ():
+                digest.update(np.ascontiguousarray(flat[at : at + SAMPLE]).view(np.uint8).data)
     return digest.hexdigest()
 
 
@@ -190,7 +195,8 @@ def _places(traced: Traced) -> tuple[Path | None, Places]:
     """A folder, and of the constants whose parts all lie in files of it: file, offset, of each part."""
     found: dict[str, list[tuple[Path, int]]] = {}
     for name, stored in traced.constants.items():
-        places = [place_of(part) for part in stored.parts]
+        arrays = [numbers(part) for part in stored.parts]
+        places = [None if array is None else place_of(array) for array in arrays]
         if nbytes(stored) > SMALL and None not in places:
             found[name] = [(Path(os.path.realpath(place[0])), place[1]) for place in places if place]
     folders = {path.parent for places in found.values() for path, _ in places}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UnsupportedError
-from ..ops.on_numpy.half import BFLOAT16, is_half
 from ..ops.on_onnx.graph import Node, Stored
+from ..packed import Rows
 
 if TYPE_CHECKING:
     from .trace import Traced
@@ -81,21 +81,28 @@ def save_placed(traced: Traced, path: Path, places: Places) -> None:
     for name, of in places.items():
         names = []
         for i, (part, (location, offset)) in enumerate(zip(traced.constants[name].parts, of, strict=True)):
-            names.append(name if len(of) == 1 else f"{name}.{i}")
-            kind = _type(part.dtype)
-            if is_half(part):
-                kind = onnx.TensorProto.BFLOAT16 if part.dtype == BFLOAT16 else kind
-                stored, names[-1] = f"{names[-1]}.stored", names[-1]
+            array = numbers(part)
+            assert array is not None
+            kind = onnx.TensorProto.BFLOAT16 if array.dtype == np.uint16 else _type(array.dtype)
+            stored = name if len(of) == 1 else f"{name}.{i}"
+            names.append(stored)
+            if array.dtype.itemsize == 2:
+                stored = f"{stored}.stored"
                 nodes.append(Node("Cast", (stored,), (names[-1],), {"to": np.dtype(np.float32)}))
-            else:
-                stored = names[-1]
-            tensors.append(_external(stored, part.shape, kind, location, offset, part.nbytes))
+            tensors.append(_external(stored, array.shape, kind, location, offset, array.nbytes))
         if len(of) > 1:
             nodes.append(Node("Concat", tuple(names), (name,), {"axis": 0}))
     inline = {name: stored for name, stored in traced.constants.items() if name not in places}
     model = model_proto(replace(traced, constants=inline, nodes=(*nodes, *traced.nodes)))
     model.graph.initializer.extend(tensors)
     path.write_bytes(model.SerializeToString())
+
+
+def numbers(part: np.ndarray | Rows) -> np.ndarray | None:
+    """The array that a part of a constant is, bfloat16 as uint16; None where it is not one of numbers as they are."""
+    if not isinstance(part, Rows):
+        return part
+    return part.arrays[0] if part.kind.plain and part.kind.name != "F64" else None
 
 
 def _external(name: str, dims: Sequence[int], kind: int, location: str, offset: int, length: int) -> Any:
