@@ -1,6 +1,6 @@
 """From nothing to a first output, zoo and transformers each in processes of their own: seconds, and peak memory.
 
-    python -m benchmarks.coldstart                    # bert-base; writes benchmarks/results/coldstart-<date>.json
+    python -m benchmarks.coldstart                    # bert-base; writes results/coldstart-<processor>-<date>.json
     python -m benchmarks.coldstart --install          # also installs zoo into a fresh venv, to weigh it
     python -m benchmarks.coldstart --model bert-tiny --rounds 2 --json out.json
 
@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, value in figures.items():
         bound = TARGETS[name.partition(" (")[0]]
         print(f"{name}: " + ("not measured" if value is None else f"{value:.3g} ({_verdict(value, bound)} {bound:g})"))
-    path = args.json or harness.dated("coldstart")
+    path = args.json or harness.dated("coldstart", environment)
     harness.write(
         path,
         {

@@ -1,6 +1,6 @@
 """Convolutions on the CPU against torch's, at the sizes of ResNet-18 on an image of 1000 x 700, and the whole of it.
 
-    python -m benchmarks.convolutions                 # writes benchmarks/results/convolutions-<date>.json
+    python -m benchmarks.convolutions                 # writes benchmarks/results/convolutions-<processor>-<date>.json
     python -m benchmarks.convolutions --quick         # one round, nothing written
     python -m benchmarks.convolutions --rounds 20 --size 224 224 --json out.json
 
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import torch
 
     torch.set_num_threads(threads)
-    environment = harness.environment(threads)
+    environment = harness.environment(threads, args.clock)
     print(harness.summary(environment), flush=True)
     rounds = args.rounds or (1 if args.quick else 9)
     rows, agree = [], True
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 agree = False
                 print(f"{name}: not timed, since outputs differ: {errors}", flush=True)
                 continue
-            times = harness.take_turns(calls, rounds)
+            times = harness.take_turns(calls, rounds, args.clock)
             row.update(harness.compare(times, TARGETS if name == "ResNet-18" else {}))
             print(name, "done", flush=True)
     print(f"\nmilliseconds: median (minimum) of {rounds} rounds; zoo's time / the faster of torch's; GFLOP/s")
@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "ratios" in rows[-1]:
         for peer, found in rows[-1]["ratios"].items():
             print(f"ResNet-18, zoo / {peer}: {harness.show_ratio(found)}")
-    path = args.json or (None if args.quick else harness.dated("convolutions"))
+    path = args.json or (None if args.quick else harness.dated("convolutions", environment))
     if path:
         harness.write(path, {"environment": environment, "rounds": rounds, "size": args.size, "rows": rows})
         print(f"written to {path}")
@@ -112,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="turns of each contender (default 9; 1 with --quick)")
     parser.add_argument("--threads", type=int, help="for all (default: OMP_NUM_THREADS, or the cores there are)")
     parser.add_argument("--quick", action="store_true", help="one round, nothing written")
+    harness.add_clock(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
     return parser
 

@@ -2,7 +2,7 @@
 
 Texts, images, and what comes before an image is one: a JPEG of a camera to pixel values.
 
-    python -m benchmarks.cpu                          # all rows; writes benchmarks/results/cpu-<date>.json
+    python -m benchmarks.cpu                          # all rows; writes benchmarks/results/cpu-<processor>-<date>.json
     python -m benchmarks.cpu --quick                  # the short rows, 3 rounds, nothing written
     python -m benchmarks.cpu --models bert-base --rounds 20 --threads 2 --json out.json
 
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import torch
 
     torch.set_num_threads(threads)
-    environment = harness.environment(threads)
+    environment = harness.environment(threads, args.clock)
     print(harness.summary(environment), flush=True)
 
     rounds = args.rounds or (3 if args.quick else 9)
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"{row.name}: not timed, since outputs differ: {errors}", flush=True)
                 results.append({"row": row.name, "differences": errors})
                 continue
-            found = harness.compare(harness.take_turns(row.calls, rounds), row.targets)
+            found = harness.compare(harness.take_turns(row.calls, rounds, args.clock), row.targets)
             results.append({"row": row.name, "differences": errors, **found})
             print(row.name, "done", flush=True)
     print(f"\nmilliseconds: median (minimum) of {rounds} rounds")
@@ -91,7 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\nzoo's time / the peer's: median over the rounds (ratio of the minima), target")
     print(_by_name(results, "ratios", harness.show_ratio))
 
-    path = args.json or (None if args.quick else harness.dated("cpu"))
+    print("\nzoo is slower in:", "; ".join(harness.losing(results)) or "nothing")
+
+    path = args.json or (None if args.quick else harness.dated("cpu", environment))
     if path:
         harness.write(path, {"environment": environment, "rounds": rounds, "rows": results})
         print(f"written to {path}")
@@ -110,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         "--threads", type=int, help="for every contender (default: OMP_NUM_THREADS, or the cores there are)"
     )
     parser.add_argument("--quick", action="store_true", help="only 1x128, 1 sentence, 1 image")
+    harness.add_clock(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
     parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoints")
     return parser

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import importlib.metadata
 import json
@@ -23,15 +24,19 @@ PACKAGES = (
 SETTLED = 0.05  # of a core: what the process may still use when the next turn begins
 LONGEST_PAUSE = 0.5  # seconds
 TURN = 0.1  # seconds that one turn lasts at least, so that a fast call is timed warm
+# What passes by on the wall is what users wait for.  What the process used, on all of its threads, is what can be told
+# where others compute too; there one thread is fair, since some libraries' idle threads spin.
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
-def take_turns(contenders: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of one call for each contender, once in each round.
+def take_turns(contenders: Mapping[str, Callable[[], Any]], rounds: int, clock: str = "wall") -> dict[str, list[float]]:
+    """Seconds of one call for each contender, once in each round, by one of CLOCKS.
 
     They take turns, each round beginning with another one, and before each turn all threads come to rest.  A call that
     is shorter than TURN is repeated until the turn has lasted that long, and the median counts.
     """
     names = list(contenders)
+    now = CLOCKS[clock]
     repeats = {name: _repeats(contenders[name]) for name in names}
     out: dict[str, list[float]] = {name: [] for name in names}
     for i in range(rounds):
@@ -39,7 +44,7 @@ def take_turns(contenders: Mapping[str, Callable[[], Any]], rounds: int) -> dict
             settle()
             if repeats[name] > 1:
                 contenders[name]()  # wakes the threads, and fills the caches
-            out[name].append(statistics.median(_seconds(contenders[name]) for _ in range(repeats[name])))
+            out[name].append(statistics.median(_seconds(contenders[name], now) for _ in range(repeats[name])))
     return out
 
 
@@ -57,10 +62,10 @@ def _repeats(call: Callable[[], Any]) -> int:
     return max(1, round(TURN / _seconds(call)))
 
 
-def _seconds(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
+def _seconds(call: Callable[[], Any], now: Callable[[], float] = time.perf_counter) -> float:
+    begin = now()
     call()
-    return time.perf_counter() - begin
+    return now() - begin
 
 
 def compare(times: Mapping[str, Sequence[float]], targets: Mapping[str, float], ours: str = "zoo") -> dict[str, Any]:
@@ -85,6 +90,16 @@ def compare(times: Mapping[str, Sequence[float]], targets: Mapping[str, float], 
             "met": None if target is None else ratio <= target,
         }
     return {"times": ms, "ratios": ratios}
+
+
+def losing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`bert-base 1x128: 1.27 of transformers` for each ratio of the rows that is above 1."""
+    return [
+        f"{row['row']}: {found['ratio']:.2f} of {peer}"
+        for row in rows
+        for peer, found in row.get("ratios", {}).items()
+        if found["ratio"] > 1
+    ]
 
 
 def show_ratio(found: Mapping[str, Any]) -> str:
@@ -125,8 +140,11 @@ def calm() -> None:
     )
 
 
-def environment(threads: int) -> dict[str, Any]:
-    """The machine and the versions that a result was measured with."""
+def environment(threads: int, clock: str = "wall") -> dict[str, Any]:
+    """The machine and the versions that a result was measured with, and by which of CLOCKS."""
+    from zoo.ops.on_numpy import blas
+
+    control = blas.find()
     versions = {}
     for package in PACKAGES:
         try:
@@ -137,6 +155,9 @@ def environment(threads: int) -> dict[str, Any]:
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "cpu": cpu_model(),
+        "processor": processor(),
+        "blas_core": control.core if control else None,
+        "clock": clock,
         "cores": available_cores(),
         "threads": threads,
         "load_before": load,
@@ -151,14 +172,27 @@ def environment(threads: int) -> dict[str, Any]:
 
 def cpu_model() -> str:
     """As the system calls it; the feature set tells chips apart that a hypervisor gives no name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
+    field = _cpuinfo()
+    if not field:
         return platform.processor() or platform.machine()
-    field = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in lines) if v}
     flags = set(field.get("flags", "").split())
     has = [f for f in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile") if f in flags]
     return f"{field.get('model name', platform.machine())} ({' '.join(has)})"
+
+
+def processor() -> str:
+    """A word for file names: vendor, family and model, as amd-25-1 for a Zen 3; else the kind of machine."""
+    field = _cpuinfo()
+    vendor = {"AuthenticAMD": "amd", "GenuineIntel": "intel"}.get(field.get("vendor_id", ""))
+    return f"{vendor}-{field['cpu family']}-{field['model']}" if vendor else platform.machine().lower()
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    return {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in lines) if v}
 
 
 def available_cores() -> int:
@@ -187,6 +221,17 @@ def write(path: str | os.PathLike[str], result: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def dated(name: str) -> Path:
-    """results/<name>-<today>.json"""
-    return RESULTS / f"{name}-{datetime.date.today().isoformat()}.json"
+def dated(name: str, environment: Mapping[str, Any]) -> Path:
+    """results/<name>-<processor>-<core of the BLAS>-<today>.json: machines' results lie side by side."""
+    parts = [name, environment["processor"], (environment["blas_core"] or "").lower()]
+    parts += ["cpu-seconds"] if environment["clock"] == "cpu" else []
+    return RESULTS / f"{'-'.join(filter(None, [*parts, datetime.date.today().isoformat()]))}.json"
+
+
+def add_clock(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--clock",
+        choices=tuple(CLOCKS),
+        default="wall",
+        help="cpu: seconds that the process used, for a machine with other work; then with --threads 1 (default: wall)",
+    )

@@ -1,6 +1,6 @@
 """A Llama-3.2-1B layout on the CPU: zoo with bfloat16 weights mapped, zoo and transformers in float32, and in bfloat16.
 
-    python -m benchmarks.llama                        # writes benchmarks/results/llama-<date>.json
+    python -m benchmarks.llama                        # writes benchmarks/results/llama-<processor>-<date>.json
     python -m benchmarks.llama --model llama-tiny --rounds 1 --json out.json     # a look at whether all runs
 
 Random weights (2.5 GB, bfloat16, made on first use).  In each round every contender has a process of its own, one after
@@ -139,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "zoo bf16" in medians:
         peak = medians["zoo bf16"]["peak"] / size
         print(f"peak memory of zoo bf16 / file: {peak:.2f} ({'<=' if peak <= PEAK else 'MISSES'} {PEAK})")
-    path = args.json or harness.dated("llama")
+    path = args.json or harness.dated("llama", environment)
     found = {"environment": environment, "model": args.model, "file_bytes": size, "memory_bytes_per_second": speed}
     harness.write(path, {**found, "runs": runs, "medians": medians, "ratios": ratios})
     print(f"written to {path}")

@@ -90,6 +90,10 @@ def _kind(path: Path) -> str:
 def _machine(environment: Mapping[str, Any], path: Path) -> str:
     versions = ", ".join(f"{name} {environment['versions'][name]}" for name in SHOWN if name in environment["versions"])
     cores = f"{environment['cores']} cores, {environment['threads']} threads"
+    if environment.get("blas_core"):
+        cores += f", OpenBLAS for {environment['blas_core']}"
+    if environment.get("clock") == "cpu":
+        cores += ", **CPU seconds instead of wall time** since others computed there too"
     return f"{environment['date'][:10]}, {environment['cpu']}, {cores}; {versions} (`{path.name}`):"
 
 

@@ -1,6 +1,6 @@
 """Reading lines of text on the CPU, zoo against transformers: one run, same weights and images, same tokens.
 
-    python -m benchmarks.trocr                  # all rows; writes benchmarks/results/trocr-<date>.json
+    python -m benchmarks.trocr                  # all rows; writes benchmarks/results/trocr-<processor>-<date>.json
     python -m benchmarks.trocr --quick          # 3 rounds, nothing written
     python -m benchmarks.trocr --size tiny      # a look at whether all runs
 
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import torch
 
     torch.set_num_threads(threads)
-    environment = harness.environment(threads)
+    environment = harness.environment(threads, args.clock)
     print(harness.summary(environment), flush=True)
     rounds = args.rounds or (3 if args.quick else 7)
     results = []
@@ -60,14 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             results.append({"row": row.name, "disagreement": wrong})
             continue
         targets = {"transformers": TARGETS[row.name]} if row.name in TARGETS else {}
-        found = harness.compare(harness.take_turns(row.calls, rounds), targets)
+        found = harness.compare(harness.take_turns(row.calls, rounds, args.clock), targets)
         results.append({"row": row.name, **found})
         for peer, ratio in found["ratios"].items():
             times = ", ".join(f"{name} {found['times'][name]['median_ms']:.0f} ms" for name in ("zoo", peer))
             print(f"{row.name}: {times}; ratio (of the minima) {harness.show_ratio(ratio)}", flush=True)
     if not args.quick:
         results.append(_peaks(args))
-    path = args.json or (None if args.quick else harness.dated("trocr"))
+    path = args.json or (None if args.quick else harness.dated("trocr", environment))
     if path:
         harness.write(path, {"environment": environment, "size": args.size, "rounds": rounds, "rows": results})
         print(f"written to {path}")
@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="without memory and the row without a cache")
     parser.add_argument("--size", choices=("tiny", "full"), default="full", help="of the checkpoint")
+    harness.add_clock(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
     parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoint")
     parser.add_argument("--peak", choices=("zoo", "transformers"), help=argparse.SUPPRESS)  # for a child process

@@ -6,8 +6,10 @@ import importlib.util
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -87,6 +89,25 @@ def test_turns_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     times = harness.take_turns({name: lambda name=name: calls.append(name) for name in "abc"}, rounds=3)
     assert {name: len(t) for name, t in times.items()} == {"a": 3, "b": 3, "c": 3}
     assert "".join(calls[-9:]) == "abcbcacab"
+
+
+def test_cpu_seconds_do_not_pass_while_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "TURN", 0)
+    asleep = {clock: harness.take_turns({"a": lambda: time.sleep(0.05)}, 1, clock)["a"][0] for clock in harness.CLOCKS}
+    assert asleep["wall"] >= 0.05 > 5 * asleep["cpu"]
+
+
+def test_results_are_named_after_the_processor_and_the_clock() -> None:
+    found = harness.environment(1, "cpu")
+    assert harness.dated("cpu", found).name.startswith(f"cpu-{harness.processor()}-")
+    known = {"processor": "amd-25-1", "blas_core": "Haswell", "clock": "wall"}
+    assert re.fullmatch(r"cpu-amd-25-1-haswell-\d{4}-\d\d-\d\d\.json", harness.dated("cpu", known).name)
+    assert "-cpu-seconds-" in harness.dated("cpu", {**known, "clock": "cpu", "blas_core": None}).name
+
+
+def test_losing_rows_are_named() -> None:
+    rows = [{"row": "a", "ratios": {"b": {"ratio": 1.2}, "c": {"ratio": 0.9}}}, {"row": "d", "differences": {}}]
+    assert harness.losing(rows) == ["a: 1.20 of b"]
 
 
 def test_an_output_that_differs_is_seen() -> None:
