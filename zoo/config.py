@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .errors import ConfigError, UnsupportedError
+from .errors import ConfigError, InputError, UnsupportedError
 
 C = TypeVar("C", bound="Config")
 
@@ -88,6 +89,13 @@ class Config:
             if not 1 <= value <= most:
                 raise ConfigError(f"{name} = {value} is out of range, expected 1 ... {most}")
 
+    def fractions(self, *names: str) -> None:
+        """Refuse rates that are not in 0 ... 1 (1 excluded); None is one that is not set."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise ConfigError(f"{name} = {value} is out of range, expected 0 or more and less than 1")
+
     def divides(self, part: str, whole: str) -> None:
         a, b = getattr(self, part), getattr(self, whole)
         if b % a:
@@ -97,6 +105,20 @@ class Config:
 @functools.cache
 def _hints(cls: type[Config]) -> dict[str, Any]:
     return get_type_hints(cls)
+
+
+def named_labels(count: int | None, names: Mapping[int, str] | Sequence[str] | None) -> dict[int, str]:
+    """id2label of as many labels as a user wants, who may have named them; InputError where the two disagree."""
+    if names is None:
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MAX_LABELS:
+            raise InputError(f"num_labels is {count!r}, expected a number of labels")
+        return {i: f"LABEL_{i}" for i in range(count)}
+    found = {int(i): str(name) for i, name in (names.items() if isinstance(names, Mapping) else enumerate(names))}
+    if not found or sorted(found) != list(range(len(found))):
+        raise InputError(f"id2label must name every index 0 ... {len(found) - 1} once, found {sorted(found)[:5]}")
+    if count not in (None, len(found)):
+        raise InputError(f"num_labels is {count}, and id2label names {len(found)}")
+    return dict(sorted(found.items()))
 
 
 def _labels(raw: dict[str, Any]) -> dict[int, str]:

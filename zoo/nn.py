@@ -46,13 +46,34 @@ class Memo(Module):
         return value
 
 
-class Linear(Module):
-    """act(x @ weight.T + bias)."""
+class Dropout(Module):
+    """While a model is trained, zeros in random places, and what is left scaled up (Srivastava et al. 2014); else x.
 
-    def __init__(self, w: Weights, d_in: int, d_out: int, bias: bool = True, act: str | None = None):
+    of_rows: rows of a batch are dropped whole (stochastic depth, Huang et al. 2016, https://arxiv.org/abs/1603.09382).
+    """
+
+    def __init__(self, rate: float, of_rows: bool = False):
+        self.set_rate, self.of_rows, self.is_training = rate, of_rows, False
+
+    @property
+    def rate(self) -> float:
+        """Of now: 0 outside of training."""
+        return self.set_rate if self.is_training else 0.0
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, ...) -> (B, ...)."""
+        return ops.dropout(x, self.rate, self.of_rows) if self.rate else x
+
+
+class Linear(Module):
+    """dropout(act(x @ weight.T + bias))."""
+
+    def __init__(
+        self, w: Weights, d_in: int, d_out: int, bias: bool = True, act: str | None = None, dropout: float = 0.0
+    ):
         self.weight = w.matrix(["weight"], [d_out], d_in)
         self.bias = w.get("bias", (d_out,)) if bias else None
-        self.act = ops.activation(act)
+        self.act, self.dropout = ops.activation(act), Dropout(dropout)
 
     @classmethod
     def fused(cls, w: Weights, parts: Sequence[str], d_in: int, d_outs: Sequence[int], bias: bool = True) -> Linear:
@@ -60,11 +81,14 @@ class Linear(Module):
         self = cls.__new__(cls)
         self.weight = w.matrix([f"{p}.weight" for p in parts], d_outs, d_in)
         self.bias = w.cat([f"{p}.bias" for p in parts], [(d,) for d in d_outs]) if bias else None
-        self.act = None
+        self.act, self.dropout = None, Dropout(0.0)
         return self
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
-        """x (..., d_in), residual (..., d_out) -> (..., d_out)."""
+        """x (..., d_in), residual (..., d_out) -> (..., d_out), to which residual is added last."""
+        if self.dropout.rate:
+            y = self.dropout(ops.linear(x, self.weight, self.bias, self.act))
+            return y if residual is None else y + residual
         return ops.linear(x, self.weight, self.bias, self.act, residual)
 
 
@@ -99,11 +123,20 @@ class RMSNorm(Module):
 
 
 class BatchNorm(Module):
-    """A batch norm with the statistics that it has learned: it is folded into the convolution before it."""
+    """A batch norm with the statistics that it has learned: it is folded into the convolution before it.
 
-    def __init__(self, w: Weights, d: int, eps: float = 1e-5):
+    While a model is trained it learns on, from each batch, unless is_frozen.
+    """
+
+    def __init__(self, w: Weights, d: int, eps: float = 1e-5, is_frozen: bool = False):
         self.weight, self.bias, self.eps = w.get("weight", (d,)), w.get("bias", (d,)), eps
         self.mean, self.var = w.get("running_mean", (d,)), w.get("running_var", (d,))
+        self.is_frozen, self.is_training = is_frozen, False
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, Y, X, d) -> (B, Y, X, d)."""
+        learns = self.is_training and not self.is_frozen
+        return ops.batch_norm(x, self.weight, self.bias, self.mean, self.var, self.eps, learns)
 
     def fold(self, weight: Array, bias: Array | None, axis: int = 0) -> tuple[Array, Array]:
         """The weight (whose outputs lie along `axis`) and bias of a convolution that does both."""
@@ -134,9 +167,18 @@ class Conv2d(Module):
         self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
         self._prepared = ops.prepare_conv(self._folded[0], stride, dilation)
 
+    def unfold(self) -> None:
+        """Keep nothing that was made of the weights: they are going to change."""
+        self._folded = self._prepared = None
+
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
         """x (B, Y, X, c_in), residual (B, Y', X', c_out) -> (B, Y', X', c_out)."""
         size = self.stride, self.padding, self.dilation
+        if self._folded is None:
+            if self.norm is None:
+                return ops.conv2d(x, self.weight, self.bias, *size, self.act, residual, self.post)
+            y = ops.activate(self.norm(ops.conv2d(x, self.weight, self.bias, *size)), self.act)
+            return ops.activate(y if residual is None else y + residual, self.post)
         return ops.conv2d(x, *self._folded, *size, self.act, residual, self.post, self._prepared)
 
 
@@ -157,9 +199,27 @@ class ConvTranspose2d(Module):
         self.stride, self.act, self.norm = stride, ops.activation(act), norm
         self._folded = norm.fold(self.weight, self.bias, axis=1) if norm else (self.weight, self.bias)
 
+    def unfold(self) -> None:
+        """Keep nothing that was made of the weights: they are going to change."""
+        self._folded = None
+
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, c_in) -> (B, Y', X', c_out)."""
+        if self._folded is None:
+            if self.norm is None:
+                return ops.conv_transpose2d(x, self.weight, self.bias, self.stride, act=self.act)
+            return ops.activate(self.norm(ops.conv_transpose2d(x, self.weight, self.bias, self.stride)), self.act)
         return ops.conv_transpose2d(x, *self._folded, self.stride, act=self.act)
+
+
+def modules(node: Any) -> Iterator[Module]:
+    """Every module under `node`, itself among them; a shared one comes once for each place that holds it."""
+    if isinstance(node, Module):
+        yield node
+        node = list(vars(node).values())
+    if isinstance(node, (list, tuple)):
+        for child in node:
+            yield from modules(child)
 
 
 def is_array(node: Any) -> bool:

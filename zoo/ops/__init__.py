@@ -90,14 +90,17 @@ def attention(
     mask: Array | None = None,
     bias: Array | None = None,
     scale: float | None = None,
+    dropout: float = 0.0,
 ) -> Array:
     """softmax(scale * q @ k.T + bias) @ v, over the keys that each query may see.
 
     q (B, T, H, K), k and v (B, S, G, K), H a multiple of G -> (B, T, H, K); query head h reads key head h // (H / G).
     start (B,) integers: query t of row b stands at start[b] + t, and sees no later key; without it, it sees every key.
     mask (B, S) bool: false hides a key.  bias: broadcasts to (B, H, T, S).  scale: K ** -0.5 if not given.
+    dropout: the part of the softmax that is zeroed, in training on torch alone.
     """
-    return backend(q).attention(q, k, v, start, mask, bias, q.shape[-1] ** -0.5 if scale is None else scale)
+    given = q, k, v, start, mask, bias, q.shape[-1] ** -0.5 if scale is None else scale
+    return backend(q).attention(*given, dropout) if dropout else backend(q).attention(*given)
 
 
 def split_heads(x: Array, heads: int, groups: int | None = None) -> tuple[Array, Array, Array]:
@@ -181,9 +184,14 @@ def softmax(x: Array) -> Array:
     return backend(x).softmax(x)
 
 
-def embedding(ids: Array, table: Array | Packed, name: str = "ids") -> Array:
-    """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  `name`: what an error calls `ids`."""
+def embedding(ids: Array, table: Array | Packed, name: str = "ids", padding: int | None = None) -> Array:
+    """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  `name`: what an error calls `ids`.
+
+    padding: the id whose row takes no gradient from here.
+    """
     charge((*ids.shape, table.shape[-1]), "rows of a table", 4)
+    if padding is not None and getattr(table, "requires_grad", False):
+        return backend(table).embedding(ids, table, name, padding)
     return backend(table).embedding(ids, table, name)
 
 
@@ -364,3 +372,27 @@ def pair(value: int | tuple[int, int]) -> tuple[int, int]:
 def to_numpy(x: Array) -> np.ndarray:
     """A C-contiguous NumPy array of the same values (float32 where x is a narrower float)."""
     return backend(x).to_numpy(x)
+
+
+# What only training computes: on torch alone.
+
+
+def batch_norm(
+    x: Array, weight: Array, bias: Array, mean: Array, var: Array, eps: float, learns: bool = False
+) -> Array:
+    """(x - mean) / sqrt(var + eps) * weight + bias (Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167).
+
+    x (B, Y, X, C), weight, bias, mean, var (C,) -> (B, Y, X, C).  learns: mean and var are those of the
+    batch, which also go into `mean` and `var` by a tenth.
+    """
+    return backend(x).batch_norm(x, weight, bias, mean, var, eps, learns)
+
+
+def activate(x: Array, act: str | None) -> Array:
+    """act(x), of a value of `ACTIVATIONS`."""
+    return backend(x).activate(x, act)
+
+
+def dropout(x: Array, rate: float, of_rows: bool = False) -> Array:
+    """x / (1 - rate) with a random part `rate` of its numbers, or of its rows, zeroed."""
+    return backend(x).dropout(x, rate, of_rows)

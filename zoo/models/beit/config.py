@@ -27,9 +27,13 @@ class BeitConfig(VisionConfig):
     out_indices: list[int] | None = None
     add_fpn: bool = False
     reshape_hidden_states: bool = True
+    drop_path_rate: float = 0.1
+    auxiliary_loss_weight: float = 0.4
+    semantic_loss_ignore_index: int = 255
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.fractions("drop_path_rate")
         self.positive("vocab_size", "auxiliary_channels")
         if not 0 <= self.auxiliary_num_convs <= 100:
             raise ConfigError(f"auxiliary_num_convs = {self.auxiliary_num_convs} is out of range, expected 0 ... 100")

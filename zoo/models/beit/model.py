@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...inputs import ImageModel, Pixels
-from ...nn import LayerNorm, Linear, Memo, Module
+from ...nn import Dropout, LayerNorm, Linear, Memo, Module
 from ...typing import Array
 from ...weights import Layout, Weights
 from ..vit.model import BODY, LAYER_NAMES, Embeddings
@@ -108,18 +108,21 @@ class Attention(Module):
         parts = w / "attention"
         self.weight = parts.matrix(["query.weight", "key.weight", "value.weight"], [D, D, D], D)
         self.query_bias, self.value_bias = parts.get("query.bias", (D,)), parts.get("value.bias", (D,))
-        # Keys have none: it would add the same to all scores of a query.
-        self._bias = ops.cat([self.query_bias, self.value_bias * 0, self.value_bias], 0)
-        self.out = Linear(w / "output.dense", D, D)
+        self._key_bias = ops.zeros((D,), self.query_bias)  # none: it would add the same to all scores of a query
+        self.dropout = Dropout(cfg.attention_probs_dropout_prob)
+        self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
 
     def __call__(self, x: Array, bias: Array | None) -> Array:
         """x (B, T, D), bias (1, H, T, T) -> (B, T, D)."""
-        q, k, v = ops.split_heads(ops.linear(x, self.weight, self._bias), self.heads)
-        return self.out(ops.attention(q, k, v, bias=bias).reshape(x.shape))
+        own_bias = ops.cat([self.query_bias, self._key_bias, self.value_bias], 0)
+        q, k, v = ops.split_heads(ops.linear(x, self.weight, own_bias), self.heads)
+        return self.out(ops.attention(q, k, v, bias=bias, dropout=self.dropout.rate).reshape(x.shape))
 
 
 class Layer(Module):
-    def __init__(self, w: Weights, cfg: BeitConfig):
+    """drop_path: the part of the images that the layer leaves as they are, while it is trained."""
+
+    def __init__(self, w: Weights, cfg: BeitConfig, drop_path: float):
         D, F = cfg.hidden_size, cfg.intermediate_size
         self.norm_before = LayerNorm(w / "layernorm_before", D, cfg.layer_norm_eps)
         self.attention = Attention(w / "attention", cfg)
@@ -128,19 +131,20 @@ class Layer(Module):
             self.bias = RelativeBias(w / "attention.attention.relative_position_bias", cfg)
         self.norm_after = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
         self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
-        self.down = Linear(w / "output.dense", F, D)
+        self.down = Linear(w / "output.dense", F, D, dropout=cfg.hidden_dropout_prob)
         scaled = cfg.layer_scale_init_value > 0
         self.lambda_1 = w.get("lambda_1", (D,)) if scaled else None
         self.lambda_2 = w.get("lambda_2", (D,)) if scaled else None
+        self.drop_path = Dropout(drop_path, of_rows=True)
 
     def __call__(self, x: Array, c: Context) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         bias = c.shared_bias
         if self.bias is not None and c.bias_index is not None:
             bias = self.bias(c.grid, c.bias_index) if bias is None else self.bias(c.grid, c.bias_index) + bias
-        y = self.attention(self.norm_before(x), bias)
+        y = self.drop_path(self.attention(self.norm_before(x), bias))
         x = x + y if self.lambda_1 is None else ops.add_scaled(x, y, self.lambda_1)
-        y = self.down(self.up(self.norm_after(x)))
+        y = self.drop_path(self.down(self.up(self.norm_after(x))))
         return x + y if self.lambda_2 is None else ops.add_scaled(x, y, self.lambda_2)
 
 
@@ -173,7 +177,8 @@ class BeitModel(BeitPretrained):
         self.bias = None
         if cfg.use_shared_relative_position_bias:
             self.bias = RelativeBias(w / "encoder.relative_position_bias", cfg)
-        self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
+        rates = [cfg.drop_path_rate * i / max(cfg.num_hidden_layers - 1, 1) for i in range(cfg.num_hidden_layers)]
+        self.layers = [Layer(w / "encoder.layer" / i, cfg, rate) for i, rate in enumerate(rates)]
         if pooler is None:
             pooler = "pooler" in w
         self.norm = self.pooler = None

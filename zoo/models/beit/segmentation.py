@@ -86,16 +86,22 @@ class UperHead(Module):
 
 
 class AuxiliaryHead(Module):
-    """A second head, which training alone listens to: held so that a model is saved whole."""
+    """A second head, which training alone listens to."""
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         D, E = cfg.hidden_size, cfg.auxiliary_channels
-        convs = [(w / "convs" / i, D if i == 0 else E) for i in range(cfg.auxiliary_num_convs)]
-        if cfg.auxiliary_concat_input:
-            convs.append((w / "conv_cat", D + E))
-        self.convs = [v.get("conv.weight", (E, d_in, 3, 3)) for v, d_in in convs]
-        self.norms = [BatchNorm(v / "bn", E) for v, _ in convs]
+        self.convs = [block(w / "convs" / i, D if i == 0 else E, E, 3) for i in range(cfg.auxiliary_num_convs)]
+        self.conv_cat = block(w / "conv_cat", D + E, E, 3) if cfg.auxiliary_concat_input else None
         self.classifier = Conv2d(w / "classifier", E, cfg.num_labels, 1)
+
+    def __call__(self, maps: Sequence[Array]) -> Array:
+        """Four maps, of which it reads the third (B, y, x, D) -> (B, y, x, L)."""
+        x = maps[2]
+        for conv in self.convs:
+            x = conv(x)
+        if self.conv_cat is not None:
+            x = self.conv_cat(ops.cat([maps[2], x], 3))
+        return self.classifier(x)
 
 
 class BeitForSemanticSegmentation(BeitPretrained):
@@ -110,12 +116,16 @@ class BeitForSemanticSegmentation(BeitPretrained):
         if cfg.use_auxiliary_head and "auxiliary_head" in w:
             self.auxiliary_head = AuxiliaryHead(w / "auxiliary_head", cfg)
 
-    def forward(self, p: Pixels) -> Array:
-        """-> logits (B, 4 h, 4 w, L)."""
+    def maps(self, p: Pixels) -> list[Array]:
+        """-> what the heads read: four maps (B, y, x, D), each half as large as the one before."""
         # Trained like this: index i means what goes into layer i, so that the last layer is never heard.
         count = self.config.num_hidden_layers + 1
         states = feature_maps(self.body, p, [(i - 1) % count for i in self.config.outputs])
-        return self.decode_head(self.pyramid(images(states, p.grid)))
+        return self.pyramid(images(states, p.grid))
+
+    def forward(self, p: Pixels) -> Array:
+        """-> logits (B, 4 h, 4 w, L)."""
+        return self.decode_head(self.maps(p))
 
 
 class BeitBackbone(BeitPretrained):

@@ -23,13 +23,22 @@ class BertConfig(Config):
     pad_token_id: int | None = 0
     is_decoder: bool = False
     add_cross_attention: bool = False
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    classifier_dropout: float | None = None
 
     def __post_init__(self) -> None:
         self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
         self.positive("max_position_embeddings", "type_vocab_size")
+        self.fractions("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
         self.divides("num_attention_heads", "hidden_size")
         if self.layer_norm_eps <= 0:
             raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} is out of range, expected a number above 0")
         if self.add_cross_attention and not self.is_decoder:
             raise ConfigError("add_cross_attention = True needs is_decoder = True")
         self.require(position_embedding_type="absolute")
+
+    @property
+    def head_dropout(self) -> float:
+        """Before a classifier."""
+        return self.hidden_dropout_prob if self.classifier_dropout is None else self.classifier_dropout

@@ -15,7 +15,7 @@ from ... import ops
 from ...cache import LayerCache
 from ...generate.causal import CausalLM
 from ...inputs import ChoiceModel, Context, TextModel, Tokens
-from ...nn import LayerNorm, Linear, Module
+from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Layout, Weights
 from .config import BertConfig
@@ -60,12 +60,16 @@ class QuestionAnsweringOutput(NamedTuple):
 
 
 class Embeddings(Module):
+    position_padding: int | None = None
+
     def __init__(self, w: Weights, cfg: BertConfig, width: int | None = None):
         D = cfg.hidden_size if width is None else width
+        self.padding = cfg.pad_token_id
         self.word = w.get("word_embeddings.weight", (cfg.vocab_size, D))
         self.position = w.get("position_embeddings.weight", (cfg.max_position_embeddings, D))
         self.segment = w.get("token_type_embeddings.weight", (cfg.type_vocab_size, D))
         self.norm = LayerNorm(w / "LayerNorm", D, cfg.layer_norm_eps)
+        self.dropout = Dropout(cfg.hidden_dropout_prob)
 
     @property
     def max_positions(self) -> int:
@@ -78,12 +82,14 @@ class Embeddings(Module):
 
     def __call__(self, t: Tokens) -> Array:
         """-> (B, T, D)."""
-        x = ops.embedding(t.ids, self.word, "input_ids") if t.inputs_embeds is None else t.inputs_embeds
+        x = t.inputs_embeds
+        if x is None:
+            x = ops.embedding(t.ids, self.word, "input_ids", self.padding)
         at = self.positions(t) if t.position_ids is None else t.position_ids
-        position = ops.embedding(at, self.position, "position_ids")
+        position = ops.embedding(at, self.position, "position_ids", self.position_padding)
         if t.token_type_ids is None:
-            return self.norm(x + (position + self.segment[0]))
-        return self.norm(x + position + ops.embedding(t.token_type_ids, self.segment, "token_type_ids"))
+            return self.dropout(self.norm(x + (position + self.segment[0])))
+        return self.dropout(self.norm(x + position + ops.embedding(t.token_type_ids, self.segment, "token_type_ids")))
 
 
 class Attention(Module):
@@ -93,7 +99,8 @@ class Attention(Module):
         D = cfg.hidden_size
         self.heads = cfg.num_attention_heads
         self.qkv = Linear.fused(w / "self", ["query", "key", "value"], D, [D, D, D])
-        self.out = Linear(w / "output.dense", D, D)
+        self.dropout = Dropout(cfg.attention_probs_dropout_prob)
+        self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
         self.norm = LayerNorm(w / "output.LayerNorm", D, cfg.layer_norm_eps)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
@@ -101,7 +108,7 @@ class Attention(Module):
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
         return self.norm(self.out(a.reshape(x.shape)), residual=x)
 
 
@@ -113,7 +120,8 @@ class CrossAttention(Module):
         self.heads = cfg.num_attention_heads
         self.query = Linear(w / "self.query", D, D)
         self.key, self.value = Linear(w / "self.key", D, D), Linear(w / "self.value", D, D)
-        self.out = Linear(w / "output.dense", D, D)
+        self.dropout = Dropout(cfg.attention_probs_dropout_prob)
+        self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
         self.norm = LayerNorm(w / "output.LayerNorm", D, cfg.layer_norm_eps)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
@@ -129,7 +137,8 @@ class CrossAttention(Module):
         k, v, mask = seen
         # Rows that share an encoder's states stand one after the other: their queries are those of one row.
         q = self.query(x).reshape(k.shape[0], -1, *k.shape[2:])
-        return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
+        a = ops.attention(q, k, v, mask=mask, dropout=self.dropout.rate)
+        return self.norm(self.out(a.reshape(x.shape)), residual=x)
 
 
 class Layer(Module):
@@ -138,7 +147,7 @@ class Layer(Module):
         self.attention = Attention(w / "attention", cfg)
         self.cross = CrossAttention(w / "crossattention", cfg) if cfg.add_cross_attention else None
         self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
-        self.down = Linear(w / "output.dense", F, D)
+        self.down = Linear(w / "output.dense", F, D, dropout=cfg.hidden_dropout_prob)
         self.norm = LayerNorm(w / "output.LayerNorm", D, cfg.layer_norm_eps)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
@@ -262,31 +271,34 @@ class BertForNextSentencePrediction(BertHead):
 class BertForSequenceClassification(BertHead):
     def __init__(self, w: Weights, cfg: BertConfig):
         super().__init__(w, cfg, pooler=True)
+        self.dropout = Dropout(cfg.head_dropout)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
     def forward(self, t: Tokens) -> Array:
         """-> logits (B, C)."""
-        return self.classifier(self.body.forward(t).pooler_output)
+        return self.classifier(self.dropout(self.body.forward(t).pooler_output))
 
 
 class BertForMultipleChoice(ChoiceModel, BertHead):
     def __init__(self, w: Weights, cfg: BertConfig):
         super().__init__(w, cfg, pooler=True)
+        self.dropout = Dropout(cfg.head_dropout)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, 1)
 
     def forward(self, t: Tokens) -> Array:
         """-> logits (B, 1) of each choice by itself."""
-        return self.classifier(self.body.forward(t).pooler_output)
+        return self.classifier(self.dropout(self.body.forward(t).pooler_output))
 
 
 class BertForTokenClassification(BertHead):
     def __init__(self, w: Weights, cfg: BertConfig):
         super().__init__(w, cfg)
+        self.dropout = Dropout(cfg.head_dropout)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
     def forward(self, t: Tokens) -> Array:
         """-> logits (B, T, C)."""
-        return self.classifier(self.body.states(t))
+        return self.classifier(self.dropout(self.body.states(t)))
 
 
 class BertForQuestionAnswering(BertHead):

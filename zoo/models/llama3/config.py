@@ -30,6 +30,8 @@ class LlamaConfig(Config):
     rope_parameters: dict[str, Any] | None = None
     attention_bias: bool = False
     mlp_bias: bool = False
+    attention_dropout: float | None = 0.0
+    classifier_dropout: float | None = None
     tie_word_embeddings: bool = False
     pad_token_id: int | None = None
     bos_token_id: int | None = 1
@@ -38,6 +40,7 @@ class LlamaConfig(Config):
     def __post_init__(self) -> None:
         self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
         self.positive("max_position_embeddings")
+        self.fractions("attention_dropout", "classifier_dropout")
         if self.head_dim is None:
             self.divides("num_attention_heads", "hidden_size")
         else:

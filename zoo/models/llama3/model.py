@@ -16,7 +16,7 @@ from ...cache import LayerCache
 from ...errors import InputError
 from ...generate.causal import CausalLM
 from ...inputs import TextModel, Tokens
-from ...nn import Linear, Module, RMSNorm
+from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import Layout, Weights
 from .config import LlamaConfig
@@ -54,11 +54,13 @@ class Embeddings(Module):
     def __init__(self, w: Weights, cfg: LlamaConfig):
         # Read as a matrix, since the output projection may share it.
         self.word = w.matrix(["weight"], [cfg.vocab_size], cfg.hidden_size)
-        self.max_positions = cfg.max_positions
+        self.padding, self.max_positions = cfg.pad_token_id, cfg.max_positions
 
     def __call__(self, t: Tokens) -> Array:
         """-> (B, T, D)."""
-        return ops.embedding(t.ids, self.word, "input_ids") if t.inputs_embeds is None else t.inputs_embeds
+        if t.inputs_embeds is not None:
+            return t.inputs_embeds
+        return ops.embedding(t.ids, self.word, "input_ids", self.padding)
 
 
 class Attention(Module):
@@ -67,6 +69,7 @@ class Attention(Module):
         self.heads, self.groups = cfg.num_attention_heads, cfg.key_heads
         H, G = self.heads, self.groups
         self.qkv = Linear.fused(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.attention_bias)
+        self.dropout = Dropout(cfg.attention_dropout or 0.0)
         self.out = Linear(w / "o_proj", H * K, D, cfg.attention_bias)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
@@ -76,7 +79,7 @@ class Attention(Module):
             q, k = ops.rope(q, *c.cos_sin), ops.rope(k, *c.cos_sin)
         else:
             q, k, v = cache.extend_rotated(q, k, v, c.cos_sin, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
         return self.out(a.reshape(*x.shape[:2], -1))
 
 
@@ -206,11 +209,12 @@ class LlamaForSequenceClassification(LlamaHead):
 class LlamaForTokenClassification(LlamaHead):
     def __init__(self, w: Weights, cfg: LlamaConfig):
         super().__init__(w, cfg)
+        self.dropout = Dropout(0.1 if cfg.classifier_dropout is None else cfg.classifier_dropout)
         self.score = Linear(w / "score", cfg.hidden_size, cfg.num_labels)
 
     def forward(self, t: Tokens) -> Array:
         """-> logits (B, T, C)."""
-        return self.score(self.body.states(t))
+        return self.score(self.dropout(self.body.states(t)))
 
 
 class LlamaForQuestionAnswering(LlamaHead):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ... import ops
 from ...generate.causal import CausalLM
 from ...inputs import Tokens
-from ...nn import LayerNorm, Linear, Module
+from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Layout, Weights
 from ..bert.model import (
@@ -43,7 +43,7 @@ class RobertaEmbeddings(Embeddings):
 
     def __init__(self, w: Weights, cfg: RobertaConfig):
         super().__init__(w, cfg)
-        self.pad = cfg.pad_token_id
+        self.pad = self.position_padding = cfg.pad_token_id
 
     @property
     def max_positions(self) -> int:
@@ -88,12 +88,13 @@ class LMHead(Module):
 class ClassificationHead(Module):
     def __init__(self, w: Weights, cfg: RobertaConfig):
         D = cfg.hidden_size
-        self.dense = Linear(w / "dense", D, D, act="tanh")
+        self.dropout = Dropout(cfg.head_dropout)
+        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.head_dropout)
         self.out_proj = Linear(w / "out_proj", D, cfg.num_labels)
 
     def __call__(self, x: Array) -> Array:
         """x (B, T, D) -> (B, C), of the first token of each text."""
-        return self.out_proj(self.dense(x[:, 0]))
+        return self.out_proj(self.dense(self.dropout(x[:, 0])))
 
 
 class RobertaForMaskedLM(RobertaHead):

@@ -73,10 +73,20 @@ class TableTransformerConfig(Config):
     position_embedding_type: str = "sine"
     dilation: bool | None = False
     auxiliary_loss: bool = False
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    class_cost: int | float = 1
+    bbox_cost: int | float = 5
+    giou_cost: int | float = 2
+    bbox_loss_coefficient: int | float = 5
+    giou_loss_coefficient: int | float = 2
+    eos_coefficient: float = 0.1
 
     def __post_init__(self) -> None:
         self.positive("num_channels", "num_queries", "encoder_layers", "decoder_layers", "d_model")
         self.positive("encoder_ffn_dim", "decoder_ffn_dim", "encoder_attention_heads", "decoder_attention_heads")
+        self.fractions("dropout", "attention_dropout", "activation_dropout")
         self.divides("encoder_attention_heads", "d_model")
         self.divides("decoder_attention_heads", "d_model")
         kinds = ("sine", "learned")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ... import ops
 from ...errors import InputError
 from ...inputs import ImageModel, Pixels
-from ...nn import Conv2d, LayerNorm, Linear, Memo, Module
+from ...nn import Conv2d, Dropout, LayerNorm, Linear, Memo, Module
 from ...typing import Array
 from ...weights import Layout, Weights
 from .config import TableTransformerConfig
@@ -98,24 +98,27 @@ POSITIONS = {"sine": SinePositions, "learned": LearnedPositions}
 
 
 class Attention(Module):
-    def __init__(self, w: Weights, d: int, heads: int):
+    def __init__(self, w: Weights, heads: int, cfg: TableTransformerConfig):
+        D = cfg.d_model
         self.heads = heads
-        self.q, self.k, self.v, self.out = (Linear(w / f"{part}_proj", d, d) for part in ("q", "k", "v", "out"))
+        self.q, self.k, self.v = (Linear(w / f"{part}_proj", D, D) for part in ("q", "k", "v"))
+        self.dropout = Dropout(cfg.attention_dropout)
+        self.out = Linear(w / "out_proj", D, D, dropout=cfg.dropout)
 
     def __call__(self, queries: Array, keys: Array, values: Array, mask: Array | None = None) -> Array:
         """queries (B, T, D), keys and values (B, S, D), mask (B, S), false for a key to hide -> (B, T, D)."""
         q, k, v = (y.reshape(*y.shape[:2], self.heads, -1) for y in (self.q(queries), self.k(keys), self.v(values)))
-        return self.out(ops.attention(q, k, v, mask=mask).reshape(queries.shape))
+        return self.out(ops.attention(q, k, v, mask=mask, dropout=self.dropout.rate).reshape(queries.shape))
 
 
 class EncoderLayer(Module):
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         D, F = cfg.d_model, cfg.encoder_ffn_dim
         self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
-        self.attention = Attention(w / "self_attn", D, cfg.encoder_attention_heads)
+        self.attention = Attention(w / "self_attn", cfg.encoder_attention_heads, cfg)
         self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
-        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function)
-        self.down = Linear(w / "fc2", F, D)
+        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
+        self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
 
     def __call__(self, x: Array, positions: Array, mask: Array | None) -> Array:
         """x (B, N, D), positions (1 or B, N, D), mask (B, N) -> (B, N, D)."""
@@ -138,12 +141,12 @@ class DecoderLayer(Module):
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         D, F, heads = cfg.d_model, cfg.decoder_ffn_dim, cfg.decoder_attention_heads
         self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
-        self.attention = Attention(w / "self_attn", D, heads)
+        self.attention = Attention(w / "self_attn", heads, cfg)
         self.cross_norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
-        self.cross_attention = Attention(w / "encoder_attn", D, heads)
+        self.cross_attention = Attention(w / "encoder_attn", heads, cfg)
         self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
-        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function)
-        self.down = Linear(w / "fc2", F, D)
+        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
+        self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
 
     def __call__(self, x: Array, c: Context) -> Array:
         """x (B, Q, D) -> (B, Q, D)."""
@@ -185,6 +188,7 @@ class TableTransformerModel(TableTransformerPretrained):
         self.backbone = ResNet(w / "backbone.conv_encoder.model", cfg.resnet)
         self.input_projection = Conv2d(w / "input_projection", cfg.resnet.hidden_sizes[-1], D, 1)
         self.positions = POSITIONS[cfg.position_embedding_type](w / "backbone.position_embedding", cfg)
+        self.dropout = Dropout(cfg.dropout)
         self.encoder_layers = [EncoderLayer(w / "encoder.layers" / i, cfg) for i in range(cfg.encoder_layers)]
         self.encoder_norm = LayerNorm(w / "encoder.layernorm", D, EPS)
         self.queries = w.get("query_position_embeddings.weight", (cfg.num_queries, D))
@@ -198,7 +202,7 @@ class TableTransformerModel(TableTransformerPretrained):
         positions = self.positions((h, w), mask, self.queries)
         mask = None if mask is None else mask.reshape(B, h * w)
 
-        x = x.reshape(B, h * w, D)
+        x = self.dropout(x.reshape(B, h * w, D))
         for layer in self.encoder_layers:
             x = layer(x, positions, mask)
         memory = self.encoder_norm(x)
@@ -233,11 +237,15 @@ class TableTransformerForObjectDetection(TableTransformerPretrained):
             Linear(boxes / 2, D, 4, act="sigmoid"),
         ]
 
+    def objects(self, x: Array) -> tuple[Array, Array]:
+        """What queries found, x (B, Q, D) -> logits (B, Q, L + 1) and boxes (B, Q, 4)."""
+        boxes = x
+        for layer in self.bbox_predictor:
+            boxes = layer(boxes)
+        return self.class_labels_classifier(x), boxes
+
     def forward(self, p: Pixels) -> TableTransformerObjectDetectionOutput:
         """-> an object a query."""
         found = self.body.forward(p)
-        x = boxes = found.last_hidden_state
-        for layer in self.bbox_predictor:
-            boxes = layer(boxes)
-        logits = self.class_labels_classifier(x)
-        return TableTransformerObjectDetectionOutput(logits, boxes, x, found.encoder_last_hidden_state)
+        x = found.last_hidden_state
+        return TableTransformerObjectDetectionOutput(*self.objects(x), x, found.encoder_last_hidden_state)

@@ -27,7 +27,7 @@ def convolution(
     w: Weights, d_in: int, d_out: int, kernel: int, stride: int, act: str | None = None, post: str | None = None
 ) -> Conv2d:
     """post(act(norm(convolution)) + residual), the norm folded in; at stride 1 the image keeps its size."""
-    norm = BatchNorm(w / "normalization", d_out)
+    norm = BatchNorm(w / "normalization", d_out, is_frozen=True)
     w = w / "convolution"
     return Conv2d(w, d_in, d_out, kernel, stride, kernel // 2, bias=False, act=act, norm=norm, post=post)
 

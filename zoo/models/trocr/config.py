@@ -26,6 +26,9 @@ class TrOCRConfig(Config):
     scale_embedding: bool = False
     use_learned_position_embeddings: bool = True
     layernorm_embedding: bool = True
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
     cross_attention_hidden_size: int | None = None
     decoder_start_token_id: int | None = 2
     pad_token_id: int | None = 1
@@ -35,6 +38,7 @@ class TrOCRConfig(Config):
     def __post_init__(self) -> None:
         self.positive("vocab_size", "d_model", "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim")
         self.positive("max_position_embeddings")
+        self.fractions("dropout", "attention_dropout", "activation_dropout")
         self.divides("decoder_attention_heads", "d_model")
         if self.cross_attention_hidden_size is not None:
             self.positive("cross_attention_hidden_size")

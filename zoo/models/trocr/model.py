@@ -15,7 +15,7 @@ from ...errors import MissingWeightError, WeightShapeError
 from ...generate.causal import CausalLM
 from ...generate.image_to_text import ImageToText
 from ...inputs import Context, Pixels, Tokens
-from ...nn import LayerNorm, Linear, Module
+from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Layout, Weights
 from ..beit import BeitModel
@@ -75,6 +75,7 @@ class Embeddings(Module):
         else:
             self._sinusoids = self._made(most + self.padding + 1)
         self.norm = LayerNorm(w / "layernorm_embedding", D, EPS) if cfg.layernorm_embedding else None
+        self.dropout = Dropout(cfg.dropout)
 
     def _made(self, rows: int) -> Array:
         """fairseq's table (rows, D): all sines, then all cosines, at frequencies 1 ... 1 / 10000; zeros for padding."""
@@ -85,7 +86,7 @@ class Embeddings(Module):
 
     def __call__(self, t: Tokens) -> Array:
         """-> (B, T, D)."""
-        x = ops.embedding(t.ids, self.word, "input_ids")
+        x = ops.embedding(t.ids, self.word, "input_ids", self.padding if self.padding >= 0 else None)
         if self.scale != 1:
             x = x * self.scale
         past = t.start[:, None]
@@ -96,7 +97,7 @@ class Embeddings(Module):
             is_token = t.ids != self.padding
             at = (ops.cumsum(is_token, 1) + past) * is_token + self.padding
             x = x + ops.embedding(at, self._sinusoids, "positions")
-        return x if self.norm is None else self.norm(x)
+        return self.dropout(x if self.norm is None else self.norm(x))
 
 
 class Attention(Module):
@@ -106,7 +107,8 @@ class Attention(Module):
         D = cfg.d_model
         self.heads = cfg.decoder_attention_heads
         self.qkv = Linear.fused(w / "self_attn", ["q_proj", "k_proj", "v_proj"], D, [D, D, D])
-        self.out = Linear(w / "self_attn.out_proj", D, D)
+        self.dropout = Dropout(cfg.attention_dropout)
+        self.out = Linear(w / "self_attn.out_proj", D, D, dropout=cfg.dropout)
         self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
@@ -114,7 +116,7 @@ class Attention(Module):
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
         return self.norm(self.out(a.reshape(x.shape)), residual=x)
 
 
@@ -126,7 +128,8 @@ class CrossAttention(Module):
         self.heads = cfg.decoder_attention_heads
         self.query = Linear(w / "encoder_attn.q_proj", D, D)
         self.key_value = Linear.fused(w / "encoder_attn", ["k_proj", "v_proj"], E, [D, D])
-        self.out = Linear(w / "encoder_attn.out_proj", D, D)
+        self.dropout = Dropout(cfg.attention_dropout)
+        self.out = Linear(w / "encoder_attn.out_proj", D, D, dropout=cfg.dropout)
         self.norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
@@ -142,7 +145,8 @@ class CrossAttention(Module):
         k, v, mask = seen
         # The rows of one image are as many more queries to its keys.
         q = self.query(x).reshape(k.shape[0], -1, self.heads, k.shape[3])
-        return self.norm(self.out(ops.attention(q, k, v, mask=mask).reshape(x.shape)), residual=x)
+        a = ops.attention(q, k, v, mask=mask, dropout=self.dropout.rate)
+        return self.norm(self.out(a.reshape(x.shape)), residual=x)
 
 
 class Layer(Module):
@@ -150,8 +154,8 @@ class Layer(Module):
         D, F = cfg.d_model, cfg.decoder_ffn_dim
         self.attention = Attention(w, cfg)
         self.cross = CrossAttention(w, cfg)
-        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function)
-        self.down = Linear(w / "fc2", F, D)
+        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
+        self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
         self.norm = LayerNorm(w / "final_layer_norm", D, EPS)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:

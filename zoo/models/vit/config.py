@@ -21,9 +21,12 @@ class VisionConfig(Config):
     image_size: int | list[int] | tuple[int, ...] = 224
     patch_size: int | list[int] | tuple[int, ...] = 16
     num_channels: int = 3
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
 
     def __post_init__(self) -> None:
         self.positive("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "num_channels")
+        self.fractions("hidden_dropout_prob", "attention_probs_dropout_prob")
         self.divides("num_attention_heads", "hidden_size")
         if self.layer_norm_eps <= 0:
             raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} is out of range, expected a number above 0")

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import ImageModel, Pixels
-from ...nn import Conv2d, LayerNorm, Linear, Memo, Module
+from ...nn import Conv2d, Dropout, LayerNorm, Linear, Memo, Module
 from ...typing import Array
 from ...weights import Layout, Weights
 from .config import VisionConfig, ViTConfig
@@ -73,6 +73,7 @@ class Embeddings(Module):
         self.mask = w.get("mask_token", (1, 1, D)) if mask_token else None
         self.projection = Conv2d(w / "patch_embeddings.projection", cfg.num_channels, D, cfg.patch, stride=cfg.patch)
         self.positions = Positions(w, "position_embeddings", cfg, len(self.special)) if positions else None
+        self.dropout = Dropout(cfg.hidden_dropout_prob)
 
     def patches(self, p: Pixels) -> Array:
         """-> (B, N, D)."""
@@ -88,7 +89,7 @@ class Embeddings(Module):
         if self.positions is not None:
             first, rest = self.positions(p.grid)
             special, patches = special + first, patches + rest
-        return ops.cat([ops.cat([special] * patches.shape[0], 0), patches], 1)
+        return self.dropout(ops.cat([ops.cat([special] * patches.shape[0], 0), patches], 1))
 
 
 class Attention(Module):
@@ -96,12 +97,13 @@ class Attention(Module):
         D = cfg.hidden_size
         self.heads = cfg.num_attention_heads
         self.qkv = Linear.fused(w / "attention", ["query", "key", "value"], D, [D, D, D], bias=cfg.qkv_bias)
-        self.out = Linear(w / "output.dense", D, D)
+        self.dropout = Dropout(cfg.attention_probs_dropout_prob)
+        self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
 
     def __call__(self, x: Array) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
-        return self.out(ops.attention(q, k, v).reshape(x.shape))
+        return self.out(ops.attention(q, k, v, dropout=self.dropout.rate).reshape(x.shape))
 
 
 class Layer(Module):
@@ -111,7 +113,7 @@ class Layer(Module):
         self.attention = Attention(w / "attention", cfg)
         self.norm_after = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
         self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
-        self.down = Linear(w / "output.dense", F, D)
+        self.down = Linear(w / "output.dense", F, D, dropout=cfg.hidden_dropout_prob)
 
     def __call__(self, x: Array) -> Array:
         """x (B, T, D) -> (B, T, D)."""

@@ -22,6 +22,7 @@ from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
 from .vision import (
     adaptive_avg_pool2d,
     all_true,
+    batch_norm,
     conv2d,
     conv_transpose2d,
     fold_norm,
@@ -39,6 +40,7 @@ __all__ = [
     "add_rms_norm",
     "all_true",
     "attention",
+    "batch_norm",
     "conv2d",
     "conv_transpose2d",
     "fold_norm",
@@ -61,11 +63,11 @@ __all__ = [
 ]
 
 
-def embedding(ids: Tensor, table: Tensor | Packed, name: str) -> Tensor:
+def embedding(ids: Tensor, table: Tensor | Packed, name: str, padding: int | None = None) -> Tensor:
     # On a GPU a check would wait for the device: there torch's own assertion stops a wrong id.
     if on_host(ids) and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must lie in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
-    return packed.take(table, ids) if isinstance(table, Packed) else F.embedding(ids, table)
+    return packed.take(table, ids) if isinstance(table, Packed) else F.embedding(ids, table, padding)
 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
@@ -98,6 +100,16 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 def add_scaled(x: Tensor, y: Tensor, scale: Tensor) -> Tensor:
     return torch.addcmul(x, y, scale)
+
+
+def activate(x: Tensor, act: str | None) -> Tensor:
+    return ACT[act](x)
+
+
+def dropout(x: Tensor, rate: float, of_rows: bool) -> Tensor:
+    if of_rows:
+        return x * F.dropout(x.new_ones(len(x), *(1 for _ in x.shape[1:])), rate)
+    return F.dropout(x, rate)
 
 
 def _tensor(x: np.ndarray | Tensor) -> Tensor:

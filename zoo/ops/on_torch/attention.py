@@ -17,8 +17,9 @@ def attention(
     mask: Tensor | None,
     bias: Tensor | None,
     scale: float,
+    dropout: float = 0.0,
 ) -> Tensor:
-    if usable(q):
+    if not dropout and usable(q, k, v, bias):
         from .kernels import attention as tiled
         from .kernels import decode
 
@@ -26,7 +27,7 @@ def attention(
             if bias is None and decode.suits(q, k):
                 return decode.decode_attention(q, k, v, start, mask, scale)
             return tiled.attention(q, k, v, start, mask, bias, scale)
-    return _eager(q, k, v, start, mask, bias, scale)
+    return _eager(q, k, v, start, mask, bias, scale, dropout)
 
 
 def skips_unseen(like: Tensor) -> bool:
@@ -41,6 +42,7 @@ def _eager(
     mask: Tensor | None,
     bias: Tensor | None,
     scale: float,
+    dropout: float,
 ) -> Tensor:
     B, T, H, _ = q.shape
     S, G = k.shape[1:3]
@@ -55,7 +57,7 @@ def _eager(
     if bias is not None:
         bias = bias.to(q.dtype).expand(B, H, T, S)
         allowed = bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
-    o = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=scale, enable_gqa=H != G)
+    o = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale, enable_gqa=H != G)
     if allowed is not None:  # what a query without keys gets depends on torch's kernel: make it zeros
         seen = allowed if allowed.dtype == torch.bool else allowed > float("-inf")
         o = o.masked_fill(~seen.any(-1, keepdim=True), 0.0)

@@ -32,7 +32,7 @@ def rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def rope_write_(
     q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor, keys: Tensor, values: Tensor, start: Tensor
 ) -> Tensor:
-    if usable(q):
+    if usable(q, k, v, keys, values):
         from .kernels import rope as kernel
 
         return kernel.rope_write_(q, k, v, cos, sin, keys, values, start)

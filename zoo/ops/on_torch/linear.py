@@ -12,10 +12,20 @@ from .kernels import usable
 from .packed import dequantise
 
 
-def linear(x: Tensor, weight: Tensor | Packed, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
-    if isinstance(weight, Packed):
+def linear(
+    x: Tensor,
+    weight: Tensor | Packed | tuple[Tensor, ...],
+    bias: Tensor | tuple[Tensor, ...] | None,
+    act: str | None,
+    residual: Tensor | None,
+) -> Tensor:
+    if isinstance(weight, tuple):
+        weight = torch.cat(weight)
+    elif isinstance(weight, Packed):
         weight = dequantise(weight, x.dtype)
-    if usable(x):
+    if isinstance(bias, tuple):
+        bias = torch.cat(bias)
+    if usable(x, weight, bias, residual):
         if x.numel() == x.shape[-1]:  # one row: the weight is read once, for which a product is not made
             from .kernels import gemv
 

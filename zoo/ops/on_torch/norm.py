@@ -10,7 +10,7 @@ from .kernels import usable
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, residual: Tensor | None) -> Tensor:
-    if usable(x):
+    if usable(x, weight, bias, residual):
         from .kernels import norm
 
         return norm.layer_norm(x, weight, bias, eps, residual)
@@ -18,7 +18,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, residual: Te
 
 
 def add_layer_norm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    if usable(x):
+    if usable(x, residual, weight, bias):
         from .kernels import norm
 
         return norm.add_layer_norm(x, residual, weight, bias, eps)
@@ -27,7 +27,7 @@ def add_layer_norm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, ep
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    if usable(x):
+    if usable(x, weight):
         from .kernels import norm
 
         return norm.rms_norm(x, weight, eps)
@@ -37,7 +37,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    if usable(x):
+    if usable(x, residual, weight):
         from .kernels import norm
 
         return norm.add_rms_norm(x, residual, weight, eps)

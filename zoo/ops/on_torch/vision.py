@@ -55,6 +55,10 @@ def fold_norm(
     return (weight.double() * scale.reshape(shape)).to(weight.dtype), shift.to(weight.dtype)
 
 
+def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float, learns: bool) -> Tensor:
+    return F.batch_norm(_planes(x), mean, var, weight, bias, learns, eps=eps).permute(0, 2, 3, 1)
+
+
 def interpolate(x: Tensor, size: Pair, mode: str) -> Tensor:
     if mode == "nearest":  # of any type, which torch's own does not take
         rows, columns = (_nearest(before, after, x) for before, after in zip(x.shape[1:3], size, strict=True))

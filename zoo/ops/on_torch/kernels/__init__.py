@@ -26,9 +26,14 @@ INTERPRETED = "sm_90"  # whose configs are used where there is no GPU
 _interpreted = False
 
 
-def usable(x: Tensor) -> bool:
-    """Whether the kernels take tensors of this device and element type; warns once a device that they do not run on."""
+def usable(x: Tensor, *others: Tensor | None) -> bool:
+    """Whether the kernels take tensors of this device and element type; warns once a device that they do not run on.
+
+    Not where a gradient is wanted of x or one of the others: kernels have none, and would cut it without a word.
+    """
     if x.dtype not in DTYPES:
+        return False
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, *others)):
         return False
     if x.device.type != "cuda":
         return _interpreted
