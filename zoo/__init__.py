@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from .errors import ZooError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from typing_extensions import Unpack
@@ -74,6 +75,11 @@ def load(
     token: str | bool | None = None,
     lock: str | os.PathLike[str] | None = None,
     graphs: bool | None = None,
+    trainable: bool = False,
+    new_head: bool = False,
+    num_labels: int | None = None,
+    id2label: Mapping[int, str] | Sequence[str] | None = None,
+    seed: int = 0,
 ) -> Any:
     """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with images.
 
@@ -91,6 +97,10 @@ def load(
     lock: a file that `zoo lock` wrote.  Exactly the files that it names are loaded, or none (LockError): their hashes
     are compared first.  `.report.fingerprint` is then one digest of them all.
     graphs: whether CUDA graphs launch the model's kernels; by default on a GPU.
+    trainable: on torch, gradients for `.model.parameters()`, in float32 unless dtype says otherwise.  The task itself
+    always computes as it is used, without dropout and gradients: see docs/finetuning.md.
+    new_head: what the checkpoint lacks of the task's head, or has in another shape, is drawn at random from `seed`.
+    num_labels, or id2label with the labels' names: as many the head shall have; a new one if need be.
 
     The result has `.model`, `.config`, `.tokenizer` or, for images, `.processor`, and `.report` (what was renamed,
     tied, left unused).
@@ -108,6 +118,11 @@ def load(
         token=token,
         lock=lock,
         graphs=graphs,
+        trainable=trainable,
+        new_head=new_head,
+        num_labels=num_labels,
+        id2label=id2label,
+        seed=seed,
     )
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import ops
 from .config import Config
-from .errors import UnsupportedError, UnusedWeightError, ZooError
-from .nn import Module, an_array, leaves
+from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError
+from .nn import an_array, leaves
 from .runner.runner import Runner
+from .trainable import Trainable, make_trainable
 from .typing import Array
 from .warning import warn
-from .weights import Layout, Named, Part, Random, Report, Source, Weights
+from .weights import Layout, Named, NewHead, Part, Random, Report, Source, Weights
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -37,7 +38,7 @@ class _Itself:
         return model
 
 
-class Pretrained(Module):
+class Pretrained(Trainable):
     """The base of every class that a checkpoint's `architectures` can name.
 
     A subclass has a constructor `(w: Weights, cfg)` that pulls its weights, and says how its family names them.
@@ -73,22 +74,28 @@ class Pretrained(Module):
         *,
         dtype: str | None = None,
         device: str | None = None,
+        trainable: bool = False,
+        new_head: bool = False,
+        seed: int = 0,
     ) -> M:
         """The model with weights from `source`.  device None or "cpu": NumPy; "cuda", "torch:cpu", ...: torch;
         "onnx", "onnx:cuda", ...: ONNX Runtime, with the weights as NumPy has them.
+
+        trainable, new_head, seed: as for `zoo.load`.
         """
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
         asked = device
-        backend, device = placement(device)
+        backend, device = _training_placement(device) if trainable else placement(device)
         if is_onnx(asked) and dtype not in (None, "float32"):
             raise UnsupportedError(f"device {asked!r} computes in float32, and dtype is {dtype!r}")
         # An untied projection still shares its bias with the head where the file has only one of the two.
         tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
         named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
-        keeps_packed = dtype is None  # a type that was asked for is that of all
+        keeps_packed = dtype is None and not trainable  # a type that was asked for is that of all
         if backend is not ops.on_numpy and dtype is None:
-            dtype = _one_dtype(named)
+            dtype = "float32" if trainable else _one_dtype(named)
+        head = NewHead(cls.layout.prefix, _deviation(config), seed) if new_head else None
         w = Weights(
             named,
             backend,
@@ -97,6 +104,8 @@ class Pretrained(Module):
             sizes=config.sizes(),
             keeps_halves=cls.keeps_halves and backend is ops.on_numpy and dtype is None,
             keeps_packed=keeps_packed,
+            joins=not trainable,
+            new_head=head,
         )
         with ops.allowance(sum(path.stat().st_size for path in source.files)):
             model = cls(w, config)
@@ -104,6 +113,8 @@ class Pretrained(Module):
         paths, arrays = zip(*leaves(model), strict=True)
         model._parts = dict(zip(paths, w.reads.parts_of(arrays), strict=True))
         model._copies = named.copies
+        if trainable:
+            make_trainable(model)
         if is_onnx(asked):
             # It knows the doors of models, and they know this module.
             importlib.import_module(f"{__package__}.onnx.runner").attach(model, str(asked), source.files)
@@ -141,8 +152,9 @@ class Pretrained(Module):
         device: str | None = None,
         dtype: str | None = None,
         strict: bool = False,
+        **training: Any,
     ) -> M:
-        """The model of a checkpoint whose files are at hand."""
+        """The model of a checkpoint whose files are at hand; training: trainable, new_head and seed."""
         from .weights.files import non_finite, open_weights
 
         if not isinstance(config, cls.config_class):
@@ -151,15 +163,17 @@ class Pretrained(Module):
             )
         source = open_weights(checkpoint.weights)
         try:
-            model = cls.from_source(source, config, dtype=dtype, device=device)
+            model = cls.from_source(source, config, dtype=dtype, device=device, **training)
         except ZooError as e:
             saved_as = ", ".join(config.architectures) or "nothing in particular"
             raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None
         model.report = replace(model.report, fingerprint=checkpoint.fingerprint)
         if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
-            bad = non_finite(source, dict.fromkeys(part.name for parts in model._parts.values() for part in parts))
+            bad = non_finite(source, dict.fromkeys(n for n in _names(model) if n in source))
             if bad:
                 warn(f"{checkpoint.name} holds NaN or infinity in {_listed(bad)}")
+        if model.report.new:
+            warn(f"{checkpoint.name} holds no {_listed(model.report.new)}: drawn at random, to be trained")
         if model.report.unused:
             names = model.report.unused
             text = f"{checkpoint.name} holds {len(names)} tensors that {cls.__name__} does not know: {_listed(names)}"
@@ -177,6 +191,30 @@ class Pretrained(Module):
                 return one
             found += one.__subclasses__()
         raise UnsupportedError(f"model_type is {model_type!r}, and {cls.__name__} is not of that family")
+
+
+def _names(model: Pretrained) -> list[str]:
+    """Of all tensors that a model was made of."""
+    return [part.name for parts in model._parts.values() for part in parts]
+
+
+def _deviation(config: Config) -> float:
+    """Of a new head's weights: what the family calls it, and transformers' default."""
+    fields = {**config.extra, **vars(config)}
+    found = fields.get("initializer_range", fields.get("init_std", 0.02))
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 100:
+        raise ConfigError(f"initializer_range = {found!r} is not a deviation")
+    return float(found)
+
+
+def _training_placement(device: str | None) -> tuple[Any, str]:
+    found, name = (ops.on_numpy, "cpu") if is_onnx(device) else placement(device)
+    if found is ops.on_numpy:
+        raise UnsupportedError(
+            f"trainable=True wants gradients, which only torch computes: the device is {device or 'cpu'!r}, expected "
+            "'torch:cpu', 'cuda' or 'cuda:1'"
+        )
+    return found, name
 
 
 def _listed(names: Sequence[str]) -> str:

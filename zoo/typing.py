@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple, Protocol, TypedDict
 
@@ -77,6 +77,11 @@ class ModelOptions(HubOptions, total=False):
     device: str | None
     dtype: str | None
     strict: bool
+    trainable: bool
+    new_head: bool
+    num_labels: int | None
+    id2label: Mapping[int, str] | Sequence[str] | None
+    seed: int
 
 
 class LoadOptions(HubOptions, total=False):
@@ -84,6 +89,11 @@ class LoadOptions(HubOptions, total=False):
 
     device: str | None
     dtype: str | None
+    trainable: bool
+    new_head: bool
+    num_labels: int | None
+    id2label: Mapping[int, str] | Sequence[str] | None
+    seed: int
     graphs: bool | None
 
 

@@ -6,11 +6,13 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..config import named_labels
 from ..errors import UnsupportedError, ZooError
 from ..nn import leaves
 from ..packed import Packed, Rows
@@ -42,11 +44,13 @@ def load_model(
     cache_dir: str | os.PathLike[str] | None = None,
     token: str | bool | None = None,
     lock: str | os.PathLike[str] | None = None,
+    **training: Any,
 ) -> Pretrained:
     """The model of a hub repository or a local folder, without tokenizer or task.
 
     model_class or head ("ForMaskedLM", "Model", ...) override the config's architecture.  strict: tensors that no part
-    of the model knows are an error, not a warning.  The other arguments are those of `zoo.load`.
+    of the model knows are an error, not a warning.  The other arguments are those of `zoo.load`; training: trainable,
+    new_head, num_labels, id2label and seed.
     """
     from .lock import find
 
@@ -58,7 +62,8 @@ def load_model(
         token=token,
         lock=lock,
     )
-    return model_of(checkpoint, model_class=model_class, head=head, device=device, dtype=dtype, strict=strict)
+    options = {"device": device, "dtype": dtype, "strict": strict, **training}
+    return model_of(checkpoint, model_class=model_class, head=head, **options)
 
 
 def read_config(folder: Path) -> Config:
@@ -74,11 +79,17 @@ def model_of(
     device: str | None = None,
     dtype: str | None = None,
     strict: bool = False,
+    num_labels: int | None = None,
+    id2label: Mapping[int, str] | Sequence[str] | None = None,
+    **training: Any,
 ) -> Pretrained:
-    """The model of a checkpoint whose files are at hand."""
+    """The model of a checkpoint whose files are at hand; training: trainable, new_head and seed."""
     config = read_config(checkpoint.folder)
     cls = model_class or class_for(config, head)
-    return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, strict=strict)
+    if num_labels is not None or id2label is not None:
+        config = replace(config, id2label=named_labels(num_labels, id2label))
+        training["new_head"] = True
+    return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, strict=strict, **training)
 
 
 def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:

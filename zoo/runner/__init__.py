@@ -16,13 +16,16 @@ from typing import Any
 from .. import ops
 from ..errors import InputError, UnsupportedError
 from ..nn import an_array
+from .evaluating import EvaluatingRunner
 from .runner import Runner
 
 __all__ = ["Runner", "check_graphs", "runner_for"]
 
 
 def runner_for(model: Any) -> Runner:
-    """The model's own, or by graphs where it lies on a GPU."""
+    """The model's own, or by graphs where it lies on a GPU; of a model that is trained, without gradients."""
+    if model.is_trainable:
+        return EvaluatingRunner()
     if type(model.runner) is not Runner:
         return model.runner
     like: Any = an_array(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UnsupportedError, nearest
@@ -45,6 +46,11 @@ def load_task(
     device: str | None = None,
     dtype: str | None = None,
     graphs: bool | None = None,
+    trainable: bool = False,
+    new_head: bool = False,
+    num_labels: int | None = None,
+    id2label: Mapping[int, str] | Sequence[str] | None = None,
+    seed: int = 0,
     **where: Any,
 ) -> Task:
     """A checkpoint, ready to be called: see `zoo.load`; where: the arguments of `zoo.checkpoint.lock.find`."""
@@ -67,8 +73,10 @@ def load_task(
             f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own) or 'none'}"
         )
     cls = task_class(task, images=images)
-    loaded = cls.from_checkpoint(checkpoint, head=own[task], device=device, dtype=dtype)
-    if graphs is False:
+    training = {"trainable": trainable, "new_head": new_head, "seed": seed}
+    labels = {"num_labels": num_labels, "id2label": id2label}
+    loaded = cls.from_checkpoint(checkpoint, head=own[task], device=device, dtype=dtype, **training, **labels)
+    if graphs is False and not trainable:
         loaded.runner = Runner()
     return loaded
 

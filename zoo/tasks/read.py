@@ -219,7 +219,7 @@ class Read(ImageTask):
 
         states (B, S, E) -> log-probabilities (B,).
         """
-        model = cast("Reader", self.model).decoder
+        model = self.runner.decoder(cast("Reader", self.model).decoder)
         B, V = len(states), self.config.decoder.vocab_size
         end = [token for token in config.eos_token_id if token < V]
         cache = model.new_cache(B, 2)

@@ -19,10 +19,11 @@ from ..packed import KINDS, Packed, Rows
 from ..typing import Array, RawTensor
 from .layout import Layout, Named
 from .mapped import release
+from .new_head import NewHead
 from .random import Random
 from .source import Source, stored_arrays
 
-__all__ = ["Layout", "Named", "Part", "Random", "RawTensor", "Report", "Source", "Weights"]
+__all__ = ["Layout", "Named", "NewHead", "Part", "Random", "RawTensor", "Report", "Source", "Weights"]
 
 
 class Part(NamedTuple):
@@ -53,6 +54,7 @@ class Report:
 
     renamed: canonical name -> legacy name in the file.  tied: name -> the one whose array it shares.
     ignored: held by the file, not needed, and known to be so.  unused: held by the file, and unknown to the model.
+    new: not held by the file, but drawn at random (see `NewHead`).
     fingerprint: of the checkpoint's files, where they were compared with a lock (see `zoo.checkpoint.lock`).
     """
 
@@ -60,6 +62,7 @@ class Report:
     tied: dict[str, str]
     ignored: tuple[str, ...]
     unused: tuple[str, ...]
+    new: tuple[str, ...] = ()
     fingerprint: str | None = None
 
 
@@ -76,6 +79,8 @@ class Weights:
         sizes: Mapping[str, int] | None = None,
         keeps_halves: bool = False,
         keeps_packed: bool = False,
+        joins: bool = True,
+        new_head: NewHead | None = None,
         path: str = "",
         reads: Reads | None = None,
     ):
@@ -83,6 +88,8 @@ class Weights:
         self.sizes = sizes or {}  # config field -> value, to say which field a wrong shape contradicts
         # Whether matrices stay as the file has them: those of 16-bit numbers, and those of packed kinds.
         self.keeps_halves, self.keeps_packed = keeps_halves, keeps_packed
+        self.joins = joins  # whether matrices that are used together lie one below the other, or as a tuple
+        self.new_head = new_head
         self.reads = Reads() if reads is None else reads
 
     def __truediv__(self, part: str | int) -> Weights:
@@ -94,6 +101,8 @@ class Weights:
             sizes=self.sizes,
             keeps_halves=self.keeps_halves,
             keeps_packed=self.keeps_packed,
+            joins=self.joins,
+            new_head=self.new_head,
             path=f"{self.path}{part}.",
             reads=self.reads,
         )
@@ -128,16 +137,28 @@ class Weights:
                 self._check(name, shape)
             return self.reads.arrays[origins]
         placed = [self._place(name, shape, is_matrix) for name, shape in zip(full, shapes, strict=True)]
-        array = join(placed) if is_matrix or len(placed) > 1 else placed[0]
-        self.reads.parts[origins] = [
-            Part(origin, shape[0] if shape else 1, self.named.dtype(name))
+        parts = [
+            Part(origin, shape[0] if shape else 1, "F32" if self._is_new(name, shape) else self.named.dtype(name))
             for name, origin, shape in zip(full, origins, shapes, strict=True)
         ]
         self.reads.names.update(origins)
-        self.reads.arrays[origins] = array
+        if not self.joins and len(placed) > 1:
+            for origin, one, part in zip(origins, placed, parts, strict=True):
+                self.reads.arrays[origin,], self.reads.parts[origin,] = one, [part]
+            return tuple(placed)
+        array = join(placed) if is_matrix or len(placed) > 1 else placed[0]
+        self.reads.arrays[origins], self.reads.parts[origins] = array, parts
         return array
 
+    def _is_new(self, name: str, shape: tuple[int, ...]) -> bool:
+        """Whether a tensor is one of a new head, which the checkpoint lacks or has for other labels."""
+        if self.new_head is None or not self.new_head.covers(name):
+            return False
+        return name not in self.named or self.named.shape(name, shape) != shape
+
     def _check(self, name: str, shape: tuple[int, ...]) -> None:
+        if self._is_new(name, shape):
+            return
         if name not in self.named:
             raise MissingWeightError(f"the checkpoint has no tensor {name!r}{nearest(name, self.named.names())}")
         found = self.named.shape(name, shape)
@@ -152,7 +173,8 @@ class Weights:
     def _place(self, name: str, shape: tuple[int, ...], is_matrix: bool) -> Array | Rows:
         self._check(name, shape)
         try:
-            stored = self.named.read(name, shape)
+            is_new = self._is_new(name, shape)
+            stored = self.new_head.draw(name, shape) if self.new_head and is_new else self.named.read(name, shape)
             file = stored_arrays(stored)
             if isinstance(stored, Rows):
                 stored = Rows(stored.kind, shape[-1], stored.arrays).check(name)
@@ -182,6 +204,7 @@ class Weights:
             tied=dict(self.named.tied),
             ignored=(*ignored, *self.named.heads),
             unused=tuple(o for o in unread.values() if o not in ignored),
+            new=() if self.new_head is None else tuple(self.new_head.drawn),
         )
 
 

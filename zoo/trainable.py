@@ -1,0 +1,120 @@
+"""What training asks of a model besides its maths: parameters by their names in the checkpoint, and two modes.
+
+On torch alone.  A trainable model's arrays are the parameters themselves: nothing that was made of them is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from .errors import CheckpointError, UnsupportedError, nearest
+from .nn import BatchNorm, Conv2d, ConvTranspose2d, Dropout, Memo, Module, leaves, modules
+from .warning import warn
+
+# Fields of configs that drop whole layers at random: what zoo does not do.
+LAYER_DROP = ("encoder_layerdrop", "decoder_layerdrop")
+
+
+class Trainable(Module):
+    """A model's side of training; every method but `eval` wants `trainable=True` at loading."""
+
+    is_trainable = False
+    is_training = False
+    config: Any
+    _parts: dict[str, Any]
+    _buffers: frozenset[int]  # ids of the arrays that no gradient changes
+
+    def parameters(self) -> Iterator[Any]:
+        """Every parameter once: leaf tensors, as torch's optimisers take them."""
+        return (tensor for _, tensor in self.named_parameters())
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """(name in the checkpoint, tensor) of every parameter; of a shared one the first name."""
+        return ((name, tensor) for name, tensor in self._named() if id(tensor) not in self._buffers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Parameters and statistics by their names in the checkpoint: the tensors themselves, detached."""
+        return {name: tensor.detach() for name, tensor in self._named()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave, of this model or of one like it; CheckpointError where they differ."""
+        own = dict(self._named())
+        lacking, unknown = own.keys() - state.keys(), state.keys() - own.keys()
+        if lacking or unknown:
+            name = min(lacking or unknown)
+            what = "has no tensor" if lacking else "has a tensor that the model does not know,"
+            raise CheckpointError(f"the state {what} {name!r}{nearest(name, unknown if lacking else own)}")
+        for name, tensor in own.items():
+            if state[name].shape != tensor.shape:
+                found, wanted = tuple(state[name].shape), tuple(tensor.shape)
+                raise CheckpointError(f"the state's tensor {name!r} has shape {found}, expected {wanted}")
+        for name, tensor in own.items():
+            tensor.detach().copy_(state[name])
+
+    def train(self, mode: bool = True) -> Any:
+        """Dropout and learning batch norms on (or off) -> the model."""
+        if mode:
+            self._expect_trainable()
+        self.is_training = mode
+        for module in modules(self):
+            if isinstance(module, Dropout | BatchNorm):
+                module.is_training = mode
+        return self
+
+    def eval(self) -> Any:
+        """Dropout and learning batch norms off, as they are after loading -> the model."""
+        return self.train(False)
+
+    def _named(self) -> Iterator[tuple[str, Any]]:
+        self._expect_trainable()
+        seen: set[int] = set()
+        for path, tensor in leaves(self):
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield self._parts[path][0].name, tensor
+
+    def _expect_trainable(self) -> None:
+        if not self.is_trainable:
+            raise UnsupportedError(
+                f"this {type(self).__name__} was loaded to be used: load it with trainable=True, on device='torch:cpu' "
+                "or 'cuda', to train it"
+            )
+
+
+def make_trainable(model: Trainable) -> None:
+    """Of a model whose weights were just read on torch: gradients on, and nothing kept that follows from weights."""
+    buffers: set[int] = set()
+    for module in modules(model):
+        if isinstance(module, Conv2d | ConvTranspose2d):
+            module.unfold()
+        elif isinstance(module, Memo):
+            module.max_elements = 0
+        elif isinstance(module, BatchNorm):
+            kept = (module.mean, module.var, *((module.weight, module.bias) if module.is_frozen else ()))
+            buffers.update(map(id, kept))
+    for _, tensor in leaves(model):
+        tensor: Any
+        if id(tensor) not in buffers:
+            tensor.requires_grad_(True)
+    model._buffers, model.is_trainable = frozenset(buffers), True
+    dropped = [name for name in LAYER_DROP if model.config.extra.get(name)]
+    if dropped:
+        warn(f"{', '.join(dropped)} of the config: zoo trains all layers at every step")
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """A model, or a part of one, as it is used, for the time of a `with`: dropout off, and no gradients."""
+    import torch
+
+    modes = [(m, m.is_training) for m in modules(model) if isinstance(m, Dropout | BatchNorm)]
+    for module, _ in modes:
+        module.is_training = False
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.is_training = mode
