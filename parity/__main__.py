@@ -16,12 +16,15 @@ from . import published, reference, report
 from .cases import RANDOM, Case, all_cases, case_of, short_name
 from .checkpoints import parameters
 from .compare import RULES, rule_for
+from .gradients import has_loss, run_gradients
 from .run import Result, backend_of, run
 from .specs import FULL, SPECS
 
 DESCRIPTION = """\
 Runs zoo and transformers (eager attention) on the same checkpoint and the same texts or images, and compares token
 ids or pixel values, embeddings, every layer and every output.  Names the first stage that diverges.
+
+With --gradients it compares losses and gradients instead: of every head that has a loss, by every parameter.
 
 In float32 both must agree to rounding.  In float16 and bfloat16 zoo and transformers are both held against transformers
 in float32: zoo's error may be at most three times what transformers' own is in that precision."""
@@ -37,6 +40,7 @@ examples:
   python -m parity random:beit-base-patch16-224
   python -m parity --all --markdown summary.md --html report
   python -m parity --all --device torch:cpu --dtype bfloat16
+  python -m parity --all --gradients
 
 exit status: 0 everything holds, 1 something diverges, 2 wrong usage, or something could not be run or written,
 130 interrupted"""
@@ -79,6 +83,8 @@ def _do(options: argparse.Namespace, command: str) -> int:
 
             require()
         cases = all_cases(options.full) if options.all else _named(options)
+        if options.gradients and options.all:
+            cases = [case for case in cases if has_loss(case)]
     except ZooError as e:
         print(f"parity: {e}", file=sys.stderr)
         return 2
@@ -86,7 +92,7 @@ def _do(options: argparse.Namespace, command: str) -> int:
     written = _write(options, results, command)
     if interrupted:
         return 130
-    known = _known_answers() if options.all else 0
+    known = _known_answers() if options.all and not options.gradients else 0
     if not written:
         return 2
     if known == 1 or any(result.diverged for result in results):
@@ -98,6 +104,10 @@ def _expect_sense(options: argparse.Namespace) -> None:
     """InputError for options that mean nothing here."""
     if options.seed < 0:
         raise InputError(f"--seed is {options.seed}, a number from 0 on was wanted")
+    if options.gradients and options.html:
+        raise InputError("--html is a page about outputs: leave out --html, or --gradients")
+    if options.gradients and options.dtype != "float32":
+        raise InputError("--gradients are compared in float64: leave out --dtype")
     for option, value in (("--lock", options.lock), ("--revision", options.revision)):
         if value is not None and options.all:
             raise InputError(f"{option} goes with names, and --all takes what there is: name what is to be compared")
@@ -191,7 +201,10 @@ def _run_all(cases: list[Case], options: argparse.Namespace) -> tuple[list[Resul
     for i, case in enumerate(cases):
         _progress(i, len(cases), short_name(case))
         try:
-            result = run(case, device=options.device, dtype=options.dtype, seed=options.seed, exhibits=exhibits)
+            if options.gradients:
+                result = run_gradients(case, device=options.device, seed=options.seed)
+            else:
+                result = run(case, device=options.device, dtype=options.dtype, seed=options.seed, exhibits=exhibits)
         except KeyboardInterrupt:
             _clear()
             results += [Result(case, error="interrupted") for case in cases[i:]]
@@ -267,6 +280,11 @@ def _parser() -> argparse.ArgumentParser:
         default="float32",
         choices=DTYPES,
         help="element type (default float32)",
+    )
+    parser.add_argument(
+        "--gradients",
+        action="store_true",
+        help="compare instead the losses, and their gradients by every parameter, in float64 on torch",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was found out")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page for a CI summary")

@@ -124,7 +124,7 @@ class Reference:
         # but for the pooler of a bare model, whose stage is left out.
         missing, self.strays = set(info["missing_keys"]), set(info["unexpected_keys"])
         self.has_pooler = not any("pooler." in name for name in missing)
-        missing = {name for name in missing if "pooler." not in name}
+        missing = {name for name in missing if "pooler." not in name and not name.endswith("num_batches_tracked")}
         if missing or info["mismatched_keys"]:
             names = ", ".join(map(str, (sorted(missing) or sorted(info["mismatched_keys"]))[:5]))
             raise BadReferenceError(f"transformers finds no {names} in {folder}, and would compute with random numbers")
