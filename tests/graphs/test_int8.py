@@ -1,0 +1,249 @@
+"""int8 by ONNX Runtime: the arithmetic against a naive twin, what it costs in quality, and that no sum is cut off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zoo
+from zoo import ops
+from zoo.models.bert import BertConfig, BertModel
+from zoo.models.vit import ViTConfig, ViTModel
+from zoo.nn import Module
+from zoo.onnx import trace
+from zoo.ops.on_onnx import quantised
+from zoo.ops.on_onnx.quantised import PLAIN, Choice, Int8, choice, rounded
+from zoo.packed import plain
+
+pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+
+from zoo.onnx.int8 import int8
+
+SMALL: Any = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+
+
+class Product(Module):
+    """One linear layer."""
+
+    def __init__(self, weight, bias):
+        self.weight, self.bias = plain(weight), bias
+
+    def forward(self, x):
+        return ops.linear(x, self.weight, self.bias)
+
+
+def product(weight, precision, standard=False, bias=None):
+    """x (N, I) -> (N, O) by ONNX Runtime."""
+    from zoo.onnx.session import Session
+    from zoo.onnx.signature import Input
+    from zoo.onnx.trace import as_symbols, finish
+    from zoo.ops.on_onnx.graph import Graph
+    from zoo.ops.on_onnx.symbol import FLOAT, Symbol
+
+    graph = Graph(standard, precision)
+    model = as_symbols(graph, Product(weight, bias))
+    n = graph.input_dim("N", 3, "x", 0)
+    y = model.forward(Symbol(graph, "x", (n, weight.shape[1]), FLOAT))
+    traced = finish(graph, [Input("x", ("N", weight.shape[1]), "float32", 0, "x")], [("y", y, False)])
+    session = Session(traced.proto().SerializeToString(), "CPUExecutionProvider")
+    return lambda x: session({"x": x})[0]
+
+
+def naive(x, matrix, channels=(), per_token=True, exact=False):
+    """The product in float64 of inputs that are quantised as DynamicQuantizeLinear is specified to, in float32."""
+    few = list(channels)
+    rest, whole = x.copy(), matrix.copy()
+    rest[:, few] = whole[:, few] = 0
+    data, scale = rounded(whole, exact)
+    size = np.abs(rest).max(1, keepdims=True) if per_token else np.ones((len(x), 1), np.float32)
+    rest = rest / size
+    low, high = min(rest.min(), np.float32(0)), max(rest.max(), np.float32(0))
+    step = (high - low) / np.float32(255)
+    zero = np.clip(np.rint(-low / step), 0, 255)
+    q = np.clip(np.rint(rest / step) + zero, 0, 255).astype(np.float64) - zero
+    y = (q * step) @ (data.astype(np.float64) * scale[:, None]).T * size
+    return y + x[:, few].astype(np.float64) @ matrix[:, few].T
+
+
+def error(found, wanted):
+    return np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("shape", [(64, 96), (40, 33), (300, 768)])
+def test_a_matrix_is_rounded_by_half_a_step_at_most(shape, exact):
+    matrix = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    matrix[3] = 0
+    data, scale = rounded(matrix, exact)
+    assert data.dtype == np.int8
+    assert np.abs(data.astype(int)).max() <= 127
+    step = np.maximum(scale, 1e-30)[:, None]
+    assert (np.abs(matrix - data * scale[:, None]) <= step * (0.501 if exact else 1.5)).all()
+    assert np.mean(np.abs(matrix - data * scale[:, None]) <= step * 0.501) > 0.999
+    # 7 bits would be 1.55e-2 at (300, 768).
+    assert error(data * scale[:, None], matrix) < (0.009 if exact else 0.012)
+    if not exact:
+        end = shape[1] // 2 * 2
+        pairs = data[:, :end].reshape(shape[0], -1, 2).astype(int)
+        assert np.where(pairs.prod(-1) > 0, np.abs(pairs.sum(-1)), 0).max() <= quantised.PAIR
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 40])
+def test_no_sum_is_cut_off_whatever_the_processor(rows):
+    """Rows of the greatest weights that neighbours may have, at the greatest inputs."""
+    rng = np.random.default_rng(1)
+    left = rng.integers(1, 128, (64, 64))
+    pairs = np.stack([left, quantised.PAIR - left], -1) * rng.choice([-1, 1], (64, 64, 1))
+    matrix = pairs.reshape(64, 128).astype(np.float32)
+    matrix[:, :2] = (127, 1)  # so that the scale is 1
+    data, scale = rounded(matrix)
+    assert (data == matrix).all()
+    assert (scale == 1).all()
+    x = np.repeat(rng.choice([-1.0, 1.0], (rows, 64)), 2, 1).astype(np.float32)
+    together = Int8({"weight": Choice(PLAIN.channels, False)})
+    for standard in (False, True):
+        found = product(matrix, together, standard)(x)
+        assert error(found, naive(x, matrix, per_token=False)) < 1e-6
+        ones = np.abs(x)  # 255 of 255
+        assert error(product(matrix, together, standard)(ones), ones @ matrix.T) < 1e-6
+
+
+@pytest.mark.parametrize("standard", [False, True])
+@pytest.mark.parametrize("chosen", [PLAIN, Choice(PLAIN.channels, False), Choice(np.array([3, 70]), True)])
+def test_products_equal_a_naive_twin(chosen, standard):
+    rng = np.random.default_rng(2)
+    weight, bias = rng.normal(size=(96, 80)).astype(np.float32), rng.normal(size=96).astype(np.float32)
+    x = (rng.normal(size=(7, 80)) * rng.uniform(0.1, 9, (7, 1))).astype(np.float32)
+    x[:, [3, 70]] *= 50
+    found = product(weight, Int8({"weight": chosen}), standard, bias)(x)
+    assert error(found, naive(x, weight, *chosen) + bias) < 1e-5
+
+
+def test_a_token_of_zeros_stays_zero():
+    weight = np.ones((40, 40), np.float32)
+    x = np.zeros((3, 40), np.float32)
+    x[1] = 1
+    np.testing.assert_allclose(product(weight, Int8())(x), x * 40, rtol=0.01)
+
+
+def test_small_heads_are_left_alone():
+    model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
+    record = model.tokens(np.zeros((1, 4), np.int64))
+    found = trace(model.forward, record, precision=Int8())
+    assert sum(n.op == "DynamicQuantizeMatMul" for n in found.nodes) == 2 * 4 + 1  # with the pooler
+    weight = np.ones((3, 64), np.float32)
+    assert error(product(weight, Int8())(weight), weight @ weight.T) == 0
+
+
+def test_what_a_product_needs_is_seen_on_its_inputs():
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(200, 64))
+    even = np.sign(rows) * np.minimum(np.abs(rows), 2)
+    assert choice(even).channels.size == 0
+    assert not choice(even).per_token
+    far = even.copy()
+    far[:, [5, 40]] *= 20
+    assert choice(far).channels.tolist() == [5, 40]
+    assert not choice(far).per_token
+    assert choice(even * rng.uniform(0.05, 1, (200, 1))).per_token
+
+
+def hidden(model, record, precision, running):
+    traced = trace(model.states, record, precision=precision)
+    feed = traced.signature.feed(record)
+    return running(traced).run(None, feed)[0]
+
+
+def test_random_models_keep_their_outputs(running):
+    rng = np.random.default_rng(4)
+    bert = BertModel.from_config(BertConfig(vocab_size=500, **SMALL))
+    vit = ViTModel.from_config(ViTConfig(image_size=32, patch_size=8, **SMALL))
+    for model, record in (
+        (bert, bert.tokens(rng.integers(0, 500, (4, 24)))),
+        (vit, vit.pixels(rng.normal(size=(2, 32, 32, 3)).astype(np.float32))),
+    ):
+        wanted = hidden(model, record, None, running)
+        assert error(hidden(model, record, int8(model.states, record), running), wanted) < 0.02
+
+
+SENTENCES = [
+    "The weather is lovely today.",
+    "It's so sunny outside!",
+    "He drove to the stadium.",
+    "Zürich, Ωmega ΣΑΣ, 東京 and 😀 in one line",
+    "short",
+    "A sequence of tokens is mapped to a sequence of vectors, one for each token, by layers of attention.",
+    "Error 404: the page at http://example.org/a?b=c was not found on this server, or has moved.",
+    "Add the flour, two eggs and a pinch of salt; stir until smooth, then bake for forty minutes.",
+    "In 1928 the committee met 14 times; of its 3,512 members, fewer than half voted.",
+]
+
+
+@pytest.fixture(scope="module")
+def real(minilm):
+    """Of the real MiniLM: the model, sentences as a record, their embeddings from states (B, T, D)."""
+    task = zoo.load(minilm)
+    model = task.model
+    encoded = [task.tokenizer(one).input_ids[0] for one in SENTENCES]
+    width = max(map(len, encoded))
+    ids = np.array([[*one, *[0] * (width - len(one))] for one in encoded])
+    mask = np.arange(width) < np.array([len(one) for one in encoded])[:, None]
+
+    def embedded(states):
+        x = (states * mask[..., None]).sum(1)
+        return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+    return model, model.tokens(ids, mask), embedded
+
+
+@pytest.fixture(scope="module")
+def measured(real):
+    """A function: precision -> the cosines of embeddings with those of float32."""
+    from zoo.onnx.session import Session
+
+    model, record, embedded = real
+    wanted = embedded(model.states(record))
+
+    def cosines(precision):
+        traced = trace(model.states, record, precision=precision)
+        found = Session(traced.proto().SerializeToString(), "CPUExecutionProvider")(traced.signature.feed(record))[0]
+        return (embedded(found) * wanted).sum(1)
+
+    return cosines
+
+
+def test_real_sentences_keep_their_embeddings(real, measured):
+    precision = int8(real[0].states, real[1])
+    cosines = measured(precision)
+    assert cosines.mean() > 0.9993
+    assert cosines.min() > 0.9985
+
+
+@pytest.mark.parametrize("fault", ["outliers", "tokens", "7 bits"])
+def test_each_measure_is_needed(real, measured, fault, monkeypatch):
+    precision = int8(real[0].states, real[1])
+    if fault == "outliers":
+        precision.choices = {}
+    elif fault == "tokens":
+        precision.choices = {name: one._replace(per_token=False) for name, one in precision.choices.items()}
+    else:
+
+        def coarse(matrix, exact=False):
+            scale = np.abs(matrix).max(1) / 63
+            return np.rint(matrix / scale[:, None]).astype(np.int8), scale
+
+        monkeypatch.setattr(quantised, "rounded", coarse)
+    assert measured(precision).mean() < 0.9993
+
+
+def test_a_neighbours_scale_or_a_wrong_zero_is_found(real, measured, monkeypatch):
+    def neighbours(matrix, exact=False):
+        data, scale = rounded(matrix, exact)
+        return data, np.roll(scale, 1)
+
+    precision = int8(real[0].states, real[1])
+    monkeypatch.setattr(quantised, "rounded", neighbours)
+    assert measured(precision).mean() < 0.99
