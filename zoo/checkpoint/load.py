@@ -148,7 +148,7 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
     out: dict[str, _Unsaved] = {}
     owners: dict[str, Any] = {}
     for path, array in leaves(model):
-        for part, rows in _rows(array, model._parts[path]):
+        for part, rows in rows_of(array, model._parts[path]):
             if part.name in owners:
                 if owners[part.name] is not array:
                     raise ZooError(
@@ -168,7 +168,7 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def _rows(array: Any, parts: Sequence[Part]) -> Iterator[tuple[Part, Array | Rows]]:
+def rows_of(array: Any, parts: Sequence[Part]) -> Iterator[tuple[Part, Array | Rows]]:
     """The rows of an array or a packed matrix that came from each tensor."""
     if isinstance(array, Packed) and len(array.parts) == len(parts):
         yield from zip(parts, array.parts, strict=True)

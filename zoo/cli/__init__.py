@@ -1,5 +1,5 @@
 """The command `zoo`: `run` for a checkpoint's task, `chat` to talk with one, `info` for what is in it, `lock` for which
-files it is, `table` for the tables of a page, `grits` for how well two tables agree."""
+files it is, `export` for other formats, `table` for the tables of a page, `grits` for how well two tables agree."""
 
 from __future__ import annotations
 
@@ -103,6 +103,10 @@ LOCK_MORE = """\
   zoo run stories260k "Once upon a time" --lock zoo.lock"""
 
 
+EXPORT = """\
+Write a checkpoint in another format.  OUTPUT.gguf: the file that llama.cpp and zoo load, with the tokenizer in it, for
+decoders (llama) and encoders (bert).  It needs the extra 'gguf'."""
+
 DEVICE = "cpu (NumPy, the default); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
 
 
@@ -172,9 +176,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="zoo", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    names = ("run", "chat", "info", "lock", "table", "grits")
+    names = ("run", "chat", "info", "lock", "export", "table", "grits")
     help_text = (
-        "run a checkpoint, or talk with it, show what is in it, lock its files, find or compare tables; "
+        "run a checkpoint, or talk with it, show what is in it, lock its files, export it, find or compare tables; "
         "see zoo run --help, ..."
     )
     parser.add_argument("command", choices=names, metavar=" | ".join(names), help=help_text)
@@ -239,6 +243,10 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     lock.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
     lock.add_argument("--local-files-only", action="store_true", help="never use the network")
     lock.add_argument("--json", action="store_true", help="JSON even in a terminal")
+    export = argparse.ArgumentParser(prog="zoo export", parents=[common, locked], description=EXPORT)
+    export.add_argument("output", metavar="OUTPUT", help="the file to write, OUTPUT.gguf")
+    gguf_types = "of a .gguf file's matrices: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1 or q4_0 (q8_0)"
+    export.add_argument("--type", default="q8_0", metavar="TYPE", help=gguf_types)
     table = argparse.ArgumentParser(
         prog="zoo table", parents=[locked, threads], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
     )
@@ -277,7 +285,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     grits.add_argument("--metric", action="append", choices=("top", "con", "loc"), help="one or more; by default all")
     grits.add_argument("--published", action="store_true", help="as the authors' program computes them")
     grits.add_argument("--json", action="store_true", help="JSON even in a terminal")
-    return parser, {"run": run, "chat": chat, "info": info, "lock": lock, "table": table, "grits": grits}
+    found = {"run": run, "chat": chat, "info": info, "lock": lock, "export": export, "table": table, "grits": grits}
+    return parser, found
 
 
 def _count(text: str) -> int:

@@ -67,7 +67,7 @@ def files_of(header: Header) -> dict[str, Any]:
     factors = read_entry(header, entry) if entry is not None and entry.dtype == "F32" else None
     config = config_of(header, str(architecture), factors)
     m = Metadata(header.metadata, str(architecture))
-    tokenizer, settings = tokenizer_of(m, config["max_position_embeddings"])
+    tokenizer, settings = tokenizer_of(m, m.whole("context_length"))
     files: dict[str, Any] = {"config.json": config, "tokenizer.json": tokenizer, "tokenizer_config.json": settings}
     if architecture == "llama":
         generation = {"bos_token_id": config["bos_token_id"], "eos_token_id": end_tokens(m, config["vocab_size"])}
