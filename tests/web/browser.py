@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+# No sandbox of its own, which containers do not give it; WebGPU in software, which is only used where it is asked for.
+OPTIONS = ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan"]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -22,10 +24,19 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class _Isolated(_Quiet):
+    """Sends the headers that let a page share memory among threads."""
+
+    def end_headers(self) -> None:
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The address of a folder, as `python -m http.server` serves it."""
-    handler = functools.partial(_Quiet, directory=str(folder))
+def served(folder: Path, isolated: bool = False) -> Iterator[str]:
+    """The address of a folder, as `python -m http.server` serves it, or with headers that it does not send."""
+    handler = functools.partial(_Isolated if isolated else _Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -40,8 +51,7 @@ def chromium() -> Iterator[Any]:
     if path is None:
         pytest.skip(f"needs a Chromium: one of {', '.join(CHROMIUM)}, or its path in CHROMIUM")
     with api.sync_playwright() as playwright:
-        # Without a sandbox of its own: containers give it none.
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
         yield browser
         browser.close()
 
@@ -49,10 +59,10 @@ def chromium() -> Iterator[Any]:
 class Tab:
     """A page of a folder, with no other address within reach; what it asked of others is in `strays`."""
 
-    def __init__(self, browser: Any, folder: Path, **context: Any):
+    def __init__(self, browser: Any, folder: Path, isolated: bool = False, **context: Any):
         self.strays: list[str] = []
         self.problems: list[str] = []
-        self._serving = served(folder)
+        self._serving = served(folder, isolated)
         self.address = self._serving.__enter__()
         self._context = browser.new_context(**context)
         self._context.set_default_timeout(120_000)

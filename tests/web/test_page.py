@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 
 import zoo
+from tests.web import browser as shared
 from zoo.errors import UnsupportedError
 from zoo.images import ImageProcessor
 from zoo.images.boxes import Detection
@@ -69,7 +70,7 @@ def exported(task: Any, folder: Path) -> Path:
     if hasattr(model, "tokens"):
         record = model.tokens(np.array([[5, 6, 7], [8, 9, 10]]))
     else:
-        record = model.pixels(np.zeros((1, 64, 64, 3), np.float32))
+        record = model.pixels(np.zeros((1, 32, 32, 3), np.float32))
     trace(model.forward, record).save(folder / "model.onnx")
     write_page(task, folder)
     return folder
@@ -197,26 +198,27 @@ def test_ids_equal_zoos(packed, libraries, tab, tmp_path):
     assert all(STACKED.search(unicodedata.normalize("NFD", text)) for text in differing)
 
 
-def test_classify_and_fill_mask_equal_numpys(libraries, tab, tmp_path):
-    for head, options in (("SequenceClassification", {"id2label": {i: str(i) for i in range(3)}}), ("MaskedLM", {})):
-        folder = tmp_path / head
-        config = bert.BertConfig(**TINY, vocab_size=30522, **options)
-        task = checkpoint(folder, getattr(bert, f"BertFor{head}").from_config(config, seed=1))
-        page = tab(exported(task, folder)).open()
-        assert page.page.is_hidden("#error"), page.text("error")
-        text = "Paris is the [MASK] of [MASK]."
-        if head == "MaskedLM":
-            found = page.model("return model.fillMask(argument, 5);", text)
-            wanted = [[(one.token, one.score) for one in mask] for mask in task(text, top_k=5)]
-            found = [[(one["token"], one["score"]) for one in mask] for mask in found]
-        else:
-            found = [[(one["label"], one["score"]) for one in page.model("return model.classify(argument);", text)]]
-            wanted = [list(task(text))]
-        for ours, theirs in zip(found, wanted, strict=True):
-            assert [name for name, _ in ours] == [name for name, _ in theirs]
-            np.testing.assert_allclose([score for _, score in ours], [score for _, score in theirs], rtol=1e-4)
-        assert page.page.locator("#answers li").count() > 0
-        assert (page.strays, page.problems) == ([], [])
+def test_labels_equal_numpys(labels, tab):
+    task, folder = labels
+    page = tab(folder).open()
+    assert_labels(page, task)
+    assert page.page.locator("#answers li").count() == 3
+    assert (page.strays, page.problems) == ([], [])
+
+
+def test_words_for_masks_equal_numpys(libraries, tab, tmp_path):
+    config = bert.BertConfig(**TINY, vocab_size=30522)
+    task = checkpoint(tmp_path, bert.BertForMaskedLM.from_config(config, seed=1))
+    page = tab(exported(task, tmp_path)).open()
+    assert page.page.is_hidden("#error"), page.text("error")
+    text = "Paris is the [MASK] of [MASK]."
+    found, wanted = page.model("return model.fillMask(argument, 5);", text), task(text, top_k=5)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert [one["token"] for one in ours] == [one.token for one in theirs]
+        np.testing.assert_allclose([one["score"] for one in ours], [one.score for one in theirs], rtol=1e-4)
+    page.page.fill("#input", "no mask")
+    page.page.wait_for_selector("#error:not([hidden])")
+    assert "write [MASK] where a word is wanted" in page.text("error")
 
 
 SIZES = [
@@ -384,16 +386,52 @@ def test_image_labels_equal_numpys(libraries, tab, tmp_path, rng):
     config = vit.ViTConfig(**TINY, image_size=32, patch_size=8, id2label={i: str(i) for i in range(4)})
     raw = {"image_processor_type": "ViTImageProcessor", "size": 32}
     task = checkpoint(tmp_path, vit.ViTForImageClassification.from_config(config, seed=1), raw)
-    folder = tmp_path
-    record = task.model.pixels(np.zeros((1, 32, 32, 3), np.float32))
-    trace(task.model.forward, record).save(folder / "model.onnx")
-    write_page(task, folder)
+    folder = exported(task, tmp_path)
     picture(rng, 50, 70).save(folder / "cat.png")
     page = tab(folder).open()
     found = page.model(f"{OPEN} return model.classifyImage(image);", "cat.png")
     wanted = task(folder / "cat.png", top_k=None)
     assert [one["label"] for one in found] == [one.label for one in wanted]
     np.testing.assert_allclose([one["score"] for one in found], [one.score for one in wanted], atol=1e-5)
+
+
+def assert_labels(page: shared.Tab, task: Any, text: str = "What a day!") -> None:
+    assert page.page.is_hidden("#error"), page.text("error")
+    found = page.model("return model.classify(argument);", text, backend=page.page.input_value("#backend"))
+    wanted = task(text)
+    assert [one["label"] for one in found] == [one.label for one in wanted]
+    np.testing.assert_allclose([one["score"] for one in found], [one.score for one in wanted], atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def labels(libraries, tmp_path_factory) -> tuple[Any, Path]:
+    """A random classifier of texts, and its page."""
+    folder = tmp_path_factory.mktemp("labels")
+    config = bert.BertConfig(**TINY, vocab_size=30522, id2label={i: f"label {i}" for i in range(3)})
+    task = checkpoint(folder, bert.BertForSequenceClassification.from_config(config, seed=1))
+    return task, exported(task, folder)
+
+
+def test_threads_where_the_server_lets_them_share_memory(labels, tab):
+    task, folder = labels
+    page = tab(folder, isolated=True)
+    page.page.add_init_script("Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4 });")
+    page.open()
+    assert "WebAssembly, 2 threads" in page.text("status")
+    assert_labels(page, task)
+
+
+def test_webgpu_gives_the_same(labels, tab):
+    task, folder = labels
+    page = tab(folder)
+    page.page.goto(page.address)
+    if not page.page.evaluate("async () => Boolean(await navigator.gpu?.requestAdapter())"):
+        pytest.skip("needs a Chromium with WebGPU, in software at least")
+    page.open("?backend=webgpu")
+    assert page.text("status").startswith("WebGPU · ")
+    assert_labels(page, task)
+    page.open("?backend=auto")  # an adapter in software is slower than WebAssembly
+    assert page.text("status").startswith("WebAssembly, 1 thread · ")
 
 
 def test_what_is_wrong_is_said_on_the_page(sentences, tab, tmp_path):

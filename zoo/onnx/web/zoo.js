@@ -41,7 +41,7 @@ export async function load({ backend = "auto", progress = () => {} } = {}) {
   const tokenizer = page.tokenizer ? await loadTokenizer(page.tokenizer) : null;
   const options = { model, externalData, progress };
   let session, fallback = null;
-  const gpu = backend !== "wasm" && (await hasGpu());
+  const gpu = backend !== "wasm" && (await hasGpu(backend === "webgpu"));
   if (backend === "webgpu" && !gpu) throw new ZooError("this browser offers no WebGPU adapter: try backend=wasm");
   if (gpu) {
     try {
@@ -181,9 +181,11 @@ async function bytes(file, progress) {
   return all;
 }
 
-async function hasGpu() {
+/** Whether there is an adapter; one that is software counts where it is asked for. */
+async function hasGpu(software) {
   try {
-    return Boolean(await navigator.gpu?.requestAdapter());
+    const adapter = await navigator.gpu?.requestAdapter();
+    return Boolean(adapter) && (software || !(adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter));
   } catch {
     return false;
   }
@@ -196,8 +198,11 @@ async function makeSession(backend, { model, externalData, progress }) {
   ort.env.wasm.wasmPaths = { mjs: new URL(`${kind}.mjs`, HERE).href, wasm: new URL(`${kind}.wasm`, HERE).href };
   ort.env.wasm.wasmBinary = (await bytes(`${kind}.wasm`, progress)).buffer;
   ort.env.wasm.proxy = backend === "wasm"; // in a worker, so that the page stays alive
+  // Threads share memory, which browsers allow where the server sends COOP and COEP headers.
+  const threads = globalThis.crossOriginIsolated ? Math.min(4, Math.ceil(navigator.hardwareConcurrency / 2)) : 1;
+  ort.env.wasm.numThreads = threads;
   const session = await ort.InferenceSession.create(model, { executionProviders: [backend], externalData });
-  return { ort, session, backend, threads: globalThis.crossOriginIsolated ? ort.env.wasm.numThreads || 1 : 1 };
+  return { ort, session, backend, threads };
 }
 
 function cast(data, type) {
