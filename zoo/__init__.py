@@ -69,6 +69,7 @@ def load(
     task: str | None = None,
     device: str | None = None,
     dtype: str | None = None,
+    weights: Literal["int8", "int4"] | None = None,
     revision: str | None = None,
     local_files_only: bool = False,
     cache_dir: str | os.PathLike[str] | None = None,
@@ -91,6 +92,8 @@ def load(
     device: None or "cpu" runs on NumPy, without torch; "onnx", "onnx:cuda", "onnx:coreml", ... by ONNX Runtime; "cuda",
     "cuda:1", "torch:cpu" on torch.
     dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", and the default is the file's own.
+    weights: "int8" or "int4" quantises the matrices while they are loaded: a quarter or an eighth of float32's memory,
+    rounded (docs/quantised.md says what that costs).  A checkpoint that was saved so needs no word of it.
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.
     cache_dir, token: as in huggingface_hub, whose environment variables (HF_HOME, HF_TOKEN, HF_ENDPOINT,
     HF_HUB_OFFLINE, ...) hold too.
@@ -112,6 +115,7 @@ def load(
         task=task,
         device=device,
         dtype=dtype,
+        weights=weights,
         revision=revision,
         local_files_only=local_files_only,
         cache_dir=cache_dir,

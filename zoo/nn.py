@@ -66,12 +66,19 @@ class Dropout(Module):
 
 
 class Linear(Module):
-    """dropout(act(x @ weight.T + bias))."""
+    """dropout(act(x @ weight.T + bias)).  words: whether its outputs are the words of a vocabulary."""
 
     def __init__(
-        self, w: Weights, d_in: int, d_out: int, bias: bool = True, act: str | None = None, dropout: float = 0.0
+        self,
+        w: Weights,
+        d_in: int,
+        d_out: int,
+        bias: bool = True,
+        act: str | None = None,
+        dropout: float = 0.0,
+        words: bool = False,
     ):
-        self.weight = w.matrix(["weight"], [d_out], d_in)
+        self.weight = w.table("weight", d_out, d_in) if words else w.matrix(["weight"], [d_out], d_in)
         self.bias = w.get("bias", (d_out,)) if bias else None
         self.act, self.dropout = ops.activation(act), Dropout(dropout)
 

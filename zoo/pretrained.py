@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import ops
 from .config import Config
-from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError
+from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError, nearest
 from .nn import an_array, leaves
+from .packed import KINDS
 from .runner.runner import Runner
 from .trainable import Trainable, make_trainable
 from .typing import Array
 from .warning import warn
-from .weights import Layout, Named, NewHead, Part, Random, Report, Source, Weights
+from .weights import CHOICES, Choice, Layout, Named, NewHead, Part, Random, Report, Source, Weights
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,6 +75,7 @@ class Pretrained(Trainable):
         *,
         dtype: str | None = None,
         device: str | None = None,
+        weights: str | None = None,
         trainable: bool = False,
         new_head: bool = False,
         seed: int = 0,
@@ -81,7 +83,7 @@ class Pretrained(Trainable):
         """The model with weights from `source`.  device None or "cpu": NumPy; "cuda", "torch:cpu", ...: torch;
         "onnx", "onnx:cuda", ...: ONNX Runtime, with the weights as NumPy has them.
 
-        trainable, new_head, seed: as for `zoo.load`.
+        weights, trainable, new_head, seed: as for `zoo.load`.
         """
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
@@ -92,7 +94,12 @@ class Pretrained(Trainable):
         # An untied projection still shares its bias with the head where the file has only one of the two.
         tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
         named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
-        keeps_packed = dtype is None and not trainable  # a type that was asked for is that of all
+        choice = _choice(weights, named)
+        if choice is not None and trainable:
+            raise UnsupportedError(
+                f"weights={weights!r} are rounded numbers, which trainable=True cannot change: choose one"
+            )
+        keeps_packed = not trainable and (dtype is None or choice is not None)  # else a type asked for is that of all
         if backend is not ops.on_numpy and dtype is None:
             dtype = "float32" if trainable else _one_dtype(named)
         head = NewHead(cls.layout.prefix, _deviation(config), seed) if new_head else None
@@ -104,6 +111,7 @@ class Pretrained(Trainable):
             sizes=config.sizes(),
             keeps_halves=cls.keeps_halves and backend is ops.on_numpy and dtype is None,
             keeps_packed=keeps_packed,
+            choice=choice,
             joins=not trainable,
             new_head=head,
         )
@@ -132,6 +140,7 @@ class Pretrained(Trainable):
         *,
         device: str | None = None,
         dtype: str | None = None,
+        weights: str | None = None,
         strict: bool = False,
         **where: Unpack[HubOptions],
     ) -> M:
@@ -141,7 +150,7 @@ class Pretrained(Trainable):
 
         checkpoint = find(name_or_folder, **where)
         config = read_config(checkpoint.folder, cls._config_class)
-        return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, strict=strict)
+        return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, weights=weights, strict=strict)
 
     @classmethod
     def from_checkpoint(
@@ -151,6 +160,7 @@ class Pretrained(Trainable):
         *,
         device: str | None = None,
         dtype: str | None = None,
+        weights: str | None = None,
         strict: bool = False,
         **training: Any,
     ) -> M:
@@ -163,7 +173,7 @@ class Pretrained(Trainable):
             )
         source = open_weights(checkpoint.weights)
         try:
-            model = cls.from_source(source, config, dtype=dtype, device=device, **training)
+            model = cls.from_source(source, config, dtype=dtype, device=device, weights=weights, **training)
         except ZooError as e:
             saved_as = ", ".join(config.architectures) or "nothing in particular"
             raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None
@@ -219,6 +229,25 @@ def _training_placement(device: str | None) -> tuple[Any, str]:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+def _choice(weights: str | None, named: Named) -> Choice | None:
+    """What matrices are quantised to, of a checkpoint that is not, or is already so."""
+    if weights is None:
+        return None
+    if not isinstance(weights, str) or weights not in CHOICES:
+        expected = " or ".join(map(repr, CHOICES))
+        raise UnsupportedError(
+            f"weights={weights!r} is not supported, expected {expected}{nearest(str(weights), CHOICES)}"
+        )
+    choice = CHOICES[weights]
+    found = {kind for name in named.names() if (kind := named.dtype(name)) in KINDS and not KINDS[kind].plain}
+    if found and not choice.matrices in found <= set(choice):
+        raise UnsupportedError(
+            f"weights={weights!r} quantises numbers of floating point, and the checkpoint is quantised already: "
+            f"to {', '.join(sorted(found))}"
+        )
+    return choice
 
 
 def _one_dtype(named: Named) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import EllipsisType
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 
@@ -76,6 +76,7 @@ class ModelOptions(HubOptions, total=False):
 
     device: str | None
     dtype: str | None
+    weights: Literal["int8", "int4"] | None
     strict: bool
     trainable: bool
     new_head: bool
@@ -89,6 +90,7 @@ class LoadOptions(HubOptions, total=False):
 
     device: str | None
     dtype: str | None
+    weights: Literal["int8", "int4"] | None
     trainable: bool
     new_head: bool
     num_labels: int | None

@@ -12,8 +12,11 @@ from ..errors import ZooError
 from .json_file import read_json
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+# Of packed matrices, under a name that no other library takes for its own: transformers would draw at random what it
+# does not find in a file.
+PACKED_WEIGHTS = "model.packed.safetensors"
 _OTHER_WEIGHTS = re.compile(
-    r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)|(model\.safetensors|pytorch_model\.bin)\.index\.json"
+    r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)|model\.packed\.safetensors|(model\.safetensors|pytorch_model\.bin)\.index\.json"
 )
 
 
@@ -24,10 +27,10 @@ def refuse_package(folder: Path) -> None:
         raise ZooError(f"{folder} is in the package zoo itself: save into a folder of your own")
 
 
-def refuse_other_weights(folder: Path) -> None:
-    """ZooError where a folder holds weights under other names than a save gives them: two models would lie there."""
+def refuse_other_weights(folder: Path, own: str) -> None:
+    """ZooError where a folder holds weights under another name than its `own`: two models would lie there."""
     names = _found(folder, os.listdir)
-    _refuse(folder, sorted(n for n in names if n != WEIGHTS and _OTHER_WEIGHTS.fullmatch(n)))
+    _refuse(folder, sorted(n for n in names if n != own and _OTHER_WEIGHTS.fullmatch(n)))
 
 
 def refuse_other_files(folder: Path, written: Collection[str]) -> None:

@@ -23,7 +23,7 @@ from ..typing import Array
 from ..weights.packed_names import QUANT_METHOD, stored_fields
 from . import config_file
 from .atomic_write import atomic_write
-from .conflicts import CONFIG, WEIGHTS, refuse_other_kind, refuse_other_weights, refuse_package
+from .conflicts import CONFIG, PACKED_WEIGHTS, WEIGHTS, refuse_other_kind, refuse_other_weights, refuse_package
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -38,6 +38,7 @@ def load_model(
     head: str | None = None,
     device: str | None = None,
     dtype: str | None = None,
+    weights: str | None = None,
     strict: bool = False,
     revision: str | None = None,
     local_files_only: bool = False,
@@ -62,7 +63,7 @@ def load_model(
         token=token,
         lock=lock,
     )
-    options = {"device": device, "dtype": dtype, "strict": strict, **training}
+    options = {"device": device, "dtype": dtype, "weights": weights, "strict": strict, **training}
     return model_of(checkpoint, model_class=model_class, head=head, **options)
 
 
@@ -78,6 +79,7 @@ def model_of(
     head: str | None = None,
     device: str | None = None,
     dtype: str | None = None,
+    weights: str | None = None,
     strict: bool = False,
     num_labels: int | None = None,
     id2label: Mapping[int, str] | Sequence[str] | None = None,
@@ -89,13 +91,15 @@ def model_of(
     if num_labels is not None or id2label is not None:
         config = replace(config, id2label=named_labels(num_labels, id2label))
         training["new_head"] = True
-    return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, strict=strict, **training)
+    placed = {"device": device, "dtype": dtype, "weights": weights}
+    return cls.from_checkpoint(checkpoint, config, **placed, strict=strict, **training)
 
 
 def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
     """Write config.json and model.safetensors, under the names and in the element types that the model was read with.
 
-    dtype: another element type for all ("float32", "float16", "bfloat16").  Files appear complete or not at all.
+    dtype: another element type for all ("float32", "float16", "bfloat16"), packed matrices too, which otherwise stay
+    so, in a layout of zoo's own (see `zoo.weights.packed_names`).  Files appear complete or not at all.
     ZooError where the folder holds other weights, or a checkpoint of another class of model with files of its own.
     """
     refuse_other_kind(Path(folder).expanduser(), _saved_config(model, dtype))
@@ -109,14 +113,15 @@ def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str
     if dtype not in types:
         raise UnsupportedError(f"dtype {dtype!r} is not supported, expected one of {', '.join(t for t in types if t)}")
     refuse_package(folder)
-    refuse_other_weights(folder)
+    name = PACKED_WEIGHTS if _stays_packed(model, dtype) else WEIGHTS
+    refuse_other_weights(folder, name)
     tensors = _tensors(model, types[dtype])
     text = json.dumps(_saved_config(model, dtype), indent=2, ensure_ascii=False) + "\n"
     header = {name: (tensor.dtype, tuple(tensor.array.shape)) for name, tensor in tensors.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Neither takes its place before both are written.
-        with atomic_write(folder / CONFIG) as config, atomic_write(folder / WEIGHTS) as weights:
+        with atomic_write(folder / CONFIG) as config, atomic_write(folder / name) as weights:
             config.write_text(text, encoding="utf-8")
             _write(weights, header, lambda name: _converted(name, tensors[name]))
     except OSError as e:
@@ -127,12 +132,16 @@ def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str
 def _saved_config(model: Pretrained, dtype: str | None) -> dict[str, Any]:
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
     config.pop("quantization_config", None)  # of the file that was read
-    if dtype is None and any(isinstance(leaf, Packed) and not leaf.is_plain for _, leaf in leaves(model)):
+    if _stays_packed(model, dtype):
         config["quantization_config"] = {"quant_method": QUANT_METHOD}
     if dtype is not None:  # transformers loads what is named here, whatever the file has
         config.pop("dtype", None)
         config["torch_dtype"] = dtype
     return config
+
+
+def _stays_packed(model: Pretrained, dtype: str | None) -> bool:
+    return dtype is None and any(isinstance(leaf, Packed) and not leaf.is_plain for _, leaf in leaves(model))
 
 
 class _Unsaved(NamedTuple):

@@ -205,7 +205,7 @@ def cat(arrays: list[Array] | tuple[Array, ...], axis: int) -> Array:
     return backend(arrays[0]).cat(arrays, axis)
 
 
-def arange(count: int, like: Array) -> Array:
+def arange(count: int, like: Array | Packed) -> Array:
     """0, 1, ... as int64, where `like` is.  -> (count,)."""
     charge((count,), "numbers")
     return backend(like).arange(count, like)
@@ -317,7 +317,7 @@ def interpolate(x: Array, size: Sequence[int], mode: str = "bilinear") -> Array:
     return backend(x).interpolate(x, tuple(size), mode)
 
 
-def sinusoids(x: Array, size: int, like: Array, base: float = 10000.0) -> Array:
+def sinusoids(x: Array, size: int, like: Array | Packed, base: float = 10000.0) -> Array:
     """Sines and cosines of numbers at `size` / 2 frequencies, in turn: sin, cos, sin, cos, ...
 
     x (...) -> (..., size) of the dtype of `like`; the k-th frequency is base ** (-2 k / size).

@@ -129,6 +129,11 @@ class Packed:
         return self.parts[0].arrays[0].dtype if kinds in ({"F32"}, {"F64"}) else np.dtype(np.float32)
 
     @property
+    def device(self) -> Any:
+        """Of torch's arrays."""
+        return self.parts[0].arrays[0].device
+
+    @property
     def is_plain(self) -> bool:
         """Whether all its parts are of floating-point numbers."""
         return all(part.kind.plain for part in self.parts)

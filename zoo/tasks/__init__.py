@@ -45,6 +45,7 @@ def load_task(
     task: str | None = None,
     device: str | None = None,
     dtype: str | None = None,
+    weights: str | None = None,
     graphs: bool | None = None,
     trainable: bool = False,
     new_head: bool = False,
@@ -73,9 +74,10 @@ def load_task(
             f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own) or 'none'}"
         )
     cls = task_class(task, images=images)
+    placed = {"device": device, "dtype": dtype, "weights": weights}
     training = {"trainable": trainable, "new_head": new_head, "seed": seed}
     labels = {"num_labels": num_labels, "id2label": id2label}
-    loaded = cls.from_checkpoint(checkpoint, head=own[task], device=device, dtype=dtype, **training, **labels)
+    loaded = cls.from_checkpoint(checkpoint, head=own[task], **placed, **training, **labels)
     if graphs is False and not trainable:
         loaded.runner = Runner()
     return loaded

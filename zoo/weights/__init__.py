@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, WeightShapeError, nearest
+from ..ops.on_numpy.quantise import quantise
 from ..packed import KINDS, Packed, Rows
 from ..typing import Array, RawTensor
 from .layout import Layout, Named
@@ -32,6 +33,19 @@ class Part(NamedTuple):
     name: str
     rows: int
     dtype: str
+
+
+class Choice(NamedTuple):
+    """The kinds that a checkpoint's matrices are quantised to."""
+
+    matrices: str
+    tables: str  # with a row for each word
+
+
+# What `weights=` may say.  Words of int4 cost more than all other matrices together, of int8 next to nothing.
+CHOICES = {"int8": Choice("INT8", "INT8"), "int4": Choice("INT4_32", "INT8")}
+# A matrix with fewer rows or columns stays as it is: it is a head of a few labels, whose errors nothing averages.
+MIN_ROWS, MIN_COLS = 32, 32
 
 
 @dataclass
@@ -81,6 +95,7 @@ class Weights:
         keeps_packed: bool = False,
         joins: bool = True,
         new_head: NewHead | None = None,
+        choice: Choice | None = None,
         path: str = "",
         reads: Reads | None = None,
     ):
@@ -90,6 +105,7 @@ class Weights:
         self.keeps_halves, self.keeps_packed = keeps_halves, keeps_packed
         self.joins = joins  # whether matrices that are used together lie one below the other, or as a tuple
         self.new_head = new_head
+        self.choice = choice  # what matrices of floating-point numbers are quantised to
         self.reads = Reads() if reads is None else reads
 
     def __truediv__(self, part: str | int) -> Weights:
@@ -103,6 +119,7 @@ class Weights:
             keeps_packed=self.keeps_packed,
             joins=self.joins,
             new_head=self.new_head,
+            choice=self.choice,
             path=f"{self.path}{part}.",
             reads=self.reads,
         )
@@ -121,7 +138,18 @@ class Weights:
 
     def matrix(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array | Packed:
         """Matrices (rows[i], cols), one below the other, for `ops.linear` and `ops.embedding` alone: maybe packed."""
-        return self._read(names, [(r, cols) for r in rows], lambda parts: self.backend.rows(parts, self.dtype), True)
+        return self._matrix(names, rows, cols, self.choice and self.choice.matrices)
+
+    def table(self, name: str, words: int, cols: int) -> Array | Packed:
+        """A matrix with a row for each word of a vocabulary."""
+        return self._matrix([name], [words], cols, self.choice and self.choice.tables)
+
+    def _matrix(self, names: Sequence[str], rows: Sequence[int], cols: int, kind: str | None) -> Array | Packed:
+        shapes = [(r, cols) for r in rows]
+        small = sum(rows) < MIN_ROWS or cols < MIN_COLS
+        return self._read(
+            names, shapes, lambda parts: self.backend.rows(parts, self.dtype), True, None if small else kind
+        )
 
     def _read(
         self,
@@ -129,6 +157,7 @@ class Weights:
         shapes: Sequence[tuple[int, ...]],
         join: Callable[[list[Any]], Any],
         is_matrix: bool = False,
+        kind: str | None = None,
     ) -> Any:
         full = [self.path + name for name in names]
         origins = tuple(self.named.resolve(name) for name in full)
@@ -136,7 +165,7 @@ class Weights:
             for name, shape in zip(full, shapes, strict=True):
                 self._check(name, shape)
             return self.reads.arrays[origins]
-        placed = [self._place(name, shape, is_matrix) for name, shape in zip(full, shapes, strict=True)]
+        placed = [self._place(name, shape, is_matrix, kind) for name, shape in zip(full, shapes, strict=True)]
         parts = [
             Part(origin, shape[0] if shape else 1, "F32" if self._is_new(name, shape) else self.named.dtype(name))
             for name, origin, shape in zip(full, origins, shapes, strict=True)
@@ -170,7 +199,7 @@ class Weights:
             because = f" (by {', '.join(fields)} in the config)" if fields else ""
             raise WeightShapeError(f"tensor {self.named.resolve(name)!r} has shape {found}, expected {shape}{because}")
 
-    def _place(self, name: str, shape: tuple[int, ...], is_matrix: bool) -> Array | Rows:
+    def _place(self, name: str, shape: tuple[int, ...], is_matrix: bool, kind: str | None) -> Array | Rows:
         self._check(name, shape)
         try:
             is_new = self._is_new(name, shape)
@@ -178,6 +207,8 @@ class Weights:
             file = stored_arrays(stored)
             if isinstance(stored, Rows):
                 stored = Rows(stored.kind, shape[-1], stored.arrays).check(name)
+            elif kind is not None:
+                stored = quantise(stored, kind, name)
             elif is_matrix and self.keeps_halves and stored.dtype in ("F16", "BF16"):
                 stored = Rows(KINDS[stored.dtype], shape[1], (stored.array,))
             if isinstance(stored, RawTensor):

@@ -19,12 +19,13 @@ from .mapped import release
 from .packed_names import with_packed
 from .source import Source
 
-# In the order in which transformers looks for them.
+# In the order in which transformers looks for them, which knows all but the last.
 WANTED = (
     "model.safetensors",
     "model.safetensors.index.json",
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
+    "model.packed.safetensors",  # which `zoo.save` writes of packed matrices
 )
 _INDEX = ".index.json"
 _WEIGHT_SUFFIXES = {

@@ -1,8 +1,9 @@
 """Packed matrices in a file of plain tensors: the fields of `NAME` are the tensors `NAME.KIND.FIELD`.
 
-A checkpoint that zoo quantised is a safetensors file in which `x.weight` of the kind INT4_32 (see `zoo.packed.kinds`
-for the layout) is stored as `x.weight.INT4_32.data` and `x.weight.INT4_32.scale`, all else under its own name; its
-config.json says so in `quantization_config`, by which libraries that do not know the layout refuse it.
+A checkpoint that zoo quantised is a safetensors file, `model.packed.safetensors`: in it `x.weight` of the kind INT4_32
+(see `zoo.packed.kinds` for the layout) is stored as `x.weight.INT4_32.data` and `x.weight.INT4_32.scale`, all else
+under its own name.  Its config.json says so in `quantization_config`; libraries that do not know the layout find no
+file of theirs.
 """
 
 from __future__ import annotations

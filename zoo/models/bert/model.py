@@ -65,7 +65,7 @@ class Embeddings(Module):
     def __init__(self, w: Weights, cfg: BertConfig, width: int | None = None):
         D = cfg.hidden_size if width is None else width
         self.padding = cfg.pad_token_id
-        self.word = w.get("word_embeddings.weight", (cfg.vocab_size, D))
+        self.word = w.table("word_embeddings.weight", cfg.vocab_size, D)
         self.position = w.get("position_embeddings.weight", (cfg.max_position_embeddings, D))
         self.segment = w.get("token_type_embeddings.weight", (cfg.type_vocab_size, D))
         self.norm = LayerNorm(w / "LayerNorm", D, cfg.layer_norm_eps)
@@ -216,7 +216,7 @@ class Predictions(Module):
         D, V = cfg.hidden_size, cfg.vocab_size
         self.transform = Linear(w / "transform.dense", D, D, act=cfg.hidden_act)
         self.norm = LayerNorm(w / "transform.LayerNorm", D, cfg.layer_norm_eps)
-        self.decoder = Linear(w / "decoder", D, V)
+        self.decoder = Linear(w / "decoder", D, V, words=True)
 
     def __call__(self, x: Array) -> Array:
         """x (..., D) -> (..., V)."""

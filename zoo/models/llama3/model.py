@@ -52,8 +52,7 @@ class Context(NamedTuple):
 
 class Embeddings(Module):
     def __init__(self, w: Weights, cfg: LlamaConfig):
-        # Read as a matrix, since the output projection may share it.
-        self.word = w.matrix(["weight"], [cfg.vocab_size], cfg.hidden_size)
+        self.word = w.table("weight", cfg.vocab_size, cfg.hidden_size)
         self.padding, self.max_positions = cfg.pad_token_id, cfg.max_positions
 
     def __call__(self, t: Tokens) -> Array:
@@ -175,7 +174,7 @@ class LlamaForCausalLM(CausalLM, LlamaHead):
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         super().__init__(w, cfg)
-        self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False)
+        self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False, words=True)
 
     def forward(self, t: Tokens) -> Array:
         """-> logits (B, T, V), or of the last tokens alone."""

@@ -78,7 +78,7 @@ class LMHead(Module):
         D, V = cfg.hidden_size, cfg.vocab_size
         self.dense = Linear(w / "dense", D, D, act="gelu")
         self.norm = LayerNorm(w / "layer_norm", D, cfg.layer_norm_eps)
-        self.decoder = Linear(w / "decoder", D, V)
+        self.decoder = Linear(w / "decoder", D, V, words=True)
 
     def __call__(self, x: Array) -> Array:
         """x (..., D) -> (..., V)."""

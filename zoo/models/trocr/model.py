@@ -66,7 +66,7 @@ class Embeddings(Module):
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         D, most = cfg.d_model, cfg.max_position_embeddings
         self.max_positions = most
-        self.word = w.get("embed_tokens.weight", (cfg.vocab_size, D))
+        self.word = w.table("embed_tokens.weight", cfg.vocab_size, D)
         self.scale = D**0.5 if cfg.scale_embedding else 1.0
         self.padding = -1 if cfg.pad_token_id is None else cfg.pad_token_id
         self.position = None
@@ -190,7 +190,7 @@ class TrOCRForCausalLM(CausalLM):
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         self.config = cfg
         self.body = TrOCRDecoder(w / "model.decoder", cfg)
-        self.head = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False)
+        self.head = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False, words=True)
 
     @property
     def is_causal(self) -> bool:

@@ -1,0 +1,85 @@
+"""Matrices of floating-point numbers as int8 or int4, rounded to nearest.
+
+INT8: a row's largest magnitude becomes 127; on real weights no smaller scale has less squared error.
+INT8_32, INT4_32: the same of a block of 32; of int4 the largest becomes -8, of whichever sign it is, and the block is
+rounded once more by the scale that suits the first rounding best in least squares.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import CheckpointError
+from ...packed import KINDS, Kind, Rows
+from ...packed.kinds import BLOCK
+from ...typing import RawTensor
+from . import threads
+from .scratch import scratch
+
+TILE = 1 << 16  # numbers that are worked on at a time
+FLOAT32 = np.dtype(np.float32)
+
+
+def quantise(stored: RawTensor, kind_name: str, name: str) -> Rows:
+    """A matrix (E, D) as rows of the kind INT8, INT8_32 or INT4_32; CheckpointError where it holds NaN or infinity."""
+    kind, (E, D) = KINDS[kind_name], stored.array.shape
+    source = Rows(KINDS[stored.dtype], D, (stored.array,))
+    fields = zip(kind.fields, kind.shapes(E, D), strict=True)
+    rows = Rows(kind, D, tuple(np.empty(shape, field.dtype) for field, shape in fields))
+    step, width = max(1, TILE // max(1, rows.width)), rows.width
+
+    def share(i: int) -> None:
+        own = slice(i * step, (i + 1) * step)
+        part, out = source[own], rows[own].arrays
+        wide = scratch(6, (len(part), width), FLOAT32)
+        wide[:, D:] = 0
+        if width == D:
+            source.kind.dequantise(part.arrays, wide)
+        else:
+            wide[:, :D] = part.dequantise()
+        with np.errstate(all="ignore"):
+            (_rows if kind is KINDS["INT8"] else _blocks)(wide, kind, *out)
+
+    threads.run(share, -(-E // step), cost=float(E * D * 4))
+    scale = rows.arrays[1]
+    if not np.isfinite(scale).all():
+        raise CheckpointError(f"tensor {name!r} holds NaN, infinity or numbers too large for {kind.name}'s scales")
+    return rows
+
+
+def _rows(wide: np.ndarray, kind: Kind, data: np.ndarray, scale: np.ndarray) -> None:
+    np.multiply(np.maximum(wide.max(1), -wide.min(1)), FLOAT32.type(1 / 127), out=scale)
+    _round(wide, scale[:, None], 127, wide)
+    np.copyto(data, wide, casting="unsafe")
+
+
+def _blocks(wide: np.ndarray, kind: Kind, data: np.ndarray, scale: np.ndarray) -> None:
+    x = wide.reshape(-1, BLOCK)
+    most, least = x.max(1), x.min(1)
+    q = scratch(7, x.shape, FLOAT32)
+    if kind is KINDS["INT8_32"]:
+        scale[:] = (np.maximum(most, -least) / 127).reshape(scale.shape)
+        _round(x, scale.reshape(-1, 1), 127, q)
+        np.copyto(data, q.reshape(wide.shape), casting="unsafe")
+        return
+    first = (np.where(most > -least, most, least) / -8)[:, None]
+    _round(x, first, 8, q)
+    best = np.einsum("nd,nd->n", x, q)
+    squares = np.einsum("nd,nd->n", q, q)
+    np.divide(best, squares, out=best, where=squares > 0)
+    scale[:] = best.reshape(scale.shape)
+    _round(x, scale.reshape(-1, 1), 8, q)
+    q += 8
+    bits = scratch(8, wide.shape, np.dtype(np.uint8))
+    np.copyto(bits, q.reshape(wide.shape), casting="unsafe")
+    np.left_shift(bits[:, 1::2], 4, out=data)
+    np.bitwise_or(data, bits[:, 0::2], out=data)
+
+
+def _round(x: np.ndarray, scale: np.ndarray, most: int, out: np.ndarray) -> None:
+    """out = x / scale as whole numbers in -most ... 127, or 7 where most is 8."""
+    scale = scale.astype(np.float32)
+    inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale != 0)
+    np.multiply(x, inverse, out=out)
+    np.rint(out, out=out)
+    np.clip(out, -most, 7 if most == 8 else most, out=out)
