@@ -13,9 +13,15 @@ from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
 from zoo.nn import Module
 from zoo.onnx import trace
+from zoo.onnx.session import Session
+from zoo.onnx.signature import Input
+from zoo.onnx.trace import as_symbols, finish
+from zoo.ops import naive as naive_ops
 from zoo.ops.on_onnx import quantised
+from zoo.ops.on_onnx.graph import Graph
 from zoo.ops.on_onnx.quantised import PLAIN, Choice, Int8, choice, rounded
-from zoo.packed import plain
+from zoo.ops.on_onnx.symbol import FLOAT, Symbol
+from zoo.packed import KINDS, Packed, Rows, plain
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
@@ -29,7 +35,8 @@ class Product(Module):
     """One linear layer."""
 
     def __init__(self, weight, bias):
-        self.weight, self.bias = plain(weight), bias
+        self.weight = weight if isinstance(weight, Packed) else plain(weight)
+        self.bias = bias
 
     def forward(self, x):
         return ops.linear(x, self.weight, self.bias)
@@ -37,12 +44,6 @@ class Product(Module):
 
 def product(weight, precision, standard=False, bias=None):
     """x (N, I) -> (N, O) by ONNX Runtime."""
-    from zoo.onnx.session import Session
-    from zoo.onnx.signature import Input
-    from zoo.onnx.trace import as_symbols, finish
-    from zoo.ops.on_onnx.graph import Graph
-    from zoo.ops.on_onnx.symbol import FLOAT, Symbol
-
     graph = Graph(standard, precision)
     model = as_symbols(graph, Product(weight, bias))
     n = graph.input_dim("N", 3, "x", 0)
@@ -52,7 +53,7 @@ def product(weight, precision, standard=False, bias=None):
     return lambda x: session({"x": x})[0]
 
 
-def naive(x, matrix, channels=(), per_token=True, exact=False):
+def twin(x, matrix, channels=(), per_token=True, exact=False):
     """The product in float64 of inputs that are quantised as DynamicQuantizeLinear is specified to, in float32."""
     few = list(channels)
     rest, whole = x.copy(), matrix.copy()
@@ -106,7 +107,7 @@ def test_no_sum_is_cut_off_whatever_the_processor(rows):
     together = Int8({"weight": Choice(PLAIN.channels, False)})
     for standard in (False, True):
         found = product(matrix, together, standard)(x)
-        assert error(found, naive(x, matrix, per_token=False)) < 1e-6
+        assert error(found, twin(x, matrix, per_token=False)) < 1e-6
         ones = np.abs(x)  # 255 of 255
         assert error(product(matrix, together, standard)(ones), ones @ matrix.T) < 1e-6
 
@@ -119,7 +120,7 @@ def test_products_equal_a_naive_twin(chosen, standard):
     x = (rng.normal(size=(7, 80)) * rng.uniform(0.1, 9, (7, 1))).astype(np.float32)
     x[:, [3, 70]] *= 50
     found = product(weight, Int8({"weight": chosen}), standard, bias)(x)
-    assert error(found, naive(x, weight, *chosen) + bias) < 1e-5
+    assert error(found, twin(x, weight, *chosen) + bias) < 1e-5
 
 
 def test_a_token_of_zeros_stays_zero():
@@ -202,8 +203,6 @@ def real(minilm):
 @pytest.fixture(scope="module")
 def measured(real):
     """A function: precision -> the cosines of embeddings with those of float32."""
-    from zoo.onnx.session import Session
-
     model, record, embedded = real
     wanted = embedded(model.states(record))
 
@@ -247,3 +246,51 @@ def test_a_neighbours_scale_or_a_wrong_zero_is_found(real, measured, monkeypatch
     precision = int8(real[0].states, real[1])
     monkeypatch.setattr(quantised, "rounded", neighbours)
     assert measured(precision).mean() < 0.99
+
+
+class Words(Module):
+    def __init__(self, table):
+        self.table = table
+
+    def forward(self, ids):
+        return ops.embedding(ids, self.table)
+
+
+def packed(kind, E, D, parts=1):
+    """A random matrix (E, D) of a kind, whose scales differ."""
+    rng, found = np.random.default_rng(5), []
+    for _ in range(parts):
+        arrays = []
+        for field, shape in zip(KINDS[kind].fields, KINDS[kind].shapes(E // parts, D), strict=True):
+            whole = rng.integers(-127, 128, shape) if field.dtype == "int8" else rng.integers(0, 256, shape)
+            arrays.append((rng.uniform(0.01, 1, shape) if field.name == "scale" else whole).astype(field.dtype))
+        found.append(Rows(KINDS[kind], D, tuple(arrays)))
+    return Packed(found)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("kind", ["INT8_32", "INT4_32"])
+def test_blocks_are_multiplied_as_they_are_stored(kind, parts):
+    weight = packed(kind, 48, 96, parts)
+    x = np.random.default_rng(6).normal(size=(5, 96)).astype(np.float32)
+    bias = x[0, :48]
+    wanted = naive_ops.linear(x, weight, bias)
+    for precision in (None, Int8()):
+        assert error(product(weight, precision, bias=bias)(x), wanted) < 0.01  # inputs are int8, in blocks
+    # The order of nibbles and blocks shows where inputs are whole numbers, which blocks of 8 bits hold exactly.
+    x = np.sign(x) * 127
+    assert error(product(weight, None, bias=bias)(x), naive_ops.linear(x, weight, bias)) < 1e-5
+    assert error(product(weight, None, standard=True, bias=bias)(x), naive_ops.linear(x, weight, bias)) < 1e-5
+
+
+def test_a_table_in_int8_is_looked_up_as_it_is_stored():
+    model = Words(packed("INT8", 50, 40, 2))
+    graph = Graph()
+    n = graph.input_dim("N", 3, "x", 0)
+    ids: Any = Symbol(graph, "x", (n,), np.dtype(np.int64))
+    y = as_symbols(graph, model).forward(ids)
+    traced = finish(graph, [Input("x", ("N",), "int64", 0, "x")], [("y", y, False)])
+    assert all(stored.dtype != np.float32 or np.prod(stored.shape) <= 50 for stored in traced.constants.values())
+    asked = np.array([0, 49, 7, 7])
+    (found,) = Session(traced.proto().SerializeToString(), "CPUExecutionProvider")({"x": asked})
+    np.testing.assert_allclose(found, naive_ops.dequantise(model.table)[asked], rtol=1e-6)

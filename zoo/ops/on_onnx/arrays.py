@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnsupportedError
+from . import packed
 from .dims import Repeated, is_fixed, text_of
 from .symbol import BOOL, FLOAT, FOLDED, INT, Symbol, broadcast, constant
 
 
 def embedding(ids: Symbol, table: Symbol, name: str) -> Symbol:
-    return table.new("Gather", [table, ids], (*ids.shape, *table.shape[1:]), axis=0)
+    rows = packed.embedding(ids, table)
+    return table.new("Gather", [table, ids], (*ids.shape, *table.shape[1:]), axis=0) if rows is None else rows
 
 
 def cumsum(x: Symbol, axis: int) -> Symbol:

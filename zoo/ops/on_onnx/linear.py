@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import packed
 from .activations import activate
 from .symbol import Symbol
 
@@ -15,6 +16,7 @@ def linear(
 ) -> Symbol:
     policy = x.graph.precision
     y = None if policy is None else policy.linear(x, weight, bias)
+    y = packed.linear(x, weight, bias) if y is None else y
     y = activate(_product(x, weight, bias) if y is None else y, act)
     return y if residual is None else y + residual
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .graph import MICROSOFT
+from .packed import BITS, fields, kind_of
 from .symbol import FLOAT, Symbol
 
 SMALLEST = 32  # rows or columns of a matrix below which it is left as it is: heads for a few labels
@@ -79,7 +80,7 @@ def choice(rows: np.ndarray) -> Choice:
 
 
 def _is_taken(weight: Symbol) -> bool:
-    return weight.is_constant and min(weight.shape) >= SMALLEST
+    return weight.is_constant and min(weight.shape) >= SMALLEST and kind_of(weight) not in BITS
 
 
 class Observer:
@@ -129,7 +130,11 @@ class Int8:
                 few, mask = np.ascontiguousarray(whole[:, channels].T), np.ones(whole.shape[1], np.float32)
                 mask[channels] = 0
                 whole = whole * mask
-            data, scale = rounded(whole, self.exact)
+            if self.exact and kind_of(weight) == "INT8":  # as it is stored
+                data, scale = fields(weight)
+                data = data if mask is None else data * mask.astype(np.int8)
+            else:
+                data, scale = rounded(whole, self.exact)
             memo[key] = Matrix(np.ascontiguousarray(data.T), scale, mask, few)
         return memo[key]
 
