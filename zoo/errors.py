@@ -6,8 +6,9 @@ A message names the file or field, what was found, what was wanted and, where th
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 # Characters of a message: it quotes what it found, and what it found may be a file of megabytes.
 LONGEST = 2_000
@@ -74,6 +75,22 @@ class TokenizerError(ZooError):
 
 class InputError(ZooError, ValueError):
     """What was passed to a model or a task cannot be used: the message says which argument, and why."""
+
+
+class BatchError(InputError):
+    """Of several inputs some cannot be used; what the others gave is not lost.
+
+    results: of all inputs, in their order, None where there is none.  errors: why, by the input's place from 0.
+    """
+
+    def __init__(self, errors: Mapping[int, ZooError], results: Sequence[Any]):
+        self.errors, self.results = dict(errors), list(results)
+        shown = "; ".join(str(error) for error in [*self.errors.values()][:5])
+        more = f"; and {len(self.errors) - 5} more" if len(self.errors) > 5 else ""
+        super().__init__(f"{len(self.errors)} of {len(self.results)} inputs cannot be used: {shown}{more}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.errors, self.results)
 
 
 class TableError(InputError):

@@ -58,7 +58,6 @@ def test_usage_errors(
         (["run", "./not-there", "text"], "", "not-there"),
         (["info", "./not-there"], "", "not-there"),
         (["run", "{fill-mask}", "the cat"], "", "[MASK]"),
-        (["run", "{fill-mask}"], "a [MASK]\nthe cat\n", "stdin, lines 1 ... 2"),
         (["run", "{embed}"], b"the cat\nna\xefve\n", "line 2 is not UTF-8: byte 0xef at 2"),
         (["run", "{embed}", "text", "--device", "abacus"], "", "abacus"),
         (["run", "{embed}", "text", "--revision", "main"], "", "revision"),

@@ -14,7 +14,7 @@ from image_checkpoints import LABELS, PROCESSORS, SMALL, UPER
 from PIL import Image
 
 import zoo
-from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
+from zoo.errors import BatchError, InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.models import beit, vit
 from zoo.ops import naive
 from zoo.tasks import IMAGE_TASKS, TASKS, task_class
@@ -219,7 +219,7 @@ def test_what_is_no_image(task, images, tmp_path):
         ({"a": 1}, InputError, "images is of type dict"),
         ([images], InputError, r"images\[0\] is of type list"),
         (str(tmp_path / "none.png"), NotFoundError, r"none\.png"),
-        ([images[0], str(tmp_path / "none.png")], NotFoundError, r"images\[1\]: .*none\.png"),
+        ([images[0], str(tmp_path / "none.png")], BatchError, r"images\[1\]: .*none\.png"),
         ([images[0], b"GIF89a"], InputError, r"images\[1\]: the header is damaged or cut off"),
         ("https://example.com/cat.png", InputError, "does not download"),
         (np.zeros((3, 8, 8), np.uint8), InputError, "data_format='channels_first'"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import zoo
 
-from ..errors import InputError, ZooError
+from ..errors import BatchError, InputError, ZooError
 from . import UsageError
 from .generation import options_of, write
 from .terminal import Terminal, json_text
@@ -62,28 +62,57 @@ def run(args: argparse.Namespace) -> None:
         else:
             terminal.show(task, [query], [ranked])
     elif streamed:
+        failed = 0
         for first, lines in _stdin_blocks():
+            place = f"stdin, lines {first} ... {first + len(lines) - 1}"
             try:
                 if task.name == "generate" and not as_json:
                     write(task, lines, options_of(args, task))
                     continue
-                results = _call(task, lines, args)
+                results, error = _settled(task, lines, args)
             except ZooError as e:
-                raise type(e)(f"stdin, lines {first} ... {first + len(lines) - 1}: {e}") from None
+                raise type(e)(f"{place}: {e}") from None
+            if error is not None:
+                failed += len(error.errors)
+                print(f"zoo: {place}: {error}", file=sys.stderr)
             if as_json:
-                for result in results:
+                for result in _with_errors(results, error):
                     terminal.line(json_text(result))
             else:
-                terminal.show(task, lines, results)
+                _show(terminal, task, lines, results, error)
             sys.stdout.flush()
+        if failed:
+            raise InputError(f"{failed} lines could not be used")
     elif task.name == "generate" and not as_json:
         write(task, args.inputs, options_of(args, task))
     else:
-        results = _call(task, args.inputs, args)
+        results, error = _settled(task, args.inputs, args)
         if as_json:
-            terminal.line(json_text(results[0] if len(results) == 1 else results))
+            shown = _with_errors(results, error)
+            terminal.line(json_text(shown[0] if len(shown) == 1 else shown))
         else:
-            terminal.show(task, args.inputs or [args.question or ""], results)
+            _show(terminal, task, args.inputs or [args.question or ""], results, error)
+        if error is not None:
+            raise error
+
+
+def _settled(task: Any, texts: list[str], args: argparse.Namespace) -> tuple[list[Any], BatchError | None]:
+    """The results, and what is wrong with those inputs that have none."""
+    try:
+        return _call(task, texts, args), None
+    except BatchError as e:
+        return _summaries(task, e.results), e
+
+
+def _with_errors(results: list[Any], error: BatchError | None) -> list[Any]:
+    """As JSON has them: an object with the error in the place of a result."""
+    errors = {} if error is None else error.errors
+    return [{"error": str(errors[i])} if i in errors else result for i, result in enumerate(results)]
+
+
+def _show(terminal: Terminal, task: Any, texts: list[str], results: list[Any], error: BatchError | None) -> None:
+    good = [i for i in range(len(results)) if error is None or i not in error.errors]
+    terminal.show(task, [texts[i] for i in good], [results[i] for i in good])
 
 
 def _check(args: argparse.Namespace, task: str) -> None:
@@ -120,12 +149,17 @@ def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
     results = list(task(texts, **options))
     if args.overlay is not None:
         (results[0].draw if task.name == "detect" else results[0].overlay)(args.overlay)
-    return [_summary(result) for result in results] if task.name == "segment" else results
+    return _summaries(task, results)
 
 
-def _summary(found: Any) -> dict[str, Any]:
-    """A Segmentation without its mask, which has as many numbers as the image has pixels."""
-    return {"height": found.mask.shape[0], "width": found.mask.shape[1], "labels": found.labels}
+def _summaries(task: Any, results: list[Any]) -> list[Any]:
+    """Results as they are, but segmentations without their masks, which have as many numbers as images have pixels."""
+    if task.name != "segment":
+        return results
+    return [
+        found and {"height": found.mask.shape[0], "width": found.mask.shape[1], "labels": found.labels}
+        for found in results
+    ]
 
 
 def _rerank_inputs(inputs: list[str]) -> list[str]:

@@ -48,6 +48,7 @@ class Answer(TextTask):
     """
 
     name = "answer"
+    inputs = ("question", "context")
 
     @overload
     def __call__(

@@ -22,6 +22,7 @@ from ..pretrained import Pretrained
 from ..runner import runner_for
 from ..typing import Array
 from ..warning import warn
+from .several import apart
 
 if TYPE_CHECKING:
     from ..hub import Checkpoint
@@ -45,9 +46,16 @@ class Task:
     """A model with what prepares its input, to be called.  Calls change nothing in it: threads may share one.
 
     One input alone gives one result, a list (or any iterable) of them a list or array of results, in the same order.
+    Where some of several cannot be used, BatchError is raised once all others are computed, and holds their results.
     """
 
     name: ClassVar[str]
+    inputs: ClassVar[tuple[str, ...]] = ("texts", "pairs", "images")  # arguments that may be lists of inputs
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if cls.inputs and "__call__" in vars(cls):
+            cls.__call__ = apart(cls.__call__, cls.inputs)
 
     def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
         self.model, self.checkpoint = model, checkpoint

@@ -35,6 +35,7 @@ class Rerank(TextTask):
     """
 
     name = "rerank"
+    inputs = ()  # one ranking is made of all
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)
