@@ -22,8 +22,10 @@ import zoo.hub
 from benchmarks import pages
 from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
+from tests.small_pdf import pdf, text
 from zoo.cli import main
 from zoo.tables import Table
+from zoo.tables.batch import extract_pages
 
 ROOT = Path(__file__).parent.parent
 STAND_INS = {
@@ -47,6 +49,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The folder that stands for a name of the hub."""
     pytest.importorskip("torch", reason="needs torch, to write a .bin file")
     pytest.importorskip("jinja2", reason="needs jinja2, for a chat template")
+    pytest.importorskip("pypdfium2", reason="needs pypdfium2, which reads PDFs")
     home, made = tmp_path_factory.mktemp("hub"), {}
 
     def folder(name: str) -> Path:
@@ -70,9 +73,16 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return find(name, **options)
 
     monkeypatch.setattr(zoo.hub, "find", found)
+    # Processes of their own would not know the stand-ins.
+    monkeypatch.setattr("zoo.cli.table.extract_pages", lambda pages, recipe, jobs: extract_pages(pages, recipe))
     monkeypatch.chdir(tmp_path)
     for name, size in {"cats.png": (64, 48), "page.png": (300, 400), "line.png": (200, 30)}.items():
         Image.effect_noise(size, 50).save(name)
+    Path("report.pdf").write_bytes(pdf([text(20, 100, "one"), text(20, 100, "two")]))
+    for folder in ("scans", "more"):
+        Path(folder).mkdir()
+    Image.effect_noise((300, 400), 50).save("scans/page.png")
+    Path("more/report.pdf").write_bytes(pdf([text(20, 100, "three")]))
     Path("words.json").write_text(json.dumps([{"text": "Run", "box": [10, 10, 30, 20]}]))
     Path("lines.txt").write_text("A cat sits on the mat.\n")
     Path("true.html").write_text("<table><tr><td>Run</td></tr></table>")

@@ -79,7 +79,8 @@ upright, and "confidence" if it is known.
   zoo table invoices/ 'more/*.pdf' -o out --jobs 2 --format csv,json
   zoo table page.png --words words.json -o tables.xlsx
   zoo table table.png --no-detection --reader microsoft/trocr-base-printed -o table.csv
-  zoo table page.png --overlay cells.png --json"""
+  zoo table page.png --overlay cells.png --json
+  zoo table report.pdf -o tables.xlsx --review review.html"""
 
 GRITS = """\
 Compare a table that was found with the true one: the GriTS scores of its topology (top), content (con) and location
@@ -266,6 +267,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table.add_argument("--safe", action="store_true", help=safe)
     table.add_argument("--words", metavar="FILE", help="a JSON file with the words of a page")
     table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint, in place of --words")
+    table.add_argument(
+        "--review",
+        metavar="FILE",
+        help="an HTML page to check and edit the tables on",
+    )
     table.add_argument("--overlay", metavar="FILE", help="a PNG file to write a page and its cells to")
     table.add_argument("--detection", metavar="NAME", help="a checkpoint that finds the tables of a page")
     table.add_argument("--structure", metavar="NAME", help="a checkpoint that finds the rows and columns of a table")

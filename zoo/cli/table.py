@@ -20,6 +20,7 @@ from ..tables.batch import PageJob, PageTables, Recipe, extract_pages, page_tabl
 from ..tables.export import write
 from ..tables.extract import DETECTION, STRUCTURE
 from ..tables.outputs import FOR_ALL, LINES, Folder, Lines, OneFile, Output, Parquet, json_of
+from ..tables.review import Review
 from ..tables.table import SUFFIXES, suffix_of
 from ..tasks.base import Progress
 from . import UsageError
@@ -57,6 +58,8 @@ def table(args: argparse.Namespace) -> None:
 def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
     """With words from a file, or with an image of what is found: of a single page."""
     option = "--words" if args.words is not None else "--overlay"
+    if args.review is not None:
+        raise UsageError(f"--review is of what a document itself says: give no {option} with it")
     if len(inputs) != 1:
         raise UsageError(f"{option} is of one page, and there are {len(inputs)} documents")
     words = None if args.words is None else read_words(args.words)
@@ -112,7 +115,7 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
             count += len(result.tables)
             if result.tables and not any(cell.text for one in result.tables for cell in one.cells):
                 without_text.append(f"{result.source}, page {result.page}" if result.pages > 1 else result.source)
-            if args.output is None:
+            if args.output is None and args.review is None:
                 tables += result.tables
             for output in outputs:
                 output.add(result)
@@ -120,7 +123,7 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
         raise ZooError(failed[0])
     if not count and not failed and len(pages) == 1:
         raise _no_table(inputs[0].path, args)
-    if args.output is None:
+    if args.output is None and args.review is None:
         _show(tables, args)
     _say_written([path for output in outputs for path in output.close()])
     if without_text and args.output is not None and args.reader is None and _suffix(args.output) != ".json":
@@ -153,12 +156,12 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--words are the text of the page, and --reader reads it: give one of them")
     if not 0 <= args.threshold <= 1:
         raise UsageError(f"--threshold {args.threshold:g} is not in 0 ... 1")
-    for written in filter(None, (args.output, args.overlay)):
+    for written in filter(None, (args.output, args.overlay, args.review)):
         for read in filter(None, (*args.documents, args.words)):
             if os.path.isfile(written) and os.path.exists(read) and os.path.samefile(written, read):
                 raise UsageError(f"{written} would be written over, and it is read")
     suffix = "" if args.output is None else _suffix(args.output)
-    if args.safe and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
+    if args.safe and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
         raise UsageError("--safe is for CSV: a spreadsheet takes no text of the other formats for a formula")
     if args.format is not None and suffix != "/":
         raise UsageError("--format is for -o FOLDER: the suffix of a file says what it gets")
@@ -201,8 +204,14 @@ def _formats(args: argparse.Namespace) -> list[str]:
 
 def _output(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> list[Any]:
     """Where results go; none where they are shown."""
+    review = [] if args.review is None else [Review(Path(args.review), recipe, safe=args.safe)]
     if args.output is None:
-        return []
+        return review
+    return review + _files(args, recipe, inputs)
+
+
+def _files(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> list[Any]:
+    """What -o names."""
     suffix, path, options = _suffix(args.output), Path(args.output), {"safe": args.safe}
     if suffix == "/":
         names = {one.path: one.name for one in inputs}

@@ -1,0 +1,172 @@
+"""The page for reviewing tables: what it says of hostile texts, and all that a reader does with it in a browser."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.small_pdf import pdf, text
+from tests.tables.stub_recipe import StubRecipe
+from tests.web.browser import chromium
+from zoo.cli import main
+from zoo.errors import TableError
+from zoo.tables import Table
+from zoo.tables.batch import PageTables, Recipe, extract_pages, plan
+from zoo.tables.review import Review
+
+pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
+HOSTILE = '</script><img src=x onerror="alert(1)">'
+WORDS = ["=1+1", "a,b", 'say "x"', "<b>", "&amp;", "e", "f", "g", "h"]
+
+
+def tables_of(result: PageTables) -> PageTables:
+    (table,) = result.tables
+    cells = list(table.cells)
+    cells[4] = dataclasses.replace(cells[4], confidence=0.3)
+    cells[8] = dataclasses.replace(cells[8], confidence=0.5, text=HOSTILE)
+    first, second, *rest = cells
+    first = dataclasses.replace(first, column_span=2, text=first.text + second.text)
+    changed: Table = dataclasses.replace(table, cells=(first, *rest), outside=())
+    return dataclasses.replace(result, tables=(changed,))
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> tuple[Path, list[Table]]:
+    escaped = [word.replace("\\", "").replace("(", "").replace(")", "") for word in WORDS]
+    content = "".join(text(20 + 100 * (i % 3), 160 - 66 * (i // 3), word) for i, word in enumerate(escaped))
+    (tmp_path / "two pages.pdf").write_bytes(pdf([content, text(20, 100, "lone")]))
+    recipe = StubRecipe(detection=None)
+    pages = plan(str(tmp_path / "two pages.pdf"), recipe)
+    out = Review(tmp_path / "review.html", recipe)
+    first, second = extract_pages(pages, recipe)
+    first = tables_of(first)
+    out.add(first)
+    out.add(second)
+    assert out.close() == [tmp_path / "review.html"]
+    return tmp_path / "review.html", [*first.tables, *second.tables]
+
+
+def test_texts_are_texts(review: tuple[Path, list[Table]]) -> None:
+    page = review[0].read_text()
+    assert HOSTILE not in page
+    blocks = re.findall(r'<script type="application/json" class="page">(.*?)</script>', page)
+    assert [Table.from_dict(table) for block in blocks for table in json.loads(block)["tables"]] == review[1]
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    import base64
+
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+
+
+def test_too_many_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoo.tables.review.MAX_BYTES", 1000)
+    (tmp_path / "a.pdf").write_bytes(pdf([text(20, 100, "a")]))
+    recipe = StubRecipe(detection=None)
+    with pytest.raises(TableError, match="review fewer at once"):
+        Review(tmp_path / "r.html", recipe).add(*extract_pages(plan(str(tmp_path / "a.pdf"), recipe), recipe))
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoo.cli.table.Recipe", StubRecipe)
+    (tmp_path / "a.pdf").write_bytes(pdf([text(20, 100, "a")]))
+    to = tmp_path / "review.html"
+    assert main(["table", str(tmp_path / "a.pdf"), "--no-detection", "--review", str(to)]) == 0
+    assert 'class="page"' in to.read_text()
+    Recipe()  # the class itself is as it was
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as one:
+        yield one
+
+
+def opened(browser: Any, path: Path, **context: Any) -> Any:
+    page = browser.new_context(accept_downloads=True, **context).new_page()
+    page.set_default_timeout(60_000)
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("dialog", lambda dialog: page.problems.append(dialog.message))
+    page.on("request", lambda request: page.problems.append(request.url) if _is_stray(request.url) else None)
+    page.goto(path.as_uri())
+    return page
+
+
+def _is_stray(url: str) -> bool:
+    return not url.startswith(("file:", "data:", "blob:"))
+
+
+def test_a_reader_edits_and_saves(review: tuple[Path, list[Table]], browser: Any, tmp_path: Path) -> None:
+    path, tables = review
+    page = opened(browser, path)
+    boxes = page.locator("#cells td, #cells th")
+    assert boxes.all_inner_texts() == [cell.text for cell in tables[0].cells]
+    assert page.locator("#cells .doubt").count() == 2
+    assert page.locator("#doubts button").all_inner_texts()[0].startswith("30 %")
+    # Where a cell comes from is shown while the pointer is on it.
+    boxes.nth(2).hover()
+    assert page.locator("#marks rect").nth(2).get_attribute("class") == "here"
+    # The most doubtful cell, by the keyboard.
+    page.keyboard.press("n")
+    assert page.evaluate("document.activeElement.textContent") == tables[0].cells[3].text
+    page.keyboard.press("Enter")
+    page.keyboard.type("corrected")
+    page.keyboard.press("Enter")
+    assert page.locator("#cells .edited").all_inner_texts() == ["corrected"]
+    assert page.locator("#cells .doubt").count() == 1
+    # An edit that is dropped.
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.keyboard.type("no")
+    page.keyboard.press("Escape")
+    assert page.locator("#cells .edited").count() == 1
+    wanted = [["corrected" if t == tables[0].cells[3].text else t for t in row] for row in tables[0].rows()]
+    with page.expect_download() as download:
+        page.click("#csv")
+    assert download.value.suggested_filename == "two pages-page-1-table-1.csv"
+    data = Path(download.value.path()).read_bytes().decode()
+    assert list(csv.reader(io.StringIO(data, newline=""))) == wanted
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl (the extra tables) reads XLSX")
+    with page.expect_download() as download:
+        page.click("#xlsx")
+    download.value.save_as(tmp_path / "all.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "all.xlsx")
+    assert book.sheetnames == ["1 Page 1 Table 1", "2 Page 2 Table 1"]
+    sheet = book.worksheets[0]
+    assert [str(one) for one in sheet.merged_cells.ranges] == ["A1:B1"]
+    assert sheet["A1"].value == tables[0].cells[0].text
+    assert sheet["A1"].data_type == "s"  # no formula
+    assert sheet["B2"].value == "corrected"
+    assert sheet["C3"].value == HOSTILE
+    # Edits are there when the page is opened again, until they are taken back.
+    page.reload()
+    assert page.locator("#cells .edited").all_inner_texts() == ["corrected"]
+    page.click("#undo")
+    assert boxes.all_inner_texts() == [cell.text for cell in tables[0].cells]
+    page.keyboard.press("PageDown")
+    assert [t for t in boxes.all_inner_texts() if t] == ["lone"]
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_and_can_be_read(review: tuple[Path, list[Table]], browser: Any, scheme: str) -> None:
+    page = opened(browser, review[0], viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    colours = page.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]")
+    ink, paper = (np.array([int(v) for v in re.findall(r"\d+", colour)[:3]]) for colour in colours)
+    assert abs(ink.mean() - paper.mean()) > 150
+    assert (paper.mean() < 60) == (scheme == "dark")
+    page.emulate_media(media="print")
+    assert page.locator("#csv").is_hidden()
+    assert page.locator("#cells").is_visible()
+    assert page.problems == []

@@ -1,0 +1,306 @@
+"use strict";
+// Data: <script type="application/json" class="page"> of each page {source, page, width, height, image, tables},
+// and #settings {doubt, safe, key}.  A cell is {row, column, row_span, column_span, box, text, confidence, ...} as in a
+// table's JSON.
+const $ = (id) => document.getElementById(id);
+const settings = JSON.parse($("settings").textContent);
+const pages = [...document.querySelectorAll("script.page")].map((node) => JSON.parse(node.textContent));
+const tables = pages.flatMap((page) => page.tables.map((table, i) => ({ page, table, number: i + 1 })));
+const KEY = "zoo-review-" + settings.key;
+const edits = new Map(); // "table:cell" -> text
+let at = 0; // table
+let here = 0; // cell
+let rects = [], boxes = [];
+
+function remembered(store) {
+  try {
+    if (store === undefined) return JSON.parse(localStorage.getItem(KEY) || "[]");
+    localStorage.setItem(KEY, JSON.stringify(store));
+  } catch (e) { /* a browser that keeps nothing for files */ }
+  return [];
+}
+
+const cellsOf = (t) => tables[t].table.cells;
+const textOf = (t, c) => edits.get(t + ":" + c) ?? cellsOf(t)[c].text;
+const isDoubtful = (t, c) => cellsOf(t)[c].confidence < settings.doubt && !edits.has(t + ":" + c);
+const doubtsOf = (t) => cellsOf(t).map((_, c) => c).filter((c) => isDoubtful(t, c))
+  .sort((a, b) => cellsOf(t)[a].confidence - cellsOf(t)[b].confidence);
+const nameOf = (t) => (pages.length > 1 || tables[t].page.pages > 1 ? "page " + tables[t].page.page + ", " : "") + "table " + tables[t].number;
+const file = (t) => tables[t].page.source.split(/[\\/]/).pop().replace(/\.[^.]*$/, "");
+
+function element(tag, options, parent) {
+  const node = Object.assign(document.createElement(tag), options);
+  if (parent) parent.append(node);
+  return node;
+}
+
+function show(t, cell = 0) {
+  if (!tables.length) { $("status").textContent = "No tables were found."; return; }
+  at = t;
+  const { page, table } = tables[t];
+  $("title").textContent = page.source + (page.pages > 1 ? ", page " + page.page : "");
+  document.title = nameOf(t) + " - " + page.source;
+  $("choice").value = String(t);
+  $("before").disabled = t === 0;
+  $("after").disabled = t === tables.length - 1;
+  $("image").src = page.image;
+  $("image").alt = "Page " + page.page + " of " + page.source;
+  drawMarks(page, table);
+  drawCells(t, table);
+  drawDoubts(t);
+  select(cell, false);
+  $("page").scrollTop = Math.max(0, (table.box[1] / page.height) * $("sheet").offsetHeight - 20);
+}
+
+function drawMarks(page, table) {
+  const svg = $("marks");
+  svg.setAttribute("viewBox", "0 0 " + page.width + " " + page.height);
+  svg.replaceChildren();
+  const rect = ([x0, y0, x1, y1], kind) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    for (const [name, value] of Object.entries({ x: x0, y: y0, width: x1 - x0, height: y1 - y0 })) node.setAttribute(name, value);
+    node.setAttribute("class", kind);
+    svg.append(node);
+    return node;
+  };
+  rects = table.cells.map((cell, c) => {
+    const node = rect(cell.box, isDoubtful(at, c) ? "doubt" : "");
+    node.addEventListener("mouseenter", () => hover(c, true));
+    node.addEventListener("mouseleave", () => hover(c, false));
+    node.addEventListener("click", () => { select(c); boxes[c].focus(); });
+    return node;
+  });
+  for (const word of table.outside || []) rect(word.box, "outside");
+}
+
+function drawCells(t, table) {
+  const node = element("table", {});
+  boxes = [];
+  const rows = table.row_boxes.map((_, r) => element("tr", {}, r < table.header_rows ? (node.tHead || node.createTHead()) : (node.tBodies[0] || node.createTBody())));
+  table.cells.forEach((cell, c) => {
+    const box = element(cell.is_header ? "th" : "td", { rowSpan: cell.row_span, colSpan: cell.column_span, tabIndex: -1 }, rows[cell.row]);
+    box.textContent = textOf(t, c);
+    box.title = "confidence " + Math.round(cell.confidence * 100) + " %";
+    box.addEventListener("mouseenter", () => hover(c, true));
+    box.addEventListener("mouseleave", () => hover(c, false));
+    box.addEventListener("click", () => { if (!box.isContentEditable) { select(c); edit(c); } });
+    box.addEventListener("blur", () => keep(c));
+    boxes.push(box);
+    mark(c);
+  });
+  $("cells").replaceChildren(node);
+}
+
+function drawDoubts(t) {
+  const all = doubtsOf(t), outside = tables[t].table.outside || [];
+  $("doubts").replaceChildren();
+  if (all.length) {
+    element("h2", { textContent: all.length + (all.length === 1 ? " doubtful cell" : " doubtful cells") }, $("doubts"));
+    const list = element("ol", {}, $("doubts"));
+    for (const c of all.slice(0, 60)) {
+      const cell = cellsOf(t)[c];
+      const label = Math.round(cell.confidence * 100) + " %  " + (textOf(t, c) || "(empty)");
+      const button = element("button", { textContent: label, title: "row " + (cell.row + 1) + ", column " + (cell.column + 1) }, element("li", {}, list));
+      button.addEventListener("click", () => { select(c); boxes[c].focus(); });
+    }
+  }
+  if (outside.length) {
+    element("h2", { textContent: outside.length + (outside.length === 1 ? " word" : " words") + " in no cell" }, $("doubts"));
+    element("p", { className: "faint", textContent: outside.map((word) => word.text).join(" ") }, $("doubts"));
+  }
+  const left = tables.reduce((sum, _, i) => sum + doubtsOf(i).length, 0);
+  $("doubtful").textContent = left ? "Doubtful: " + left : "Nothing doubtful";
+  $("doubtful").disabled = !left;
+  $("undo").disabled = !cellsOf(t).some((_, c) => edits.has(t + ":" + c));
+  [...$("choice").options].forEach((option, i) => { option.textContent = nameOf(i) + (doubtsOf(i).length ? "  (" + doubtsOf(i).length + ")" : ""); });
+}
+
+function mark(c) {
+  const doubt = isDoubtful(at, c);
+  boxes[c].classList.toggle("doubt", doubt);
+  boxes[c].classList.toggle("edited", edits.has(at + ":" + c));
+  if (rects[c]) rects[c].classList.toggle("doubt", doubt);
+}
+
+function hover(c, on) {
+  boxes[c].classList.toggle("here", on || c === here);
+  rects[c].classList.toggle("here", on || c === here);
+}
+
+function select(c, scroll = true) {
+  if (!boxes.length) return;
+  const old = here;
+  here = Math.min(c, boxes.length - 1);
+  if (boxes[old]) { hover(old, false); boxes[old].tabIndex = -1; }
+  hover(here, true);
+  boxes[here].tabIndex = 0;
+  if (scroll) {
+    boxes[here].scrollIntoView({ block: "nearest", inline: "nearest" });
+    const [, y0] = cellsOf(at)[here].box, view = $("page");
+    const y = (y0 / tables[at].page.height) * $("sheet").offsetHeight;
+    if (y < view.scrollTop || y > view.scrollTop + view.clientHeight - 40) view.scrollTop = y - view.clientHeight / 3;
+  }
+}
+
+function edit(c) {
+  const box = boxes[c];
+  box.contentEditable = "plaintext-only";
+  if (box.contentEditable !== "plaintext-only") box.contentEditable = "true";
+  box.focus();
+  getSelection().selectAllChildren(box);
+}
+
+function keep(c) {
+  const box = boxes[c];
+  if (!box || !box.isContentEditable) return;
+  box.contentEditable = "false";
+  const text = box.innerText.replace(/\u00a0/g, " ").replace(/\n$/, ""), key = at + ":" + c;
+  if (text !== textOf(at, c)) edits.set(key, text);
+  box.textContent = textOf(at, c);
+  changed(c);
+}
+
+function changed(c) {
+  remembered([...edits]);
+  mark(c);
+  drawDoubts(at);
+}
+
+function nextDoubt(step) {
+  const all = tables.flatMap((_, t) => cellsOf(t).map((_, c) => [t, c]).filter(([t, c]) => isDoubtful(t, c)));
+  if (!all.length) return;
+  const after = ([t, c]) => t > at || (t === at && c > here), before = ([t, c]) => t < at || (t === at && c < here);
+  const [t, c] = step > 0 ? all.find(after) || all[0] : all.findLast(before) || all[all.length - 1];
+  if (t !== at) show(t, c);
+  select(c);
+  boxes[c].focus();
+}
+
+function move(down, right) {
+  const cell = cellsOf(at)[here];
+  const row = down > 0 ? cell.row + cell.row_span : cell.row + down, column = right > 0 ? cell.column + cell.column_span : cell.column + right;
+  const to = cellsOf(at).findIndex((one) => one.row <= row && row < one.row + one.row_span && one.column <= column && column < one.column + one.column_span);
+  if (to >= 0) { select(to); boxes[to].focus(); }
+}
+
+function grid(t) {
+  const { table } = tables[t];
+  const rows = table.row_boxes.map(() => table.column_boxes.map(() => ""));
+  table.cells.forEach((cell, c) => {
+    for (let r = cell.row; r < cell.row + cell.row_span; r++) for (let k = cell.column; k < cell.column + cell.column_span; k++) rows[r][k] = textOf(t, c);
+  });
+  return rows;
+}
+
+function csv(t) {
+  const field = (text) => {
+    if (settings.safe && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
+    return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+  };
+  return grid(t).map((row) => (row.length === 1 && row[0] === "" ? '""' : row.map(field).join(",")) + "\r\n").join("");
+}
+
+// XLSX: an uncompressed zip of five kinds of XML.
+function xlsx() {
+  const xml = (text) => text.replace(/[\0-\x08\x0b-\x1f\ufffe\uffff]/g, "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
+  const letters = (n) => (n < 26 ? "" : letters(Math.floor(n / 26) - 1)) + String.fromCharCode(65 + (n % 26));
+  const place = (row, column) => letters(column) + (row + 1);
+  const head = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n', main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+  const office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships", relations = "http://schemas.openxmlformats.org/package/2006/relationships";
+  const types = "application/vnd.openxmlformats-officedocument.spreadsheetml.";
+  const names = tables.map(({ page, number }, t) => (t + 1 + " Page " + page.page + " Table " + number).slice(0, 31));
+  const sheets = tables.map(({ table }, t) => {
+    const rows = table.row_boxes.map(() => []), merged = [];
+    table.cells.forEach((cell, c) => {
+      const from = place(cell.row, cell.column);
+      rows[cell.row].push('<c r="' + from + '" t="inlineStr"><is><t xml:space="preserve">' + xml(textOf(t, c)) + "</t></is></c>");
+      if (cell.row_span * cell.column_span > 1) merged.push('<mergeCell ref="' + from + ":" + place(cell.row + cell.row_span - 1, cell.column + cell.column_span - 1) + '"/>');
+    });
+    return head + '<worksheet xmlns="' + main + '"><sheetData>' + rows.map((row, r) => '<row r="' + (r + 1) + '">' + row.join("") + "</row>").join("") + "</sheetData>"
+      + (merged.length ? '<mergeCells count="' + merged.length + '">' + merged.join("") + "</mergeCells>" : "") + "</worksheet>";
+  });
+  return zip([
+    ["[Content_Types].xml", head + '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType="' + types + 'sheet.main+xml"/>'
+      + sheets.map((_, i) => '<Override PartName="/xl/worksheets/sheet' + (i + 1) + '.xml" ContentType="' + types + 'worksheet+xml"/>').join("") + "</Types>"],
+    ["_rels/.rels", head + '<Relationships xmlns="' + relations + '"><Relationship Id="r1" Type="' + office + '/officeDocument" Target="xl/workbook.xml"/></Relationships>'],
+    ["xl/workbook.xml", head + '<workbook xmlns="' + main + '" xmlns:r="' + office + '"><sheets>' + names.map((name, i) => '<sheet name="' + xml(name) + '" sheetId="' + (i + 1) + '" r:id="s' + (i + 1) + '"/>').join("") + "</sheets></workbook>"],
+    ["xl/_rels/workbook.xml.rels", head + '<Relationships xmlns="' + relations + '">' + sheets.map((_, i) => '<Relationship Id="s' + (i + 1) + '" Type="' + office + '/worksheet" Target="worksheets/sheet' + (i + 1) + '.xml"/>').join("") + "</Relationships>"],
+    ...sheets.map((text, i) => ["xl/worksheets/sheet" + (i + 1) + ".xml", text]),
+  ]);
+}
+
+function crc32(bytes) {
+  let crc = -1;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let k = 0; k < 8; k++) crc = (crc >>> 1) ^ (0xedb88320 & -(crc & 1));
+  }
+  return (crc ^ -1) >>> 0;
+}
+
+function zip(files) {
+  const parts = [], directory = [], encoder = new TextEncoder();
+  let offset = 0;
+  const record = (signature, numbers, more) => {
+    const view = new DataView(new ArrayBuffer(4 + numbers.reduce((sum, [size]) => sum + size, 0)));
+    let i = 4;
+    view.setUint32(0, signature, true);
+    for (const [size, value] of numbers) { size === 2 ? view.setUint16(i, value, true) : view.setUint32(i, value, true); i += size; }
+    return [new Uint8Array(view.buffer), ...more];
+  };
+  for (const [name, text] of files) {
+    const path = encoder.encode(name), data = encoder.encode(text);
+    const common = [[2, 20], [2, 0x800], [2, 0], [2, 0], [2, 0x21], [4, crc32(data)], [4, data.length], [4, data.length], [2, path.length], [2, 0]];
+    const entry = record(0x04034b50, common, [path, data]);
+    directory.push(...record(0x02014b50, [[2, 20], ...common, [2, 0], [2, 0], [2, 0], [4, 0], [4, offset]], [path]));
+    parts.push(...entry);
+    offset += entry.reduce((sum, part) => sum + part.length, 0);
+  }
+  const size = directory.reduce((sum, part) => sum + part.length, 0);
+  return new Blob([...parts, ...directory, ...record(0x06054b50, [[2, 0], [2, 0], [2, files.length], [2, files.length], [4, size], [4, offset], [2, 0]], [])], { type: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" });
+}
+
+function download(blob, name) {
+  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  $("status").textContent = name + " saved";
+}
+
+tables.forEach((_, t) => element("option", { value: String(t) }, $("choice")));
+for (const [key, text] of remembered()) {
+  const [t, c] = key.split(":").map(Number);
+  if (tables[t] && cellsOf(t)[c]) edits.set(key, text);
+}
+$("choice").addEventListener("change", () => show(Number($("choice").value)));
+$("before").addEventListener("click", () => show(at - 1));
+$("after").addEventListener("click", () => show(at + 1));
+$("doubtful").addEventListener("click", () => nextDoubt(1));
+$("undo").addEventListener("click", () => {
+  cellsOf(at).forEach((_, c) => edits.delete(at + ":" + c));
+  remembered([...edits]);
+  show(at, here);
+});
+$("csv").addEventListener("click", () => download(new Blob([csv(at)], { type: "text/csv" }), file(at) + "-page-" + tables[at].page.page + "-table-" + tables[at].number + ".csv"));
+$("xlsx").addEventListener("click", () => download(xlsx(), file(at) + ".xlsx"));
+document.addEventListener("keydown", (event) => {
+  const box = boxes[here], editing = box && box.isContentEditable;
+  if (editing) {
+    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); keep(here); box.focus(); }
+    if (event.key === "Escape") { box.textContent = textOf(at, here); keep(here); box.focus(); }
+    if (event.key === "Tab") { event.preventDefault(); keep(here); move(0, event.shiftKey ? -1 : 1); }
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || !tables.length) return;
+  const inTable = boxes.includes(document.activeElement);
+  const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+  if (event.key === "n") nextDoubt(1);
+  else if (event.key === "p") nextDoubt(-1);
+  else if (event.key === "PageDown" && at < tables.length - 1) show(at + 1);
+  else if (event.key === "PageUp" && at > 0) show(at - 1);
+  else if (inTable && step) move(...step);
+  else if (inTable && event.key === "Enter") edit(here);
+  else return;
+  event.preventDefault();
+});
+show(0);
