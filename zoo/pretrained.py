@@ -166,6 +166,7 @@ class Pretrained(Trainable):
     ) -> M:
         """The model of a checkpoint whose files are at hand; training: trainable, new_head and seed."""
         from .weights.files import non_finite, open_weights
+        from .weights.quantised_source import as_quantised
 
         if not isinstance(config, cls.config_class):
             raise UnsupportedError(
@@ -173,6 +174,7 @@ class Pretrained(Trainable):
             )
         source = open_weights(checkpoint.weights)
         try:
+            source = as_quantised(source, config.extra)
             model = cls.from_source(source, config, dtype=dtype, device=device, weights=weights, **training)
         except ZooError as e:
             saved_as = ", ".join(config.architectures) or "nothing in particular"

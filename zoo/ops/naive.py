@@ -59,6 +59,10 @@ def _row(part, e):
         case "INT4_32":
             nibbles = [int(data[d // 2]) >> 4 * (d % 2) & 15 for d in range(part.columns)]
             return np.array([(q - 8) * float(fields["scale"][d // 32]) for d, q in enumerate(nibbles)])
+        case "UINT4_32":
+            nibbles = [int(data[d // 2]) >> 4 * (d % 2) & 15 for d in range(part.columns)]
+            zeros, scales = fields["zero"], fields["scale"]
+            return np.array([(q - int(zeros[d // 32])) * float(scales[d // 32]) for d, q in enumerate(nibbles)])
     return naive_ggml.numbers(part.kind.name, data)[: part.columns]
 
 
