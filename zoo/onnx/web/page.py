@@ -64,7 +64,7 @@ def write_page(
 
 def describe(task: Task) -> dict[str, Any]:
     """What page.json says of a task, without its graph; UnsupportedError where the page cannot do as the task does."""
-    about: dict[str, Any] = {"name": task.checkpoint.name if task.checkpoint else type(task.model).__name__}
+    about: dict[str, Any] = {"name": _name(task)}
     if isinstance(task, Embed):
         return {**about, "task": "embed", **_texts(task), "encoder": _encoder(task)}
     if isinstance(task, FillMask):
@@ -81,6 +81,13 @@ def describe(task: Task) -> dict[str, Any]:
         f"--web has no page for the task {task.name!r} of {about['name']}: it has one for embed (of texts), classify, "
         "fill-mask and detect"
     )
+
+
+def _name(task: Task) -> str:
+    """The hub's name, or that of the folder: its path is nobody else's business."""
+    if task.checkpoint is None:
+        return type(task.model).__name__
+    return task.checkpoint.name if task.checkpoint.revision else task.checkpoint.folder.resolve().name
 
 
 def _texts(task: TextTask) -> dict[str, Any]:
