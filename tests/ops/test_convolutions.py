@@ -11,7 +11,7 @@ import pytest
 
 from zoo import ops
 from zoo.ops import naive
-from zoo.ops.on_numpy import conv, images, pool, threads, winograd
+from zoo.ops.on_numpy import blas, conv, images, pool, threads, winograd
 
 TOLERANCE = {np.float32: 5e-6, np.float64: 1e-13}
 
@@ -23,7 +23,9 @@ def blocks(request, monkeypatch):
     if request.param.startswith("3"):
         for module, name, value in [(threads, "ALONE", 0), (winograd, "TILES", 3), (conv, "WINDOWS", 500)]:
             monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(conv, "MANY", 1)
         monkeypatch.setattr(conv, "STACKED", 4)
+        monkeypatch.setattr(blas, "unpacked", lambda: True)
         monkeypatch.setattr(pool, "PIECE", 20)
 
 

@@ -20,6 +20,7 @@ def _small_blocks(monkeypatch):
     """So that these small images make several."""
     monkeypatch.setattr(winograd, "TILES", 2)
     monkeypatch.setattr(conv, "WINDOWS", 300)
+    monkeypatch.setattr(conv, "MANY", 1)
 
 
 def feature_major(x):
@@ -209,6 +210,14 @@ def test_an_unknown_interpolation(lib):
 def test_max_pool2d(kernel, stride, padding, image, lib):
     x = image(2, 9, 7, 5)
     check(ops.max_pool2d(lib(x), kernel, stride, padding), naive.max_pool2d(x, kernel, stride, padding))
+
+
+@pytest.mark.parametrize("size", [(8, 6), (2, 2), (1, 3)])
+def test_max_pool2d_where_each_row_of_windows_lacks_something(size, image, lib):
+    x = image(2, *size, 3)
+    check(ops.max_pool2d(lib(x), 2, 2, 1), naive.max_pool2d(x, 2, 2, 1))
+    x[0, 0, 0, 0] = np.nan
+    assert np.isnan(ops.to_numpy(ops.max_pool2d(lib(x), 2, 2, 1))).sum() == 1
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6, (9, 7), (2, 7), (12, 10)])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from . import threads
+from . import blas, threads
 from .activations import finish
 from .images import blocks, padded
 from .layout import SMALL, columns, logical
@@ -17,7 +17,8 @@ from .winograd import conv3x3, transform
 
 Pair = tuple[int, int]
 
-WINDOWS = 1 << 20  # elements of a block's windows
+WINDOWS = 1 << 18  # elements of a block's windows, which stay about in the L2 cache;
+MANY, MOST = 900, 1 << 21  # but so many windows, for the product's sake, up to these elements
 STACKED = 64  # windows in a product that needs no packing
 NARROW = 16  # channels, below which transforms cost more than they save
 LARGEST = 512 * 512 * 9  # elements of a weight that is kept transformed too, which takes four times its memory
@@ -54,7 +55,7 @@ def conv2d(
         return conv3x3(x, prepared, bias, padding, act, R, post)
     W = weight.transpose(2, 3, 1, 0).reshape(kY * kX * C, D)
     out = result((B, height, width, D), x.dtype)
-    work = blocks(B, height, width, max(1, WINDOWS // len(W)))
+    work = blocks(B, height, width, max(1, WINDOWS // len(W), min(MANY, MOST // len(W))))
 
     def block(i: int) -> None:
         own, rows = work[i]
@@ -99,8 +100,8 @@ def _windows(
 
 
 def _product(x: np.ndarray, W: np.ndarray, out: np.ndarray) -> None:
-    """out = x @ W; with a small W as a stack of products so small that BLAS does not stop to pack them."""
-    n = len(x) // STACKED if STACKED * W.size <= SMALL else 0
+    """out = x @ W; with a small W as a stack of products so small that BLAS does not stop to pack them, if it can."""
+    n = len(x) // STACKED if STACKED * W.size <= SMALL and blas.unpacked() else 0
     if n:
         whole = n * STACKED
         np.matmul(x[:whole].reshape(n, STACKED, -1), W, out=out[:whole].reshape(n, STACKED, -1))

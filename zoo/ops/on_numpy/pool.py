@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import threads
-from .images import blocks, padded
+from .images import blocks
 from .layout import columns, logical
 from .resize import along, averages
 from .scratch import result, scratch
@@ -22,24 +22,30 @@ def max_pool2d(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], 
 
     def block(i: int) -> None:
         own, rows = work[i]
-        size = rows.stop - rows.start
-        y, z = rows.start * sy - py, -px
-        pixels = padded(
-            x[own], (y, y + (size - 1) * sy + kernel[0]), (z, z + (width - 1) * sx + kernel[1]), fill=-np.inf
-        )
-        across = scratch(3, (len(pixels), size, *pixels.shape[2:]), x.dtype)
-        _maxima([pixels[:, i : i + (size - 1) * sy + 1 : sy] for i in range(kernel[0])], across)
-        _maxima([across[:, :, j : j + (width - 1) * sx + 1 : sx] for j in range(kernel[1])], out[own, rows])
+        images, y = x[own], out[own, rows]
+        tall = scratch(3, (*y.shape[:2], X, C), x.dtype)
+        _maxima(images.swapaxes(0, 1), tall.swapaxes(0, 1), rows.start * sy - py, kernel[0], sy)
+        _maxima(tall.transpose(2, 0, 1, 3), y.transpose(2, 0, 1, 3), -px, kernel[1], sx)
 
     threads.run(block, len(work), cost=float(x.size * (kernel[0] + kernel[1])) / 4)
     return out
 
 
-def _maxima(parts: list[np.ndarray], out: np.ndarray) -> None:
-    """The largest of each element; a NaN among them is."""
-    np.maximum(parts[0], parts[min(1, len(parts) - 1)], out=out)
-    for part in parts[2:]:
-        np.maximum(out, part, out=out)
+def _maxima(x: np.ndarray, out: np.ndarray, start: int, kernel: int, stride: int) -> None:
+    """out[i] = the largest of x[start + i stride + k], k < kernel, as far as there is such; a NaN among them is."""
+    parts = []
+    for at in range(start, start + kernel):
+        own = slice(max(0, -(at // stride)), min(len(out), (len(x) - 1 - at) // stride + 1))
+        if own.start < own.stop:
+            parts.append((own, x[at + own.start * stride :: stride][: own.stop - own.start]))
+    whole = [part for own, part in parts if len(part) == len(out)][:2]
+    if whole:
+        np.maximum(whole[0], whole[-1], out=out)
+    else:
+        out[...] = -np.inf
+    for own, part in parts:
+        if not any(part is done for done in whole):
+            np.maximum(out[own], part, out=out[own])
 
 
 def adaptive_avg_pool2d(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
