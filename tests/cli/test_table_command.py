@@ -122,7 +122,7 @@ def test_a_terminal_gets_text(stub: Stub, capsys: pytest.CaptureFixture[str], mo
     assert re.search(r"^  =1\+1 +2,5$", out, re.MULTILINE)
     assert "(20, 150, 220, 210)" in out
     assert run("page.png") == 0
-    assert capsys.readouterr().out.count("no text: give --words FILE or --reader NAME") == 2
+    assert capsys.readouterr().out.count("no text: give --words FILE, --ocr ENGINE or --reader NAME") == 2
     assert run("page.png", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
 
@@ -238,7 +238,7 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
     ("args", "message"),
     [
         ([], "DOCUMENT"),
-        (["page.png", "-o", "out.csv"], "out.csv would hold no text: give --words FILE or --reader NAME"),
+        (["page.png", "-o", "out.csv"], "out.csv would hold no text: give --words FILE, --ocr ENGINE or --reader NAME"),
         (["page.png", "-o", "out.xlsx"], "would hold no text"),
         (["page.png", "-o", "out.cvs", "--words", "words.json"], "did you mean '.csv'"),
         (["page.png", "-o", "out", "--format", "csv,exe"], ".exe is none of .csv"),

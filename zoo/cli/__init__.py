@@ -61,8 +61,8 @@ Find the tables of documents and write their cells: with -o to a file or folder,
 
 Each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all of their pages), a folder of these, a pattern such as
 'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, from --words, the words of the page with their
-boxes, or from --reader, a TrOCR checkpoint that reads the lines of each cell.  Without any of them the cells have boxes
-only."""
+boxes, from --ocr, an engine that is installed, or from --reader, a TrOCR checkpoint that reads the lines of each cell.
+Without any of them the cells have boxes only."""
 
 TABLE_MORE = """\
 -o FILE takes the tables of all pages: .xlsx with a sheet for each, .html, .md, .json, .csv (out-1.csv, out-2.csv, ...
@@ -266,7 +266,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     safe = "for a .csv file: an apostrophe before texts that a spreadsheet would take for formulas"
     table.add_argument("--safe", action="store_true", help=safe)
     table.add_argument("--words", metavar="FILE", help="a JSON file with the words of a page")
-    table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint, in place of --words")
+    table.add_argument("--ocr", choices=("rapidocr", "tesseract"), help="what reads pages without a text layer")
+    table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint that reads their cells, in place of --ocr")
     table.add_argument(
         "--review",
         metavar="FILE",

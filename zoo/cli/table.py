@@ -36,6 +36,7 @@ def table(args: argparse.Namespace) -> None:
         args.structure or STRUCTURE,
         None if args.no_detection else args.detection or DETECTION,
         args.reader,
+        args.ocr,
         args.threshold,
         args.padding,
         args.device,
@@ -126,10 +127,8 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
     if args.output is None and args.review is None:
         _show(tables, args)
     _say_written([path for output in outputs for path in output.close()])
-    if without_text and args.output is not None and args.reader is None and _suffix(args.output) != ".json":
-        print(
-            f"zoo: warning: no text in the tables of {_some(without_text)}: --reader NAME reads them", file=sys.stderr
-        )
+    if without_text and args.output is not None and args.reader is args.ocr is None and _suffix(args.output) != ".json":
+        print(f"zoo: warning: no text in the tables of {_some(without_text)}: --ocr ENGINE reads them", file=sys.stderr)
     if len(pages) > 1 or failed:
         print(f"zoo: {len(pages)} pages of {len(inputs)} documents, {count} tables", file=sys.stderr)
     if failed:
@@ -154,6 +153,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--no-detection takes the image for a table: give no --detection with it")
     if args.words is not None and args.reader is not None:
         raise UsageError("--words are the text of the page, and --reader reads it: give one of them")
+    if args.ocr is not None and (args.words is not None or args.reader is not None):
+        raise UsageError(f"--ocr reads the page, as --{'words' if args.words else 'reader'} does: give one of them")
     if not 0 <= args.threshold <= 1:
         raise UsageError(f"--threshold {args.threshold:g} is not in 0 ... 1")
     for written in filter(None, (args.output, args.overlay, args.review)):
@@ -170,10 +171,10 @@ def _check(args: argparse.Namespace) -> None:
     if args.json and args.output is not None:
         raise UsageError("--json is for stdout, and -o names a file, whose suffix says what it gets")
     is_image = len(args.documents) == 1 and Path(args.documents[0]).suffix.lower() not in ("", ".pdf")
-    has_no_text = is_image and os.path.isfile(args.documents[0]) and args.words is None and args.reader is None
+    has_no_text = is_image and os.path.isfile(args.documents[0]) and args.words is args.reader is args.ocr is None
     if suffix in (".csv", ".html", ".md", ".xlsx") and has_no_text:
         raise UsageError(
-            f"{args.output} would hold no text: give --words FILE or --reader NAME "
+            f"{args.output} would hold no text: give --words FILE, --ocr ENGINE or --reader NAME "
             "(without them the cells have boxes only, which .json and --overlay show)"
         )
     if ".xlsx" in (suffix, *_formats(args)) and importlib.util.find_spec("openpyxl") is None:
@@ -270,6 +271,6 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
             ]
         )
         if not any(cell.text for cell in one.cells):
-            terminal.line("  no text: give --words FILE or --reader NAME")
+            terminal.line("  no text: give --words FILE, --ocr ENGINE or --reader NAME")
         else:
             terminal.table([[clip(clean(text), WIDEST) for text in row] for row in one.rows(repeat=False)])

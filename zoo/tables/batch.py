@@ -34,6 +34,7 @@ class Recipe:
     structure: str = STRUCTURE
     detection: str | None = DETECTION
     reader: str | None = None
+    ocr: str | None = None
     threshold: float = 0.5
     padding: int | None = None
     device: str | None = None
@@ -55,6 +56,7 @@ class Recipe:
             loaded(self.structure, "detect"),
             None if self.detection is None else loaded(self.detection, "detect"),
             reader=None if self.reader is None else loaded(self.reader, "read"),
+            ocr=self.ocr,
             threshold=self.threshold,
             padding=self.padding,
         )

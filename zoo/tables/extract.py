@@ -18,6 +18,7 @@ from ..images import MAX_PIXELS, ImageInput, open_image
 from ..images.boxes import Box, Detection, check_fraction, draw_boxes
 from ..warning import warn
 from .boxes import check_box, inside, share
+from .ocr import Ocr, load_ocr
 from .reading import Reader, read_cells
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
@@ -75,6 +76,8 @@ class TableExtractor:
     callables of the kind.  With detection=None each image is taken for a table by itself.
     reader: what reads lines of text where the caller has no words: a TrOCR checkpoint's name or folder, or its task, or
     a callable (see `reading.Reader`).
+    ocr: in place of a reader, what reads the words of a whole page: "rapidocr", "tesseract" or a callable
+    (see `ocr.Ocr`).
     threshold: the least score, exclusive, of tables and of their parts; 0.5 is Microsoft's.
     padding: pixels of margin around a table; by default 25 of a page whose long side has 1000, as structure was
     trained.  Where the margin leaves the image it is white.
@@ -89,6 +92,7 @@ class TableExtractor:
         detection: str | os.PathLike[str] | Detector | None = DETECTION,
         *,
         reader: str | os.PathLike[str] | Reader | None = None,
+        ocr: str | Ocr | None = None,
         threshold: float = 0.5,
         padding: int | None = None,
         size: Mapping[str, int] | None = None,
@@ -104,6 +108,9 @@ class TableExtractor:
         self.structure = _detector(structure, "structure", (ROW, COLUMN), lock)
         self.detection = None if detection is None else _detector(detection, "detection", (TABLE,), lock)
         self.reader = _loaded(reader, "read", lock) if isinstance(reader, str | os.PathLike) else reader
+        if ocr is not None and reader is not None:
+            raise InputError("ocr reads the page, and reader the cells: give one of them")
+        self.ocr = load_ocr(ocr) if isinstance(ocr, str) else ocr
         self.threshold, self.padding = threshold, padding
         self.options = {} if size is None else {"size": size}
 
@@ -128,8 +135,12 @@ class TableExtractor:
         if words is not None:
             check_words(words)
         page = np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels))
+        places = self.places(page)
+        if words is None and self.ocr is not None and places:
+            words = self.ocr(page)
+            check_words(words)
         tables = []
-        for found in self.places(page):
+        for found in places:
             table = self._table(self.crop(page, found), words)
             if not table.cells:
                 if self.detection is not None:
