@@ -294,3 +294,12 @@ def test_a_table_in_int8_is_looked_up_as_it_is_stored():
     asked = np.array([0, 49, 7, 7])
     (found,) = Session(traced.proto().SerializeToString(), "CPUExecutionProvider")({"x": asked})
     np.testing.assert_allclose(found, naive_ops.dequantise(model.table)[asked], rtol=1e-6)
+
+
+def test_large_tables_are_stored_in_int8(running, monkeypatch):
+    monkeypatch.setattr(quantised, "LARGE", 1 << 10)
+    model = BertModel.from_config(BertConfig(vocab_size=500, **SMALL))
+    record = model.tokens(np.random.default_rng(7).integers(0, 500, (2, 9)))
+    traced = trace(model.states, record, precision=Int8())
+    assert {n.inputs[0] for n in traced.nodes if n.op == "Gather"}.isdisjoint({"embeddings.word"})
+    assert error(hidden(model, record, Int8(), running), model.states(record)) < 0.02

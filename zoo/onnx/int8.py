@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ..generate.causal import CausalLM
 from ..inputs import Pixels
+from ..nn import Module, leaves
 from ..ops.on_onnx.quantised import Choice, Int8, Observer, choice
 from ..ops.on_onnx.symbol import Symbol
+from ..packed import Packed
 from .proto import nbytes
 from .session import Session
 from .trace import trace
@@ -21,11 +24,28 @@ ROWS, TOKENS = 4, 64  # of the texts that products are seen on
 COARSE = 8  # squares along an edge of the images
 
 
-def int8(fn: Callable[..., Any], *records: Any) -> Int8:
-    """A precision for `trace(fn, *records, precision=...)`; records are as those that the graph is traced with."""
+def precision_of(model: Module, weights: str | None) -> str:
+    """The precision of a model's products, by what was asked for and by what its matrices are stored as."""
+    kinds = {part.kind.name for _, leaf in leaves(model) if isinstance(leaf, Packed) for part in leaf.parts}
+    return "int8" if weights == "int8" or "INT8" in kinds else "float32"
+
+
+def int8(fn: Callable[..., Any], *records: Any, exact: bool = False) -> Int8:
+    """A precision for `trace(fn, *records, precision=...)`; records are as those that the graph is traced with.
+
+    exact: the graph is for processors such as `has_exact_sums` finds; else for any.
+    """
     rng = np.random.default_rng(0)
     sampled = [_sample(fn.__self__, record, rng, ROWS if len(records) == 1 else None) for record in records]  # type: ignore[attr-defined]
-    return Int8(_choices(fn, sampled), exact=has_exact_sums())
+    return Int8(_choices(fn, sampled), exact)
+
+
+def of_steps(model: CausalLM, exact: bool = False) -> Int8:
+    """The same for a decoder's steps; of one that looks at an encoder's states, each product alike."""
+    if "encoder_hidden_states" in model.inputs:
+        return Int8({}, exact)
+    ids = np.zeros((1, 1), np.int64)
+    return int8(model.forward, model.tokens(ids), exact=exact)
 
 
 def has_exact_sums() -> bool:

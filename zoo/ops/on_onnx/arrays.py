@@ -14,7 +14,9 @@ from .symbol import BOOL, FLOAT, FOLDED, INT, Symbol, broadcast, constant
 
 
 def embedding(ids: Symbol, table: Symbol, name: str) -> Symbol:
-    rows = packed.embedding(ids, table)
+    policy = table.graph.precision
+    rows = None if policy is None else policy.embedding(ids, table)
+    rows = packed.embedding(ids, table) if rows is None else rows
     return table.new("Gather", [table, ids], (*ids.shape, *table.shape[1:]), axis=0) if rows is None else rows
 
 

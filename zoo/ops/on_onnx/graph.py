@@ -50,7 +50,7 @@ class Graph:
     """Nodes, constants, and what is assumed of the inputs' lengths.
 
     standard: whether operators are those of ONNX alone, for any runtime.  precision: an object whose
-    `linear(x, weight, bias)` may write a product of its own, or give None for the plain one.
+    `linear(x, weight, bias)` and `embedding(ids, table)` may write nodes of their own, or give None for the plain ones.
     """
 
     def __init__(self, standard: bool = False, precision: Any = None):

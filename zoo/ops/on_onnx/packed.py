@@ -52,8 +52,10 @@ def embedding(ids: Symbol, table: Symbol) -> Symbol | None:
     key = "int8 table", table.name
     if key not in table.graph.memo:
         table.graph.memo[key] = tuple(fields(table))
-    data, scale = table.graph.memo[key]
-    shape = *ids.shape, table.shape[1]
-    rows = table.new("Gather", [data, ids], shape, np.dtype(np.int8), axis=0).to(FLOAT)
-    size = table.new("Gather", [scale[:, None], ids], (*ids.shape, 1), axis=0)
-    return rows * size
+    return rows(ids, table, *table.graph.memo[key])
+
+
+def rows(ids: Symbol, table: Symbol, data: np.ndarray, scale: np.ndarray) -> Symbol:
+    """Rows (..., D) of data (V, D) int8, each times its scale (V,)."""
+    found = table.new("Gather", [data, ids], (*ids.shape, data.shape[1]), np.dtype(np.int8), axis=0).to(FLOAT)
+    return found * table.new("Gather", [scale[:, None], ids], (*ids.shape, 1), axis=0)

@@ -20,11 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .graph import MICROSOFT
-from .packed import BITS, fields, kind_of
+from .packed import BITS, fields, kind_of, rows
 from .symbol import FLOAT, Symbol
 
 SMALLEST = 32  # rows or columns of a matrix below which it is left as it is: heads for a few labels
 PAIR = 128  # what two neighbours of one sign add up to, at most
+LARGE = 1 << 20  # numbers from which a table is stored in int8
 MANY = 8  # outliers of a product, at most
 WORTH = 1.5  # by how much the noise must fall for more work to be done
 # A token with smaller numbers only is not scaled up further; below 0, gelu has none beyond the second.
@@ -93,6 +94,9 @@ class Observer:
         if _is_taken(weight):
             self.seen.append((weight.name, x.reshape(-1, x.shape[-1])))
 
+    def embedding(self, ids: Symbol, table: Symbol) -> None:
+        """As it is."""
+
 
 class Int8:
     """A precision: products in int8.
@@ -120,6 +124,15 @@ class Int8:
             few = x.new("Gather", [x, channels], (*x.shape[:-1], len(channels)), axis=-1)
             y = y + few.new("MatMul", [few, matrix.outliers], y.shape)
         return y + bias if bias is not None and (per_token or len(channels)) else y
+
+    def embedding(self, ids: Symbol, table: Symbol) -> Symbol | None:
+        """Rows (..., D) of a table (V, D) that is stored in int8; None of a small one, which stays as it is."""
+        if not table.is_constant or table.shape[0] * table.shape[1] < LARGE:
+            return None
+        memo, key = table.graph.memo, ("int8 table", table.name)
+        if key not in memo:
+            memo[key] = tuple(fields(table)) if kind_of(table) == "INT8" else rounded(table.value, exact=True)
+        return rows(ids, table, *memo[key])
 
     def _matrix(self, weight: Symbol, channels: np.ndarray) -> Matrix:
         """Of a weight, made once for all products with it."""
