@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from .tasks.rerank import Rerank
     from .tasks.segment import Segment
     from .tasks.tag import Tag
-    from .typing import LoadOptions, ModelOptions
+    from .typing import HubOptions, LoadOptions, ModelOptions
 
     Name = str | os.PathLike[str]
     _Classify = Classify | ImageClassify
 
 __version__ = "0.1.0"
-__all__ = ["ZooError", "__version__", "get_num_threads", "load", "load_model", "save", "set_num_threads"]
+__all__ = ["ZooError", "__version__", "export", "get_num_threads", "load", "load_model", "save", "set_num_threads"]
 
 
 @overload
@@ -135,6 +135,27 @@ def load_model(name_or_folder: Name, *, head: str | None = None, **options: Unpa
     from .checkpoint.load import load_model
 
     return load_model(name_or_folder, head=head, **options)
+
+
+def export(
+    name_or_task: Name | Task | Pretrained,
+    folder: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    precision: str = "float32",
+    standard: bool = False,
+    **where: Unpack[HubOptions],
+) -> Path:
+    """Write ONNX graphs of a checkpoint's model, with what prepares its input and a README that says how to run them.
+
+    name_or_task: a name or a folder as for `load`, or what was loaded.  task: as for `load`: which head is exported.
+    precision: "float32".  standard: operators of the ONNX standard alone, for other runtimes than ONNX Runtime.
+    `zoo.load(folder, device="onnx")` runs what was written.  A folder with files of another checkpoint that would stay
+    beside the new ones is refused (ZooError).
+    """
+    from .onnx.export import export
+
+    return export(name_or_task, folder, task=task, precision=precision, standard=standard, **where)
 
 
 def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:

@@ -18,6 +18,7 @@ from .trainable import Trainable, make_trainable
 from .typing import Array
 from .warning import warn
 from .weights import CHOICES, Choice, Layout, Named, NewHead, Part, Random, Report, Source, Weights
+from .weights.exported import ExportedGraphs
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -100,6 +101,8 @@ class Pretrained(Trainable):
                 f"weights={weights!r} are rounded numbers, which trainable=True cannot change: choose one"
             )
         keeps_packed = not trainable and (dtype is None or choice is not None)  # else a type asked for is that of all
+        if isinstance(source, ExportedGraphs) and not is_onnx(asked):
+            raise UnsupportedError(f"{source.path.parent} holds ONNX graphs, which device='onnx' runs")
         if backend is not ops.on_numpy and dtype is None:
             dtype = "float32" if trainable else _one_dtype(named)
         head = NewHead(cls.layout.prefix, _deviation(config), seed) if new_head else None

@@ -10,6 +10,7 @@ import pytest
 import zoo
 from parity.checkpoints import build
 from zoo.errors import UnsupportedError
+from zoo.hub import EMBEDDED
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
@@ -28,12 +29,13 @@ TASKS = {
     "segment": ("beit-base-finetuned-ade-640-640", lambda task: (lambda one: (one.mask, one.labels))(task(IMAGE))),
     "detect": ("table-transformer-detection", lambda task: task([IMAGE, IMAGE[:50]], threshold=0.0)),
     "read": ("trocr-small-printed", lambda task: task([IMAGE], max_new_tokens=8, num_beams=2)),
+    "generate": ("stories260k", lambda task: task(["Once upon a time", "Hi"], max_new_tokens=20, details=True)),
 }
 
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    return lambda spec: build(spec, tmp_path / spec)
+    return lambda spec: spec if spec in EMBEDDED else build(spec, tmp_path / spec)
 
 
 def assert_close(a, b):
@@ -68,6 +70,39 @@ def test_a_model_alone(checkpoint):
     assert_close(a, b)
     with pytest.raises(zoo.ZooError, match="input_ids"):  # the door is the same
         model(ids + 10**6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"num_beams": 3}, {"num_return_sequences": 2, "do_sample": True, "seed": 1}, {"stop_strings": ["."]}],
+    ids=str,
+)
+def test_texts_are_written_in_every_way(options):
+    a, b = (zoo.load("stories260k", device=device) for device in ("onnx", None))
+    texts = ["Once upon a time there was a little girl", "The dog"]
+    assert a(texts, max_new_tokens=80, **options) == b(texts, max_new_tokens=80, **options)
+    assert a.perplexity(texts) == pytest.approx(b.perplexity(texts), rel=1e-5)
+
+
+def test_a_long_prompt_passes_in_parts(monkeypatch):
+    import zoo.onnx.decoder
+
+    monkeypatch.setattr(zoo.onnx.decoder, "CHUNK", 5)
+    a, b = (zoo.load("stories260k", device=device) for device in ("onnx", None))
+    texts = ["Once upon a time there was a little girl named Lily", "The", "She went to the park"]
+    assert_close(a(texts, max_new_tokens=9, details=True), b(texts, max_new_tokens=9, details=True))
+
+
+def test_a_cache_serves_steps_and_calls_alike(checkpoint):
+    model = zoo.load_model(checkpoint("Llama-3.2-1B"), device="onnx")
+    ids, cache = np.arange(5, 11)[None], model.new_cache(1, 20)
+    steps = model.runner.decoder(model)
+    steps.next_logits(ids[:, :3], None, cache)
+    found = model(ids[:, 3:5], cache=cache)  # logits of all tokens: the model itself, on the same cache
+    last = steps.next_logits(ids[:, 5:], None, cache)
+    wanted = model(ids)
+    assert_close(found, wanted[:, 3:5])
+    assert_close(last, wanted[:, 5])
 
 
 def test_what_a_graph_assumes_of_lengths_makes_another_graph(checkpoint):

@@ -174,6 +174,11 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
     return out
 
 
+def shapes_of(model: Pretrained) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors that a model was made of, by their names in the checkpoint."""
+    return {name: tuple(tensor.array.shape) for name, tensor in _tensors(model, "F32").items()}
+
+
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 

@@ -6,6 +6,8 @@ first wanted and kept on disk: see `zoo.onnx.cache`.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,13 +15,18 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..errors import InputError
+from ..checkpoint.inside import checkpoint_file
+from ..errors import CheckpointError, InputError, UnsupportedError
+from ..generate.causal import CausalLM
 from ..nn import Module
 from ..pretrained import Pretrained
 from ..runner.runner import Runner
+from ..weights.exported import INDEX, about_export
 from .cache import Folder, Kept, fingerprint, keep
+from .decoder import Decoder, room
 from .session import Session, provider_of
 from .signature import Signature
+from .trace import Traced, trace
 
 R = TypeVar("R")
 # What a graph takes of which a record may have nothing.
@@ -50,7 +57,8 @@ class OnnxRunner(Runner):
         return sum(map(len, self._graphs.values()))
 
     def run(self, fn: Callable[..., R], *records: Any) -> R:
-        if any(getattr(record, "cache", None) is not None for record in records):
+        for cache in (record.cache for record in records if getattr(record, "cache", None) is not None):
+            room(cache, cache.capacity)  # the logits of all tokens, which no graph gives beside a cache
             return fn(*records)
         key = fn, tuple(map(form, records))
         for graph in self._graphs.get(key, ()):
@@ -61,14 +69,30 @@ class OnnxRunner(Runner):
             graph = self._added(key, fn, records)
         return graph.signature.result(fn, graph.session(graph.signature.feed(*records)))
 
+    def decoder(self, model: Any) -> Any:
+        return Decoder(model, self) if isinstance(model, CausalLM) and not model.depends_on_length else model
+
+    def made(self, method: str, make: Callable[[], Traced]) -> Graph:
+        """The graph of a method that has one alone."""
+        with self._lock:
+            if method not in self._graphs:
+                kept = next(self._kept().graphs(method, ""), None)
+                if kept is None:
+                    kept = keep(make(), self._kept().writable(), method, "")
+                self._graphs[method] = [self._opened(kept)]
+            return self._graphs[method][0]
+
+    def _kept(self) -> Folder:
+        if self._folder is None:
+            self._folder = Folder(fingerprint(self._model, self._files))
+        return self._folder
+
     def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> Graph:
         """A graph that fits the records: kept from before, or traced."""
         known = self._graphs.get(key, [])
         takes = "; ".join(key[1])
-        if self._folder is None:
-            self._folder = Folder(fingerprint(self._model, self._files))
-        method = f"{type(fn.__self__).__name__}.{fn.__name__}"  # type: ignore[attr-defined]
-        for kept in self._folder.graphs(method, takes):
+        method = method_of(fn)
+        for kept in self._kept().graphs(method, takes):
             if fed(kept.signature, records) is not None:
                 graph = self._opened(kept)
                 break
@@ -82,18 +106,73 @@ class OnnxRunner(Runner):
         return Graph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes))
 
     def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...], method: str, takes: str) -> Kept:
-        from .trace import trace
-
-        assert self._folder is not None
         traced = trace(fn, *records)
         if fed(traced.signature, records) is None:
             traced = trace(fn, *records, any_size=True)
-        return keep(traced, self._folder.writable(), method, takes)
+        return keep(traced, self._kept().writable(), method, takes)
+
+
+class ExportedRunner(OnnxRunner):
+    """Runs the graphs of a folder that `zoo export` wrote, and no others."""
+
+    has_weights = False
+
+    def __init__(self, model: Pretrained, device: str, index: Path):
+        super().__init__(model, device, (index,))
+        self._about = about_export(index)
+        if self._about.get("class") != type(model).__name__:
+            raise UnsupportedError(
+                f"{index.parent} was exported as {self._about.get('class')}, and {type(model).__name__} is asked for"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExportedRunner, (self._model, self._device, self._files[0])
+
+    def run(self, fn: Callable[..., R], *records: Any) -> R:
+        graph = self.graph(method_of(fn))
+        feed = graph.signature.feed(*records)
+        if (broken := graph.signature.broken(feed)) is not None:
+            raise InputError(f"{self._files[0].parent} was exported for {broken}")
+        return graph.signature.result(fn, graph.session(feed))
+
+    def graph(self, method: str) -> Graph:
+        with self._lock:
+            if method not in self._graphs:
+                self._graphs[method] = [self._open(method)]
+        return self._graphs[method][0]
+
+    def made(self, method: str, make: Callable[[], Traced]) -> Graph:
+        return self.graph(method)
+
+    def _open(self, method: str) -> Graph:
+        index, graphs = self._files[0], self._about.get("graphs")
+        if not isinstance(graphs, dict) or method not in graphs:
+            known = ", ".join(graphs) if isinstance(graphs, dict) else "nothing"
+            raise UnsupportedError(f"{index.parent} has no graph of {method}, only of {known}")
+        try:
+            about = graphs[method]
+            path = checkpoint_file(index.parent, about["file"])
+            data = checkpoint_file(index.parent, f"{about['file']}.data")
+            signature = Signature.from_json(about["signature"])
+            if hashlib.sha256(path.read_bytes()).hexdigest() != about["sha256"]:
+                raise CheckpointError(f"{path} is not the file that {index.name} is of: export the model anew")
+            weight_bytes = os.path.getsize(data) if data.is_file() else 0
+            if weight_bytes != about["data_bytes"]:
+                raise CheckpointError(f"{data} has {weight_bytes} bytes, {index.name} says {about['data_bytes']}")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+            raise CheckpointError(f"{index}: what it says of {method} is damaged: {e!r}") from None
+        return Graph(signature, Session(path, self._provider, None, weight_bytes))
+
+
+def method_of(fn: Callable[..., Any]) -> str:
+    return f"{type(fn.__self__).__name__}.{fn.__name__}"  # type: ignore[attr-defined]
 
 
 def attach(model: Pretrained, device: str, files: Iterable[Path] = ()) -> None:
     """Let ONNX Runtime run a model, and the models that are parts of it."""
-    runner = OnnxRunner(model, device, files)
+    files = tuple(files)
+    exported = bool(files) and files[0].name == INDEX
+    runner = ExportedRunner(model, device, files[0]) if exported else OnnxRunner(model, device, files)
     waiting: list[Any] = [model]
     while waiting:
         node = waiting.pop()

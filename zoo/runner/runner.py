@@ -11,6 +11,8 @@ R = TypeVar("R")
 class Runner:
     """Calls a model as it is."""
 
+    has_weights = True  # whether the model's own arrays hold numbers, so that parts of it may be called by themselves
+
     def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
         """What model(*args, **options) gives."""
         return model(*args, **options)

@@ -83,23 +83,30 @@ class Task:
         """
         from ..checkpoint.load import write_model
 
-        # Looked for first: a folder with a new model and an old tokenizer would be worse than none.
-        gone = [path for path in self.sources() if not path.is_file()]
-        if gone:
-            raise ZooError(f"{self!r} cannot be saved: {gone[0]}, which would be copied, is no longer there")
         path = Path(folder).expanduser()
-        if self.checkpoint is None or not path.is_dir() or not path.samefile(self.checkpoint.folder):
-            refuse_other_files(path, {CONFIG, *self.extra_files(), *(source.name for source in self.sources())})
+        self.check_beside(path)
         write_model(self.model, path, dtype=dtype)
         try:
-            self.save_preparation(path)
-            for name in self.extra_files():
-                target = path / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                copy_file(checkpoint_file(self.checkpoint.folder, name) if self.checkpoint else target, target)
+            self.save_beside(path)
         except OSError as e:
             raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
         return path
+
+    def check_beside(self, path: Path) -> None:
+        """ZooError where a folder cannot become the task's: a new model and an old tokenizer are worse than none."""
+        gone = [path for path in self.sources() if not path.is_file()]
+        if gone:
+            raise ZooError(f"{self!r} cannot be saved: {gone[0]}, which would be copied, is no longer there")
+        if self.checkpoint is None or not path.is_dir() or not path.samefile(self.checkpoint.folder):
+            refuse_other_files(path, {CONFIG, *self.extra_files(), *(source.name for source in self.sources())})
+
+    def save_beside(self, path: Path) -> None:
+        """Write what the folder of a checkpoint has beside the model."""
+        self.save_preparation(path)
+        for name in self.extra_files():
+            target = path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copy_file(checkpoint_file(self.checkpoint.folder, name) if self.checkpoint else target, target)
 
     def sources(self) -> list[Path]:
         """The files that saving copies."""

@@ -82,10 +82,12 @@ class FillMask(TextTask):
         if not len(at):
             return out
         model = cast("MaskedLM", self.model)
-        x = self.call(self.body, batch).last_hidden_state
+        alone = self.runner.has_weights  # else the whole model gives the words of all tokens
+        x = self.call(self.body, batch).last_hidden_state if alone else self.call(self.model, batch)
         for first in range(0, len(at), MASKS_AT_ONCE):
             some = slice(first, first + MASKS_AT_ONCE)
-            logits = ops.to_numpy(model.head(x[at[some], t[some]]))
+            states = x[at[some], t[some]]
+            logits = ops.to_numpy(model.head(states) if alone else states)
             for row, z in zip(at[some], logits, strict=True):
                 out[row].append(_top(z, top_k, among))
         return out

@@ -15,6 +15,8 @@ from ..checkpoint.json_file import read_json
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
 from ..packed import Rows
 from ..typing import RawTensor
+from .exported import INDEX as EXPORTED
+from .exported import ExportedGraphs
 from .mapped import release
 from .packed_names import with_packed
 from .source import Source
@@ -38,9 +40,9 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9�
 def choose_weight_files(names: Sequence[str]) -> list[str]:
     """The weight file, or the index of weight files, to load among the file names of a repository or folder.
 
-    Only the names in WANTED: no variants (`model.fp16.safetensors`), no subfolders, no other frameworks.
+    Only the names in WANTED, or an export's: no variants (`model.fp16.safetensors`), subfolders, other frameworks.
     """
-    for wanted in WANTED:
+    for wanted in (*WANTED, EXPORTED):
         if wanted in names:
             return [wanted]
     others = [n for n in names if PurePosixPath(n).suffix.lower() in _WEIGHT_SUFFIXES or n.endswith(_INDEX)]
@@ -82,6 +84,8 @@ def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
             raise CheckpointError(f"{path} is not a shard of {indices[0]}{nearest(path.name, beside)}")
     for path in beside.values():
         _check_inside(path, indices[0])
+    if indices[0].name == EXPORTED:
+        return ExportedGraphs(indices[0], list(beside.values()))
     return Sharded({path: _open(path) for path in beside.values()}, index, indices[0])
 
 
