@@ -149,7 +149,7 @@ def export(
     """Write ONNX graphs of a checkpoint's model, with what prepares its input and a README that says how to run them.
 
     name_or_task: a name or a folder as for `load`, or what was loaded.  task: as for `load`: which head is exported.
-    precision: "float32".  standard: operators of the ONNX standard alone, for other runtimes than ONNX Runtime.
+    precision: "float32", or of encoders "int8".  standard: operators of the ONNX standard alone, for other runtimes.
     `zoo.load(folder, device="onnx")` runs what was written.  A folder with files of another checkpoint that would stay
     beside the new ones is refused (ZooError).
     """

@@ -63,6 +63,12 @@ def test_standard_operators_alone(exported):
     assert_close(zoo.load_model(folder, device="onnx")(IDS), zoo.load_model(checkpoint)(IDS))
 
 
+def test_int8(exported):
+    folder, checkpoint = exported("bert-base-uncased", precision="int8")
+    found, wanted = zoo.load_model(folder, device="onnx")(IDS), zoo.load_model(checkpoint)(IDS)
+    assert 0 < np.linalg.norm(found - wanted) < 0.1 * np.linalg.norm(wanted)
+
+
 def test_heads_without_a_task(exported):
     folder, checkpoint = exported("bert-swag")
     ids = IDS.reshape(1, 2, 6)
@@ -123,8 +129,10 @@ def test_a_folder_with_another_checkpoint(tmp_path):
 
 
 def test_what_cannot_be_exported(tmp_path):
-    with pytest.raises(UnsupportedError, match="precision 'int9' is not one of float32"):
+    with pytest.raises(UnsupportedError, match="precision 'int9' is not one of float32, int8; did you mean"):
         zoo.export(build("bert-base-uncased", tmp_path / "a"), tmp_path / "b", precision="int9")
+    with pytest.raises(UnsupportedError, match="'int8' is for encoders, and LlamaForCausalLM is a decoder"):
+        zoo.export("stories260k", tmp_path / "b", precision="int8")
     with pytest.raises(UnsupportedError, match="'dynamic'"):
         zoo.export(zoo.load_model(build("llama-dynamic", tmp_path / "c")), tmp_path / "d")
     assert not (tmp_path / "b").exists()

@@ -106,7 +106,11 @@ LOCK_MORE = """\
 
 EXPORT = """\
 Write a checkpoint in another format.  OUTPUT.gguf: the file that llama.cpp and zoo load, with the tokenizer in it, for
-decoders (llama) and encoders (bert).  It needs the extra 'gguf'."""
+decoders (llama) and encoders (bert).  It needs the extra 'gguf'.
+
+Any other OUTPUT: a folder of ONNX graphs, of every family and head, with what prepares the input, a README that says
+how to run them, and a report of how near they are to zoo on NumPy and to transformers.  --device onnx runs such a
+folder.  It needs the extra 'onnx'."""
 
 DEVICE = "cpu (NumPy, the default); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
 
@@ -245,9 +249,12 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     lock.add_argument("--local-files-only", action="store_true", help="never use the network")
     lock.add_argument("--json", action="store_true", help="JSON even in a terminal")
     export = argparse.ArgumentParser(prog="zoo export", parents=[common, locked], description=EXPORT)
-    export.add_argument("output", metavar="OUTPUT", help="the file to write, OUTPUT.gguf")
+    export.add_argument("output", metavar="OUTPUT", help="the file to write, OUTPUT.gguf, or the folder")
     gguf_types = "of a .gguf file's matrices: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1 or q4_0 (q8_0)"
-    export.add_argument("--type", default="q8_0", metavar="TYPE", help=gguf_types)
+    export.add_argument("--type", metavar="TYPE", help=gguf_types)
+    export.add_argument("--precision", choices=("float32", "int8"), help="of a folder's graphs (float32)")
+    export.add_argument("--standard", action="store_true", help="graphs of the ONNX standard's operators alone")
+    export.add_argument("--task", choices=tasks, metavar="TASK", help="the task whose head is exported as graphs")
     table = argparse.ArgumentParser(
         prog="zoo table", parents=[locked, threads], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
     )

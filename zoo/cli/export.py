@@ -12,8 +12,35 @@ from .terminal import Terminal, json_text
 
 def export(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
-    if not args.output.endswith(".gguf"):
-        raise UsageError(f"{args.output!r}: the name of a file that ends in .gguf was wanted")
+    as_gguf = args.output.endswith(".gguf")
+    for option, given, of in (
+        ("--type", args.type, as_gguf),
+        ("--precision", args.precision, not as_gguf),
+        ("--standard", args.standard, not as_gguf),
+        ("--task", args.task, not as_gguf),
+    ):
+        if given and not of:
+            raise UsageError(f"{option} is for {'OUTPUT.gguf' if option == '--type' else 'a folder of ONNX graphs'}")
+    (_gguf if as_gguf else _onnx)(args)
+
+
+def _onnx(args: argparse.Namespace) -> None:
+    import zoo
+
+    precision = args.precision or "float32"
+    where = {"revision": args.revision, "local_files_only": args.local_files_only, "lock": args.lock}
+    path = zoo.export(args.name, args.output, task=args.task, precision=precision, standard=args.standard, **where)
+    files = {file.name: file.stat().st_size for file in sorted(path.iterdir()) if file.is_file()}
+    as_json = args.json or not sys.stdout.isatty()
+    terminal = Terminal(sys.stdout, plain_text=not as_json)
+    if as_json:
+        terminal.line(json_text({"path": str(path), "precision": precision, "files": files}))
+    else:
+        terminal.fields([("written", str(path)), ("precision", precision)])
+        terminal.table([(size_text(size), file) for file, size in files.items()], right=(0,))
+
+
+def _gguf(args: argparse.Namespace) -> None:
     from ..errors import UnsupportedError
     from ..gguf.export import export as write
     from ..tasks import load_task
@@ -22,10 +49,11 @@ def export(args: argparse.Namespace) -> None:
     task = load_task(args.name, revision=args.revision, local_files_only=args.local_files_only, lock=args.lock)
     if not isinstance(task, TextTask):
         raise UnsupportedError(f"{args.name} reads images: GGUF files are of models that read texts")
-    path = write(task, args.output, args.type)
+    kind = args.type or "q8_0"
+    path = write(task, args.output, kind)
     as_json = args.json or not sys.stdout.isatty()
     terminal, size = Terminal(sys.stdout, plain_text=not as_json), path.stat().st_size
     if as_json:
-        terminal.line(json_text({"path": str(path), "type": args.type, "bytes": size}))
+        terminal.line(json_text({"path": str(path), "type": kind, "bytes": size}))
     else:
-        terminal.fields([("written", str(path)), ("type", args.type), ("size", size_text(size))])
+        terminal.fields([("written", str(path)), ("type", kind), ("size", size_text(size))])

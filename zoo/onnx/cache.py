@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import __version__
 from ..checkpoint.atomic_write import atomic_write
 from ..nn import leaves
 from ..packed import Packed
@@ -87,7 +86,7 @@ def program() -> str:
     files = sorted(package.rglob("*.py"))
     stats = [(path.relative_to(package).as_posix(), os.stat(path)) for path in files]
     of_files = [(name, about.st_size, about.st_mtime_ns) for name, about in stats]
-    text = json.dumps([VERSION, __version__, runtime().__version__, of_files])
+    text = json.dumps([VERSION, runtime().__version__, of_files])
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from .. import __version__
 from .signature import Signature
 from .step import CROSS, PAST
 from .trace import Traced
@@ -74,12 +74,23 @@ class Graph(Protocol):
 
 def card(name: str, graphs: Sequence[Graph], precision: str, folder: Path) -> str:
     """-> Markdown."""
-    parts = [HEAD.format(name=name, version=__version__, precision=precision, code=_code(graphs))]
+    parts = [
+        HEAD.format(
+            name=name,
+            version=_version(),
+            precision=precision,
+            code=_code(graphs),
+        )
+    ]
     for one in graphs:
         parts.append(_table(f"{one.file}.onnx", one.traced.signature))
     if (folder / "preprocessor_config.json").is_file():
         parts.append("Pixel values are as preprocessor_config.json says, with the channels before height and width.\n")
     return "\n".join(parts)
+
+
+def _version() -> str:
+    return sys.modules[__name__.partition(".")[0]].__version__
 
 
 def _code(graphs: Sequence[Graph]) -> str:

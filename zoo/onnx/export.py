@@ -33,7 +33,7 @@ from .runner import method_of
 from .step import trace_cross, trace_step
 from .trace import Traced, trace
 
-PRECISIONS = ("float32",)
+PRECISIONS = ("float32", "int8")
 
 
 class Graph(NamedTuple):
@@ -64,7 +64,7 @@ def export_model(
     path = Path(folder).expanduser()
     refuse_package(path)
     refuse_other_weights(path, INDEX)
-    graphs = graphs_of(model, standard)
+    graphs = graphs_of(model, precision, standard)
     try:
         path.mkdir(parents=True, exist_ok=True)
         prepare(path)
@@ -131,18 +131,32 @@ def export(
     return export_model(given.model, path, name=name, prepare=given.save_beside, **options)
 
 
-def graphs_of(model: Any, standard: bool = False) -> list[Graph]:
+def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[Graph]:
     """The graphs that a model is exported as."""
     if isinstance(model, ImageToText):
-        encoder = trace(model.states, images(model.encoder), output="encoder_hidden_states", standard=standard)
-        return [Graph("encoder", method_of(model.states), encoder), *_decoder(model.decoder, standard)]
+        found = [_traced("encoder", model.states, images(model.encoder), precision, standard, "encoder_hidden_states")]
+        return [*found, *_decoder(model.decoder, precision, standard)]
     if isinstance(model, CausalLM) and model.is_causal:
-        return _decoder(model, standard)
-    return [Graph("model", method_of(model.forward), trace(model.forward, example(model), standard=standard))]
+        return _decoder(model, precision, standard)
+    return [_traced("model", model.forward, example(model), precision, standard)]
 
 
-def _decoder(model: CausalLM, standard: bool) -> list[Graph]:
+def _traced(
+    file: str, fn: Callable[..., Any], record: Any, precision: str, standard: bool, output: str = "logits"
+) -> Graph:
+    policy = None
+    if precision == "int8":
+        from .int8 import int8
+
+        policy = int8(fn, record)
+        policy.exact = False  # it may be run by another processor than this one
+    return Graph(file, method_of(fn), trace(fn, record, output=output, standard=standard, precision=policy))
+
+
+def _decoder(model: CausalLM, precision: str, standard: bool) -> list[Graph]:
     cls, sees = type(model).__name__, crosses(model)
+    if precision != "float32":
+        raise UnsupportedError(f"precision {precision!r} is for encoders, and {cls} is a decoder")
     step = Graph("model", f"{cls}.step", trace_step(model, sees, standard))
     return [Graph("cross", f"{cls}.cross", trace_cross(model, standard)), step] if sees else [step]
 
