@@ -8,7 +8,7 @@ import pytest
 from zoo import ops
 from zoo.onnx.signature import Input
 from zoo.onnx.trace import finish
-from zoo.ops import naive
+from zoo.ops import naive, on_numpy
 from zoo.ops.on_onnx.dims import evaluate
 from zoo.ops.on_onnx.graph import Graph
 from zoo.ops.on_onnx.symbol import Symbol, constant
@@ -79,11 +79,17 @@ def test_linear(act):
 
 def test_linear_of_several_matrices_and_of_rows():
     parts = random(5, 6), random(3, 6)
+    whole, bias = on_numpy.rows(parts), random(8)
 
-    def run(x, first, second):
-        return ops.linear(x, (first, second)), ops.linear(x[:, 0], first)
+    def run(x, a):
+        y = ops.linear(x, constant(x.graph, whole), constant(x.graph, bias))
+        return y, y[:, :, :5], y[..., 2:7], y.reshape(*y.shape[:2], 8, -1)[:, :, 5:], ops.linear(x[:, 0], a)
 
-    check(run, lambda x, a, b: (naive.linear(x, (a, b)), naive.linear(x[:, 0], a)), [("B", "T", 6)], parts)
+    def twin(x, a):
+        y = naive.linear(x, np.concatenate(parts), bias)
+        return y, y[..., :5], y[..., 2:7], y[:, :, 5:, None], naive.linear(x[:, 0], a)
+
+    check(run, twin, [("B", "T", 6)], parts[:1])
 
 
 @pytest.mark.parametrize("groups", [4, 2, 1])

@@ -50,6 +50,10 @@ def activate(x: Symbol, act: str | None) -> Symbol:
 
 
 def glu(x: Symbol, act: str | None) -> Symbol:
+    if len(x.joined) == 2 and x.seam == x.ndim - 1:
+        first, second = x.joined
+        if first.shape[-1] == second.shape[-1]:
+            return activate(first, act) * second
     half = (*x.shape[:-1], x.shape[-1] // 2)
     gate, up = x.graph.node("Split", [x.name], 2, axis=-1, num_outputs=2)
     return activate(Symbol(x.graph, gate, half, x.dtype), act) * Symbol(x.graph, up, half, x.dtype)

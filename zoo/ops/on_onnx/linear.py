@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import packed
 from .activations import activate
+from .arrays import cat
 from .symbol import Symbol
 
 
@@ -17,7 +18,10 @@ def linear(
     policy = x.graph.precision
     y = None if policy is None else policy.linear(x, weight, bias)
     y = packed.linear(x, weight, bias) if y is None else y
-    y = activate(_product(x, weight, bias) if y is None else y, act)
+    if y is None:
+        parts = _parts(weight)
+        y = _product(x, weight, bias) if len(parts) == 1 else _products(x, parts, bias)
+    y = activate(y, act)
     return y if residual is None else y + residual
 
 
@@ -27,3 +31,25 @@ def _product(x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol:
     rows = x.reshape(-1, I)
     inputs = [rows, weight] if bias is None else [rows, weight, bias]
     return x.new("Gemm", inputs, (rows.shape[0], O), transB=1).reshape(*x.shape[:-1], O)
+
+
+def _parts(weight: Symbol) -> list[Symbol]:
+    """Matrices of a fused projection, each as the checkpoint has it."""
+    graph = weight.graph
+    stored = graph.constants.get(weight.name)
+    if stored is None or len(stored.parts) == 1:
+        return [weight]
+    names = [graph.store(part, name=f"{weight.name}.{i}") for i, part in enumerate(stored.parts)]
+    return [Symbol(graph, name, graph.constants[name].shape, weight.dtype) for name in names]
+
+
+def _products(x: Symbol, parts: list[Symbol], bias: Symbol | None) -> Symbol:
+    """A fused projection by a product for each of its parts, which are rarely wanted as one."""
+    found, begin = [], 0
+    for part in parts:
+        end = begin + part.shape[0]
+        found.append(_product(x, part, None if bias is None else bias[begin:end]))
+        begin = end
+    y = cat(found, -1)
+    y.joined, y.seam = tuple(found), y.ndim - 1
+    return y

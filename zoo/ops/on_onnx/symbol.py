@@ -31,6 +31,8 @@ class Symbol:
         self.graph, self.name, self.shape, self.dtype = graph, name, tuple(shape), dtype
         self.base = self if base is None else base  # what it is a reshape of
         self.turned: tuple[Symbol, tuple[int, ...]] | None = None  # what it is a transpose of, and the axes
+        self.joined: tuple[Symbol, ...] = ()  # what it is the whole of, along the axis `seam`: taken apart for nothing
+        self.seam = 0
 
     @property
     def ndim(self) -> int:
@@ -179,7 +181,13 @@ class Symbol:
             source, form = self.base, _form(self.base.shape, known)
         made = self.graph.lengths(tuple(known)) if form is None else self.graph.store(np.array(form, np.int64))
         name = self.graph.node("Reshape", [source.name, made])
-        return Symbol(self.graph, name, known, self.dtype, None if self.is_constant else self.base)
+        y = Symbol(self.graph, name, known, self.dtype, None if self.is_constant else self.base)
+        lead = self.shape[:-1]
+        if self.joined and self.seam == len(lead) == y.ndim - 2 and all(map(same, known, lead)):
+            K = known[-1]
+            y.joined = tuple(part.reshape(*lead, part.shape[-1] // K, K) for part in self.joined)
+            y.seam = self.seam
+        return y
 
     def transpose(self, *axes: int) -> Symbol:
         """Axes in another order."""
@@ -206,6 +214,8 @@ class Symbol:
             index = (*index[:at], *[slice(None)] * rest, *index[at + 1 :])
         if self.is_constant and all(_is_plain(one) for one in index):
             return self.constant(np.asarray(self.value[index]))
+        if (part := self._part(index)) is not None:
+            return part
         x, axis = self, 0
         spans, shape = [], list(self.shape)
         for one in index:  # all slices at once
@@ -231,6 +241,22 @@ class Symbol:
                 name = self.graph.length(one) if isinstance(one, Dim) else np.array(one, np.int64)
                 x = x.new("Gather", [x, name], rest, axis=axis)
         return x
+
+    def _part(self, index: tuple[Any, ...]) -> Symbol | None:
+        """The one of `joined` that is asked for."""
+        whole = [one for i, one in enumerate(index) if i != self.seam]
+        if not self.joined or len(index) <= self.seam or any(one is None or one != slice(None) for one in whole):
+            return None
+        one, begin = index[self.seam], 0
+        if not isinstance(one, slice) or not _is_plain(one):
+            return None
+        asked = one.indices(self.shape[self.seam])
+        for part in self.joined:
+            end = begin + part.shape[self.seam]
+            if asked == (begin, end, 1):
+                return part
+            begin = end
+        return None
 
 
 FOLDS: dict[str, Callable[[Any, Any], Any]] = {
