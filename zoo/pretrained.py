@@ -114,7 +114,7 @@ class Pretrained(Trainable):
             sizes=config.sizes(),
             keeps_halves=cls.keeps_halves and backend is ops.on_numpy and dtype is None,
             keeps_packed=keeps_packed,
-            choice=choice,
+            choice=None if is_onnx(asked) and weights == "int8" else choice,  # of floats its graphs are more exact
             joins=not trainable,
             new_head=head,
         )
@@ -128,7 +128,7 @@ class Pretrained(Trainable):
             make_trainable(model)
         if is_onnx(asked):
             # It knows the doors of models, and they know this module.
-            importlib.import_module(f"{__package__}.onnx.runner").attach(model, str(asked), source.files)
+            importlib.import_module(f"{__package__}.onnx.runner").attach(model, str(asked), source.files, weights)
         return model
 
     @classmethod

@@ -66,7 +66,9 @@ class Decoder:
                 mask = np.ones(k.shape[:2]) if mask is None else mask
                 feed["encoder_attention_mask"] = np.asarray(mask, np.int64)
         name = f"{type(self._model).__name__}.step" + ("" if seen or not crosses(self._model) else ", alone")
-        graph = self._runner.made(name, lambda: trace_step(self._model, seen))
+        graph = self._runner.made(
+            name, self._model, lambda precision: trace_step(self._model, seen, precision=precision)
+        )
         logits, *new = graph.session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
             for kept, x in zip((cache.keys[i], cache.values[i]), pair, strict=True):
@@ -77,7 +79,8 @@ class Decoder:
 
     def _see(self, cache: KVCache, c: Context) -> None:
         """Keep the keys and values of an encoder's states."""
-        graph = self._runner.made(f"{type(self._model).__name__}.cross", lambda: trace_cross(self._model))
+        name = f"{type(self._model).__name__}.cross"
+        graph = self._runner.made(name, self._model, lambda precision: trace_cross(self._model, precision=precision))
         found = graph.session({"encoder_hidden_states": np.ascontiguousarray(c.encoder_states)})
         for i, (k, v) in enumerate(zip(found[::2], found[1::2], strict=True)):
             cache.cross[i] = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), c.encoder_mask

@@ -29,6 +29,7 @@ from ..pretrained import Pretrained
 from ..weights.exported import INDEX, VERSION
 from .card import card
 from .decoder import crosses
+from .int8 import int8, of_steps
 from .runner import method_of
 from .step import trace_cross, trace_step
 from .trace import Traced, trace
@@ -144,21 +145,15 @@ def graphs_of(model: Any, precision: str = "float32", standard: bool = False) ->
 def _traced(
     file: str, fn: Callable[..., Any], record: Any, precision: str, standard: bool, output: str = "logits"
 ) -> Graph:
-    policy = None
-    if precision == "int8":
-        from .int8 import int8
-
-        policy = int8(fn, record)
-        policy.exact = False  # it may be run by another processor than this one
+    policy = int8(fn, record) if precision == "int8" else None
     return Graph(file, method_of(fn), trace(fn, record, output=output, standard=standard, precision=policy))
 
 
 def _decoder(model: CausalLM, precision: str, standard: bool) -> list[Graph]:
     cls, sees = type(model).__name__, crosses(model)
-    if precision != "float32":
-        raise UnsupportedError(f"precision {precision!r} is for encoders, and {cls} is a decoder")
-    step = Graph("model", f"{cls}.step", trace_step(model, sees, standard))
-    return [Graph("cross", f"{cls}.cross", trace_cross(model, standard)), step] if sees else [step]
+    policy = of_steps(model) if precision == "int8" else None
+    step = Graph("model", f"{cls}.step", trace_step(model, sees, standard, policy))
+    return [Graph("cross", f"{cls}.cross", trace_cross(model, standard, policy)), step] if sees else [step]
 
 
 def example(model: Any) -> Any:

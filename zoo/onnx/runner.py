@@ -24,6 +24,7 @@ from ..runner.runner import Runner
 from ..weights.exported import INDEX, about_export
 from .cache import Folder, Kept, fingerprint, keep
 from .decoder import Decoder, room
+from .int8 import has_exact_sums, int8, of_steps, precision_of
 from .session import Session, provider_of
 from .signature import Signature
 from .trace import Traced, trace
@@ -42,15 +43,16 @@ class Graph(NamedTuple):
 class OnnxRunner(Runner):
     """Runs a model's methods by sessions of ONNX Runtime.  Threads may share it."""
 
-    def __init__(self, model: Pretrained, device: str, files: Iterable[Path] = ()):
-        self._model, self._device, self._files = model, device, tuple(files)
+    def __init__(self, model: Pretrained, device: str, files: Iterable[Path] = (), precision: str = "float32"):
+        """precision: "float32" or "int8", of products."""
+        self._model, self._device, self._files, self._precision = model, device, tuple(files), precision
         self._provider = provider_of(device)
         self._lock = threading.RLock()
         self._graphs: dict[Any, list[Graph]] = {}
         self._folder: Folder | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OnnxRunner, (self._model, self._device, self._files)  # of a copy: no graphs yet
+        return OnnxRunner, (self._model, self._device, self._files, self._precision)  # of a copy: no graphs yet
 
     def __len__(self) -> int:
         """How many graphs there are."""
@@ -72,19 +74,21 @@ class OnnxRunner(Runner):
     def decoder(self, model: Any) -> Any:
         return Decoder(model, self) if isinstance(model, CausalLM) and not model.depends_on_length else model
 
-    def made(self, method: str, make: Callable[[], Traced]) -> Graph:
-        """The graph of a method that has one alone."""
+    def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> Graph:
+        """The graph of a decoder's method, which has one alone.  make(precision): see `trace`."""
         with self._lock:
             if method not in self._graphs:
                 kept = next(self._kept().graphs(method, ""), None)
                 if kept is None:
-                    kept = keep(make(), self._kept().writable(), method, "")
+                    precision = of_steps(model, has_exact_sums()) if self._precision == "int8" else None
+                    kept = keep(make(precision), self._kept().writable(), method, "")
                 self._graphs[method] = [self._opened(kept)]
             return self._graphs[method][0]
 
     def _kept(self) -> Folder:
         if self._folder is None:
-            self._folder = Folder(fingerprint(self._model, self._files))
+            of_processor = has_exact_sums() if self._precision == "int8" else ""
+            self._folder = Folder(f"{fingerprint(self._model, self._files)} {self._precision} {of_processor}")
         return self._folder
 
     def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> Graph:
@@ -106,9 +110,10 @@ class OnnxRunner(Runner):
         return Graph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes))
 
     def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...], method: str, takes: str) -> Kept:
-        traced = trace(fn, *records)
+        precision = int8(fn, *records, exact=has_exact_sums()) if self._precision == "int8" else None
+        traced = trace(fn, *records, precision=precision)
         if fed(traced.signature, records) is None:
-            traced = trace(fn, *records, any_size=True)
+            traced = trace(fn, *records, any_size=True, precision=precision)
         return keep(traced, self._kept().writable(), method, takes)
 
 
@@ -141,7 +146,7 @@ class ExportedRunner(OnnxRunner):
                 self._graphs[method] = [self._open(method)]
         return self._graphs[method][0]
 
-    def made(self, method: str, make: Callable[[], Traced]) -> Graph:
+    def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> Graph:
         return self.graph(method)
 
     def _open(self, method: str) -> Graph:
@@ -168,11 +173,19 @@ def method_of(fn: Callable[..., Any]) -> str:
     return f"{type(fn.__self__).__name__}.{fn.__name__}"  # type: ignore[attr-defined]
 
 
-def attach(model: Pretrained, device: str, files: Iterable[Path] = ()) -> None:
-    """Let ONNX Runtime run a model, and the models that are parts of it."""
+def attach(model: Pretrained, device: str, files: Iterable[Path] = (), weights: str | None = None) -> None:
+    """Let ONNX Runtime run a model, and the models that are parts of it.  weights: as for `zoo.load`."""
     files = tuple(files)
     exported = bool(files) and files[0].name == INDEX
-    runner = ExportedRunner(model, device, files[0]) if exported else OnnxRunner(model, device, files)
+    if exported and weights is not None:
+        raise UnsupportedError(
+            f"weights={weights!r}: the graphs in {files[0].parent} have the weights they were written with"
+        )
+    runner = (
+        ExportedRunner(model, device, files[0])
+        if exported
+        else OnnxRunner(model, device, files, precision_of(model, weights))
+    )
     waiting: list[Any] = [model]
     while waiting:
         node = waiting.pop()

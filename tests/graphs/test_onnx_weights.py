@@ -1,0 +1,87 @@
+"""weights="int8" and "int4" on ONNX Runtime: every family, a decoder's steps, saved checkpoints, what is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zoo
+from parity.checkpoints import build
+from tests.graphs.test_onnx_tasks import TASKS
+from zoo.errors import UnsupportedError
+
+onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+
+IDS = np.random.default_rng(0).integers(5, 60, (3, 12))
+
+
+load_model: Any = zoo.load_model
+
+
+def error(found, wanted):
+    return np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+
+
+def operators(folder):
+    """Of all graphs that are kept in a folder."""
+    found = set()
+    for path in folder.rglob("*.onnx"):
+        found |= {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
+    return found
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path / "assets"))
+    return tmp_path / "assets"
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name not in ("generate", "answer", "rerank")])
+def test_a_task_runs_in_int8(name, tmp_path, kept):
+    spec, call = TASKS[name]
+    task = name.removesuffix(" images")
+    call(zoo.load(build(spec, tmp_path / "checkpoint"), task=task, device="onnx", weights="int8"))
+    assert "DynamicQuantizeMatMul" in operators(kept)
+
+
+def test_precisions_are_kept_apart(tmp_path, kept):
+    folder = build("bert-base-uncased", tmp_path / "checkpoint")
+    wanted = load_model(folder)(IDS)
+    by_graph = [load_model(folder, device="onnx", weights=one)(IDS) for one in (None, "int8", None, "int8")]
+    errors = [error(one, wanted) for one in by_graph]
+    assert max(errors[0], errors[2]) < 1e-5 < min(errors[1], errors[3])
+    assert errors[1] == errors[3] < 0.05
+
+
+def test_a_decoder_in_int8_and_int4(kept):
+    """stories260k is real: what it says of each token in float32 is what int8 says."""
+    prompt = "Once upon a time, there was a little girl named Lily. She loved to play"
+    wanted: Any = zoo.load("stories260k")
+    ids = np.asarray(wanted.tokenizer([prompt]).input_ids)
+    cache = wanted.model.new_cache(1)
+    logits = wanted.model.next_logits(ids, None, cache)
+    for weights, operator, limit in (("int8", "DynamicQuantizeMatMul", 0.05), ("int4", "MatMulNBits", 0.5)):
+        model = load_model("stories260k", device="onnx", weights=weights)
+        decoder = model.runner.decoder(model)
+        found = decoder.next_logits(ids, None, decoder.new_cache(1))
+        assert 0 < error(found, logits) < limit
+        assert operator in operators(kept)
+
+
+def test_what_was_saved_in_int8_runs_so(tmp_path, kept):
+    folder = build("bert-base-uncased", tmp_path / "checkpoint")
+    wanted = load_model(folder)(IDS)
+    zoo.save(zoo.load_model(folder, weights="int8"), tmp_path / "saved")
+    assert error(load_model(tmp_path / "saved", device="onnx")(IDS), wanted) < 0.05
+    assert "DynamicQuantizeMatMul" in operators(kept)
+
+
+def test_an_export_has_the_weights_that_it_has(tmp_path, kept):
+    folder = zoo.export("stories260k", tmp_path / "export", precision="int8")
+    assert "DynamicQuantizeMatMul" in operators(folder)
+    assert zoo.load(folder, device="onnx")(["Once upon"], max_new_tokens=3)
+    with pytest.raises(UnsupportedError, match="weights='int8': the graphs in"):
+        zoo.load(folder, device="onnx", weights="int8")
