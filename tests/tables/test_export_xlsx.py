@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import zipfile
 from pathlib import Path
@@ -60,15 +61,19 @@ def test_a_text_stays_a_text(text, tmp_path):
         ("0.716", 0.716, "0.000"),
         ("+7", 7, "0"),
         ("007", "007", "General"),
-        ("1,234", "1,234", "General"),
+        ("1,234", 1234, "#,##0"),
+        ("1,234.50", 1234.5, "#,##0.00"),
+        ("(12.5 %)", -0.125, "0.0%"),
+        ("2024-03-31", datetime.datetime(2024, 3, 31), "yyyy-mm-dd"),
+        ("1899-12-31", "1899-12-31", "General"),
         ("1234567890123456", "1234567890123456", "General"),
         ("=1", "=1", "General"),
         ("٣", "٣", "General"),
-        ("5 %", "5 %", "General"),
+        ("5 %", 0.05, "0%"),
     ],
 )
-def test_numbers_if_asked(text, value, shape, tmp_path):
-    found = written(make([[text]]), tmp_path / "a.xlsx", numbers=True)["A1"]
+def test_types_if_asked(text, value, shape, tmp_path):
+    found = written(make([[text]]), tmp_path / "a.xlsx", types=True)["A1"]
     assert (found.value, found.number_format) == (value, shape)
 
 

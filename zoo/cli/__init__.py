@@ -272,6 +272,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table.add_argument("--resume", action="store_true", help="go on with what FOLDER or FILE.jsonl has already")
     safe = "for a .csv file: an apostrophe before texts that a spreadsheet would take for formulas"
     table.add_argument("--safe", action="store_true", help=safe)
+    types = "for .xlsx: numbers, percent and dates become such, where there is no doubt"
+    table.add_argument("--types", action="store_true", help=types)
     table.add_argument("--words", metavar="FILE", help="a JSON file with the words of a page")
     table.add_argument("--ocr", choices=("rapidocr", "tesseract"), help="what reads pages without a text layer")
     table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint that reads their cells, in place of --ocr")

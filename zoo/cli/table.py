@@ -164,6 +164,8 @@ def _check(args: argparse.Namespace) -> None:
     suffix = "" if args.output is None else _suffix(args.output)
     if args.safe and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
         raise UsageError("--safe is for CSV: a spreadsheet takes no text of the other formats for a formula")
+    if args.types and ".xlsx" not in (suffix, *(_formats(args) if suffix == "/" else ())):
+        raise UsageError("--types is for XLSX: the other formats hold texts as they were seen")
     if args.format is not None and suffix != "/":
         raise UsageError("--format is for -o FOLDER: the suffix of a file says what it gets")
     if args.resume and suffix not in ("/", ".jsonl"):
@@ -213,7 +215,7 @@ def _output(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -
 
 def _files(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> list[Any]:
     """What -o names."""
-    suffix, path, options = _suffix(args.output), Path(args.output), {"safe": args.safe}
+    suffix, path, options = _suffix(args.output), Path(args.output), {"safe": args.safe, "types": args.types}
     if suffix == "/":
         names = {one.path: one.name for one in inputs}
         folder = Folder(path, names, _formats(args), options)

@@ -1,4 +1,4 @@
-"""A table as CSV, as Markdown and as a pandas DataFrame: rows of texts, without spans.
+"""A table as CSV and as Markdown: rows of texts, without spans.
 
 A spanning cell's text stands at each position that it covers or, with repeat=False, at the first alone.
 """
@@ -9,13 +9,9 @@ import csv
 import io
 import re
 import unicodedata
-from typing import TYPE_CHECKING
 
 from ..errors import InputError, TableError, nearest
 from .grid import Grid
-
-if TYPE_CHECKING:
-    import pandas
 
 HEADERS = ("rows", "flat")
 # What spreadsheet programs take for the beginning of a formula; some of them know the wide and small forms too, which
@@ -42,7 +38,7 @@ def to_csv(table: Grid, *, repeat: bool = True, header: str = "rows", safe: bool
     or a line's end, where some programs part fields, and every field is quoted.
     """
     rows = table.rows(repeat=repeat)
-    if _flat(header) and table.header_rows:
+    if is_flat(header) and table.header_rows:
         rows = [flat_header(table), *rows[table.header_rows :]]
     if safe:
         rows = [[_harmless(text) for text in row] for row in rows]
@@ -65,30 +61,6 @@ def to_markdown(table: Grid, *, repeat: bool = True) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) if table.shape[1] else ""
 
 
-def to_pandas(table: Grid, *, header: str = "rows") -> pandas.DataFrame:
-    """A DataFrame of the body's texts, all of them str; a span's text stands at each of its positions.
-
-    Its columns are named by the header, as by pandas.read_html: one row makes an Index, several make a MultiIndex with
-    a level for each, none leaves the numbers 0 ... C - 1.  header="flat" makes one name of several rows, as `to_csv`
-    does.  Names may occur twice.
-    """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise InputError("to_pandas wants the package pandas: pip install pandas") from None
-    rows = table.rows()
-    above, body = rows[: table.header_rows], rows[table.header_rows :]
-    if _flat(header) and above:
-        above = [flat_header(table)]
-    if not above:
-        columns = pd.RangeIndex(table.shape[1])
-    elif len(above) == 1:
-        columns = pd.Index(above[0], dtype=object)
-    else:
-        columns = pd.MultiIndex.from_arrays(above)
-    return pd.DataFrame(body, index=pd.RangeIndex(len(body)), columns=columns, dtype=object)
-
-
 def flat_header(table: Grid) -> list[str]:
     """C texts: what the header's cells say above each column, from the top down, joined by " | "."""
     above = table.grid()[: table.header_rows]
@@ -96,7 +68,7 @@ def flat_header(table: Grid) -> list[str]:
     return [" | ".join(text for text in dict.fromkeys(texts) if text) for texts in columns]
 
 
-def _flat(header: str) -> bool:
+def is_flat(header: str) -> bool:
     if header not in HEADERS:
         raise InputError(f"header is {header!r}, expected {' or '.join(map(repr, HEADERS))}{nearest(header, HEADERS)}")
     return header == "flat"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, TableError
 from .export import write
 from .grid import Cell, Grid
+from .values import Number, Value, table_values
 
 if TYPE_CHECKING:
     from openpyxl.worksheet.worksheet import Worksheet
@@ -23,9 +25,7 @@ LONGEST_NAME = 31
 # ECMA-376 part 1, 22.9.2.19: _xHHHH_ stands for a character that XML or its readers would not keep, and an underscore
 # that would begin such a thing by chance is written so itself.
 ESCAPED = re.compile("[\\x00-\\x08\\x0b-\\x1f\\ufffe\\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
-# Up to 15 digits are exact in a spreadsheet; 007 is not a number but a name.
-NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.([0-9]+))?")
-MAX_DIGITS = 15
+FIRST_DATE = datetime.date(1900, 3, 1)  # before it, spreadsheets count a day that there was not
 
 
 def save_xlsx(
@@ -33,14 +33,15 @@ def save_xlsx(
     path: str | os.PathLike[str],
     names: Sequence[str] | None = None,
     *,
-    numbers: bool = False,
+    types: bool = False,
     cut: bool = False,
 ) -> None:
     """Write tables to a workbook, each to a sheet of its own; a spanning cell becomes a merged one.
 
     names: of the sheets; by default Table 1, Table 2 and so on.
-    numbers: texts such as 12 and -3.50 (up to 15 digits, no leading zeros) become numbers, shown with as many decimals.
-    By default every cell is a text, as it was seen; what begins with = is a text in either case, never a formula.
+    types: texts that are numbers, percent or dates beyond doubt (see `zoo.tables.values`) become such, and are shown
+    with as many decimals.  By default every cell is a text, as it was seen; what begins with = is a text in either
+    case, never a formula.
     cut: shorten texts beyond the 32,767 characters that a cell holds, which are refused otherwise.
 
     TableError, before anything is written, for what a workbook cannot hold, and where it cannot be written.
@@ -56,7 +57,7 @@ def save_xlsx(
     book = Workbook()
     book.remove(book.worksheets[0])
     for name, table in zip(_sheet_names(len(tables), names), tables, strict=True):
-        _fill(book.create_sheet(name), table, numbers, cut)
+        _fill(book.create_sheet(name), table, types, cut)
     write(path, book.save)
 
 
@@ -81,27 +82,30 @@ def _sheet_names(count: int, names: Sequence[str] | None) -> list[str]:
     return list(names)
 
 
-def _fill(sheet: Worksheet, table: Grid, numbers: bool, cut: bool) -> None:
+def _fill(sheet: Worksheet, table: Grid, types: bool, cut: bool) -> None:
     rows, columns = table.shape
     if rows > MAX_ROWS or columns > MAX_COLUMNS:
         raise TableError(f"the table has {rows:,} x {columns:,} positions, a sheet {MAX_ROWS:,} x {MAX_COLUMNS:,}")
+    values = table_values(table) if types else [[None] * columns] * rows
     for cell in table.cells:
         if cell.text:
-            _write(sheet.cell(cell.row + 1, cell.column + 1), cell, numbers, cut)
+            _write(sheet.cell(cell.row + 1, cell.column + 1), cell, values[cell.row][cell.column], cut)
     for cell in table.cells:
         if cell.row_span > 1 or cell.column_span > 1:
             last_row, last_column = cell.row + cell.row_span, cell.column + cell.column_span
             sheet.merge_cells(None, cell.row + 1, cell.column + 1, last_row, last_column)
 
 
-def _write(target: Any, cell: Cell, numbers: bool, cut: bool) -> None:
+def _write(target: Any, cell: Cell, value: Value | None, cut: bool) -> None:
     from openpyxl.styles import Alignment
 
-    number = NUMBER.fullmatch(cell.text) if numbers else None
-    if number and sum(c.isdigit() for c in cell.text) <= MAX_DIGITS:
-        decimals = len(number[3] or "")
-        target.value = float(cell.text) if decimals else int(cell.text)
-        target.number_format = "0." + "0" * decimals if decimals else "0"
+    if isinstance(value, Number):
+        target.value = value.value
+        decimals = "." + "0" * value.decimals if value.decimals else ""
+        target.number_format = ("#,##0" if value.grouped else "0") + decimals + ("%" if value.percent else "")
+        return
+    if value is not None and value >= FIRST_DATE:
+        target.value, target.number_format = value, "yyyy-mm-dd"
         return
     text = _escaped(cell.text)
     if _units(text) > LONGEST_TEXT:

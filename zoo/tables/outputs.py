@@ -40,7 +40,7 @@ def sheet_names(tables: Sequence[Table]) -> list[str]:
 
 
 def save_tables(
-    tables: Sequence[Table], path: Path, suffix: str, *, safe: bool = False, numbers: bool = False
+    tables: Sequence[Table], path: Path, suffix: str, *, safe: bool = False, types: bool = False
 ) -> list[Path]:
     """Write tables to a file as the suffix says, or to several, NAME-1.csv and so on; the files written."""
     if suffix == ".csv":  # the one format that holds no more than one
@@ -50,7 +50,7 @@ def save_tables(
         return paths
     if suffix == ".xlsx":
         names = sheet_names(tables) if len({table.source for table in tables}) == 1 else None
-        save_xlsx(tables, path, names, numbers=numbers)
+        save_xlsx(tables, path, names, types=types)
     elif suffix == ".json":
         write_text(json_of(tables), path)
     elif suffix == ".html":

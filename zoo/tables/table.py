@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TableError, nearest
-from . import as_html, as_json, as_text, as_xlsx
+from . import as_frame, as_html, as_json, as_text, as_xlsx
 from .export import write_text
 from .from_html import from_html
 from .grid import Cell, Grid, Word
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 __all__ = ["PAGE", "SUFFIXES", "TEXTS", "Cell", "Table", "Word", "suffix_of"]
 
@@ -73,13 +74,17 @@ class Table(Grid):
         """The one table in `text`: see `zoo.tables.from_html.from_html`."""
         return from_html(text, cls)
 
-    def to_xlsx(self, path: str | os.PathLike[str], *, numbers: bool = False, cut: bool = False) -> None:
+    def to_xlsx(self, path: str | os.PathLike[str], *, types: bool = False, cut: bool = False) -> None:
         """A workbook of one sheet, with merged cells: see `zoo.tables.as_xlsx.save_xlsx`."""
-        as_xlsx.save_xlsx([self], path, numbers=numbers, cut=cut)
+        as_xlsx.save_xlsx([self], path, types=types, cut=cut)
 
-    def to_pandas(self, *, header: str = "rows") -> pandas.DataFrame:
-        """A DataFrame of texts: see `zoo.tables.as_text.to_pandas`."""
-        return as_text.to_pandas(self, header=header)
+    def to_pandas(self, *, header: str = "rows", types: bool = False) -> pandas.DataFrame:
+        """A DataFrame of texts or values: see `zoo.tables.as_frame.to_pandas`."""
+        return as_frame.to_pandas(self, header=header, types=types)
+
+    def to_polars(self, *, types: bool = False) -> polars.DataFrame:
+        """A DataFrame of texts or values: see `zoo.tables.as_frame.to_polars`."""
+        return as_frame.to_polars(self, types=types)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .csv, .html, .md, .json or .xlsx file, by the suffix, complete or not at all."""

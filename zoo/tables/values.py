@@ -1,0 +1,139 @@
+"""What the texts of cells stand for: numbers with thousands, percent, money, parentheses for less than nothing; dates.
+
+A text is read only where there is one way to read it, for the whole column; all else stays a text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from .grid import Grid
+
+MAX_DIGITS = 15  # are exact in a double, and in a spreadsheet
+LONGEST = 64  # characters of a number as it is written
+CURRENCIES = "$€£¥₹₩₽¢"
+MINUS = "-\u2212\u2013"  # hyphen, minus, and the dash that many tables have in its place
+_SPACES = " \u00a0\u202f\u2009"  # between thousands, and before a percent sign
+
+_NUMBER = re.compile(
+    rf"(?P<open>\()?\s*(?P<sign>[{MINUS}+])?\s*(?P<before>[{CURRENCIES}]|[A-Z]{{3}}(?=\s))?\s*(?P<sign2>[{MINUS}+])?"
+    rf"(?P<digits>[0-9](?:[0-9.,'’{_SPACES}]*[0-9])?|[.,][0-9]+)\s*(?P<percent>%)?\s*(?P<after>[{CURRENCIES}]|[A-Z]{{3}})?\s*"
+    r"(?P<close>\))?"
+)
+_DATES = (
+    (re.compile(r"(?P<y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})"), ""),
+    (re.compile(r"(?P<d>[0-9]{1,2})\.(?P<m>[0-9]{1,2})\.(?P<y>[0-9]{4})"), ""),
+    (re.compile(r"(?P<d>[0-9]{1,2})/(?P<m>[0-9]{1,2})/(?P<y>[0-9]{4})"), "day first"),
+    (re.compile(r"(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})/(?P<y>[0-9]{4})"), "month first"),
+    (re.compile(r"(?P<d>[0-9]{1,2})\.? (?P<month>[A-Za-z]{3,9})\.? (?P<y>[0-9]{4})"), ""),
+    (re.compile(r"(?P<month>[A-Za-z]{3,9})\.? (?P<d>[0-9]{1,2}), (?P<y>[0-9]{4})"), ""),
+)
+_MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
+
+
+class Number(NamedTuple):
+    """A number, and how it was written."""
+
+    value: int | float  # of percent: the share, 0.125 of "12.5 %"
+    decimals: int = 0  # digits after the mark
+    grouped: bool = False  # whether thousands are parted
+    percent: bool = False
+
+
+Value: TypeAlias = "Number | datetime.date"
+
+
+def table_values(table: Grid) -> list[list[Value | None]]:
+    """R lists of C values, None where a text stays a text; those of the header all do.
+
+    Columns are read one by one: the mark before decimals is "." or "," as the texts of the column leave no doubt, or
+    else those of the table, or else ".".  Dates such as 03/04/2024, day or month first, are read only where another
+    date of the column says which.
+    """
+    rows, body = table.rows(), slice(table.header_rows, None)
+    columns = [[row[c] for row in rows] for c in range(table.shape[1])]
+    marks = {mark for column in columns if len(mark := _marks(column[body])) == 1}
+    usual = next(iter(marks))[0] if len(marks) == 1 else "."
+    read = [[None] * table.header_rows + column_values(column[body], usual) for column in columns]
+    return [list(row) for row in zip(*read, strict=True)] if read else [[] for _ in rows]
+
+
+def column_values(texts: Sequence[str], usual: str = ".") -> list[Value | None]:
+    """The value of each text; usual: the mark before decimals where the column does not say."""
+    marks = _marks(texts)
+    mark = marks if len(marks) == 1 else usual
+    numbers: list[Value | None] = [parse_number(text, mark) for text in texts]
+    dates = _column_dates(texts)
+    return [number if date is None else date for number, date in zip(numbers, dates, strict=True)]
+
+
+def parse_number(text: str, mark: str = ".") -> Number | None:
+    """The number that a text is, None if it is none; `mark` comes before the decimals.
+
+    Thousands are parted by the other one of "." and ",", by an apostrophe or by a space, in threes.  (1.5) is -1.5.
+    A leading zero makes a name of it (007), and so do more than 15 digits.
+    """
+    found = _NUMBER.fullmatch(text.strip()) if len(text) <= LONGEST else None
+    if found is None or bool(found["open"]) != bool(found["close"]) or (found["sign"] and found["sign2"]):
+        return None
+    whole, parted, decimals = found["digits"].partition(mark)
+    other = "," if mark == "." else "."
+    groups = re.split(rf"[{re.escape(other)}'’{_SPACES}]", whole)
+    if mark in decimals or not re.fullmatch("[0-9]*", decimals) or (parted and not decimals):
+        return None
+    if len(groups) > 1 and not (
+        1 <= len(groups[0]) <= 3
+        and all(len(group) == 3 for group in groups[1:])
+        and len(set(re.findall(r"\D", whole))) == 1
+    ):
+        return None
+    digits = "".join(groups)
+    if (len(digits) > 1 and digits[0] == "0") or len(digits) + len(decimals) > MAX_DIGITS:
+        return None
+    sign = found["sign"] or found["sign2"] or ""
+    negative = bool(sign and sign in MINUS) != bool(found["open"])
+    if found["open"] and sign:
+        return None
+    share = 2 if found["percent"] else 0
+    value = float(f"{digits or 0}.{decimals or 0}e-{share}") if decimals or share else int(digits)
+    return Number(-value if negative else value, len(decimals), len(groups) > 1, bool(share))
+
+
+def _marks(texts: Sequence[str]) -> str:
+    """Which of "." and "," every number of these texts can have before its decimals; "" where none can."""
+    with_marks = [
+        text for text in texts if re.search(r"[0-9][.,][0-9]|^[.,][0-9]", text) and _NUMBER.fullmatch(text.strip())
+    ]
+    able = [mark for mark in ".," if all(parse_number(text, mark) is not None for text in with_marks)]
+    return "".join(able) if with_marks else ".,"
+
+
+def _column_dates(texts: Sequence[str]) -> list[datetime.date | None]:
+    orders = {ways[0][0] for text in texts if len(ways := _dates(text)) == 1 and ways[0][0]}
+    found: list[datetime.date | None] = []
+    for text in texts:
+        dates = {date for order, date in _dates(text) if not order or orders == {order}}
+        found.append(dates.pop() if len(dates) == 1 else None)
+    return found
+
+
+def _dates(text: str) -> list[tuple[str, datetime.date]]:
+    """Each way to read a date, with the order that it assumes, "" where the form leaves no doubt."""
+    ways = []
+    for pattern, order in _DATES:
+        if found := pattern.fullmatch(text.strip()):
+            parts = found.groupdict()
+            month = _month(parts["month"]) if "month" in parts else int(parts["m"])
+            try:
+                ways.append((order, datetime.date(int(parts["y"]), month, int(parts["d"]))))
+            except ValueError:
+                continue
+    return ways
+
+
+def _month(name: str) -> int:
+    """1 ... 12 of an English name or its beginning, 0 for any other word."""
+    return next((i for i, month in enumerate(_MONTHS, 1) if month.startswith(name.lower())), 0)
