@@ -16,7 +16,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 # does not find in a file.
 PACKED_WEIGHTS = "model.packed.safetensors"
 _OTHER_WEIGHTS = re.compile(
-    r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)|model\.packed\.safetensors|(model\.safetensors|pytorch_model\.bin)\.index\.json"
+    r"(model|pytorch_model)(-\d+-of-\d+)?\.(safetensors|bin)|model\.(packed\.safetensors|npz)|(model\.safetensors|pytorch_model\.bin)\.index\.json"
 )
 
 

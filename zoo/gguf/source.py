@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from pathlib import Path
 
@@ -30,9 +31,10 @@ class GGUFFile:
         m = Metadata(self.header.metadata, str(self.header.metadata.get("general.architecture")))
         try:
             names = names_of(self.header.metadata.get("general.architecture"))
-            self._head = _head_size(m) if names.rotated else 0
+            size = _head_size(m) if names.rotated else 0
         except ZooError as e:
             raise type(e)(f"{self.path}: {e}") from None
+        self._head = 0 if size % 2 else size  # an odd one is refused with the config
         self._rotated = names.is_rotated
         self._origin = {names.theirs(n) or n: n for n in self.header.tensors if n not in names.ignored}
 
@@ -50,15 +52,15 @@ class GGUFFile:
 
     def read(self, name: str) -> RawTensor | Rows:
         entry = self._entry(name)
-        array = read_entry(self.header, entry)
-        if self._rotated(self._origin[name]) and self._head and entry.shape[0] % self._head == 0:
-            array = array[rows_of_halves(entry.shape[0], self._head)]
-        if entry.dtype in _PLAIN:
-            return RawTensor(array, entry.dtype)
-        rows = Rows(KINDS[entry.dtype], entry.shape[-1], (array.reshape(-1, array.shape[-1]),))
-        if len(entry.shape) == 2:
-            return rows
-        return RawTensor(rows.check(name).dequantise().reshape(entry.shape), "F32")
+        stored: RawTensor | Rows = RawTensor(read_entry(self.header, entry), entry.dtype)
+        if entry.dtype not in _PLAIN:
+            stored = Rows(KINDS[entry.dtype], entry.shape[-1], (stored.array,))
+            if len(entry.shape) != 2:
+                stored = RawTensor(stored.check(name).dequantise().reshape(entry.shape), "F32")
+        if not self._rotated(self._origin[name]) or not entry.shape or not self._head or entry.shape[0] % self._head:
+            return stored
+        order = rows_of_halves(entry.shape[0], self._head)
+        return stored[order] if isinstance(stored, Rows) else RawTensor(stored.array[order], stored.dtype)
 
     def _entry(self, name: str) -> Entry:
         try:
@@ -68,12 +70,13 @@ class GGUFFile:
 
 
 def read_entry(header: Header, entry: Entry) -> np.ndarray:
-    """A tensor in llama.cpp's order: of its shape, or of blocks (*shape[:-1], bytes of a row)."""
+    """A tensor in llama.cpp's order: of its shape, or in blocks (rows, bytes of a row)."""
     data = header.data[entry.begin : entry.end]
     if kind := _PLAIN.get(entry.dtype):
         return data.view(kind).reshape(entry.shape)
-    rows = entry.shape[:-1]
-    return data.reshape(*rows, len(data) // max(1, int(np.prod(rows)))) if len(data) else data.reshape(*rows, 0)
+    columns = entry.shape[-1] if entry.shape else 1
+    kind = KINDS[entry.dtype]
+    return data.reshape(math.prod(entry.shape[:-1]), columns // kind.block * kind.fields[0].per_block)
 
 
 def rows_of_halves(rows: int, size: int) -> np.ndarray:

@@ -21,13 +21,14 @@ from .mapped import release
 from .packed_names import with_packed
 from .source import Source
 
-# In the order in which transformers looks for them, which knows all but the last.
+# In the order in which transformers looks for them, which knows all but the last two.
 WANTED = (
     "model.safetensors",
     "model.safetensors.index.json",
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
     "model.packed.safetensors",  # which `zoo.save` writes of packed matrices
+    "model.npz",  # of numpy.savez
 )
 _INDEX = ".index.json"
 _WEIGHT_SUFFIXES = {
@@ -205,11 +206,15 @@ def _open(path: Path) -> Source:
         from .torch_bin import TorchBinFile
 
         return TorchBinFile(path)
+    if suffix == ".npz":
+        from .npz import NpzFile
+
+        return NpzFile(path)
     if suffix == ".gguf":
         from ..gguf.source import GGUFFile
 
         return GGUFFile(path)
-    raise CheckpointError(f"{path}: a {suffix or 'nameless'} file, .safetensors or .bin was wanted")
+    raise CheckpointError(f"{path}: a {suffix or 'nameless'} file, .safetensors, .bin, .npz or .gguf was wanted")
 
 
 def _check_name(shard: str, index: str | Path) -> None:

@@ -205,15 +205,13 @@ class QuantisedSource:
         stored = self.source.read(f"{own}.scales")
         if isinstance(stored, Rows) or stored.dtype not in ("F16", "F32", "BF16"):
             raise CheckpointError(f"{own + '.scales'!r} is not of floating-point numbers")
-        scales = (
-            Rows(KINDS[stored.dtype], shape[0], (stored.array,)).dequantise() if stored.array.ndim == 2 else stored[0]
-        )
-        for name, array in (("qzeros", zeros), ("scales", scales)):
+        for field, array in (("qzeros", zeros), ("scales", stored.array)):
             if array.shape != (groups, shape[0]):
                 raise CheckpointError(
-                    f"{own}.{name} is of {array.shape} numbers, expected {(groups, shape[0])} for {shape} in groups of "
+                    f"{own}.{field} is of {array.shape} numbers, expected {(groups, shape[0])} for {shape}, groups of "
                     f"{self.scheme.group or shape[1]}"
                 )
+        scales = Rows(KINDS[stored.dtype], shape[0], (stored.array,)).dequantise()
         if not np.isfinite(scales).all():
             raise CheckpointError(f"{own + '.scales'!r} holds NaN or infinity")
         return zeros, scales

@@ -51,7 +51,7 @@ def _read(data: np.ndarray, path: Path) -> dict[str, tuple[int, int]]:
         if flags & 0x2041:
             raise CheckpointError(f"{where} is encrypted")
         if method or packed != unpacked:
-            raise CheckpointError(f"{where} is compressed, torch.save stores")
+            raise CheckpointError(f"{where} is compressed: torch.save and numpy.savez store")
         members[name] = _body(data, local, raw, begin, where), unpacked
     if at != size or len(members) != count:
         raise CheckpointError(f"{path}: a damaged zip: {len(members)} members, {count} were announced")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import struct
 import zipfile
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import mutate
-from .target import TARGETS, Target, as_json, written
+from .target import TARGETS, Target, as_json, tolerant, written
 
 
 def _tensors() -> dict[str, np.ndarray]:
@@ -116,4 +117,57 @@ TARGETS["weight-index"] = Target(
     ],
     mutate.of_json(["../a", "C:\\a", "nul.bin", "a" * 256, "a/b.bin"]),
     _index,
+)
+
+
+def _npz_seeds() -> list[bytes]:
+    out = io.BytesIO()
+    np.savez(out, allow_pickle=False, **_tensors())
+    return [out.getvalue()]
+
+
+_NPY = [
+    b"'<f4'",
+    b"'|O'",
+    b"'>f8'",
+    b"'fortran_order': True",
+    b"'shape': (2, 6)",
+    b"(" * 200,
+    b"\x93NUMPY\2\0",
+    b"PK\1\2",
+]
+TARGETS["npz"] = Target(_npz_seeds, mutate.of_bytes(_NPY), lambda data, at: _read_all(written(at, "model.npz", data)))
+
+
+def _quantised_seeds() -> list[bytes]:
+    """The config of a matrix of 64 inputs and 16 outputs, with the shapes that its tensors are to have."""
+    shapes = {"qweight": [8, 16], "qzeros": [2, 2], "scales": [2, 16], "g_idx": [64]}
+    gptq = {"quant_method": "gptq", "bits": 4, "group_size": 32, "checkpoint_format": "gptq", "desc_act": False}
+    awq = {"quant_method": "awq", "bits": 4, "group_size": 32, "version": "gemm", "zero_point": True}
+    of_awq = {**shapes, "qweight": [64, 2]}
+    return [as_json({"shapes": s, "config": c}) for s, c in ((shapes, gptq), (of_awq, awq), (shapes, {}))]
+
+
+def _read_quantised(data: bytes, at: Path) -> None:
+    from safetensors.numpy import save_file
+
+    from zoo.weights.files import open_weights
+    from zoo.weights.quantised_source import as_quantised
+
+    found = json.loads(data)
+    shapes, config = (found.get("shapes"), found.get("config")) if isinstance(found, dict) else (None, None)
+    tensors = {}
+    for name, shape in shapes.items() if isinstance(shapes, dict) else ():
+        if isinstance(shape, list) and all(type(n) is int and 0 <= n < 99 for n in shape) and len(shape) < 4:
+            dtype = {"scales": np.float16, "g_idx": np.int32}.get(name, np.int32)
+            count = int(np.prod(shape))
+            tensors[f"a.{str(name)[:50]}"] = (np.arange(count) % 2).astype(dtype).reshape(shape)
+    save_file(tensors, at / "model.safetensors")
+    source = as_quantised(open_weights(at / "model.safetensors"), {"quantization_config": config})
+    for name in source.names():
+        source.shape(name), source.dtype(name), source.read(name)
+
+
+TARGETS["quantization"] = Target(
+    _quantised_seeds, mutate.of_json([4, 32, 128, -1, "gptq_v2", "gemv", "fp8", [64, 2]]), tolerant(_read_quantised)
 )

@@ -1,0 +1,98 @@
+"""`.npz` files, as numpy.savez writes them: a zip of one .npy file for each tensor, mapped.
+
+Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.  Arrays of objects, which are
+pickles, are refused, and so is what numpy.savez_compressed writes, which cannot be mapped.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import KeysView
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import CheckpointError, MissingWeightError, nearest
+from ..typing import RawTensor
+from .mapped import check_shape, elements, map_file, short
+from .zip_reader import read_members
+
+HEADER_LIMIT = 4096  # bytes of an array's header; ten numbers take 100
+# NumPy's name of an element type -> that of safetensors.
+_TYPES = {"|b1": "BOOL", "|u1": "U8", "|i1": "I8", "<u2": "U16", "<i2": "I16", "<u4": "U32", "<i4": "I32", "<u8": "U64"}
+_TYPES |= {"<i8": "I64", "<f2": "F16", "<f4": "F32", "<f8": "F64", "<c8": "C64"}
+
+
+class _Entry(NamedTuple):
+    """An array's numbers are data[begin:end]."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    by_columns: bool
+    begin: int
+    end: int
+
+
+class NpzFile:
+    """A Source: the arrays of one file, each a read-only view of the mapped file unless it is stored by columns."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.files = [self.path]
+        self._data = map_file(self.path)
+        self._entries: dict[str, _Entry] = {}
+        for member, (begin, size) in read_members(self._data, self.path).items():
+            name = member.removesuffix(".npy")
+            if name == member:
+                raise CheckpointError(f"{self.path}: the member {member[:100]!r} is no .npy file")
+            self._entries[name] = _entry(self._data, begin, size, f"{self.path}: {name[:100]!r}")
+
+    def names(self) -> KeysView[str]:
+        return self._entries.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._entry(name).shape
+
+    def dtype(self, name: str) -> str:
+        return self._entry(name).dtype
+
+    def read(self, name: str) -> RawTensor:
+        dtype, shape, by_columns, begin, end = self._entry(name)
+        array = elements(self._data[begin:end], dtype, f"{self.path}: {name}")
+        if by_columns:
+            return RawTensor(np.ascontiguousarray(array.reshape(shape, order="F")), dtype)
+        return RawTensor(array.reshape(shape), dtype)
+
+    def _entry(self, name: str) -> _Entry:
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._entries)}") from None
+
+
+def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _Entry:
+    from numpy.lib import format as npy
+
+    file = io.BytesIO(data[begin : begin + min(size, HEADER_LIMIT + 12)].tobytes())
+    try:
+        version = npy.read_magic(file)
+        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
+        shape, by_columns, dtype = read(file, max_header_size=HEADER_LIMIT)
+    except KeyError:
+        raise CheckpointError(f"{where}: a .npy file of another version than 1.0 and 2.0") from None
+    except Exception as e:  # it is a literal of Python's, and whatever its parsers raise
+        raise CheckpointError(f"{where}: no .npy file, or a damaged one: {short(str(e))}") from None
+    if dtype.str not in _TYPES:
+        what = "an array of objects, a pickle" if dtype.hasobject else f"of type {short(dtype.str)}"
+        raise CheckpointError(f"{where} is {what}: little-endian numbers of {', '.join(_TYPES)} were wanted")
+    if wrong := check_shape(shape, dtype.itemsize * 8):
+        raise CheckpointError(f"{where}: {wrong}")
+    first = begin + file.tell()
+    if math.prod(shape) * dtype.itemsize != begin + size - first:
+        raise CheckpointError(f"{where}: {short(shape)} of {dtype.str} does not fill its {begin + size - first} bytes")
+    return _Entry(_TYPES[dtype.str], tuple(shape), bool(by_columns), first, begin + size)
