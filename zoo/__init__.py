@@ -144,18 +144,22 @@ def export(
     task: str | None = None,
     precision: str = "float32",
     standard: bool = False,
+    web: bool | str | os.PathLike[str] = False,
     **where: Unpack[HubOptions],
 ) -> Path:
     """Write ONNX graphs of a checkpoint's model, with what prepares its input and a README that says how to run them.
 
     name_or_task: a name or a folder as for `load`, or what was loaded.  task: as for `load`: which head is exported.
     precision: "float32", or of encoders "int8".  standard: operators of the ONNX standard alone, for other runtimes.
+    web: a page too, index.html, that runs the model in the browser; its JavaScript libraries come from the npm
+    registry, or from the folder that is given here, as `npm pack` writes them.
+
     `zoo.load(folder, device="onnx")` runs what was written.  A folder with files of another checkpoint that would stay
     beside the new ones is refused (ZooError).
     """
     from .onnx.export import export
 
-    return export(name_or_task, folder, task=task, precision=precision, standard=standard, **where)
+    return export(name_or_task, folder, task=task, precision=precision, standard=standard, web=web, **where)
 
 
 def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:

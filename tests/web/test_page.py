@@ -19,12 +19,11 @@ from PIL import Image
 
 import zoo
 from tests.web import browser as shared
+from zoo.cli import main
 from zoo.errors import UnsupportedError
 from zoo.images import ImageProcessor, open_image
 from zoo.images.boxes import Detection
 from zoo.models import bert, table_transformer, vit
-from zoo.onnx import trace
-from zoo.onnx.web import write_page
 from zoo.onnx.web.page import describe_tokenizer
 from zoo.tables import build_table
 from zoo.text.tokenizer import Tokenizer
@@ -64,18 +63,6 @@ IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.2
 DETR = {**IMAGENET, "image_processor_type": "DetrImageProcessor", "size": {"shortest_edge": 100, "longest_edge": 160}}
 
 
-def exported(task: Any, folder: Path, precision: Any = None) -> Path:
-    """The folder with a task's graph and page."""
-    model = task.model
-    if hasattr(model, "tokens"):
-        record = model.tokens(np.array([[5, 6, 7], [8, 9, 10]]))
-    else:
-        record = model.pixels(np.zeros((1, 32, 32, 3), np.float32))
-    trace(model.forward, record, precision=precision and precision(model.forward, record)).save(folder / "model.onnx")
-    write_page(task, folder)
-    return folder
-
-
 def checkpoint(folder: Path, model: Any, processor: Any = None) -> Any:
     """The task of a model that is saved with BERT's tokenizer, or with a processor."""
     zoo.save(model, folder)
@@ -111,7 +98,7 @@ const image = await zoo.openImage(blob);
 def sentences(minilm, libraries, tmp_path_factory) -> tuple[Any, Path]:
     """The real MiniLM, and its page."""
     task = zoo.load(minilm)
-    return task, exported(task, tmp_path_factory.mktemp("minilm"))
+    return task, zoo.export(task, tmp_path_factory.mktemp("minilm"), web=True)
 
 
 @pytest.mark.filterwarnings("ignore:.*cut there")
@@ -141,10 +128,8 @@ def test_neighbours_are_shown_nearest_first(sentences, tab):
 
 def test_int8_runs_too(minilm, libraries, tab, tmp_path):
     pytest.importorskip("onnxruntime", reason="needs onnxruntime, by which int8 sees what stands out")
-    from zoo.onnx.int8 import int8
-
     task = zoo.load(minilm)
-    page = tab(exported(task, tmp_path, int8)).open()
+    page = tab(zoo.export(task, tmp_path, precision="int8", web=True)).open()
     assert page.page.is_hidden("#error"), page.text("error")
     found = np.array(page.model("return (await model.embed(argument)).map((v) => Array.from(v));", TEXTS[:3]))
     assert (np.sum(found * task(TEXTS[:3]), axis=1) > 0.99).all()
@@ -220,7 +205,7 @@ def test_labels_equal_numpys(labels, tab):
 def test_words_for_masks_equal_numpys(libraries, tab, tmp_path):
     config = bert.BertConfig(**TINY, vocab_size=30522)
     task = checkpoint(tmp_path, bert.BertForMaskedLM.from_config(config, seed=1))
-    page = tab(exported(task, tmp_path)).open()
+    page = tab(zoo.export(task, tmp_path / "export", web=True)).open()
     assert page.page.is_hidden("#error"), page.text("error")
     text = "Paris is the [MASK] of [MASK]."
     found, wanted = page.model("return model.fillMask(argument, 5);", text), task(text, top_k=5)
@@ -328,7 +313,7 @@ def detector(libraries, tmp_path_factory) -> tuple[Any, Path]:
     folder = tmp_path_factory.mktemp("detector")
     config = table_transformer.TableTransformerConfig.from_dict(DETECTOR)
     task = checkpoint(folder, table_transformer.TableTransformerForObjectDetection.from_source(Weights(), config), DETR)
-    return task, exported(task, folder)
+    return task, zoo.export(task, folder / "export", web=True)
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
@@ -429,7 +414,7 @@ def test_image_labels_equal_numpys(libraries, tab, tmp_path, rng):
     config = vit.ViTConfig(**TINY, image_size=32, patch_size=8, id2label={i: str(i) for i in range(4)})
     raw = {"image_processor_type": "ViTImageProcessor", "size": 32}
     task = checkpoint(tmp_path, vit.ViTForImageClassification.from_config(config, seed=1), raw)
-    folder = exported(task, tmp_path)
+    folder = zoo.export(task, tmp_path / "export", web=True)
     picture(rng, 50, 70).save(folder / "cat.png")
     page = tab(folder).open()
     found = page.model(f"{OPEN} return model.classifyImage(image);", "cat.png")
@@ -452,7 +437,7 @@ def labels(libraries, tmp_path_factory) -> tuple[Any, Path]:
     folder = tmp_path_factory.mktemp("labels")
     config = bert.BertConfig(**TINY, vocab_size=30522, id2label={i: f"label {i}" for i in range(3)})
     task = checkpoint(folder, bert.BertForSequenceClassification.from_config(config, seed=1))
-    return task, exported(task, folder)
+    return task, zoo.export(task, folder / "export", web=True)
 
 
 def test_threads_where_the_server_lets_them_share_memory(labels, tab):
@@ -493,10 +478,29 @@ def test_what_is_wrong_is_said_on_the_page(sentences, tab, tmp_path):
     assert "no WebGPU adapter" in page.open("?backend=webgpu").text("error")
 
 
-def test_tasks_without_a_page_are_refused(tmp_path):
+def test_what_has_no_page_is_refused_before_anything_is_written(tmp_path):
     config = bert.BertConfig(**TINY, vocab_size=30522, id2label={i: str(i) for i in range(3)})
-    task = checkpoint(tmp_path, bert.BertForTokenClassification.from_config(config))
-    (tmp_path / "model.onnx").write_bytes(b"")
+    task = checkpoint(tmp_path / "checkpoint", bert.BertForTokenClassification.from_config(config))
     with pytest.raises(UnsupportedError, match="--web has no page for the task 'tag'"):
-        write_page(task, tmp_path)
-    assert not (tmp_path / "web").exists()
+        zoo.export(task, tmp_path / "export", web=True)
+    with pytest.raises(UnsupportedError, match=r"BertForTokenClassification.* has no task"):
+        zoo.export(task.model, tmp_path / "export", web=True)
+    assert not (tmp_path / "export").exists()
+
+
+def test_an_export_without_a_page_takes_an_older_one_out_of_use(labels, tab, tmp_path):
+    task, folder = labels
+    shutil.copytree(folder, tmp_path / "export")
+    zoo.export(task, tmp_path / "export")
+    assert "page.json is not there" in tab(tmp_path / "export").open().text("error")
+
+
+def test_the_command_says_how_to_serve_the_page(labels, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    folder = labels[0].checkpoint.folder
+    assert main(["export", str(folder), str(tmp_path / "page"), "--web"]) == 0
+    out = capsys.readouterr().out
+    assert f"python -m http.server -d {tmp_path / 'page'}" in out
+    assert "index.html" in out
+    assert main(["export", str(folder), str(tmp_path / "page"), "--web", "--web-libraries", str(tmp_path)]) == 1
+    assert "onnxruntime-web-1.30.0.tgz: No such file or directory; `npm pack" in capsys.readouterr().err

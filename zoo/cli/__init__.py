@@ -255,6 +255,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     export.add_argument("--precision", choices=("float32", "int8"), help="of a folder's graphs (float32)")
     export.add_argument("--standard", action="store_true", help="graphs of the ONNX standard's operators alone")
     export.add_argument("--task", choices=tasks, metavar="TASK", help="the task whose head is exported as graphs")
+    export.add_argument("--web", action="store_true", help="a page beside the graphs that runs them in the browser")
+    npm = "for --web: the folder of its two archives, as npm pack writes them (they are downloaded)"
+    export.add_argument("--web-libraries", metavar="FOLDER", help=npm)
     table = argparse.ArgumentParser(
         prog="zoo table", parents=[locked, threads], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
     )

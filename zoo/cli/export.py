@@ -18,9 +18,12 @@ def export(args: argparse.Namespace) -> None:
         ("--precision", args.precision, not as_gguf),
         ("--standard", args.standard, not as_gguf),
         ("--task", args.task, not as_gguf),
+        ("--web", args.web, not as_gguf),
     ):
         if given and not of:
             raise UsageError(f"{option} is for {'OUTPUT.gguf' if option == '--type' else 'a folder of ONNX graphs'}")
+    if args.web_libraries and not args.web:
+        raise UsageError("--web-libraries is for --web")
     (_gguf if as_gguf else _onnx)(args)
 
 
@@ -29,7 +32,8 @@ def _onnx(args: argparse.Namespace) -> None:
 
     precision = args.precision or "float32"
     where = {"revision": args.revision, "local_files_only": args.local_files_only, "lock": args.lock}
-    path = zoo.export(args.name, args.output, task=args.task, precision=precision, standard=args.standard, **where)
+    options = {"task": args.task, "precision": precision, "standard": args.standard}
+    path = zoo.export(args.name, args.output, **options, web=args.web_libraries or args.web, **where)
     files = {file.name: file.stat().st_size for file in sorted(path.iterdir()) if file.is_file()}
     as_json = args.json or not sys.stdout.isatty()
     terminal = Terminal(sys.stdout, plain_text=not as_json)
@@ -37,6 +41,8 @@ def _onnx(args: argparse.Namespace) -> None:
         terminal.line(json_text({"path": str(path), "precision": precision, "files": files}))
     else:
         terminal.fields([("written", str(path)), ("precision", precision)])
+        if args.web:
+            terminal.line(f"\nTo see the page: python -m http.server -d {path}, then http://localhost:8000\n")
         terminal.table([(size_text(size), file) for file, size in files.items()], right=(0,))
 
 

@@ -99,6 +99,7 @@ def export(
     task: str | None = None,
     precision: str = "float32",
     standard: bool = False,
+    web: bool | str | os.PathLike[str] = False,
     **where: Any,
 ) -> Path:
     """A checkpoint, a task or a model as ONNX graphs: see `zoo.export`."""
@@ -106,16 +107,19 @@ def export(
     from ..checkpoint.lock import find
     from ..tasks import default_task, load_task
     from ..tasks.base import Task
+    from .web.page import check_page, write_page
 
     given, path = name_or_task, Path(folder).expanduser()
     options: dict[str, Any] = {"precision": precision, "standard": standard}
     if isinstance(given, Pretrained):
+        check_page(given, web)
         return export_model(given, path, **options)
     if not isinstance(given, Task):
         checkpoint = find(given, **where)
         try:
             task = task or default_task(checkpoint, read_config(checkpoint.folder))
         except UnsupportedError:  # of a head that has no task: its model, with the files beside it
+            check_page(checkpoint.name, web)
             names = beside_weights(checkpoint.folder)
             refuse_other_files(path, names)
             model = model_of(checkpoint)
@@ -127,9 +131,13 @@ def export(
 
             return export_model(model, path, name=checkpoint.name, prepare=copy, **options)
         given = load_task(given, task=task, **where)
+    check_page(given, web)
     given.check_beside(path)
     name = given.checkpoint.name if given.checkpoint else ""
-    return export_model(given.model, path, name=name, prepare=given.save_beside, **options)
+    export_model(given.model, path, name=name, prepare=given.save_beside, **options)
+    if web:
+        write_page(given, path, libraries=None if web is True else web)
+    return path
 
 
 def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[Graph]:
@@ -183,6 +191,8 @@ def tensors_of(model: Pretrained) -> dict[str, list[int]]:
 
 def _written(graphs: list[Graph], path: Path) -> dict[str, Any]:
     """Write the graphs, those of an earlier export giving way -> what the index says of them, by method."""
+    from .web.page import remove_page
+
     about: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(dir=path, prefix=".", ignore_cleanup_errors=True) as part:
         for one in graphs:
@@ -195,6 +205,7 @@ def _written(graphs: list[Graph], path: Path) -> dict[str, Any]:
                 "data_bytes": os.path.getsize(data),
                 "signature": one.traced.signature.to_json(),
             }
+        remove_page(path)
         for old in (path / INDEX, *path.glob("*.onnx"), *path.glob("*.onnx.data")):
             old.unlink(missing_ok=True)
         for file in Path(part).iterdir():

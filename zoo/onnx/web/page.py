@@ -27,7 +27,7 @@ from ...tasks.sentence_encoder import normalize
 from ...text.tokenizer import Tokenizer
 from .libraries import RELEASES, write_libraries
 
-PAGE, MODULE, FOLDER, TOKENIZER = "index.html", "zoo.js", "web", "tokenizer.json"
+PAGE, MODULE, FOLDER, ABOUT, TOKENIZER = "index.html", "zoo.js", "web", "page.json", "tokenizer.json"
 MOST_BYTES = 2 << 30  # of a model: WebAssembly has addresses for 4 GB, and the weights are there twice while they load
 NEAREST = 0  # Pillow's number of the filter that zoo.js does not have
 
@@ -54,12 +54,25 @@ def write_page(
     if isinstance(task, TextTask):
         # The backend's own words: what tokenizer_config.json and the like say is in them.
         _write(inside / TOKENIZER, task.tokenizer.backend.to_str())
-    _write(inside / "page.json", json.dumps(about, ensure_ascii=False))
+    _write(inside / ABOUT, json.dumps(about, ensure_ascii=False))
     _write(inside / "LICENSES.txt", "".join(f"{r.package} {r.version}: {r.licence}, {r.url}\n" for r in RELEASES))
     write_libraries(inside, libraries)
     copy_file(Path(__file__).parent / MODULE, inside / MODULE)
     copy_file(Path(__file__).parent / PAGE, folder / PAGE)
     return folder / PAGE
+
+
+def check_page(of: Any, wanted: object) -> None:
+    """Refuse a page that is wanted of what has none, before anything is written."""
+    if wanted and not isinstance(of, Task):
+        raise UnsupportedError(f"{of!r} has no task, and a page is for one: export without --web")
+    if wanted:
+        describe(of)
+
+
+def remove_page(folder: Path) -> None:
+    """Take away what an earlier page said of its model, so that it runs no other as if it were that."""
+    (folder / FOLDER / ABOUT).unlink(missing_ok=True)
 
 
 def describe(task: Task) -> dict[str, Any]:
