@@ -64,11 +64,11 @@ def _transformers(folder: Path) -> Encoder:
 
 
 def _onnxruntime(folder: Path, threads: int) -> Encoder:
-    session = onnx_session(_exported(folder), threads)
+    session = onnx_session(exported(folder), threads)
     return lambda last, first: np.asarray(session.run(None, {"pixel_values": first})[0])
 
 
-def _exported(folder: Path) -> Path:
+def exported(folder: Path) -> Path:
     """The checkpoint as an ONNX graph, beside its weights, with a free batch."""
     path = folder / "model.onnx"
     if path.is_file():

@@ -97,7 +97,7 @@ def _mean_pooled(folder: Path, batch: int) -> Embedder:
 
 
 def _onnxruntime(folder: Path, threads: int) -> Encoder:
-    session = onnx_session(_exported(folder), threads)
+    session = onnx_session(exported(folder), threads)
     return lambda ids, mask: np.asarray(session.run(None, {"input_ids": ids, "attention_mask": mask})[0])
 
 
@@ -108,7 +108,7 @@ def onnx_session(path: Path, threads: int) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def _exported(folder: Path) -> Path:
+def exported(folder: Path) -> Path:
     """The checkpoint as an ONNX graph, beside its weights, with free batch and length."""
     path = folder / "model.onnx"
     if path.is_file():

@@ -15,6 +15,8 @@ from parity.checkpoints import build
 from parity.reference import Reference
 from parity.specs import SPECS, Size
 
+from .peers import export
+
 SPEC = "table-transformer-structure-recognition-v1.1-all"
 
 # The same images with channels last (B, Y, X, C) and first (B, C, Y, X), as each wants them -> an output
@@ -33,6 +35,26 @@ def checkpoint(cache: Path, size: Size) -> Path:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
+
+
+def exported(folder: Path, height: int, width: int) -> Path:
+    """The checkpoint as an ONNX graph, beside its weights, for one image of this size: torch.onnx fixes it."""
+    path = folder / f"model-{height}x{width}.onnx"
+    if path.is_file():
+        return path
+    import torch
+
+    theirs = Reference(folder, SPECS[SPEC].architecture).model
+
+    class Exported(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = theirs
+
+        def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+            return self.model(pixel_values).logits
+
+    return export(path, Exported(), {"pixel_values": torch.zeros(1, 3, height, width)}, {})
 
 
 def detectors(folder: Path) -> dict[str, dict[str, Detector]]:
