@@ -81,6 +81,7 @@ def load(
     num_labels: int | None = None,
     id2label: Mapping[int, str] | Sequence[str] | None = None,
     seed: int = 0,
+    adapter: str | os.PathLike[str] | None = None,
 ) -> Any:
     """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with images.
 
@@ -103,6 +104,7 @@ def load(
     trainable: on torch, gradients for `.model.parameters()`, in float32 unless dtype says otherwise.  The task itself
     always computes as it is used, without dropout and gradients: see docs/finetuning.md.
     new_head: what the checkpoint lacks of the task's head, or has in another shape, is drawn at random from `seed`.
+    adapter: a folder with a LoRA adapter as the package peft saves it, which is added to the weights as they are read.
     num_labels, or id2label with the labels' names: as many the head shall have; a new one if need be.
 
     The result has `.model`, `.config`, `.tokenizer` or, for images, `.processor`, and `.report` (what was renamed,
@@ -127,6 +129,7 @@ def load(
         num_labels=num_labels,
         id2label=id2label,
         seed=seed,
+        adapter=adapter,
     )
 
 

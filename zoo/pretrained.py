@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from .hub import Checkpoint
     from .typing import HubOptions
+    from .weights.adapter import Adapter
 
 M = TypeVar("M", bound="Pretrained")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
@@ -165,6 +166,7 @@ class Pretrained(Trainable):
         dtype: str | None = None,
         weights: str | None = None,
         strict: bool = False,
+        adapter: Adapter | None = None,
         **training: Any,
     ) -> M:
         """The model of a checkpoint whose files are at hand; training: trainable, new_head and seed."""
@@ -178,7 +180,8 @@ class Pretrained(Trainable):
         source = open_weights(checkpoint.weights)
         try:
             source = as_quantised(source, config.extra)
-            model = cls.from_source(source, config, dtype=dtype, device=device, weights=weights, **training)
+            adapted = source if adapter is None else adapter.on(source, cls.layout)
+            model = cls.from_source(adapted, config, dtype=dtype, device=device, weights=weights, **training)
         except ZooError as e:
             saved_as = ", ".join(config.architectures) or "nothing in particular"
             raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None

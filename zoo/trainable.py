@@ -38,6 +38,10 @@ class Trainable(Module):
         """Parameters and statistics by their names in the checkpoint: the tensors themselves, detached."""
         return {name: tensor.detach() for name, tensor in self._named()}
 
+    def statistics(self) -> dict[str, Any]:
+        """What is learned without gradients, by name: the means and variances of batch norms."""
+        return {name: tensor for name, tensor in self._named() if id(tensor) in self._buffers}
+
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave, of this model or of one like it; CheckpointError where they differ."""
         own = dict(self._named())

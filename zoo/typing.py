@@ -83,6 +83,7 @@ class ModelOptions(HubOptions, total=False):
     num_labels: int | None
     id2label: Mapping[int, str] | Sequence[str] | None
     seed: int
+    adapter: str | os.PathLike[str] | None
 
 
 class LoadOptions(HubOptions, total=False):
@@ -96,6 +97,7 @@ class LoadOptions(HubOptions, total=False):
     num_labels: int | None
     id2label: Mapping[int, str] | Sequence[str] | None
     seed: int
+    adapter: str | os.PathLike[str] | None
     graphs: bool | None
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("torch", reason="gradients are torch's")
-
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):

@@ -20,6 +20,7 @@ from ..pretrained import Pretrained
 from ..registry import config_class
 from ..registry import model_class as class_for
 from ..typing import Array
+from ..weights.adapter import Adapter
 from ..weights.packed_names import QUANT_METHOD, stored_fields
 from . import config_file
 from .atomic_write import atomic_write
@@ -51,7 +52,7 @@ def load_model(
 
     model_class or head ("ForMaskedLM", "Model", ...) override the config's architecture.  strict: tensors that no part
     of the model knows are an error, not a warning.  The other arguments are those of `zoo.load`; training: trainable,
-    new_head, num_labels, id2label and seed.
+    new_head, num_labels, id2label, seed and adapter.
     """
     from .lock import find
 
@@ -83,11 +84,16 @@ def model_of(
     strict: bool = False,
     num_labels: int | None = None,
     id2label: Mapping[int, str] | Sequence[str] | None = None,
+    adapter: str | os.PathLike[str] | None = None,
     **training: Any,
 ) -> Pretrained:
     """The model of a checkpoint whose files are at hand; training: trainable, new_head and seed."""
     config = read_config(checkpoint.folder)
     cls = model_class or class_for(config, head)
+    if adapter is not None:
+        training["adapter"] = found = Adapter(Path(adapter).expanduser())
+        if num_labels is None and id2label is None and (labels := found.labels()) is not None:
+            config = replace(config, id2label=named_labels(None, labels))
     if num_labels is not None or id2label is not None:
         config = replace(config, id2label=named_labels(num_labels, id2label))
         training["new_head"] = True

@@ -115,6 +115,25 @@ folder.  It needs the extra 'onnx'."""
 DEVICE = "cpu (NumPy, the default); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
 
 
+FINETUNE = """\
+Train a checkpoint on examples of your own, and write what comes of it as a checkpoint.
+
+  classify  texts, or images in a folder for each label, to one label each
+  tag       lists of words to lists of labels (.jsonl)
+  embed     pairs of texts that mean the same (--text and --label)
+  generate  texts to go on with; with --label, what is to be written after each
+  read      images of lines (a column with paths) to their text
+
+A run that was stopped goes on where it was when the same command is given again."""
+
+FINETUNE_MORE = """\
+  zoo finetune google-bert/bert-base-uncased reviews.csv --task classify --text review --label stars -o stars
+  zoo finetune google/vit-base-patch16-224-in21k photos/ --task classify -o photos-model
+  zoo finetune microsoft/trocr-small-printed lines.csv --text file --label text -o my-reader
+  zoo finetune stories260k stories.jsonl --lora 8 -o stories-adapter
+  torchrun --nproc-per-node 2 -m zoo finetune ...   (each step's rows are shared)"""
+
+
 class UsageError(Exception):
     """The command line asks for what does not go together; known only once the checkpoint's task is."""
 
@@ -181,9 +200,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="zoo", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    names = ("run", "chat", "info", "lock", "export", "table", "grits")
+    names = ("run", "chat", "info", "lock", "export", "table", "grits", "finetune")
     help_text = (
-        "run a checkpoint, or talk with it, show what is in it, lock its files, export it, find or compare tables; "
+        "run a checkpoint, talk with it, show, lock, export or train it, find and compare tables; "
         "see zoo run --help, ..."
     )
     parser.add_argument("command", choices=names, metavar=" | ".join(names), help=help_text)
@@ -304,8 +323,31 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     grits.add_argument("--metric", action="append", choices=("top", "con", "loc"), help="one or more; by default all")
     grits.add_argument("--published", action="store_true", help="as the authors' program computes them")
     grits.add_argument("--json", action="store_true", help="JSON even in a terminal")
+    finetune = argparse.ArgumentParser(
+        prog="zoo finetune", parents=[locked], description=FINETUNE, epilog=FINETUNE_MORE, formatter_class=raw
+    )
+    finetune.add_argument("name", metavar="CHECKPOINT", help="a name on the hub, 'org/name', or a folder")
+    finetune.add_argument("data", metavar="DATA", help="a .csv or .jsonl file, a folder of images, or hub:NAME[:SPLIT]")
+    finetune.add_argument("-o", "--output", metavar="FOLDER", required=True, help="where the trained checkpoint goes")
+    trained = ("classify", "tag", "embed", "generate", "read")
+    finetune.add_argument("--task", choices=trained, metavar="TASK", help=", ".join(trained))
+    finetune.add_argument("--text", metavar="COLUMN", help="what is given (text, or image)")
+    finetune.add_argument("--label", metavar="COLUMN", help="what is asked (label, or text)")
+    finetune.add_argument("--epochs", type=float, default=3, metavar="N", help="how often each row is seen (3)")
+    finetune.add_argument("--steps", type=_count, metavar="N", help="instead of --epochs")
+    finetune.add_argument("--batch-size", type=_count, default=16, metavar="N", help="rows of a step (16)")
+    finetune.add_argument("--accumulate", type=_count, default=1, metavar="N", help="parts of a step (1)")
+    finetune.add_argument("--learning-rate", type=float, default=5e-5, metavar="F", help="the highest (5e-5)")
+    finetune.add_argument("--schedule", default="linear", metavar="S", help="linear, cosine or constant after the rise")
+    finetune.add_argument("--precision", default="float32", metavar="P", help="float32, or bfloat16 where that is fast")
+    finetune.add_argument("--lora", type=_count, metavar="RANK", help="train and save an adapter alone, as peft does")
+    finetune.add_argument("--seed", type=int, default=0, metavar="N", help="of order, dropout and new weights (0)")
+    finetune.add_argument("--save-every", type=_count, default=500, metavar="N", help="steps between two states (500)")
+    finetune.add_argument("--device", help="torch:cpu, cuda, cuda:1; cuda where there is one")
+    finetune.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
+    finetune.add_argument("--local-files-only", action="store_true", help="never use the network")
     found = {"run": run, "chat": chat, "info": info, "lock": lock, "export": export, "table": table, "grits": grits}
-    return parser, found
+    return parser, {**found, "finetune": finetune}
 
 
 def _count(text: str) -> int:

@@ -52,6 +52,7 @@ def load_task(
     num_labels: int | None = None,
     id2label: Mapping[int, str] | Sequence[str] | None = None,
     seed: int = 0,
+    adapter: str | os.PathLike[str] | None = None,
     **where: Any,
 ) -> Task:
     """A checkpoint, ready to be called: see `zoo.load`; where: the arguments of `zoo.checkpoint.lock.find`."""
@@ -75,7 +76,7 @@ def load_task(
         )
     cls = task_class(task, images=images)
     placed = {"device": device, "dtype": dtype, "weights": weights}
-    training = {"trainable": trainable, "new_head": new_head, "seed": seed}
+    training = {"trainable": trainable, "new_head": new_head, "seed": seed, "adapter": adapter}
     labels = {"num_labels": num_labels, "id2label": id2label}
     loaded = cls.from_checkpoint(checkpoint, head=own[task], **placed, **training, **labels)
     if graphs is False and not trainable:

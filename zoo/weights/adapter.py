@@ -1,0 +1,140 @@
+"""LoRA adapters in the layout of the package peft: read, and added to the matrices that they are for as these are read.
+
+https://huggingface.co/docs/peft/developer_guides/checkpoint
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..checkpoint.json_file import read_json
+from ..errors import CheckpointError, ConfigError, NotFoundError, UnsupportedError
+from ..typing import RawTensor
+from .layout import Layout
+from .source import Source
+
+CONFIG, WEIGHTS, LABELS = "adapter_config.json", "adapter_model.safetensors", "id2label.json"
+PREFIX = "base_model.model."
+# What would change the result, and the values with which it does not.
+_PLAIN: dict[str, tuple[Any, ...]] = {
+    "peft_type": ("LORA",),
+    "bias": ("none",),
+    "fan_in_fan_out": (False,),
+    "use_dora": (False,),
+    "alpha_pattern": ({},),
+    "rank_pattern": ({},),
+    "lora_bias": (False,),
+    "layer_replication": (None,),
+    "alora_invocation_tokens": (None,),
+}
+
+
+class Adapter:
+    """An adapter's folder: for each matrix A and B and their scale, and tensors that stand for the checkpoint's."""
+
+    def __init__(self, folder: Path):
+        from .files import open_weights
+
+        for name in (CONFIG, WEIGHTS):
+            if not (folder / name).is_file():
+                raise NotFoundError(f"{folder} is no adapter: there is no {name}")
+        config = read_json(folder / CONFIG)
+        for name, plain in _PLAIN.items():
+            value = config.get(name, plain[0])
+            if value is not None and value not in plain:
+                raise UnsupportedError(
+                    f"{folder / CONFIG}: {name} = {value!r} is not implemented, only {plain[0]!r} is"
+                )
+        rank, alpha = config.get("r"), config.get("lora_alpha")
+        if type(rank) is not int or rank < 1 or isinstance(alpha, bool) or not isinstance(alpha, int | float):
+            raise ConfigError(f"{folder / CONFIG}: r = {rank!r} and lora_alpha = {alpha!r}, expected numbers")
+        self.folder, self.rank = folder, rank
+        self.scale = alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
+        self.source = open_weights([folder / WEIGHTS])
+        self.pairs: dict[str, dict[str, str]] = {}  # name of a tensor of the model -> "A", "B": the adapter's
+        self.whole: dict[str, str] = {}
+        for name in self.source.names():
+            bare = name.removeprefix(PREFIX)
+            found = re.fullmatch(r"(.*)\.lora_([AB])(\.default)?\.weight", bare)
+            if found:
+                self.pairs.setdefault(f"{found[1]}.weight", {})[found[2]] = name
+            elif bare != name and "lora_" not in bare:
+                self.whole[re.sub(r"\.modules_to_save(\.default)?", "", bare)] = name
+            else:
+                raise UnsupportedError(f"{folder / WEIGHTS}: {name!r} is neither a LoRA matrix nor a whole tensor")
+        lacking = [name for name, pair in self.pairs.items() if len(pair) < 2]
+        if lacking:
+            raise CheckpointError(f"{folder / WEIGHTS}: of {lacking[0]!r} one of lora_A and lora_B is missing")
+
+    def on(self, source: Source, layout: Layout) -> Adapted:
+        """A checkpoint's tensors with the adapter's changes.  layout: of the model that is made of them."""
+        return Adapted(source, self, layout)
+
+    def labels(self) -> dict[int, str] | None:
+        """Of the head that came with it, where it says so."""
+        if not (self.folder / LABELS).is_file():
+            return None
+        return {int(i): str(label) for i, label in read_json(self.folder / LABELS).items()}
+
+
+class Adapted:
+    """A source with an adapter's changes: matrices as they are read, in the element type of the file."""
+
+    def __init__(self, source: Source, adapter: Adapter, layout: Layout):
+        self.source, self.adapter, self.files = source, adapter, [*source.files, *adapter.source.files]
+        self.layout = layout
+        own = {self._canonical(name): name for name in source.names()}
+        self.pairs = {own.get(self._canonical(name), ""): pair for name, pair in adapter.pairs.items()}
+        self.whole = {own.get(self._canonical(name), name): given for name, given in adapter.whole.items()}
+        if "" in self.pairs:
+            name = next(n for n in adapter.pairs if self._canonical(n) not in own)
+            raise CheckpointError(f"{adapter.folder} is an adapter of another model: the checkpoint has no {name!r}")
+
+    def _canonical(self, name: str) -> str:
+        for pattern, new in self.layout.renames.items():
+            name = re.sub(pattern, new, name)
+        return name.removeprefix(self.layout.prefix + ".")
+
+    def names(self) -> Collection[str]:
+        return dict.fromkeys([*self.source.names(), *self.whole])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.source or name in self.whole
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.adapter.source.shape(self.whole[name]) if name in self.whole else self.source.shape(name)
+
+    def dtype(self, name: str) -> str:
+        return self.adapter.source.dtype(self.whole[name]) if name in self.whole else self.source.dtype(name)
+
+    def read(self, name: str) -> Any:
+        if name in self.whole:
+            return self.adapter.source.read(self.whole[name])
+        stored = self.source.read(name)
+        if name not in self.pairs:
+            return stored
+        if not isinstance(stored, RawTensor) or stored.dtype not in ("F32", "F16", "BF16", "F64"):
+            raise UnsupportedError(f"{name} is stored as {self.source.dtype(name)}, to which no adapter can be added")
+        a, b = (_wide(self.adapter.source.read(self.pairs[name][key])) for key in "AB")
+        if (b.shape[0], a.shape[1]) != stored.array.shape or a.shape[0] != b.shape[1]:
+            raise CheckpointError(f"the adapter's {b.shape} x {a.shape} does not fit {name!r}, {stored.array.shape}")
+        return _narrow(_wide(stored) + self.adapter.scale * (b @ a), stored.dtype)
+
+
+def _wide(stored: Any) -> np.ndarray:
+    if stored.dtype == "BF16":
+        return (stored.array.astype(np.uint32) << 16).view(np.float32)
+    return np.asarray(stored.array, np.float64 if stored.dtype == "F64" else np.float32)
+
+
+def _narrow(x: np.ndarray, dtype: str) -> RawTensor:
+    if dtype == "BF16":  # to the nearest, of two as near to the even one
+        bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+        return RawTensor(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16), dtype)
+    return RawTensor(np.ascontiguousarray(x, {"F16": np.float16, "F32": np.float32, "F64": np.float64}[dtype]), dtype)
