@@ -104,8 +104,10 @@ def test_linear_by_tiles(lib, N, d, unpacked, monkeypatch):
     check(ops.linear(alike, lib(w), lib(b), "gelu", lib(r)), expected)
 
 
-@pytest.mark.parametrize("N", [1, 7, 24, 25, 130])
-def test_linear_of_several_matrices(lib, N):
+@pytest.mark.parametrize("N", [1, 2, 3, 7, 24, 25, 130])
+@pytest.mark.parametrize("unpacked", [True, False])
+def test_linear_of_several_matrices(lib, N, unpacked, monkeypatch):
+    monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
     heights = (197, 1, 63, 65)
     x, parts, b = normal(1, N, 33), tuple(normal(h, 33, seed=h) for h in heights), normal(sum(heights))
     found = ops.linear(lib(x), plain(*map(lib, parts)), lib(b), "tanh")

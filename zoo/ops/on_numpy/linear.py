@@ -187,6 +187,12 @@ def _stacked_product(W: np.ndarray, d: int, x: np.ndarray, y: np.ndarray, rows: 
 def _row_product(x: np.ndarray, W: np.ndarray, y: np.ndarray) -> None:
     """y = x @ W.T, row-major, as a stack of products so small that BLAS does not stop to pack the weights."""
     (N, D), E = x.shape, len(W)
+    if 1 < N < 8 and N % 4 and not blas.unpacked():  # kernels for AVX2 take rows by fours, and one by one what is left
+        rows, out = scratch(8, (-(-N // 4) * 4, D), x.dtype), scratch(9, (-(-N // 4) * 4, E), y.dtype)
+        rows[:N], rows[N:] = x, 0
+        _row_product(rows, W, out)
+        np.copyto(y, out[:N])
+        return
     b = min(SMALL // max(1, N * D), SMALL_OUT // max(1, N)) // 8 * 8
     n = E // b if 1 < N <= FEW and b and W.flags.c_contiguous else 0
     if n > 1:
