@@ -8,7 +8,7 @@ import pytest
 from zoo import ops
 from zoo.errors import CheckpointError
 from zoo.ops import naive
-from zoo.ops.on_numpy import packed, threads
+from zoo.ops.on_numpy import fast, packed, threads
 from zoo.packed import KINDS, Packed, Rows
 
 NARROW = [name for name in KINDS if name not in ("F64", "F32")]
@@ -114,3 +114,26 @@ def test_fields_of_another_shape_or_type_are_refused(rng):
     ):
         with pytest.raises(CheckpointError, match=said):
             Rows(rows.kind, 64, arrays).check("w")
+
+
+@pytest.mark.parametrize("names", [["BF16"], ["INT8"], ["INT8_32"], ["INT4_32"], ["INT4_32", "INT8"]], ids="+".join)
+@pytest.mark.parametrize("tokens", [1, 4])
+@pytest.mark.parametrize("columns", [64, 33, 300])
+def test_compiled_products_and_plain_ones(names, tokens, columns, rng, monkeypatch):
+    pytest.importorskip("numba", reason="needs numba, the extra fast")
+    weight = matrix(rng, *names, columns=columns)
+    for part in weight.parts:
+        for array in part.arrays:
+            array.flags.writeable = False  # as a mapped file is
+    x = rng.standard_normal((1, tokens, columns), np.float32)
+    assert fast.takes(weight.parts, x[0])
+    wanted = naive.linear(x, weight, None, "silu")
+    for one in (ops.linear(x, weight, None, "silu"), _without(monkeypatch, x, weight)):
+        assert np.abs(one - wanted).max() <= 5e-6 * np.abs(wanted).max()
+    many = np.repeat(x, fast.ROWS + 1, 1)[:, : fast.ROWS + 1]
+    assert not fast.takes(weight.parts, many[0])
+
+
+def _without(monkeypatch, x, weight):
+    monkeypatch.setattr(fast, "takes", lambda weights, x: False)
+    return ops.linear(x, weight, None, "silu")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...packed import Packed, Rows
-from . import blas, packed, threads
+from . import blas, fast, packed, threads
 from .activations import finish
 from .layout import FEW, SMALL, columns, logical, multipliable
 from .scratch import result, scratch
@@ -58,7 +58,8 @@ def linear(
         return Y.reshape(*lead, E)
     cost = D * E * max(N / 40, 0.25 if D * E > FAR else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
-    operands = packed.operands(X, weights, rowwise) if narrow else []
+    compiled = narrow and rowwise and fast.takes(weights, X)
+    operands = packed.operands(X, weights, rowwise) if narrow and not compiled else []
 
     def share(i: int) -> None:
         if tile and not narrow:
@@ -69,7 +70,9 @@ def linear(
             own = slice(at, at + b - a)
             if rowwise:
                 y = Y[:, own]
-                if narrow:
+                if compiled:
+                    fast.product(weights[which][a:b], X, y)
+                elif narrow:
                     _packed_product(weights[which][a:b], operands[which], y, True, None)
                 else:
                     _row_product(X, plain[which][a:b], y)
