@@ -17,12 +17,16 @@ from .cases import RANDOM, Case, all_cases, case_of, short_name
 from .checkpoints import parameters
 from .compare import RULES, rule_for
 from .gradients import has_loss, run_gradients
+from .quality import LIMITS
+from .rounding import run_rounded, text_of, write_json
 from .run import Result, backend_of, run
 from .specs import FULL, SPECS
 
 DESCRIPTION = """\
 Runs zoo and transformers (eager attention) on the same checkpoint and the same texts or images, and compares token
 ids or pixel values, embeddings, every layer and every output.  Names the first stage that diverges.
+
+With --weights it holds a model with rounded weights against itself: the arithmetic, and what rounding costs.
 
 With --gradients it compares losses and gradients instead: of every head that has a loss, by every parameter.
 
@@ -41,6 +45,7 @@ examples:
   python -m parity --all --markdown summary.md --html report
   python -m parity --all --device torch:cpu --dtype bfloat16
   python -m parity --all --gradients
+  python -m parity stories260k --weights int8
 
 exit status: 0 everything holds, 1 something diverges, 2 wrong usage, or something could not be run or written,
 130 interrupted"""
@@ -83,6 +88,8 @@ def _do(options: argparse.Namespace, command: str) -> int:
 
             require()
         cases = all_cases(options.full) if options.all else _named(options)
+        if options.weights:
+            return _rounded(cases, options)
         if options.gradients and options.all:
             cases = [case for case in cases if has_loss(case)]
     except ZooError as e:
@@ -108,9 +115,28 @@ def _expect_sense(options: argparse.Namespace) -> None:
         raise InputError("--html is a page about outputs: leave out --html, or --gradients")
     if options.gradients and options.dtype != "float32":
         raise InputError("--gradients are compared in float64: leave out --dtype")
+    if options.weights and (options.gradients or options.html or options.markdown or options.dtype != "float32"):
+        raise InputError("--weights makes a table of its own: leave out --gradients, --html, --markdown and --dtype")
     for option, value in (("--lock", options.lock), ("--revision", options.revision)):
         if value is not None and options.all:
             raise InputError(f"{option} goes with names, and --all takes what there is: name what is to be compared")
+
+
+def _rounded(cases: Sequence[Case], options: argparse.Namespace) -> int:
+    """The tables of --weights; -> the exit status."""
+    results, status = [], 0
+    for case in cases:
+        try:
+            results.append(run_rounded(case, options.weights, device=options.device, seed=options.seed))
+        except ZooError as e:
+            print(f"parity: {short_name(case)}: {e}", file=sys.stderr)
+            status = 2
+            continue
+        print(text_of(results[-1]), flush=True)
+        status = status or int(bool(results[-1].wrong))
+    if options.json:
+        write_json(options.json, results)
+    return status
 
 
 def _expect_writable(options: argparse.Namespace) -> None:
@@ -280,6 +306,11 @@ def _parser() -> argparse.ArgumentParser:
         default="float32",
         choices=DTYPES,
         help="element type (default float32)",
+    )
+    parser.add_argument(
+        "--weights",
+        choices=sorted(LIMITS),
+        help="hold the model with its matrices rounded so against itself in float32, on NumPy or on torch",
     )
     parser.add_argument(
         "--gradients",

@@ -37,7 +37,7 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
     """
     body = body_of(model)
     like = an_array(model)
-    arrays = _placed(batch.arrays, like)
+    arrays = placed(batch.arrays, like)
     with tapped(model) as found:
         result = model(**arrays, **dict.fromkeys(batch.switches, True))
     found.update(outputs(model, result))
@@ -180,7 +180,7 @@ def _labels_and_boxes(
     return [(np.array([config.label2id[o.label] for o in one]), np.array([o.box for o in one])) for one in found]
 
 
-def _placed(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:
+def placed(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:
     """Copies of the arrays; floating ones, which a model takes as they are, beside the model's own."""
     backend = ops.backend(like)
     device = str(getattr(like, "device", "cpu"))
