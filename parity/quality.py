@@ -52,7 +52,7 @@ class Measure(NamedTuple):
 
     name: str
     value: float
-    count: int
+    number: int
 
 
 class Limit(NamedTuple):

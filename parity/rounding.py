@@ -48,7 +48,7 @@ def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: in
 def text_of(found: Rounded) -> str:
     head = f"{found.name}, weights {found.weights}: " + ("; ".join(found.wrong) or "holds")
     width = max(len(m.name) for m in found.measures)
-    return "\n".join([head, *(f"  {m.name:<{width}}  {m.value:<12.6g} of {m.count:,}" for m in found.measures)])
+    return "\n".join([head, *(f"  {m.name:<{width}}  {m.value:<12.6g} of {m.number:,}" for m in found.measures)])
 
 
 def write_json(path: Path, results: Sequence[Rounded]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from running import command
 
 import zoo
+from zoo.cli.info import describe
 
 
 def test_info_of_a_checkpoint_that_reads_images(
@@ -57,5 +58,14 @@ def test_info_lists_what_is_unused_and_what_is_missing(tmp_path: Path, checkpoin
     assert done.stderr == ""
     found = json.loads(done.stdout)
     assert found["unused"] == ["stray.weight"]
-    assert found["stored"]["F16"] == {"tensors": 1, "elements": 6}
+    assert found["stored"]["F16"] == {"tensors": 1, "elements": 6, "bytes": 12}
     assert "error" in found["tokenizer"]
+
+
+def test_bytes_of_quantised_weights_by_type(tmp_path):
+    folder = zoo.save(zoo.load_model("stories260k", weights="int4"), tmp_path)
+    stored = describe(str(folder))["stored"]
+    assert set(stored) == {"INT4_32", "INT8", "F32"}
+    header = 8 + int.from_bytes((folder / "model.packed.safetensors").read_bytes()[:8], "little")
+    total = sum(of["bytes"] for of in stored.values())
+    assert total == (folder / "model.packed.safetensors").stat().st_size - header

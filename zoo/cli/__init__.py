@@ -221,6 +221,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     threads = argparse.ArgumentParser(add_help=False)
     threads.add_argument("--threads", type=_count, metavar="N", help="on the CPU (as many as the process may use)")
     placed.add_argument("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
+    rounded = "round the matrices to so many bits while they are loaded: less memory, faster words"
+    placed.add_argument("--weights", choices=("int8", "int4"), help=rounded)
     no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
     placed.add_argument("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
 

@@ -23,6 +23,7 @@ def chat(args: argparse.Namespace) -> None:
         task="generate",
         device=args.device,
         dtype=args.dtype,
+        weights=args.weights,
         revision=args.revision,
         local_files_only=args.local_files_only,
         lock=args.lock,

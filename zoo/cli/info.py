@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -130,15 +131,22 @@ def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _stored(source: Source) -> dict[str, dict[str, int]]:
-    """By element type, how many tensors the files hold, and how many elements."""
+    """By element type, how many tensors the files hold, how many elements, and in how many bytes."""
+    from ..packed import KINDS
+    from ..weights.mapped import element_bits
+
     out: dict[str, dict[str, int]] = {}
     for name in source.names():
-        elements = 1
-        for n in source.shape(name):
-            elements *= n
-        of = out.setdefault(source.dtype(name), {"tensors": 0, "elements": 0})
+        dtype, shape = source.dtype(name), source.shape(name)
+        elements = math.prod(shape)
+        kind = KINDS.get(dtype)
+        of = out.setdefault(dtype, {"tensors": 0, "elements": 0, "bytes": 0})
         of["tensors"] += 1
         of["elements"] += elements
+        if kind is not None and not kind.plain and len(shape) == 2:
+            of["bytes"] += kind.nbytes(*shape)
+        else:
+            of["bytes"] += elements * element_bits(dtype) // 8
     return out
 
 
@@ -154,7 +162,10 @@ def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
         ("parameters", f"{found['parameters']:,} ({found['parameters'] / 1e6:.1f} M)"),
         ("sizes", ", ".join(_size(name, found[field]) for field, name in sizes.items() if field in found)),
         prepared,
-        ("stored as", ", ".join(f"{s['tensors']} x {dtype}" for dtype, s in found["stored"].items())),
+        (
+            "stored as",
+            ", ".join(f"{s['tensors']} x {dtype} ({size_text(s['bytes'])})" for dtype, s in found["stored"].items()),
+        ),
         ("folder", found["folder"]),
     ]
     if found["labels"] is not None:

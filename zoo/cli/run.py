@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> None:
         task=args.task,
         device=args.device,
         dtype=args.dtype,
+        weights=args.weights,
         revision=args.revision,
         local_files_only=args.local_files_only,
         lock=args.lock,

@@ -5,6 +5,7 @@ E rows (outputs) of D columns (inputs).  A row is stored as ceil(D / block) bloc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -43,6 +44,11 @@ class Kind:
         """Of each field, for a matrix of that size."""
         blocks = -(-columns // self.block)
         return [(rows, blocks * field.per_block) if field.per_block else (rows,) for field in self.fields]
+
+    def nbytes(self, rows: int, columns: int) -> int:
+        """Of a matrix of that size."""
+        shapes = zip(self.fields, self.shapes(rows, columns), strict=True)
+        return sum(math.prod(shape) * np.dtype(field.dtype).itemsize for field, shape in shapes)
 
 
 @dataclass(frozen=True, eq=False)

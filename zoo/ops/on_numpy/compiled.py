@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic as _intrinsic
 
+intrinsic: Any = _intrinsic  # what it makes of a function takes one argument less
 LANES = 16
 FLOAT, INT8, INT32, INT64 = ir.FloatType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 FLOATS, INTS, BYTES = (ir.VectorType(kind, LANES) for kind in (FLOAT, INT32, INT8))

@@ -29,8 +29,8 @@ def takes(weights: Sequence[np.ndarray | Rows], x: np.ndarray) -> bool:
     return True
 
 
-def product(W: Rows, x: np.ndarray, y: np.ndarray) -> None:
-    """y (N, E) = x (N, D) @ W.T."""
+def product(W: Any, x: np.ndarray, y: np.ndarray) -> None:
+    """y (N, E) = x (N, D) @ W.T, for some rows W of what `takes` took."""
     fn = product_of(W.kind.name)
     assert fn is not None
     if W.width > W.columns:
