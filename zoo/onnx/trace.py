@@ -136,7 +136,7 @@ def _symbolic(graph: Graph, model: Any, record: Any, index: int, any_size: bool,
         record = put(record, field.path, _input(graph, inputs, field._replace(name=name), shape, index))
     if of_images:
         return record._replace(grid=_encoder(model).grid(record.pixel_values))
-    return _placed(graph, record)
+    return _placed(graph, getattr(model, "decoder", model), record)
 
 
 def _standard(model: Any, record: Any) -> set[str]:
@@ -166,8 +166,10 @@ def _input(
     return array.to(BOOL) if field.fill or field.dtype == "bool" else array
 
 
-def _placed(graph: Graph, t: Tokens) -> Tokens:
-    """Tokens without a cache: each row begins at 0."""
+def _placed(graph: Graph, model: Any, t: Tokens) -> Tokens:
+    """Tokens without a cache: each row begins at 0, and has no more than there are positions for."""
+    if t.position_ids is None:
+        graph.guard(t.shape[1], "<=", model.max_positions)
     start = None if t.context.start is None else constant(graph, np.zeros(1, INT))
     t = t._replace(context=t.context._replace(start=start))
     return t._replace(length=t.shape[1])
