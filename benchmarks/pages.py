@@ -137,6 +137,26 @@ def _llama(result: Result) -> str:
     )
 
 
+def _quantised(result: Result) -> str:
+    lines = [
+        [
+            who,
+            *(_ms(1e3 * found[key]) for key in ("prefill", "decode")),
+            _mb(found["peak"]),
+            _ratio(found["peak_of_file"]),
+        ]
+        for who, found in result["runs"].items()
+    ]
+    ratios = [[f"{r['what']}: {r['ours']} / {r['theirs']}", _ratio(r["ratio"])] for r in result["ratios"]]
+    loading = [f"to {name} {_ratio(found['quantised'] / found['read'])}" for name, found in result["loading"].items()]
+    head = ["CPU seconds, one thread", "prompt, ms", "a token, ms", "peak memory", "/ file"]
+    return (
+        f"{_markdown(head, lines)}\n{_markdown(['', 'ratio'], ratios)}\n"
+        f"Quantising while loading / reading all as float32: {', '.join(loading)}. "
+        "What is called plain is without the extra `fast`.\n"
+    )
+
+
 def _coldstart(result: Result) -> str:
     lines = []
     for who, marks in {**result["processes"], **{f"zoo, {k} file": v for k, v in result["stored"].items()}}.items():
@@ -161,6 +181,7 @@ KINDS = {
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
     "trocr": Kind("TrOCR", "Lines of text, from pixel values to 20 tokens.", _rows),
     "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),
+    "quantised": Kind("Quantised weights", "The same, with matrices of int8 and int4.", _quantised),
     "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
 }
 

@@ -42,7 +42,7 @@ class Choice(NamedTuple):
     tables: str  # with a row for each word
 
 
-# What `weights=` may say.  Words of int4 cost more than all other matrices together, of int8 next to nothing.
+# What `weights=` may say.  Words of int4 cost half as much again as all else, of int8 next to nothing.
 CHOICES = {"int8": Choice("INT8", "INT8"), "int4": Choice("INT4_32", "INT8")}
 # A matrix with fewer rows or columns stays as it is: it is a head of a few labels, whose errors nothing averages.
 MIN_ROWS, MIN_COLS = 32, 32
