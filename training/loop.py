@@ -7,7 +7,6 @@ saved, and a run that was stopped goes on as if it had not been (on one thread; 
 import contextlib
 import json
 import math
-import os
 import random
 import signal
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import torch
 
 from zoo.errors import InputError
+from zoo.train.state import read_state, write_state
 
 Logs = dict[str, float]
 
@@ -120,17 +120,6 @@ def learning_rate(recipe: Recipe, step: int) -> float:
     """Up over 100 steps, level, and down to 2 % over the last 40 %."""
     part = step / recipe.steps
     return recipe.rate * min(1.0, (step + 1) / 100) * (1.0 if part < 0.6 else max(0.02, 1 - (part - 0.6) / 0.4))
-
-
-def read_state(path: Path) -> dict[str, Any]:
-    return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Beside its place, then moved there: a kill leaves the old one or the new one."""
-    beside = path.with_suffix(".new")
-    torch.save(state, beside)
-    os.replace(beside, path)
 
 
 class Run:

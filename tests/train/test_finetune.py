@@ -191,6 +191,26 @@ def test_a_classifier_with_an_adapter_and_its_head(words, made, tmp_path):
     assert classify("he works in the hospital", top_k=1)[0].label == "work"
 
 
+@pytest.mark.filterwarnings("ignore:.*drawn at random", "ignore:.*does not know")
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(words, made, tmp_path, monkeypatch):
+    from zoo.train import Run
+
+    options = {"task": "classify", "text": "what", "label": "about", "steps": 6, "device": "torch:cpu"}
+    options["settings"] = {**QUICK, "save_every": 2}
+    whole = finetune(made("bert-base-uncased"), words, tmp_path / "whole", **options)
+    own = Run.update
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "update", lambda self: own(self) if self.step < 5 else 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            finetune(made("bert-base-uncased"), words, tmp_path / "stopped", **options)
+    other = {**options, "settings": {**options["settings"], "seed": 1}}
+    with pytest.raises(InputError, match="differs in seed"):
+        finetune(made("bert-base-uncased"), words, tmp_path / "stopped", **other)
+    stopped = finetune(made("bert-base-uncased"), words, tmp_path / "stopped", **options)
+    name = "model.safetensors"
+    assert (stopped / name).read_bytes() == (whole / name).read_bytes()
+
+
 @pytest.mark.parametrize("spec", ["bert-emotion", "vit-base-patch16-224"])
 def test_an_adapter_that_peft_made(spec, made, tmp_path):
     """The names of ViT's modules changed with version 5 of transformers."""

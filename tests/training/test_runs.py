@@ -20,7 +20,7 @@ from training.detr import Example, generalised_iou, iou  # noqa: E402
 from training.export import export  # noqa: E402
 from training.loop import Run, read_state  # noqa: E402
 from training.reader import Reader, distance, read  # noqa: E402
-from zoo.errors import InputError  # noqa: E402
+from zoo.errors import InputError, ZooError  # noqa: E402
 
 SMALL = {"width": 32, "layers": 1, "decoder_layers": 1, "feed_forward": 32}
 
@@ -98,7 +98,7 @@ def test_a_full_disk_leaves_the_old_state(tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch, "save", full)
     run.update()
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(ZooError, match="No space"):
         run.save()
     assert read_state(run.path)["step"] == 0
 

@@ -244,6 +244,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         metavar="INPUT",
         help="a text, or an image's path; '-' for the lines of stdin; after '--' it may begin with a dash",
     )
+    run.add_argument("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
     tasks = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
     run.add_argument("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
     run.add_argument("--top-k", type=_count, metavar="N", help="how many labels, words, answers or documents")

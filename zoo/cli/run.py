@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
         local_files_only=args.local_files_only,
         lock=args.lock,
         graphs=args.graphs,
+        adapter=args.adapter,
     )
     _check(args, task.name)
     if args.pair is not None and hasattr(task, "processor"):

@@ -140,11 +140,12 @@ class Run:
         if not examples:
             raise InputError("there are no examples to train on")
         self.statistics = statistics
-        self.identity = {**asdict(settings), "examples": len(examples), "of": identity}
         self.progress = sys.stderr.isatty() if progress is None else progress
         self.step, self.losses = 0, []
         self.device = next(iter(self.parameters.values())).device
         self.rank, self.world = _processes(self.device)
+        shared = {"examples": len(examples), "processes": self.world, "of": identity}
+        self.identity = {**asdict(settings), **shared}
         if settings.batch_size % (self.world * settings.accumulate):
             raise InputError(
                 f"batch_size = {settings.batch_size} cannot be shared by {self.world} processes in "
