@@ -13,7 +13,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from ..errors import ZooError
+from ..errors import ConfigError, ZooError
 from .config import POOLINGS, config_of
 from .header import Header, read_header
 from .metadata import Metadata
@@ -67,7 +67,9 @@ def files_of(header: Header) -> dict[str, Any]:
     factors = read_entry(header, entry) if entry is not None and entry.dtype == "F32" else None
     config = config_of(header, str(architecture), factors)
     m = Metadata(header.metadata, str(architecture))
-    tokenizer, settings = tokenizer_of(m, m.whole("context_length"))
+    if not (longest := m.whole("context_length")):
+        raise ConfigError(f"{architecture}.context_length is 0, expected a number of tokens")
+    tokenizer, settings = tokenizer_of(m, longest)
     files: dict[str, Any] = {"config.json": config, "tokenizer.json": tokenizer, "tokenizer_config.json": settings}
     if architecture == "llama":
         generation = {"bos_token_id": config["bos_token_id"], "eos_token_id": end_tokens(m, config["vocab_size"])}
