@@ -12,10 +12,11 @@ import zoo
 from parity.reference import Reference
 from zoo import ops
 from zoo.errors import CheckpointError, InputError, MissingWeightError, UnsupportedError
-from zoo.ops.on_torch import kernels
 
 torch = pytest.importorskip("torch", reason="gradients are torch's")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
+
+from zoo.ops.on_torch import kernels  # noqa: E402 - torch is there
 
 IDS = np.array([[5, 7, 8, 9, 6], [5, 11, 6, 7, 8]])
 IMAGES = "pixel_values"
