@@ -299,7 +299,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--list", action="store_true", help="show what --all would run")
     parser.add_argument(
-        "--device", help="where both run: cpu (zoo on NumPy, the default), torch:cpu, cuda, cuda:1, ..."
+        "--device", help="where both run: cpu (zoo on NumPy, the default), onnx (zoo), torch:cpu, cuda, cuda:1, ..."
     )
     parser.add_argument(
         "--dtype",

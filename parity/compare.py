@@ -87,6 +87,7 @@ Rule = Tolerance | Multiple
 Peaks = dict[tuple[int, ...], np.ndarray]  # shape of a stage -> the largest value of each channel, its last axis
 RULES: dict[tuple[str, str], Rule] = {
     ("numpy", "float32"): FLOAT32,
+    ("onnx", "float32"): FLOAT32,
     ("torch", "float32"): FLOAT32,
     ("torch", "float16"): multiple(2**-10),
     ("torch", "bfloat16"): multiple(2**-7),

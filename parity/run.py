@@ -15,7 +15,7 @@ from zoo.errors import ZooError
 from zoo.hub import Checkpoint
 from zoo.images import ImageProcessor
 from zoo.nn import leaves
-from zoo.pretrained import placement
+from zoo.pretrained import is_onnx, placement
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 
@@ -159,14 +159,14 @@ def run(
 
 
 def backend_of(device: str | None) -> str:
-    """What computes on a device that a user named: "numpy" or "torch"."""
-    return placement(device)[0].__name__.rpartition("on_")[2]
+    """What computes on a device that a user named: "numpy", "onnx" or "torch"."""
+    return "onnx" if is_onnx(device) else placement(device)[0].__name__.rpartition("on_")[2]
 
 
 def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -> tuple[Any, str, Given, Side]:
     """The config, the class's name, what the model is given, and what it makes of it."""
     # NumPy computes in float32, whether it widens 16-bit weights at once or keeps them: as `zoo.load` has it.
-    model = model_of(checkpoint, device=device, dtype=None if backend_of(device) == "numpy" else dtype, strict=True)
+    model = model_of(checkpoint, device=device, dtype=dtype if backend_of(device) == "torch" else None, strict=True)
     given = given_to(model, checkpoint.folder, seed)
     written: list[Written] = []
     failure = ""

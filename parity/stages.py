@@ -13,6 +13,7 @@ from zoo import ops
 from zoo.config import Config
 from zoo.images.boxes import post_process_object_detection
 from zoo.nn import an_array
+from zoo.onnx.runner import OnnxRunner
 from zoo.tasks.segment import winners
 from zoo.text.tokenizer import Tokenizer
 from zoo.weights import RawTensor
@@ -22,6 +23,7 @@ from .cases import Batch
 from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
 from .compare import Pair, Peaks, Rule, Stage, Sums, compare, measure
 from .continuing import writes_alone
+from .graphs import graph_stages, stepped_logits
 from .reference import Reference
 from .taps import body_of, outputs, tapped
 
@@ -38,9 +40,14 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
     body = body_of(model)
     like = an_array(model)
     arrays = placed(batch.arrays, like)
-    with tapped(model) as found:
-        result = model(**arrays, **dict.fromkeys(batch.switches, True))
-    found.update(outputs(model, result))
+    by_graph, switches = isinstance(model.runner, OnnxRunner), dict.fromkeys(batch.switches, True)
+    if by_graph:
+        found = graph_stages(model, arrays, switches)
+        result: Any = found.get("logits")
+    else:
+        with tapped(model) as found:
+            result = model(**arrays, **switches)
+        found.update(outputs(model, result))
     if _has_masks(type(model).__name__, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])
@@ -48,17 +55,30 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
         found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
     if "pred_boxes" in found and batch.images:
         found["objects"] = _rows(batch, partial(_labels_and_boxes, config=model.config), found)
-    if getattr(model.config, "is_decoder", False) and model is not body and "attention_mask" not in arrays:
-        ids = arrays.pop("input_ids")
-        cache = body.new_cache(len(ids))
-        middle = ids.shape[1] // 2
-        steps = [model(ids[:, :middle], cache=cache, **arrays), model(ids[:, middle:], cache=cache, **arrays)]
-        found["cached logits"] = np.concatenate([ops.to_numpy(step) for step in steps], 1)
-    if writes_alone(model.config.model_type) and continuing.has_steps(type(model).__name__, batch):
-        found["cached logits"] = continuing.cached_logits(model, arrays)
-    if "decoder_input_ids" in arrays:
-        found["cached logits"] = reading.cached_logits(model, arrays)
+    if has_cached_logits(model, body, batch):
+        found["cached logits"] = stepped_logits(model, arrays) if by_graph else _cached_logits(model, arrays)
     return found
+
+
+def has_cached_logits(model: Any, body: Any, batch: Batch) -> bool:
+    """Whether the logits in steps with a cache are a stage."""
+    if "decoder_input_ids" in batch.arrays:
+        return True
+    if writes_alone(model.config.model_type):
+        return continuing.has_steps(type(model).__name__, batch)
+    is_decoder = getattr(model.config, "is_decoder", False) and model is not body
+    return bool(is_decoder) and "attention_mask" not in batch.arrays
+
+
+def _cached_logits(model: Any, arrays: dict[str, Any]) -> np.ndarray:
+    if "decoder_input_ids" in arrays:
+        return reading.cached_logits(model, arrays)
+    if writes_alone(model.config.model_type):
+        return continuing.cached_logits(model, arrays)
+    ids = arrays.pop("input_ids")
+    cache, middle = body_of(model).new_cache(len(ids)), ids.shape[1] // 2
+    steps = [model(ids[:, :middle], cache=cache, **arrays), model(ids[:, middle:], cache=cache, **arrays)]
+    return np.concatenate([ops.to_numpy(step) for step in steps], 1)
 
 
 def reference_stages(reference: Reference, batch: Batch) -> Stages:

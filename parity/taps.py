@@ -26,17 +26,20 @@ PARTS = (
 )
 
 
+Copy = Callable[[Any], Any]
+
+
 class _Tap:
     """Stands in the place of a module, and keeps a copy of what it returns; `before`: and of what it is given."""
 
-    def __init__(self, inner: Any, name: str, record: dict[str, np.ndarray], before: str | None = None):
-        self._inner, self._name, self._record, self._before = inner, name, record, before
+    def __init__(self, inner: Any, name: str, record: dict[str, Any], keep: Copy, before: str | None = None):
+        self._inner, self._name, self._record, self._before, self._keep = inner, name, record, before, keep
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if self._before is not None:
-            self._record[self._before] = _copy(args[0])
+            self._record[self._before] = self._keep(args[0])
         out = self._inner(*args, **options)
-        self._record[self._name] = _copy(out[0] if isinstance(out, tuple) else out)
+        self._record[self._name] = self._keep(out[0] if isinstance(out, tuple) else out)
         return out
 
     def __getattr__(self, name: str) -> Any:
@@ -65,11 +68,15 @@ def _parts(node: Any) -> dict[str, str]:
     return next((parts for parts in PARTS if all(hasattr(node, name) for name in parts.values())), {})
 
 
+def _copy(array: Any) -> np.ndarray:
+    return np.array(ops.to_numpy(array))
+
+
 @contextmanager
-def tapped(model: Module) -> Iterator[dict[str, np.ndarray]]:
+def tapped(model: Module, keep: Copy = _copy) -> Iterator[dict[str, Any]]:
     """Within the context each call of `model` writes its stages into the dict: embeddings, layer.0, layer.1, ...
 
-    Where there are two bodies: encoder.embeddings, ..., decoder.embeddings, ...
+    Where there are two bodies: encoder.embeddings, ..., decoder.embeddings, ...  keep: what is written of an array.
     """
     bodies, record = bodies_of(model), {}
     parts = [(prefix, body, _parts(body)) for prefix, body in bodies.items()]
@@ -79,12 +86,12 @@ def tapped(model: Module) -> Iterator[dict[str, np.ndarray]]:
     for (stage, body, name), one in zip(places, inner, strict=True):
         before = f"{stage.removesuffix('layer')}embeddings"
         if isinstance(one, list):
-            taps = [_Tap(layer, f"{stage}.{i}", record) for i, layer in enumerate(one)]
+            taps = [_Tap(layer, f"{stage}.{i}", record, keep) for i, layer in enumerate(one)]
             if before in stages and one:
-                taps[0] = _Tap(one[0], f"{stage}.0", record, before)
+                taps[0] = _Tap(one[0], f"{stage}.0", record, keep, before)
             setattr(body, name, taps)
         elif not stage.endswith("embeddings"):
-            setattr(body, name, _Tap(one, stage, record))
+            setattr(body, name, _Tap(one, stage, record, keep))
     try:
         yield record
     finally:
@@ -92,25 +99,21 @@ def tapped(model: Module) -> Iterator[dict[str, np.ndarray]]:
             setattr(body, name, one)
 
 
-def outputs(model: Module, result: Any) -> dict[str, np.ndarray]:
+def outputs(model: Module, result: Any, keep: Copy = _copy) -> dict[str, Any]:
     """A model's output by name: the fields of a NamedTuple that are there, or a bare array by what it is."""
     if is_array(result):
         if len(result.shape) == 4 and type(model).__name__.endswith("ForMaskedImageModeling"):
-            return {"reconstruction": _copy(result)}  # an image
-        return {"last_hidden_state" if getattr(model, "is_body", False) else "logits": _copy(result)}
-    return numbered({name: value for name, value in result._asdict().items() if value is not None}, _copy)
+            return {"reconstruction": keep(result)}  # an image
+        return {"last_hidden_state" if getattr(model, "is_body", False) else "logits": keep(result)}
+    return numbered({name: value for name, value in result._asdict().items() if value is not None}, keep)
 
 
-def numbered(fields: Mapping[str, Any], copy: Callable[[Any], np.ndarray]) -> dict[str, np.ndarray]:
+def numbered(fields: Mapping[str, Any], copy: Copy) -> dict[str, Any]:
     """Copies of the fields, those of a tuple as name.0, name.1, ..."""
-    found: dict[str, np.ndarray] = {}
+    found: dict[str, Any] = {}
     for name, value in fields.items():
         if isinstance(value, (tuple, list)):
             found |= {f"{name}.{i}": copy(part) for i, part in enumerate(value)}
         else:
             found[name] = copy(value)
     return found
-
-
-def _copy(array: Any) -> np.ndarray:
-    return np.array(ops.to_numpy(array))

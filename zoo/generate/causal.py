@@ -33,6 +33,9 @@ class CausalLM(TextModel):
         lengths: None if all count, the others are padding on the right.  A long prompt passes in chunks.  context: with
         the first call of a model with cross-attention, encoder_hidden_states and encoder_attention_mask.
         """
+        steps = self.runner.decoder(self)
+        if steps is not self:  # what else takes steps in the place of the model
+            return steps.next_logits(input_ids, lengths, cache, **context)
         t = self.tokens(input_ids, cache=cache, **context)
         B, T = t.shape
         if lengths is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable
@@ -178,8 +179,9 @@ def example(model: Any) -> Any:
 
 def images(model: Any) -> Any:
     size = (96, 128) if model.any_size else model.config.image
-    pixels = np.random.default_rng(0).normal(size=(2, *size, model.channels))
-    return model.pixels(pixels.astype(np.float32))
+    pixels = np.random.default_rng(0).normal(size=(2, *size, model.channels)).astype(np.float32)
+    hides = "bool_masked_pos" in model.inputs and not model.is_body
+    return model.pixels(pixels, bool_masked_pos=np.zeros((2, math.prod(model.grid(pixels))), bool) if hides else None)
 
 
 def tensors_of(model: Pretrained) -> dict[str, list[int]]:

@@ -82,7 +82,7 @@ class OnnxRunner(Runner):
                 if kept is None:
                     precision = of_steps(model, has_exact_sums()) if self._precision == "int8" else None
                     kept = keep(make(precision), self._kept().writable(), method, "")
-                self._graphs[method] = [self._opened(kept)]
+                self._graphs[method] = [self.opened(kept)]
             return self._graphs[method][0]
 
     def _kept(self) -> Folder:
@@ -98,14 +98,15 @@ class OnnxRunner(Runner):
         method = method_of(fn)
         for kept in self._kept().graphs(method, takes):
             if fed(kept.signature, records) is not None:
-                graph = self._opened(kept)
+                graph = self.opened(kept)
                 break
         else:
-            graph = self._opened(self._traced(fn, records, method, takes))
+            graph = self.opened(self._traced(fn, records, method, takes))
         self._graphs[key] = [graph, *known][:MAX_GRAPHS]
         return graph
 
-    def _opened(self, kept: Kept) -> Graph:
+    def opened(self, kept: Kept) -> Graph:
+        """A graph on disk, ready to run."""
         model = kept.onnx if kept.folder is None else kept.onnx.read_bytes()
         return Graph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes))
 

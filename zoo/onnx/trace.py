@@ -142,8 +142,7 @@ def _symbolic(graph: Graph, model: Any, record: Any, index: int, any_size: bool,
 def _standard(model: Any, record: Any) -> set[str]:
     """The inputs that a graph has even where the record has none of them: all but alternatives and rarities."""
     if isinstance(record, Pixels):
-        found = {"pixel_mask"} | (set() if _encoder(model).is_body else {"bool_masked_pos"})
-        return found.intersection(_encoder(model).inputs)
+        return {"pixel_mask"}.intersection(_encoder(model).inputs)
     found, model = {"attention_mask"}, getattr(model, "decoder", model)
     if "token_type_ids" in model.inputs and model.config.type_vocab_size > 1:
         found.add("token_type_ids")

@@ -1,0 +1,81 @@
+"""Every stage of a model by ONNX Runtime: a graph that has them all as outputs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from zoo.onnx.cache import keep
+from zoo.onnx.runner import OnnxRunner, fed
+from zoo.onnx.trace import Traced, trace
+from zoo.runner import Runner
+
+from .taps import outputs, tapped
+
+
+class _Named(dict[str, Any]):
+    """Outputs of a graph, by their names."""
+
+    def _asdict(self) -> dict[str, Any]:
+        return self
+
+
+class _Staged(Runner):
+    """Runs what passes a model's door by a graph of all its stages, and keeps these."""
+
+    def __init__(self, runner: OnnxRunner):
+        self.runner, self.found = runner, {}
+
+    def run(self, fn: Callable[..., Any], *records: Any) -> Any:
+        def staged(model: Any, *given: Any) -> _Named:
+            with tapped(model, keep=_itself) as found:
+                result = fn.__func__(model, *given)  # type: ignore[attr-defined]
+            return _Named({**found, **outputs(model, result, _itself)})
+
+        made: Callable[..., Any] = MethodType(staged, fn.__self__)  # type: ignore[attr-defined]
+        traced: Traced = trace(made, *records)
+        feed = fed(traced.signature, records)
+        if feed is None:
+            traced = trace(made, *records, any_size=True)
+            feed = traced.signature.feed(*records)
+        with tempfile.TemporaryDirectory(prefix="parity-", ignore_cleanup_errors=True) as folder:
+            graph = self.runner.opened(keep(traced, Path(folder), "stages", ""))
+            arrays = graph.session(feed)
+        for one, array in zip(traced.signature.outputs, arrays, strict=True):
+            self.found[one.name] = array.transpose(0, 2, 3, 1) if one.is_image else array
+        return self.found.get("logits")
+
+
+def graph_stages(model: Any, arrays: Mapping[str, Any], switches: Mapping[str, bool]) -> dict[str, np.ndarray]:
+    """The stages and outputs of model(**arrays, **switches), a model of device="onnx"."""
+    own = model.runner
+    model.runner = staged = _Staged(own)
+    try:
+        result = model(**arrays, **switches)
+    finally:
+        model.runner = own
+    if isinstance(result, np.ndarray):  # the rows of several choices are one
+        staged.found["logits"] = result
+    return staged.found
+
+
+def stepped_logits(model: Any, arrays: Mapping[str, Any]) -> np.ndarray:
+    """The logits (B, T, V) of the given tokens, one after the other, by the graph of a decoder's step."""
+    name = "decoder_input_ids" if "decoder_input_ids" in arrays else "input_ids"
+    context = {n: arrays[n] for n in ("encoder_hidden_states", "encoder_attention_mask") if n in arrays}
+    if "pixel_values" in arrays:
+        context = {"encoder_hidden_states": model.encode(arrays["pixel_values"])}
+    ids = arrays[name]
+    cache, found = model.new_cache(*ids.shape), []
+    for t in range(ids.shape[1]):
+        found.append(model.next_logits(ids[:, t : t + 1], None, cache, **({} if t else context)))
+    return np.stack(found, 1)
+
+
+def _itself(array: Any) -> Any:
+    return array
