@@ -1,0 +1,20 @@
+"""Every stage by ONNX Runtime, from one graph, against transformers."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
+pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+pytest.importorskip("transformers", reason="needs transformers, the reference")
+
+from parity.cases import case_of
+from parity.run import run
+
+
+@pytest.mark.parametrize("name", ["bert-cross-decoder", "vit-mim"])
+def test_every_stage_holds(name):
+    numpy, onnx = (run(case_of(f"random:{name}", full=False), device=device) for device in (None, "onnx"))
+    assert onnx.backend == "onnx"
+    assert onnx.holds, onnx.diverged
+    assert {stage.name for stage in onnx.stages} == {stage.name for stage in numpy.stages}
