@@ -87,9 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             results.append({"row": row.name, "differences": errors, **found})
             print(row.name, "done", flush=True)
     print(f"\nmilliseconds: median (minimum) of {rounds} rounds")
-    print(_by_name(results, "times", _times))
+    print(by_name(results, "times", show_times))
     print("\nzoo's time / the peer's: median over the rounds (ratio of the minima), target")
-    print(_by_name(results, "ratios", harness.show_ratio))
+    print(by_name(results, "ratios", harness.show_ratio))
 
     print("\nzoo is slower in:", "; ".join(harness.losing(results)) or "nothing")
 
@@ -209,11 +209,11 @@ def differences(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return {name: float(np.abs(got - wanted).max() / np.abs(wanted).max()) for name, got in outputs.items()}
 
 
-def _times(found: dict[str, Any]) -> str:
+def show_times(found: dict[str, Any]) -> str:
     return f"{found['median_ms']:.1f} ({found['min_ms']:.1f})"
 
 
-def _by_name(results: list[dict[str, Any]], part: str, show: Callable[[dict[str, Any]], str]) -> str:
+def by_name(results: list[dict[str, Any]], part: str, show: Callable[[dict[str, Any]], str]) -> str:
     """A table with a column for each name in that part of the results."""
     timed = [r for r in results if part in r]
     names = list(dict.fromkeys(name for r in timed for name in r[part]))

@@ -124,6 +124,16 @@ def _rows(result: Result) -> str:
     return text
 
 
+def _int8(result: Result) -> str:
+    """Rows, and the relative error and smallest cosine of each contender's states."""
+    names = list(result["rows"][0]["errors"])
+    lines = [
+        [row["row"], *(f"{row['errors'][name]['error']:.1e}, {row['errors'][name]['cosine']:.4f}" for name in names)]
+        for row in result["rows"]
+    ]
+    return f"{_rows(result)}\n{_markdown(['error, cosine', *names], lines)}\n"
+
+
 def _llama(result: Result) -> str:
     names = {"loaded": "loaded, s", "first": "first token, s", "prefill": "prompt, ms", "decode": "a token, ms"}
     lines = []
@@ -178,6 +188,7 @@ def _gpu_tables(paths: Sequence[Path]) -> str:
 KINDS = {
     "cpu": Kind("Texts and images", "Encoders, from ids or pixel values to outputs; a JPEG to pixel values.", _rows),
     "table": Kind("Table Transformer", "A table's image to boxes.", _rows, "cpu --models table-structure"),
+    "onnx_int8": Kind("int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _int8),
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
     "trocr": Kind("TrOCR", "Lines of text, from pixel values to 20 tokens.", _rows),
     "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),

@@ -144,3 +144,15 @@ def test_sentences_are_of_mixed_length_and_always_the_same() -> None:
 def test_layouts_are_those_of_the_hub() -> None:
     assert set(checkpoints.RANDOM) >= {"bert-base", "roberta-base", "vit-base", "beit-base"}
     assert checkpoints.RANDOM["roberta-base"][1]["vocab_size"] == 50265
+
+
+@pytest.mark.slow
+@needs("torch", "transformers", "onnx", "onnxruntime", "sympy")
+def test_onnx_int8(tmp_path: Path) -> None:
+    path = tmp_path / "int8.json"
+    options = ["--models", "bert-tiny", "--rounds", "1", "--threads", "1"]
+    out = run("onnx_int8", *options, "--json", str(path), "--cache", str(tmp_path))
+    (row,) = json.loads(path.read_text())["rows"]
+    assert row["errors"]["zoo"]["error"] < 0.6 * row["errors"]["onnxruntime int8"]["error"]
+    assert row["errors"]["onnxruntime float32"]["error"] < 1e-5
+    assert "bert-tiny 1x128" in out

