@@ -117,6 +117,7 @@ def _packed_product(
                 np.matmul(part, x, out=z)
             if k:
                 np.add(out, z, out=out)
+        packed.scale(W[rows], out.T if rowwise else out)
 
 
 class Tile(NamedTuple):

@@ -46,7 +46,7 @@ def _in_words(W: np.ndarray | Rows) -> bool:
 def widened(W: np.ndarray | Rows, parts: int) -> Iterator[np.ndarray]:
     """A few rows of a matrix (E, D) in float32, in one part; or in two, of the even columns and then of the odd ones.
 
-    The parts are in the same scratch: use each before the next.
+    The parts are in the same scratch: use each before the next.  Those of INT8 are left to `scale` after the product.
     """
     float32 = np.dtype(np.float32)
     if isinstance(W, np.ndarray):
@@ -60,8 +60,17 @@ def widened(W: np.ndarray | Rows, parts: int) -> Iterator[np.ndarray]:
         yield out
     else:
         out = scratch(6, (len(W), W.width), float32)
-        W.kind.dequantise([np.asarray(array) for array in W.arrays], out)
+        if W.kind.name == "INT8":
+            np.copyto(out, W.arrays[0])
+        else:
+            W.kind.dequantise([np.asarray(array) for array in W.arrays], out)
         yield out[:, : W.columns]
+
+
+def scale(W: np.ndarray | Rows, y: np.ndarray) -> None:
+    """Multiply the product of `widened` rows, y (E, N), by their scales, where these are one a row."""
+    if isinstance(W, Rows) and W.kind.name == "INT8":
+        np.multiply(y, W.arrays[1][:, None], out=y)
 
 
 def vector_product(W: Rows, xs: list[np.ndarray], y: np.ndarray) -> None:
