@@ -155,7 +155,7 @@ def test_all_blocks_are_found():
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert len(re.findall(r"^```(?:python|console)", text, re.MULTILINE)) == len(blocks(page))
-        assert set(re.findall(r"^```(\w+)", text, re.MULTILINE)) <= {"python", "console", "bash"}, page
+        assert set(re.findall(r"^```(\w+)", text, re.MULTILINE)) <= {"python", "console", "bash", "js"}, page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
