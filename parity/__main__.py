@@ -17,8 +17,7 @@ from .cases import RANDOM, Case, all_cases, case_of, short_name
 from .checkpoints import parameters
 from .compare import RULES, rule_for
 from .gradients import has_loss, run_gradients
-from .quality import LIMITS
-from .rounding import run_rounded, text_of, write_json
+from .rounding import ALL_LIMITS, run_rounded, text_of, write_json
 from .run import Result, backend_of, run
 from .specs import FULL, SPECS
 
@@ -309,7 +308,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--weights",
-        choices=sorted(LIMITS),
+        choices=sorted(ALL_LIMITS),
         help="hold the model with its matrices rounded so against itself in float32, on NumPy or on torch",
     )
     parser.add_argument(

@@ -130,6 +130,8 @@ def quality(wide: Any, rounded: Any, given: Given) -> list[Measure]:
         wanted, found = _outputs(wide, batch), _outputs(rounded, batch)
         seen = batch.arrays.get("attention_mask")
         for name, a in wanted.items():
+            if name not in found:  # a pooler, which a GGUF file of an encoder does not have
+                continue
             for key, values in _measured(name, a, found[name], seen):
                 sums.setdefault(key, []).append(values)
     table = []

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from zoo.checkpoint.load import model_of
+from zoo.hub import Checkpoint
 from zoo.tasks.sentence_encoder import is_sentence_encoder
 
 from .cases import RANDOM, Case, short_name
+from .gguf_types import EQUAL, OF_TYPE, beside_the_package, written
 from .quality import EXACT, LIMITS, Limit, Measure, arithmetic, broken, quality, ranking
 from .run import given_to
+
+ALL_LIMITS = {**OF_TYPE, **LIMITS}
 
 
 class Rounded(NamedTuple):
@@ -27,22 +32,34 @@ class Rounded(NamedTuple):
 
 def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: int = 0) -> Rounded:
     """Of random checkpoints the arithmetic alone has a limit: what rounding costs these says nothing of real ones."""
-    with case.files(seed) as checkpoint:
+    with case.files(seed) as checkpoint, _rounded(checkpoint, weights) as (other, said):
         wide = model_of(checkpoint, device=device, dtype="float32")
-        rounded = model_of(checkpoint, device=device, weights=weights)
+        rounded = model_of(other, device=device, **said)
         given = given_to(wide, checkpoint.folder, seed)
         measures = [arithmetic(rounded, given), *quality(wide, rounded, given)]
+        if other is not checkpoint:
+            measures.append(beside_the_package(other))
         if is_sentence_encoder(checkpoint.folder):
             from zoo.tasks import task_class
 
             make: Any = task_class("embed").from_checkpoint
-            pair = make(checkpoint, device=device), make(checkpoint, device=device, weights=weights)
+            pair = make(checkpoint, device=device), make(other, device=device, **said)
             found = ranking(*pair)
             names = {m.name for m in found}
             measures = [m for m in measures if m.name not in names] + found
-    limits = () if case.name.startswith(RANDOM) else LIMITS[weights]
+    limits = () if case.name.startswith(RANDOM) else ALL_LIMITS[weights]
     exact = Limit("error of arithmetic", EXACT, True)
-    return Rounded(short_name(case), weights, device, measures, broken(measures, (exact, *limits)))
+    return Rounded(short_name(case), weights, device, measures, broken(measures, (exact, EQUAL, *limits)))
+
+
+@contextmanager
+def _rounded(checkpoint: Checkpoint, weights: str) -> Iterator[tuple[Checkpoint, dict[str, Any]]]:
+    """The checkpoint that is held against itself, and what to load of it: a GGUF file says its types."""
+    if weights in LIMITS:
+        yield checkpoint, {"weights": weights}
+        return
+    with written(checkpoint, weights) as other:
+        yield other, {}
 
 
 def text_of(found: Rounded) -> str:
