@@ -100,6 +100,9 @@ def _packed_product(
     if rowwise and len(y) == 1 and len(xs) == 2 and isinstance(W, Rows):
         packed.vector_product(W, xs, y[0])
         return
+    if rowwise and len(y) == 1 and isinstance(W, Rows) and W.kind.name == "INT8":
+        packed.int8_product(W, xs[0][0], y[0])
+        return
     width = W.shape[1] // len(xs)
     # The more tokens, the less it matters where the tile is, and the more what is done once for each.
     room = packed.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)

@@ -93,3 +93,16 @@ def vector_product(W: Rows, xs: list[np.ndarray], y: np.ndarray) -> None:
         np.bitwise_and(now, _UPPER, words)
         np.matmul(part, odd, rest[a : a + step])
     np.add(y, rest, out=y)
+
+
+def int8_product(W: Rows, x: np.ndarray, y: np.ndarray) -> None:
+    """The same of an INT8 matrix, x (D,): by tiles of half the size, which suit its one pass better."""
+    data, scale = W.arrays
+    step = max(8, TILE // 2 // max(1, len(x)))
+    part = scratch(6, (step, len(x)), np.dtype(np.float32))
+    for a in range(0, len(data), step):
+        now = data[a : a + step]
+        part = part[: len(now)]
+        np.copyto(part, now)
+        np.matmul(part, x, y[a : a + step])
+    np.multiply(y, scale, out=y)
