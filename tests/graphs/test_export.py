@@ -40,6 +40,9 @@ def test_every_task_runs_from_its_export(name, exported):
     folder, checkpoint = exported(spec, task=task)
     found = zoo.load(folder, task=task, device="onnx")
     assert_close(call(found), call(zoo.load(checkpoint, task=task)))
+    proof = json.loads((folder / "parity.json").read_text())
+    assert proof["outputs"]
+    assert all(figures["relative_l2"] <= 1e-5 for figures in proof["outputs"].values())
     for path in folder.glob("*.onnx"):
         onnx.checker.check_model(str(path), full_check=True)
 
@@ -93,6 +96,12 @@ def test_an_export_has_graphs_and_no_weights(exported):
         zoo.load(folder, task="embed", device="onnx")
     with pytest.raises(InputError, match="takes no position_ids"):
         zoo.load_model(folder, device="onnx")(IDS, position_ids=IDS)
+
+
+def test_an_export_of_an_export(exported, tmp_path):
+    folder, _ = exported("bert-base-uncased")
+    with pytest.raises(UnsupportedError, match="graphs and no weights"):
+        zoo.export(zoo.load_model(folder, device="onnx"), tmp_path / "again")
 
 
 def test_files_that_are_not_of_one_export(exported):

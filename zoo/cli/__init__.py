@@ -109,7 +109,7 @@ Write a checkpoint in another format.  OUTPUT.gguf: the file that llama.cpp and 
 decoders (llama) and encoders (bert).  It needs the extra 'gguf'.
 
 Any other OUTPUT: a folder of ONNX graphs, of every family and head, with what prepares the input, a README that says
-how to run them, and a report of how near they are to zoo on NumPy and to transformers.  --device onnx runs such a
+how to run them, and a report of how near they are to zoo on NumPy.  --device onnx runs such a
 folder.  It needs the extra 'onnx'."""
 
 DEVICE = "cpu (NumPy, the default); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -61,6 +61,15 @@ cross = onnxruntime.InferenceSession("cross.onnx")
 seen = dict(zip([o.name for o in cross.get_outputs()], cross.run(None, {"encoder_hidden_states": states})))
 seen["encoder_attention_mask"] = np.ones(states.shape[:2], np.int64)
 """
+PROOF = """\
+## Parity
+
+These files against the model on NumPy, of random inputs (parity.json): the difference, relative in L2, and the largest
+as a part of the root mean square.
+
+| output | relative L2 | largest |
+|---|---|---|"""
+Outputs = Mapping[str, Mapping[str, float]]
 LENGTHS = {"B": 1, "C": 1, "T": 3, "Y": 224, "X": 224, "M": 5}
 KINDS = {"int64": "np.int64", "float32": "np.float32", "bool": "bool"}
 
@@ -72,7 +81,7 @@ class Graph(Protocol):
     def traced(self) -> Traced: ...
 
 
-def card(name: str, graphs: Sequence[Graph], precision: str, folder: Path) -> str:
+def card(name: str, graphs: Sequence[Graph], precision: str, folder: Path, outputs: Outputs) -> str:
     """-> Markdown."""
     parts = [
         HEAD.format(
@@ -84,6 +93,8 @@ def card(name: str, graphs: Sequence[Graph], precision: str, folder: Path) -> st
     ]
     for one in graphs:
         parts.append(_table(f"{one.file}.onnx", one.traced.signature))
+    rows = [f"| `{n}` | {f['relative_l2']:.1e} | {f['largest_of_scale']:.1e} |" for n, f in outputs.items()]
+    parts.append("\n".join([PROOF, *rows, ""]))
     if (folder / "preprocessor_config.json").is_file():
         parts.append("Pixel values are as preprocessor_config.json says, with the channels before height and width.\n")
     return "\n".join(parts)

@@ -2,7 +2,7 @@
 
 What lies in it: model.onnx (of an encoder and a decoder also encoder.onnx and cross.onnx), each with its weights in
 NAME.onnx.data; config.json and what prepares the input, as the checkpoint has them; README.md, which says how to run
-it; and model.onnx.index.json, by which zoo finds all of that.
+it; parity.json, how near these files are to the model on NumPy; and model.onnx.index.json, by which zoo finds all that.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..weights.exported import INDEX, VERSION
 from .card import card
 from .decoder import crosses
 from .int8 import int8, of_steps
+from .proof import proof
 from .runner import method_of
 from .step import trace_cross, trace_step
 from .trace import Traced, trace
@@ -63,6 +64,8 @@ def export_model(
         raise UnsupportedError(
             f"precision {precision!r} is not one of {', '.join(PRECISIONS)}{nearest(str(precision), PRECISIONS)}"
         )
+    if not model.runner.has_weights:
+        raise UnsupportedError("an export has graphs and no weights: export the checkpoint that it is of")
     path = Path(folder).expanduser()
     refuse_package(path)
     refuse_other_weights(path, INDEX)
@@ -84,8 +87,15 @@ def export_model(
             },
             "weight_map": {file: file for one in about.values() for file in _files(path, one["file"])},
         }
-        text = card(name or type(model).__name__, graphs, precision, path)
-        for file, content in ((CONFIG, _json(config)), ("README.md", text), (INDEX, _json(index))):
+        outputs = proof(model, {one.method: (path / f"{one.file}.onnx", one.traced) for one in graphs})
+        report = {"against": "zoo on NumPy", "precision": precision, "graphs": shas(about), "outputs": outputs}
+        text = card(name or type(model).__name__, graphs, precision, path, outputs)
+        for file, content in (
+            (CONFIG, _json(config)),
+            ("parity.json", _json(report)),
+            ("README.md", text),
+            (INDEX, _json(index)),
+        ):
             with atomic_write(path / file) as part:
                 part.write_text(content, encoding="utf-8")
     except OSError as e:
@@ -213,6 +223,10 @@ def _written(graphs: list[Graph], path: Path) -> dict[str, Any]:
         for file in Path(part).iterdir():
             os.replace(file, path / file.name)
     return about
+
+
+def shas(about: dict[str, Any]) -> dict[str, str]:
+    return {one["file"]: one["sha256"] for one in about.values()}
 
 
 def _files(path: Path, onnx: str) -> list[str]:
