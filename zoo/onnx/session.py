@@ -90,7 +90,7 @@ class Session:
 
     def __call__(self, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The outputs, in their order."""
-        session, began = self._session, time.perf_counter()
+        session, began = self._session, time.process_time()
         if self._pid != os.getpid():  # a fork has none of the threads that a session works with
             session = self._after_fork()
         try:
@@ -98,7 +98,7 @@ class Session:
         except Exception as e:  # ONNX Runtime's errors have no class in common
             raise ZooError(f"ONNX Runtime: {' '.join(str(e).split())}") from e
         if not self._is_packed:
-            self._ran += time.perf_counter() - began
+            self._ran += time.process_time() - began
             if self._ran > self._packs_after and self._lock.acquire(blocking=False):
                 try:
                     if not self._is_packed:
