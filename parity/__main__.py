@@ -45,6 +45,7 @@ examples:
   python -m parity --all --device torch:cpu --dtype bfloat16
   python -m parity --all --gradients
   python -m parity stories260k --weights int8
+  python -m parity sentence-transformers/all-MiniLM-L6-v2 --device onnx --precision int8
 
 exit status: 0 everything holds, 1 something diverges, 2 wrong usage, or something could not be run or written,
 130 interrupted"""
@@ -309,7 +310,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--weights",
         choices=sorted(ALL_LIMITS),
-        help="hold the model with its matrices rounded so against itself in float32, on NumPy or on torch",
+        help="hold the model with its matrices rounded so against itself in float32; with --device onnx by its graphs",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("int8",),
+        dest="weights",
+        help="of --device onnx, as zoo export has it: the same as --weights",
     )
     parser.add_argument(
         "--gradients",

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoo.generate.perplexity import perplexity
 from zoo.nn import an_array, map_leaves
+from zoo.ops import to_numpy
 from zoo.packed import Packed
 from zoo.registry import FAMILIES
 
@@ -142,7 +142,7 @@ def quality(wide: Any, rounded: Any, given: Given) -> list[Measure]:
             table.append(Measure("cosine, least", float(every.min()), every.size))
     if writes_alone(wide.config.model_type) and given.tokenizer is not None and hasattr(wide, "next_logits"):
         ids = given.tokenizer.encode_batch([STORY], max_length=wide.max_positions, truncation=True).rows[0].ids
-        of_wide, of_rounded = perplexity(wide, ids), perplexity(rounded, ids)
+        of_wide, of_rounded = _perplexity(wide, ids), _perplexity(rounded, ids)
         table.append(Measure("perplexity, float32", of_wide, len(ids) - 1))
         table.append(Measure("perplexity", of_rounded, len(ids) - 1))
         table.append(Measure("perplexity / float32's", of_rounded / of_wide, len(ids) - 1))
@@ -220,6 +220,12 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     low, high = (np.stack([x[:, :2] + sign * x[:, 2:] / 2 for x in (a, b)]) for sign in (-1, 1))
     common = np.maximum(high.min(0) - low.max(0), 0).prod(1)
     return common / np.maximum(a[:, 2:].prod(1) + b[:, 2:].prod(1) - common, 1e-30)
+
+
+def _perplexity(model: Any, ids: Sequence[int]) -> float:
+    """`zoo.generate.perplexity`, by one call: beside a cache graphs give no logits of all tokens."""
+    logprobs = _log_softmax(np.asarray(to_numpy(model(np.array([ids[:-1]], np.int64)))[0], np.float64))
+    return math.exp(-float(logprobs[np.arange(len(ids) - 1), ids[1:]].mean()))
 
 
 def _characters(wide: Any, rounded: Any, given: Given) -> list[Measure]:

@@ -9,6 +9,7 @@ pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the gra
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
 from parity.cases import case_of
+from parity.rounding import run_rounded
 from parity.run import run
 
 
@@ -18,3 +19,14 @@ def test_every_stage_holds(name):
     assert onnx.backend == "onnx"
     assert onnx.holds, onnx.diverged
     assert {stage.name for stage in onnx.stages} == {stage.name for stage in numpy.stages}
+
+
+@pytest.mark.parametrize("name", ["stories260k", "random:trocr-small-printed"])
+def test_what_int8_costs(name):
+    found = run_rounded(case_of(name, full=False), "int8", device="onnx")
+    assert found.wrong == []
+    measures = {m.name: m.value for m in found.measures}
+    assert 0 < measures["KL of logits"] < 0.05
+    assert "error of arithmetic" not in measures  # of products whose inputs are rounded too
+    if name == "stories260k":
+        assert measures["perplexity"] != measures["perplexity, float32"]

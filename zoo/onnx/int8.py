@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..generate.causal import CausalLM
-from ..inputs import Pixels
+from ..inputs import Pixels, TextModel
 from ..nn import Module, leaves
 from ..ops.on_onnx.quantised import Choice, Int8, Observer, choice
 from ..ops.on_onnx.symbol import Symbol
@@ -90,5 +90,6 @@ def _sample(model: Any, record: Any, rng: np.random.Generator, rows: int | None)
         return record._replace(pixel_values=(coarse + rng.normal(size=coarse.shape) / 4).astype(np.float32))
     if record.input_ids is None or record.cache is not None or record.context.encoder_states is not None:
         return record
-    length = min(TOKENS, model.max_positions)
-    return model.tokens(rng.integers(0, model.config.vocab_size, (rows or record.shape[0], length)))
+    texts = model if isinstance(model, TextModel) else model.decoder  # whose encoder reads images
+    length = min(TOKENS, texts.max_positions)
+    return texts.tokens(rng.integers(0, texts.config.vocab_size, (rows or record.shape[0], length)))
