@@ -178,7 +178,7 @@ def test_what_is_refused(tmp_path, minilm, capsys):
     assert main(["export", "stories260k", str(tmp_path / "none" / "m.gguf")]) == 1
     assert "cannot write" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["export", "stories260k", str(tmp_path / "m.bin")])
+        main(["export", "stories260k", str(tmp_path / "m.bin"), "--type", "q8_0"])
     assert not list(tmp_path.iterdir())
 
 

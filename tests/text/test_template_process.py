@@ -210,6 +210,15 @@ def test_forks():
     )
 
 
+@pytest.fixture
+def interruptible():
+    """A shell's background ignores interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupts(renderer):
     renderer.render("a", {}, 9)
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -32,8 +32,9 @@ def _gelu(x: np.ndarray) -> None:
         _add(t, c, t)
         _mul(t, h, t)
     _add(t, _Q[-1], t)
-    for _ in range(4):
-        _mul(t, t, t)
+    with np.errstate(over="ignore"):  # to infinity, and h over that is nothing
+        for _ in range(4):
+            _mul(t, t, t)
     np.divide(h, t, t)
     _add(x, h, x)
     np.subtract(x, t, x)
