@@ -76,7 +76,7 @@ TINY_BACKBONES = {
 
 # What comes out of the backbone is large and attention is sharp, so that queries differ, and the classifier is sure of
 # some of them: there must be objects to compare.
-GAINS = {"input_projection": 4, "q_proj": 2.2, "k_proj": 2.2, "class_labels_classifier": 3}
+GAINS = {"input_projection": 4, "q_proj": 1.7, "k_proj": 1.7, "class_labels_classifier": 3}
 
 _IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 _IMAGENET |= {"do_resize": True, "do_normalize": True}
