@@ -123,7 +123,7 @@ def bias_forgotten(model):
 
 def key_bias_of_the_value(model):
     attention = body_of(model).layers[2].attention
-    attention._bias = np.concatenate([attention.query_bias, attention.query_bias, attention.value_bias * 0])
+    attention._key_bias, attention.value_bias = attention.query_bias, attention.value_bias * 0
 
 
 def positions_cut(model):
