@@ -120,6 +120,9 @@ def limit(target: Target) -> None:
         resource.setrlimit(kind, (most, most))
 
 
+sys.dont_write_bytecode = True  # of modules that are imported late: it would be a file outside of the folder
+
+
 def main(name: str, seed: int, seconds: float, count: int, folder: Path) -> None:
     """Prints a line for each failure that leaves the process alive; the parent sees by `current` what else happened.
 
