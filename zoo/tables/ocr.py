@@ -6,6 +6,7 @@ Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Sh
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import logging
 import math
@@ -39,12 +40,12 @@ class RapidOcr:
 
     def __init__(self) -> None:
         try:
-            from rapidocr import RapidOCR
+            rapidocr: Any = importlib.import_module("rapidocr")
         except ImportError:
             raise InputError("the OCR engine rapidocr is not installed: pip install 'zoo[ocr]'") from None
         logging.getLogger("RapidOCR").setLevel(logging.WARNING)  # it reports every file that it opens
         options = {"EngineConfig.onnxruntime.intra_op_num_threads": threads.count(), "Global.log_level": "warning"}
-        self._engine: Any = RapidOCR(params=options)
+        self._engine: Any = rapidocr.RapidOCR(params=options)
 
     def __call__(self, image: np.ndarray) -> list[Word]:
         found = self._engine(np.ascontiguousarray(image[:, :, ::-1]), return_word_box=True)  # it takes OpenCV's order
