@@ -117,6 +117,22 @@ def test_a_job_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(seen) == 10
 
 
+def test_a_document_of_another_name_is_known_by_its_content(folder: Path) -> None:
+    out = folder / "out"
+    assert run(folder, "-o", str(out), documents="in/a.pdf") == 0
+    (folder / "in" / "a.pdf").rename(folder / "in" / "b.pdf")
+    assert run(folder, "-o", str(out), "--format", "json", "--resume", documents="in/b.pdf") == 0
+    assert {one["source"] for one in json.loads((out / "b.json").read_text())} == {str(folder / "in" / "b.pdf")}
+
+
+def test_words_from_elsewhere_are_a_line_of_a_folder_too(folder: Path) -> None:
+    (folder / "words.json").write_text('[{"text": "one", "box": [10, 10, 20, 20]}]')
+    out = folder / "out"
+    assert run(folder, "-o", str(out), "--words", str(folder / "words.json"), documents="in/deep/a.pdf") == 0
+    (found,) = found_in(out / "tables.jsonl").values()
+    assert found.tables[0].cells[0].text == "one"
+
+
 def counting(seen: list[int]) -> Callable[..., PageTables]:
     from zoo.tables.batch import _Worker
 

@@ -86,9 +86,10 @@ def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input])
     if args.output is None:
         _show(found, args)
     else:
-        output = _output(args, recipe, inputs)[-1]
-        output.add(PageTables(page.source, "", page.number, page.count, found))
-        written += output.close()
+        result = PageTables(page.source, document.sha256, page.number, page.count, found)
+        for output in _output(args, recipe, inputs):
+            output.add(result)
+            written += output.close()
     _say_written(written)
 
 
@@ -144,7 +145,11 @@ def _results(pages: Sequence[PageJob], recipe: Recipe, jobs: int, outputs: Seque
     new = extract_pages([page for page in pages if (page.document, page.number) not in done], recipe, jobs)
     for page in pages:
         known = done.get((page.document, page.number))
-        yield next(new) if known is None else replace(known, source=page.path)
+        if known is None:
+            yield next(new)
+        else:  # of the same content, whatever its name was
+            tables = tuple(replace(table, source=page.path) for table in known.tables)
+            yield replace(known, source=page.path, tables=tables)
 
 
 def _check(args: argparse.Namespace) -> None:
