@@ -5,6 +5,7 @@ import argparse
 import torch
 
 from training.loop import Run
+from zoo.train import has_bfloat16
 
 
 def main() -> None:
@@ -15,6 +16,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="how long the learning rate's schedule is; may change between calls")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    fast = has_bfloat16(torch.device("cpu"))
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16" if fast else "float32")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
@@ -27,7 +30,7 @@ def main() -> None:
         from training.detector import Detector, Structure
 
         recipe = Structure(**options) if args.what == "structure" else Detector(**options)
-    Run(recipe, args.out or f"runs/{args.what}", args.seed).train(args.minutes)
+    Run(recipe, args.out or f"runs/{args.what}", args.seed, args.precision == "bfloat16").train(args.minutes)
 
 
 if __name__ == "__main__":

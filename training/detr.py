@@ -178,7 +178,8 @@ class Detr(Recipe):
         out = self.model.model(pixel_values=x)
         hidden = [self.model.model.decoder.layernorm(h) for h in self.steps_of_decoder]
         return out.encoder_last_hidden_state, [
-            (self.model.class_labels_classifier(h), self.model.bbox_predictor(h).sigmoid()) for h in hidden
+            (self.model.class_labels_classifier(h).float(), self.model.bbox_predictor(h).float().sigmoid())
+            for h in hidden
         ]
 
     def match(

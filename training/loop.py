@@ -125,14 +125,15 @@ def learning_rate(recipe: Recipe, step: int) -> float:
 class Run:
     """One training run in a folder: state.pt (weights, their average, optimiser, step) and log.jsonl."""
 
-    def __init__(self, recipe: Recipe, folder: str | Path, seed: int = 0):
-        self.recipe, self.folder = recipe, Path(folder)
+    def __init__(self, recipe: Recipe, folder: str | Path, seed: int = 0, bfloat16: bool = False):
+        """bfloat16: products in it; weights stay in float32."""
+        self.recipe, self.folder, self.bfloat16 = recipe, Path(folder), bfloat16
         self.folder.mkdir(parents=True, exist_ok=True)
         self.path, self.step, self.cpu = self.folder / "state.pt", 0, 0.0
         weights = [p for n, p in recipe.modules.named_parameters() if p.ndim > 1 and "embed" not in n]
         others = [p for n, p in recipe.modules.named_parameters() if p.ndim < 2 or "embed" in n]
         groups = [{"params": weights, "weight_decay": recipe.decay}, {"params": others, "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.98))
+        self.optimiser = torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.98), fused=True)
         self.average = {k: v.clone() for k, v in recipe.modules.state_dict().items()}
         self.examples = Examples(recipe, seed)
         self.seed, self.stage = seed, recipe.stage(0)
@@ -177,7 +178,8 @@ class Run:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(recipe, step)
         examples = self.examples.batch(step)
-        loss, logs = recipe.loss(examples, random.Random(f"{self.seed}/step/{step}"), step)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
+            loss, logs = recipe.loss(examples, random.Random(f"{self.seed}/step/{step}"), step)
         if not torch.isfinite(loss):
             raise InputError(f"the loss at step {step} is {loss.item()}; the last good state is in {self.path}")
         self.optimiser.zero_grad()
@@ -186,11 +188,11 @@ class Run:
         self.optimiser.step()
         self.step += 1
         keep = min(0.999, (1 + step) / (10 + step))
-        for name, value in recipe.modules.state_dict().items():
-            if value.is_floating_point():
-                self.average[name].lerp_(value, 1 - keep)
-            else:
-                self.average[name].copy_(value)
+        now = recipe.modules.state_dict()
+        floats = [name for name, value in now.items() if value.is_floating_point()]
+        torch._foreach_lerp_([self.average[n] for n in floats], [now[n] for n in floats], 1 - keep)
+        for name in now.keys() - floats:
+            self.average[name].copy_(now[name])
         return {**logs, "loss": loss.item()}
 
     def train(
