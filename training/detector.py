@@ -23,7 +23,7 @@ def best_along(boxes: np.ndarray, scores: np.ndarray, axis: int) -> list[int]:
 
 
 class Structure(Detr):
-    name, labels, fresh = "structure", LABELS, 5
+    name, labels, fresh = "structure", LABELS, 4
     groups = Group(ROW, 1, 64), Group(COLUMN, 32, 1), Group(TABLE, 1, 1), Group(HEADER, 1, 1)
     groups += Group(PROJECTED, 1, 24), Group(SPAN, 6, 4)
     stages = ((0, 128, 4, 6), (800, 192, 6, 10), (1400, 256, 8, 15), (2000, 320, 12, 25))
