@@ -5,26 +5,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import multiprocessing
-import signal
 import time
 import warnings
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..batch.pool import shared
 from ..documents import Document, Page, open_document
 from ..documents.files import DPI
 from ..errors import TableError, ZooError
-from ..ops.on_numpy import threads
 from .extract import DETECTION, STRUCTURE, TableExtractor
 from .table import Table
-
-AHEAD = 2  # pages that wait for each process
 
 
 @dataclass(frozen=True)
@@ -129,17 +123,21 @@ def extract_pages(pages: Sequence[PageJob], recipe: Recipe, jobs: int = 1) -> It
 
     What is wrong with a page is said in its result.  ZooError: a checkpoint cannot be loaded.
     """
-    if jobs == 1 or len(pages) < 2:
-        worker = _Worker(recipe)
-        yield from map(worker.tables, pages)
-    else:
-        yield from _Pool(recipe, min(jobs, len(pages))).map(pages)
+    yield from shared(partial(_tables_by, recipe), pages, max(1, min(jobs, len(pages))), _lost)
 
 
 def page_tables(extractor: TableExtractor, page: Page) -> tuple[Table, ...]:
     """The tables of a page, which say where they are from."""
     found = extractor(page.image, page.words)
     return tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in found)
+
+
+def _tables_by(recipe: Recipe) -> Callable[[PageJob], PageTables]:
+    return _Worker(recipe).tables
+
+
+def _lost(job: PageJob) -> PageTables:
+    return PageTables(*job, error=f"{job.name}: the process died")
 
 
 class _Worker:
@@ -170,63 +168,3 @@ class _Worker:
                 self._document = None
             self._document = self.recipe.open(path)
         return self._document
-
-
-_worker: _Worker | None = None  # of a process of a pool
-
-
-def _start(share: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that is asked ends the others
-    threads.set_count(share)
-
-
-def _tables(recipe: Recipe, job: PageJob) -> PageTables:
-    global _worker
-    if _worker is None:
-        _worker = _Worker(recipe)
-    return _worker.tables(job)
-
-
-class _Pool:
-    """Processes that share the pages.  One that dies (of memory, of a broken file) costs the page that it was at."""
-
-    def __init__(self, recipe: Recipe, jobs: int):
-        self.recipe, self.jobs = recipe, jobs
-        self.share = max(1, threads.count() // jobs)
-
-    def map(self, pages: Sequence[PageJob]) -> Iterator[PageTables]:
-        waiting = deque(pages)
-        suspects: deque[PageJob] = deque()  # one of them ended a process: each is tried alone
-        running: deque[tuple[PageJob, Future[PageTables]]] = deque()
-        pool = self._pool()
-        try:
-            while waiting or suspects or running:
-                ahead = 1 if suspects else self.jobs * AHEAD
-                source = suspects or waiting
-                while source and len(running) < ahead:
-                    page = source.popleft()
-                    running.append((page, pool.submit(_tables, self.recipe, page)))
-                    if ahead == 1:
-                        break
-                page, future = running[0]
-                try:
-                    result = future.result()
-                except BrokenProcessPool:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    pool, lost = self._pool(), [page for page, _ in running]
-                    running.clear()
-                    if len(lost) > 1:
-                        suspects.extend(lost)
-                        continue
-                    yield PageTables(*page, error=f"{page.name}: the process died")
-                    continue
-                running.popleft()
-                yield result
-        finally:
-            for process in list((getattr(pool, "_processes", None) or {}).values()):
-                process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _pool(self) -> ProcessPoolExecutor:
-        spawn = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.jobs, mp_context=spawn, initializer=_start, initargs=(self.share,))
