@@ -6,6 +6,10 @@ import importlib.util
 import os
 from pathlib import Path
 
+# Models of tests are small: a second thread costs more than it does, most of all where two runs share two cores.
+# Before NumPy and torch, which read it once; tests of threads set their own count.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 

@@ -15,6 +15,8 @@ def running(tmp_path):
         path = str(tmp_path / f"{len(list(tmp_path.iterdir()))}.onnx")  # weights stay mapped from their file
         traced.save(path)
         onnx.checker.check_model(path, full_check=True)
-        return ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1  # which follows no variable
+        return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     return start
