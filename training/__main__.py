@@ -1,6 +1,7 @@
 """`python -m training reader|structure|detect`: trains one of the models, or goes on with it."""
 
 import argparse
+from pathlib import Path
 
 import torch
 
@@ -12,6 +13,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
     parser.add_argument("what", choices=("reader", "structure", "detect"))
     parser.add_argument("--out", help="the run's folder; a run that lies there goes on (default: runs/WHAT)")
+    begin = "begin a new run with the weights that training.export wrote here (the models in zoo/data, say)"
+    parser.add_argument("--from", dest="begin", metavar="FOLDER", help=begin)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long; the next call goes on")
     parser.add_argument("--steps", type=int, help="how long the learning rate's schedule is; may change between calls")
     parser.add_argument("--threads", type=int, default=1)
@@ -30,7 +33,12 @@ def main() -> None:
         from training.detector import Detector, Structure
 
         recipe = Structure(**options) if args.what == "structure" else Detector(**options)
-    Run(recipe, args.out or f"runs/{args.what}", args.seed, args.precision == "bfloat16").train(args.minutes)
+    run = Run(recipe, args.out or f"runs/{args.what}", args.seed, args.precision == "bfloat16")
+    if args.begin and not run.path.exists():  # a run that lies there goes on
+        from training.export import start
+
+        start(run, Path(args.begin))
+    run.train(args.minutes)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,7 @@
 import argparse
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -17,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 import zoo
 from training import lines, pages, tables
 from training.detr import iou, middles
-from training.export import card
+from training.export import SCORES, card
 from training.reader import score
 from zoo.tables import Cell, Table, TableExtractor, Word
 from zoo.tables.grits import grits
@@ -30,27 +28,11 @@ def rng_of(i: int) -> random.Random:
     return random.Random(f"evaluation/{i}")
 
 
-def padded(reader: Callable[..., Any]) -> Callable[[list[np.ndarray]], list[Any]]:
-    """A reader of lines (y, x, 3) that are padded with paper to 10 : 1, as those it learned from."""
-
-    def read(pictures: list[np.ndarray]) -> list[Any]:
-        out = []
-        for picture in pictures:
-            y, x = picture.shape[:2]
-            width = round(y * lines.WIDTH / lines.HEIGHT)
-            paper = np.median(np.concatenate([picture[0], picture[-1], picture[:, -1]]), 0).astype(np.uint8)
-            blank = np.broadcast_to(paper, (y, max(0, width - x), 3))
-            out.append(np.ascontiguousarray(np.concatenate([picture, blank], 1)))
-        return reader(out)
-
-    return read
-
-
 def reader(folder: str, count: int) -> Scores:
     read, found, wanted = zoo.load(folder, task="read"), [], []
     for i in range(0, count, 50):
         part = [lines.line(rng_of(j), held_out=True) for j in range(i, min(count, i + 50))]
-        pictures = [np.repeat(lines.pad(e.pixels)[..., None], 3, 2) for e in part]
+        pictures = [np.repeat(e.pixels[..., None], 3, 2) for e in part]
         found += [one.text for one in read(pictures)]
         wanted += [e.text for e in part]
     return score(found, wanted)
@@ -111,7 +93,7 @@ def detect(folder: str, count: int) -> Scores:
 
 def whole(reader: str, structure: str, detect: str, count: int) -> Scores:
     """From pages to tables: the GriTS-Con of each true table with the one found there, 0 where none is."""
-    extract = TableExtractor(structure, detect, reader=padded(zoo.load(reader, task="read")))
+    extract = TableExtractor(structure, detect, reader=zoo.load(reader, task="read"))
     similar, tables_seen = 0.0, 0
     for i in range(count):
         page = pages.page(rng_of(i), held_out=True, columns=8, rows=15, least=1)
@@ -124,6 +106,18 @@ def whole(reader: str, structure: str, detect: str, count: int) -> Scores:
     return {"grits_con": similar / tables_seen, "pages": count, "tables": tables_seen}
 
 
+def score_folder(what: str, folder: Path, count: int) -> Scores:
+    """The scores of reader, structure or detect, written into its folder and its card."""
+    scores = {"reader": reader, "structure": structure, "detect": detect}[what](str(folder), count)
+    (folder / SCORES).write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+    card(folder)
+    return scores
+
+
+def shown(scores: Scores) -> str:
+    return json.dumps({k: round(float(v), 4) for k, v in scores.items()})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=__doc__)
     parser.add_argument("what", choices=("reader", "structure", "detect", "pages"))
@@ -131,13 +125,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=500)
     args = parser.parse_args()
     if args.what == "pages":
-        scores = whole(*args.folders, count=args.count)
+        print(shown(whole(*args.folders, count=args.count)))
     else:
-        folder = Path(args.folders[0])
-        scores = {"reader": reader, "structure": structure, "detect": detect}[args.what](str(folder), args.count)
-        (folder / "scores.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
-        card(folder)
-    print(json.dumps({k: round(float(v), 4) for k, v in scores.items()}))
+        print(shown(score_folder(args.what, Path(args.folders[0]), args.count)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """A run's averaged weights as a checkpoint that zoo and transformers load: float16, a colour picture, a model card.
 
 `python -m training.export reader|structure|detect [--run DIR] [--out DIR]`
+
+The heads that are of training alone lie beside it, so that training can begin with what was exported (`start`).
 """
 
 import argparse
@@ -9,22 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, processors
-from transformers import GenerationConfig
+from transformers import GenerationConfig, TableTransformerForObjectDetection, VisionEncoderDecoderModel
 
 from training import detr, reader
 from training.lines import HEIGHT, WIDTH
-from training.loop import read_state
+from training.loop import Run, read_state
 from zoo.errors import InputError
 
 # Pillow's grey, folded into the first convolution.
 LUMA = torch.tensor([0.299, 0.587, 0.114]).reshape(1, 3, 1, 1)
 PIXELS = {"do_resize": True, "resample": 2, "do_rescale": True, "rescale_factor": 1 / 255}
 PIXELS |= {"do_normalize": True, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+HEADS, TRAINED, SCORES = "training_heads.safetensors", "training.json", "scores.json"
 TITLES = {"reader": "zoo-read", "structure": "zoo-table-structure", "detect": "zoo-table-detect"}
 WHAT = {
     "reader": "Reads a line of up to 40 characters: words, numbers, money, dates, punctuation, Latin letters with\n"
-    "accents. A line narrower than 10 : 1 is to be padded on the right with paper, not stretched.",
+    "accents.\n\n"
+    "**With transformers**, pad a line that is narrower than 10 : 1 on its right with paper before the processor gets\n"
+    "it, which would stretch it. zoo does that by itself (`do_pad_line` in preprocessor_config.json).",
     "structure": "Finds rows, columns, the header, projected rows and spanning cells of a table of 2-12 columns and\n"
     "2-25 rows.",
     "detect": "Finds the tables of a page.",
@@ -50,7 +57,8 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
     if what == "reader":
         model, end = reader.build(**config, channels=3), "patch_embeddings.projection.weight"
         size = {"height": HEIGHT, "width": WIDTH}
-        write(out / "preprocessor_config.json", {"image_processor_type": "ViTImageProcessor", "size": size, **PIXELS})
+        pixels = {"image_processor_type": "ViTImageProcessor", "size": size, "do_pad_line": True, **PIXELS}
+        write(out / "preprocessor_config.json", pixels)
         _tokenizer(out)
     else:
         queries, labels, side = config.pop("queries"), config.pop("labels"), state["side"]
@@ -60,14 +68,58 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
         write(out / "preprocessor_config.json", pixels)
     first = next(k for k in weights if k.endswith(end))
     weights[first] = weights[first] * LUMA
+    heads = {k: v.half() for k, v in state["average"].items() if not k.startswith("model.")}
+    save_file(heads, out / HEADS)
     model.load_state_dict(weights)
     if what == "reader":
         special = {"bos_token_id": reader.BOS, "eos_token_id": reader.EOS, "pad_token_id": reader.PAD}
         model.generation_config = GenerationConfig(**special, decoder_start_token_id=reader.BOS, max_new_tokens=42)
     model.half().save_pretrained(out)
     hours = state["cpu"] / 3600
-    write(out / "training.json", {"model": what, "seed": state["seed"], "steps": state["step"], "cpu_hours": hours})
+    trained = {"model": what, "seed": state["seed"], "steps": state["step"], "stage": state["stage"]}
+    write(out / TRAINED, {**trained, "cpu_hours": hours, "config": state["config"]})
     card(out)
+
+
+@torch.no_grad()
+def start(run: Run, folder: Path) -> None:
+    """Begin a run with what was exported to a folder: its weights and step, new moments of the optimiser."""
+    recipe = run.recipe
+    try:
+        trained = json.loads((folder / TRAINED).read_text(encoding="utf-8"))
+        kind = VisionEncoderDecoderModel if recipe.name == "reader" else TableTransformerForObjectDetection
+        # Its names in memory are others than those in the file.
+        loaded: Any = kind.from_pretrained(folder, local_files_only=True)
+        weights = {f"model.{k}": v.float() for k, v in loaded.state_dict().items()}
+        weights |= {k: v.float() for k, v in load_file(folder / HEADS).items()}
+        found = trained["model"], trained["config"]
+    except (OSError, ValueError, KeyError, SafetensorError) as e:
+        raise InputError(f"{folder} was not written by training.export: {e!r:.200}") from None
+    if found != (recipe.name, recipe.config):
+        raise InputError(f"{folder} has {found}, expected {(recipe.name, recipe.config)}")
+    if trained["steps"] >= recipe.steps:
+        raise InputError(
+            f"{folder} has seen {trained['steps']} steps: say with --steps how many more than these it gets"
+        )
+    own = recipe.modules.state_dict()
+    for name, tensor in own.items():
+        if name in weights:  # not what a batch norm counts
+            given = weights[name]
+            tensor.copy_(given.sum(1, keepdim=True) if given.ndim == 4 and given.shape[1] > tensor.shape[1] else given)
+        elif not name.endswith("num_batches_tracked"):
+            raise InputError(f"{folder} has no {name}")
+    for name, tensor in run.average.items():
+        tensor.copy_(own[name])
+    run.step = run.begun = trained["steps"]
+    run.stage, run.cpu = trained["stage"], 3600 * trained["cpu_hours"]
+
+
+def export_run(what: str, run: Path, out: Path) -> None:
+    """What the run in a folder has come to."""
+    state = read_state(run / "state.pt")
+    if state["name"] != what:
+        raise InputError(f"{run} is a run of {state['name']}, expected {what}")
+    export(what, state, out)
 
 
 def _tokenizer(out: Path) -> None:
@@ -88,8 +140,8 @@ def _tokenizer(out: Path) -> None:
 
 def card(out: Path) -> None:
     """README.md, from how it was trained and, once `training.evaluate` has written them, its scores."""
-    trained = json.loads((out / "training.json").read_text(encoding="utf-8"))
-    what, scores = trained["model"], out / "scores.json"
+    trained = json.loads((out / TRAINED).read_text(encoding="utf-8"))
+    what, scores = trained["model"], out / SCORES
     table = "Not scored yet."
     if scores.exists():
         found = json.loads(scores.read_text(encoding="utf-8"))
@@ -124,10 +176,7 @@ def main() -> None:
     parser.add_argument("--run", help="the run's folder (default: runs/WHAT)")
     parser.add_argument("--out", help="where to (default: zoo-read, ...)")
     args = parser.parse_args()
-    state = read_state(Path(args.run or f"runs/{args.what}") / "state.pt")
-    if state["name"] != args.what:
-        raise InputError(f"{args.run} is a run of {state['name']}, expected {args.what}")
-    export(args.what, state, Path(args.out or TITLES[args.what]))
+    export_run(args.what, Path(args.run or f"runs/{args.what}"), Path(args.out or TITLES[args.what]))
 
 
 if __name__ == "__main__":

@@ -116,10 +116,11 @@ def averaged(recipe: Recipe, average: dict[str, torch.Tensor]):
         recipe.modules.train()
 
 
-def learning_rate(recipe: Recipe, step: int) -> float:
-    """Up over 100 steps, level, and down to 2 % over the last 40 %."""
-    part = step / recipe.steps
-    return recipe.rate * min(1.0, (step + 1) / 100) * (1.0 if part < 0.6 else max(0.02, 1 - (part - 0.6) / 0.4))
+def learning_rate(recipe: Recipe, step: int, begun: int = 0) -> float:
+    """Up over 100 steps from where a run has `begun`, level, and down to 2 % over the last 40 %."""
+    part = (step - begun) / (recipe.steps - begun)
+    rise = min(1.0, (step - begun + 1) / 100)
+    return recipe.rate * rise * (1.0 if part < 0.6 else max(0.02, 1 - (part - 0.6) / 0.4))
 
 
 class Run:
@@ -130,6 +131,7 @@ class Run:
         self.recipe, self.folder, self.bfloat16 = recipe, Path(folder), bfloat16
         self.folder.mkdir(parents=True, exist_ok=True)
         self.path, self.step, self.cpu = self.folder / "state.pt", 0, 0.0
+        self.begun = 0  # at this step, with weights that were trained before
         weights = [p for n, p in recipe.modules.named_parameters() if p.ndim > 1 and "embed" not in n]
         others = [p for n, p in recipe.modules.named_parameters() if p.ndim < 2 or "embed" in n]
         groups = [{"params": weights, "weight_decay": recipe.decay}, {"params": others, "weight_decay": 0.0}]
@@ -149,6 +151,7 @@ class Run:
         self.recipe.modules.load_state_dict(state["modules"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.average, self.step, self.cpu, self.stage = state["average"], state["step"], state["cpu"], state["stage"]
+        self.begun = state.get("begun", 0)
         torch.set_rng_state(state["rng"])
 
     def save(self) -> None:
@@ -156,6 +159,7 @@ class Run:
         state |= {
             "stage": self.stage,
             "side": self.recipe.side(self.stage),
+            "begun": self.begun,
             "cpu": self.cpu,
             "rng": torch.get_rng_state(),
             "average": self.average,
@@ -176,7 +180,7 @@ class Run:
             recipe.enter(stage, self.average)
             self.stage = stage
         for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(recipe, step)
+            group["lr"] = learning_rate(recipe, step, self.begun)
         examples = self.examples.batch(step)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
             loss, logs = recipe.loss(examples, random.Random(f"{self.seed}/step/{step}"), step)

@@ -36,7 +36,8 @@ _MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+")  # 1_Pooling, 2_Dense: the step
 _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-EMBEDDED = ("stories260k",)  # checkpoints that come with zoo, by name: folders in zoo/data
+# Checkpoints that come with zoo, by name: folders in zoo/data.
+EMBEDDED = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
 GGUF = ".gguf"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -97,7 +98,7 @@ def find(
     """The files of a checkpoint, downloaded if need be.
 
     `name_or_folder` is a folder if it exists, is a `Path`, or looks like one (starts with `.`, `/`, `~`, a drive
-    letter); then a checkpoint that comes with zoo ("stories260k"); otherwise it is a hub name, `org/name` or the older
+    letter); then a checkpoint that comes with zoo (EMBEDDED); otherwise it is a hub name, `org/name` or the older
     `name`.  A GGUF file is said by its path, or as "org/name:file.gguf".  `revision` is a branch, tag or commit; all
     files are of the one commit that it stands for now.  Where the hub is out of reach or refuses, cached files are
     used, with a warning; `local_files_only` and HF_HUB_OFFLINE ask for that, without one.  `weights=False` leaves out

@@ -337,3 +337,19 @@ def test_refused_batches() -> None:
 def test_pillow_is_imported_at_first_use() -> None:
     code = "import sys, zoo.images; assert not {'PIL', 'torch', 'transformers'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_line_is_padded_with_paper_and_not_stretched():
+    raw = {"image_processor_type": "ViTImageProcessor", "size": {"height": 8, "width": 80}, "do_pad_line": True}
+    processor = ImageProcessor.from_dict({**raw, "do_rescale": False, "do_normalize": False})
+    line = np.full((16, 40, 3), (250, 240, 230), np.uint8)
+    line[4:12, 8:32] = 0
+    (wide,) = processor(line).pixel_values
+    assert wide.shape == (8, 80, 3)
+    small = np.asarray(Image.fromarray(line).resize((20, 8), Image.Resampling.BILINEAR))
+    np.testing.assert_array_equal(wide[:, :20], small)
+    assert (wide[:, 20:] == (250, 240, 230)).all()
+    long = np.zeros((2, 90, 3), np.uint8)  # longer than 10 to 1: squeezed
+    assert processor([line, long]).pixel_values.shape == (2, 8, 80, 3)
+    with pytest.raises(ConfigError, match="do_pad_line"):
+        ImageProcessor.from_dict({**raw, "image_processor_type": "DetrImageProcessor", "size": 800})

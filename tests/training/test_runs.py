@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ import zoo  # noqa: E402 - what is above decides whether what is below can be im
 from training import evaluate, lines, tables  # noqa: E402
 from training.detector import Detector, Structure, best_along  # noqa: E402
 from training.detr import Example, generalised_iou, iou  # noqa: E402
-from training.export import export  # noqa: E402
-from training.loop import Run, read_state  # noqa: E402
+from training.export import export, start  # noqa: E402
+from training.loop import Run, learning_rate, read_state  # noqa: E402
 from training.reader import Reader, distance, read  # noqa: E402
 from zoo.errors import InputError, ZooError  # noqa: E402
 
@@ -136,6 +137,7 @@ def test_an_exported_reader_reads_alike_in_zoo_transformers_and_training(tmp_pat
     pictures = [np.repeat(lines.pad(p)[..., None], 3, 2) for p in some]
     task = zoo.load(folder)
     found = [one.text for one in task(pictures)]
+    assert found == [one.text for one in task([np.repeat(p[..., None], 3, 2) for p in some])]  # zoo pads by itself
     model = transformers.VisionEncoderDecoderModel.from_pretrained(folder).float().eval()
     processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -184,12 +186,31 @@ def test_a_perfect_reader_and_structure_score_one(tmp_path, monkeypatch):
     assert evaluate.grits(true, true, "con").f == 1.0
 
 
-def test_a_line_is_padded_to_ten_to_one_with_paper():
-    seen = []
-    read = evaluate.padded(lambda pictures: seen.extend(pictures))
-    read([np.full((20, 50, 3), 200, np.uint8), np.zeros((10, 300, 3), np.uint8)])
-    assert [p.shape for p in seen] == [(20, 200, 3), (10, 300, 3)]
-    assert (seen[0] == 200).all()
+def test_training_begins_with_what_was_exported(tmp_path):
+    for recipe in (reader, structure):
+        where = tmp_path / recipe.__name__
+        where.mkdir()
+        folder = Path(exported(recipe(), where))
+        old, new = Run(recipe(), where / "run"), Run(recipe(), where / "new")
+        start(new, folder)
+        assert (new.step, new.stage) == (old.step, old.stage) == (4, old.recipe.stage(3))
+        for name, value in old.average.items():
+            if value.is_floating_point():
+                torch.testing.assert_close(new.average[name], value, rtol=1e-3, atol=1e-4)  # it was float16
+                assert torch.equal(new.recipe.modules.state_dict()[name], new.average[name])
+        rates = [learning_rate(new.recipe, step, new.begun) for step in (4, 5)]
+        assert rates == [new.recipe.rate / 100, new.recipe.rate / 50]  # the optimiser begins anew
+        new.update()
+        new.save()
+        assert Run(recipe(), where / "new").begun == 4
+    with pytest.raises(InputError, match="expected"):
+        start(Run(reader(), tmp_path / "other"), folder)
+    short = reader()
+    short.steps = 4
+    with pytest.raises(InputError, match="4 steps"):
+        start(Run(short, tmp_path / "short"), tmp_path / "reader" / "out")
+    with pytest.raises(InputError, match="not written by"):
+        start(Run(reader(), tmp_path / "none"), tmp_path)
 
 
 def test_distances_and_overlaps():

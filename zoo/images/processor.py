@@ -95,7 +95,7 @@ _IRRELEVANT = """
     auto_map transformers_version format do_convert_annotations return_segmentation_masks reduce_labels do_reduce_labels
     do_convert_rgb data_format return_tensors device disable_grouping use_fast model_input_names
 """.split()  # noqa: SIM905  (words, not quotes)
-_STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_pad")
+_STEPS = ("do_resize", "do_pad_line", "do_center_crop", "do_rescale", "do_normalize", "do_pad")
 _VALUES = ("size", "resample", "crop_size", "rescale_factor", "image_mean", "image_std", "pad_size")
 
 
@@ -106,6 +106,9 @@ class ImageProcessor:
     The steps, each of them where its field is not None: convert to RGB, resize (`size`: see `sizes.RULES`), `crop` the
     centre (smaller images are laid on black), look the 256 values of a byte up in `table`, pad a batch on the right
     and at the bottom with zeros.
+
+    `pad_line`, which is zoo's own (`"do_pad_line": true` in the file): an image narrower than `size` keeps its shape
+    and gets paper on its right, of the median colour of its top, bottom and right edges, instead of being stretched.
     """
 
     family: str
@@ -116,6 +119,7 @@ class ImageProcessor:
     pad_size: tuple[int, int] | None  # (height, width); None: the largest of the batch
     mask: bool
     table: np.ndarray = field(repr=False)  # (256, 3) float32: rescaled and normalised
+    pad_line: bool = False
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> ImageProcessor:
@@ -162,15 +166,19 @@ class ImageProcessor:
         if on["do_resize"] and (type(resample) is not int or not 0 <= resample <= 5):
             raise ConfigError(f"resample = {resample!r}, expected one of Pillow's filters 0 ... 5")
         crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
+        size = read_size(values["size"], values.get("max_size"), preset.square) if on["do_resize"] else None
+        if on["do_pad_line"] and (size is None or "height" not in size):
+            raise ConfigError(f"do_pad_line = true wants a size of height and width, found {size}")
         return cls(
             family=name,
-            size=read_size(values["size"], values.get("max_size"), preset.square) if on["do_resize"] else None,
+            size=size,
             resample=resample,
             crop=read_height_width("crop_size", values.get("crop_size")) if crops else None,
             pad=pads,
             pad_size=read_height_width("pad_size", values["pad_size"]) if pads and values.get("pad_size") else None,
             mask=pads and preset.mask,
             table=_table(values, on["do_rescale"], on["do_normalize"]),
+            pad_line=on["do_pad_line"],
         )
 
     def __call__(
@@ -232,7 +240,7 @@ class ImageProcessor:
 
     def _resized(self, image: Image.Image, name: str, max_pixels: int) -> np.ndarray:
         """(h, w, 3) uint8: resized and cropped."""
-        from PIL.Image import Resampling
+        from PIL.Image import Resampling, fromarray
 
         if self.size is not None:
             height, width = resized(self.size, image.height, image.width)
@@ -243,12 +251,24 @@ class ImageProcessor:
                     f"{name}: {image.height} x {image.width} would be resized to {height} x {width}, "
                     f"more than {max_pixels} pixels"
                 )
-            image = image.resize((width, height), Resampling(self.resample))
+            wide = min(width, max(1, round(image.width * height / image.height))) if self.pad_line else width
+            image = image.resize((wide, height), Resampling(self.resample))
+            if wide < width:
+                image = fromarray(_on_paper(np.asarray(image), width))
         if self.crop is not None:
             height, width = self.crop
             left, top = (image.width - width) // 2, (image.height - height) // 2
             image = image.crop((left, top, left + width, top + height))
         return np.asarray(image)
+
+
+def _on_paper(line: np.ndarray, width: int) -> np.ndarray:
+    """The line (h, w, 3) at the left of a picture of that width, on paper as its edges mostly are."""
+    edges = np.concatenate([line[0], line[-1], line[:, -1]])
+    out = np.empty((len(line), width, 3), np.uint8)
+    out[:] = np.median(edges, 0).astype(np.uint8)
+    out[:, : line.shape[1]] = line
+    return out
 
 
 def _as_list(images: Any) -> list[Any]:

@@ -147,6 +147,8 @@ def _images(task: ImageTask) -> dict[str, Any]:
         raise UnsupportedError(f"--web: the processor of {task!r} pads to {processor.pad_size}, the page does not pad")
     if processor.size is not None and processor.resample == NEAREST:
         raise UnsupportedError(f"--web: the processor of {task!r} resizes to the nearest pixel, the page does not")
+    if processor.pad_line:
+        raise UnsupportedError(f"--web: the processor of {task!r} pads lines with paper, the page does not")
     steps = {"size": processor.size, "resample": processor.resample, "crop": processor.crop}
     return {"processor": {**steps, "table": processor.table.T.astype(float).tolist()}}
 

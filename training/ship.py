@@ -1,0 +1,80 @@
+"""What was trained into the package: exports to zoo/data, scores, and writes the scores into the cards and docs.
+
+`python -m training.ship [reader|structure|detect ...] [--runs DIR] [--scale F]`: of all three, or of those that are
+named; the others' weights stay as they are. Then whole pages are read with all of them.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from training import evaluate
+from training.export import SCORES, TITLES, export_run
+
+ROOT = Path(__file__).parent.parent
+DATA, DOCS = ROOT / "zoo" / "data", ROOT / "docs" / "training.md"
+PAGES = ROOT / "training" / "pages_scores.json"
+COUNTS = {"reader": 2000, "structure": 500, "detect": 500, "pages": 200}
+# What is counted, how it is said, and what is wanted of it.
+MEASURES = {
+    "character_error": ("character error", "<= 0.015"),
+    "exact_lines": ("lines without an error", ">= 0.90"),
+    "rows_exact": ("the right number of rows", ""),
+    "columns_exact": ("of columns", ""),
+    "both_exact": ("of both", ">= 0.90"),
+    "header_rows_right": ("of header rows", ">= 0.95"),
+    "grits_con": ("GriTS-Con", ">= 0.95"),
+    "recall": ("recall at IoU 0.8", ">= 0.97"),
+    "precision": ("precision", ">= 0.97"),
+}
+BEGIN, END = "<!-- scores: written by training.ship -->", "<!-- end of scores -->"
+
+
+def folder(what: str) -> Path:
+    """Where a model lies in the package."""
+    return DATA / TITLES[what]
+
+
+def table() -> str:
+    """The scores of all of them, in Markdown."""
+    rows = ["| | held-out fonts and layouts | reached | wanted |", "|---|---|---|---|"]
+    named = {**{title: folder(what) / SCORES for what, title in TITLES.items()}, "whole pages": PAGES}
+    for title, path in named.items():
+        scores = json.loads(path.read_text(encoding="utf-8"))
+        (unit,) = {"lines", "tables", "pages"} & set(scores) - ({"tables"} if "pages" in scores else set())
+        for name, value in scores.items():
+            if name in MEASURES:
+                said, wanted = MEASURES[name]
+                wanted = ">= 0.90" if path == PAGES else wanted
+                rows.append(f"| {title}, {scores[unit]} {unit} | {said} | {value:.4f} | {wanted} |")
+    return "\n".join(rows)
+
+
+def with_scores(text: str) -> str:
+    """A page of docs with the scores as they are now."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m training.ship", description=__doc__)
+    parser.add_argument("what", nargs="*", metavar="WHAT", help="reader, structure, detect (all three)")
+    parser.add_argument("--runs", default="runs", help="the folder with a run's folder for each (runs)")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of pictures to score on (1)")
+    parser.add_argument("--score-only", action="store_true", help="the weights are left as they lie in zoo/data")
+    args = parser.parse_args()
+    if unknown := set(args.what) - set(TITLES):
+        parser.error(f"{', '.join(unknown)}: expected {', '.join(TITLES)}")
+    counts = {k: max(1, round(n * args.scale)) for k, n in COUNTS.items()}
+    for what in args.what or TITLES:
+        if not args.score_only:
+            export_run(what, Path(args.runs) / what, folder(what))
+        print(what, evaluate.shown(evaluate.score_folder(what, folder(what), counts[what])), flush=True)
+    scores = evaluate.whole(*(str(folder(what)) for what in TITLES), count=counts["pages"])
+    PAGES.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+    print("pages", evaluate.shown(scores))
+    DOCS.write_text(with_scores(DOCS.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
