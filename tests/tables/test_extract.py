@@ -338,4 +338,4 @@ def test_what_is_refused() -> None:
         extractor("none.png")
     with pytest.raises(InputError, match="padding of 100000 is more than"):
         TableExtractor(none, None, padding=100_000)(page)
-    assert Crop(page, 0, 0).words([Word("a", (50.0, 50.0, 50.0, 50.0))]) == []
+    assert Crop(page, np.eye(2, 3)).words([Word("a", (50.0, 50.0, 50.0, 50.0))]) == []

@@ -10,13 +10,14 @@ import ctypes
 import math
 import threading
 import unicodedata
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
 from ..images import MAX_PIXELS
+from ..images.boxes import Box
 from ..tables.grid import Word
 from ..warning import warn
 
@@ -30,6 +31,15 @@ STEP = 0.6
 TALL = 2.0  # a box higher than so many sizes of its font is the font's mistake
 
 _lock = threading.RLock()
+
+
+class Letter(NamedTuple):
+    """A character of a text layer."""
+
+    text: str
+    box: Box  # in the page's points
+    size: float  # of the font, in points
+    number: int  # from 0
 
 
 class Pdf:
@@ -101,24 +111,33 @@ class Pdf:
         letters = list(self._letters(text, count))
         if not any(letter is not None for letter in letters):
             return None
-        unreadable = sum(letter is not None and letter[0] == "\ufffd" for letter in letters)
+        unreadable = sum(letter is not None and letter.text == "\ufffd" for letter in letters)
         if unreadable > UNREADABLE * sum(letter is not None for letter in letters):
             warn(f"{name}: the text layer does not say which letters it has (no Unicode), and is not used")
             return None
         found, off = [], 0
-        to_pixels = self._to_pixels(page, size)
-        for word, box in _joined(letters):
+        to_pixels, along = self._to_pixels(page, size)
+        for word, box, first in _joined(letters):
             x0, y0, x1, y1 = to_pixels(box)
             if 0 <= (x0 + x1) / 2 <= size[1] and 0 <= (y0 + y1) / 2 <= size[0]:
-                found.append(Word(unicodedata.normalize("NFC", word), (x0, y0, x1, y1)))
+                angle = self._angle(text, first, along)
+                found.append(Word(unicodedata.normalize("NFC", word), (x0, y0, x1, y1), 1.0, angle))
             else:
                 off += 1
         if off:
             warn(f"{name}: {off} of {off + len(found)} words lie off the page, and are left out")
         return found
 
-    def _letters(self, text: Any, count: int) -> Iterator[tuple[str, tuple[float, float, float, float], float] | None]:
-        """(letter, box in points, size of the font) of each character that is seen; None between words."""
+    def _angle(self, text: Any, i: int, along: np.ndarray) -> float | None:
+        """Which way the text runs at a character, in degrees clockwise of the page as it is seen."""
+        angle = self._pdfium.raw.FPDFText_GetCharAngle(text, i)  # clockwise, of the page before it is turned
+        if not 0 <= angle < math.inf:
+            return None
+        x, y = (math.cos(angle), -math.sin(angle)) @ along
+        return round(math.degrees(math.atan2(y, x)), 2)
+
+    def _letters(self, text: Any, count: int) -> Iterator[Letter | None]:
+        """Of each character that is seen; None between words."""
         raw = self._pdfium.raw
         left, right, bottom, top = (ctypes.c_double() for _ in range(4))
         loose, high = raw.FS_RECTF(), 0
@@ -148,10 +167,13 @@ class Pdf:
                 if a0 <= x0 <= x1 <= a1 and b0 <= y0 <= y1 <= b1 and min(a1 - a0, b1 - b0) < TALL * max(size, 1):
                     x0, y0, x1, y1 = a0, b0, a1, b1
             if all(map(math.isfinite, (x0, y0, x1, y1, size))):
-                yield letter, (x0, y0, max(x0, x1), max(y0, y1)), max(size, y1 - y0 if size <= 1 else 0)
+                yield Letter(letter, (x0, y0, max(x0, x1), max(y0, y1)), max(size, y1 - y0 if size <= 1 else 0), i)
 
-    def _to_pixels(self, page: Any, size: tuple[int, int]) -> Any:
-        """A function from a box in the page's points to one in pixels: crop box and rotation are the page's own."""
+    def _to_pixels(self, page: Any, size: tuple[int, int]) -> tuple[Callable[[Box], Box], np.ndarray]:
+        """A function from a box in the page's points to one in pixels: crop box and rotation are the page's own.
+
+        With it, where the page's two axes (2, 2) point on the image.
+        """
         H, W = size
         fine = 1 << 10  # PDFium gives whole numbers
 
@@ -163,30 +185,30 @@ class Pdf:
         origin = at(0, 0)
         along = np.stack([at(1000, 0) - origin, at(0, 1000) - origin]) / 1000  # the map is affine
 
-        def to_pixels(box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+        def to_pixels(box: Box) -> Box:
             corners = np.array([box[:2], box[2:]]) @ along + origin
             (x0, y0), (x1, y1) = corners.min(0).tolist(), corners.max(0).tolist()
             return x0, y0, x1, y1
 
-        return to_pixels
+        return to_pixels, along
 
 
-def _joined(letters: list[Any]) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
-    """Words of letters that lie beside one another."""
-    word: list[Any] = []
+def _joined(letters: list[Letter | None]) -> Iterator[tuple[str, Box, int]]:
+    """Words of letters that lie beside one another: (text, box in points, number of the first character)."""
+    word: list[Letter] = []
     for letter in [*letters, None]:
         if word and (letter is None or _is_apart(word[-1], letter)):
-            boxes = np.array([box for _, box, _ in word])
+            boxes = np.array([one.box for one in word])
             x0, y0, x1, y1 = (*boxes[:, :2].min(0).tolist(), *boxes[:, 2:].max(0).tolist())
-            yield "".join(text for text, _, _ in word), (x0, y0, x1, y1)
+            yield "".join(one.text for one in word), (x0, y0, x1, y1), word[0].number
             word = []
         if letter is not None:
             word.append(letter)
 
 
-def _is_apart(a: Any, b: Any) -> bool:
+def _is_apart(a: Letter, b: Letter) -> bool:
     """Whether two letters that follow one another are of two words, whichever way the line runs."""
-    (_, (ax0, ay0, ax1, ay1), size), (_, (bx0, by0, bx1, by1), _) = a, b
+    (ax0, ay0, ax1, ay1), (bx0, by0, bx1, by1), size = a.box, b.box, a.size
     gaps = max(bx0 - ax1, ax0 - bx1), max(by0 - ay1, ay0 - by1)  # below zero: they overlap
     centres = abs((ax0 + ax1 - bx0 - bx1) / 2), abs((ay0 + ay1 - by0 - by1) / 2)
     return max(gaps) > GAP * size or (min(centres) > STEP * size and max(gaps) > 0)

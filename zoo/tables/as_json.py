@@ -13,6 +13,7 @@ from .grid import Cell, G, Grid, Word
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
 WORD = tuple(field.name for field in dataclasses.fields(Word))
+LATER = ("angle",)  # of a word: files of before do not have it
 GRID = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
 
 
@@ -34,7 +35,9 @@ def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
     fields["cells"] = [Cell(**_fields(cell, CELL, f"cells[{i}]")) for i, cell in enumerate(fields["cells"])]
     if "outside" in fields:
-        fields["outside"] = [Word(**_fields(word, WORD, f"outside[{i}]")) for i, word in enumerate(fields["outside"])]
+        wanted = [name for name in WORD if name not in LATER]
+        words = enumerate(fields["outside"])
+        fields["outside"] = [Word(**_fields(word, wanted, f"outside[{i}]", LATER)) for i, word in words]
     return cls(**fields)
 
 

@@ -1,14 +1,13 @@
 """From the image of a page to its tables: found, cut out, set upright, taken apart and read.
 
-Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page, Y, X of a crop.
+Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,16 +17,19 @@ from ..images import MAX_PIXELS, ImageInput, open_image
 from ..images.boxes import Box, Detection, check_fraction, draw_boxes
 from ..warning import warn
 from .boxes import check_box, inside, share
+from .crop import HALF, Crop, cut
+from .direction import text_direction
 from .ocr import Ocr, load_ocr
 from .reading import Reader, read_cells
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
-from .words import HALF, check_words, words_outside
+from .words import check_words, words_outside
 
 if TYPE_CHECKING:
     from PIL import Image
 
 ROTATED = "table rotated"  # as detection calls one that lies on its side
+UPWARDS = 270.0  # how the text of such a table mostly runs
 DETECTION = "microsoft/table-transformer-detection"
 STRUCTURE = "microsoft/table-transformer-structure-recognition-v1.1-all"
 # Structure was learned from crops with a margin of 20 to 30 pixels, of pages whose long side has 1000.
@@ -37,36 +39,6 @@ PADDING = 25 / 1000
 Detector = Callable[..., Sequence[Detection]]
 
 _COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
-
-
-@dataclass(frozen=True, eq=False)
-class Crop:
-    """A part of a page, upright, and how its coordinates lie there."""
-
-    pixels: np.ndarray  # (Y, X, 3) uint8
-    left: int  # of the crop, before it is turned, on the page; negative where it begins beyond the page
-    top: int
-    turned: bool = False  # by 90 degrees clockwise from how it lies on the page
-
-    def to_page(self, box: Box) -> Box:
-        """Where a box of the crop lies on the page."""
-        x0, y0, x1, y1 = box
-        if self.turned:
-            height = self.pixels.shape[1]
-            x0, y0, x1, y1 = y0, height - x1, y1, height - x0
-        return x0 + self.left, y0 + self.top, x1 + self.left, y1 + self.top
-
-    def from_page(self, box: Box) -> Box:
-        """Where a box of the page lies in the crop."""
-        x0, y0, x1, y1 = box[0] - self.left, box[1] - self.top, box[2] - self.left, box[3] - self.top
-        height = self.pixels.shape[1]
-        return (height - y1, x0, height - y0, x1) if self.turned else (x0, y0, x1, y1)
-
-    def words(self, words: Sequence[Word]) -> list[Word]:
-        """Those of the page's words of which at least half lies in the crop, with boxes of the crop."""
-        Y, X = self.pixels.shape[:2]
-        moved = ((word, self.from_page(word.box)) for word in words)
-        return [replace(word, box=box) for word, box in moved if inside(box, (0, 0, X, Y)) >= HALF]
 
 
 class TableExtractor:
@@ -128,20 +100,21 @@ class TableExtractor:
         without any are dropped.  Without words the reader reads the cells, without both the texts are "".
         data_format, max_pixels: as in `open_image`.
 
-        All boxes are on the page.  A table that the detection calls rotated, which is read from the bottom of the page
-        up, is turned clockwise first: its rows then stand upright on the page, the first one on the left.  A detected
-        table in which no row and no column is found is left out, with a warning.
+        All boxes are on the page.  A table is turned first so that its text runs from left to right, which its words
+        say (`Word.angle`; of words without it, and of a tilt of up to 10 degrees, their lines).  Where they do not, one
+        that the detection calls rotated is taken for one that is read from the bottom of the page up: its rows then
+        stand upright on the page, the first one on the left.  Of a tilted row, a box on the page is what is around it.
+        A detected table in which no row and no column is found is left out, with a warning.
         """
         if words is not None:
             check_words(words)
         page = np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels))
         places = self.places(page)
-        if words is None and self.ocr is not None and places:
-            words = self.ocr(page)
-            check_words(words)
+        if words is None and self.ocr is not None:
+            words = self._ocr_words(self.ocr, page, places)
         tables = []
         for found in places:
-            table = self._table(self.crop(page, found), words)
+            table = self._table(self.crop(page, found, words or ()), words)
             if not table.cells:
                 if self.detection is not None:
                     box = ", ".join(f"{v:.0f}" for v in found.box)
@@ -167,21 +140,26 @@ class TableExtractor:
                 kept.append(found._replace(box=box))
         return list(_reading_order(kept))
 
-    def crop(self, page: np.ndarray, found: Detection) -> Crop:
-        """A table of a page (H, W, 3) with its margin, upright."""
-        H, W = page.shape[:2]
-        margin = round(PADDING * max(H, W)) if self.padding is None else self.padding
-        x0, y0 = (math.floor(v) - margin for v in found.box[:2])
-        x1, y1 = (math.ceil(v) + margin for v in found.box[2:])
-        if (x1 - x0) * (y1 - y0) > MAX_PIXELS:
-            raise InputError(
-                f"a crop of {x1 - x0} x {y1 - y0} with a padding of {margin} is more than {MAX_PIXELS} pixels"
-            )
-        pixels = np.full((y1 - y0, x1 - x0, 3), 255, np.uint8)
-        left, top, right, bottom = max(x0, 0), max(y0, 0), min(x1, W), min(y1, H)
-        pixels[top - y0 : bottom - y0, left - x0 : right - x0] = page[top:bottom, left:right]
-        turned = found.label == ROTATED
-        return Crop(np.ascontiguousarray(np.rot90(pixels, -1)) if turned else pixels, x0, y0, turned)
+    def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> Crop:
+        """A table of a page (H, W, 3) with its margin, upright: as its words run, or else as detection says."""
+        margin = round(PADDING * max(page.shape[:2])) if self.padding is None else self.padding
+        own = [word for word in words if inside(word.box, found.box) >= HALF]
+        return cut(page, found.box, margin, text_direction(own, UPWARDS if found.label == ROTATED else 0.0))
+
+    def _ocr_words(self, ocr: Ocr, page: np.ndarray, places: Sequence[Detection]) -> list[Word]:
+        """The words of the page; those in a place that lies on its side are read there, once it is set upright."""
+        on_side = [found for found in places if found.label == ROTATED]
+        words: list[Word] = []
+        if len(on_side) < len(places):
+            words += ocr(page)
+            check_words(words)
+        for found in on_side:
+            crop = self.crop(page, found)
+            read = list(ocr(crop.pixels))
+            check_words(read)
+            words = [word for word in words if inside(word.box, found.box) < HALF]
+            words += [replace(w, box=crop.to_page(w.box), angle=crop.angle + (w.angle or 0.0)) for w in read]
+        return words
 
     def _table(self, crop: Crop, words: Sequence[Word] | None) -> Table:
         """The table of a crop, its boxes on the page."""

@@ -25,9 +25,13 @@ class Word:
     text: str
     box: Box
     confidence: float = 1.0
+    # Which way it runs: degrees clockwise from left to right, so that 90 is downwards and -90 upwards; -180 ... 180.
+    angle: float | None = None  # None: not known
 
     def __post_init__(self) -> None:
         _set(self, box=_box(self.box, "a word's box"), confidence=_number(self.confidence, "a word's confidence"))
+        if self.angle is not None:
+            _set(self, angle=180 - (180 - _number(self.angle, "a word's angle")) % 360)
         _check_text(self.text, "a word")
 
 

@@ -51,12 +51,25 @@ class RapidOcr:
         found = self._engine(np.ascontiguousarray(image[:, :, ::-1]), return_word_box=True)  # it takes OpenCV's order
         words: list[Word] = []
         for line in found.word_results or ():
+            angle = _angle([corners for _, _, corners in line])
             for text, score, corners in line:
                 if text.strip():
                     x, y = np.array(corners, np.float64).T
                     box = float(x.min()), float(y.min()), float(x.max()), float(y.max())
-                    words.append(Word(text, box, min(max(float(score), 0.0), 1.0)))
+                    words.append(Word(text, box, min(max(float(score), 0.0), 1.0), angle))
         return words
+
+
+def _angle(line: Sequence[Any]) -> float | None:
+    """The tilt of a line's words, by their corners (first the upper left one, then clockwise).
+
+    None where it is high: such lines are read in either way, and RapidOCR does not say in which.
+    """
+    if not line:
+        return None
+    first, last = np.array(line[0], np.float64), np.array(line[-1], np.float64)
+    x, y = (last[1] + last[2] - first[0] - first[3]) / 2
+    return math.degrees(math.atan2(y, x)) if x > abs(y) else None
 
 
 class Tesseract:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from ..errors import InputError, nearest
 from ..images.boxes import Box, Detection, check_fraction
 from .boxes import check_box, hull, inside, share
+from .crop import HALF
 from .table import Cell, Table, Word
-from .words import HALF, Lane, check_words, first_choices, join, lanes_of, place
+from .words import Lane, check_words, first_choices, join, lanes_of, place
 
 TABLE, COLUMN, ROW, HEADER = "table", "table column", "table row", "table column header"
 PROJECTED, SPANNING = "table projected row header", "table spanning cell"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,13 +15,13 @@ from ..checkpoint.json_file import parse_json_list, read_bounded
 from ..errors import InputError, TableError, nearest
 from ..images.boxes import check_fraction
 from .boxes import check_box, inside, share
+from .crop import HALF
+from .direction import quarters, tilt_of, turned, untilted
 from .table import Table, Word
 
 # A page of a newspaper has some ten thousand words of a hundred bytes each.
 MAX_BYTES = 64 << 20
-# A word, and a part, belongs to the table that holds at least so much of its own area.
-HALF = 0.5
-_KEYS = ("text", "box", "confidence")
+_KEYS = ("text", "box", "confidence", "angle")
 # Words share a line if so much of the height of the lower one lies beside the other: of raised and lowered characters
 # about 0.4 does, of neighbouring lines whose boxes include the leading about 0.15.
 _SAME_LINE = 0.3
@@ -40,10 +42,10 @@ class Lane(NamedTuple):
 
 
 def read_words(path: str | os.PathLike[str]) -> list[Word]:
-    """The words of a JSON file: a list of {"text": str, "box": [x0, y0, x1, y1], "confidence": 0 ... 1}.
+    """The words of a JSON file: a list of {"text": str, "box": [x0, y0, x1, y1], "confidence": 0 ... 1, "angle": 0}.
 
-    Boxes are in pixels of the image that the words were read from; confidence may be left out (1).  Everything else
-    is an InputError that names the file, the entry and the key.
+    Boxes are in pixels of the image that the words were read from; confidence may be left out (1), and so may the angle
+    (not known; see `Word`).  Everything else is an InputError that names the file, the entry and the key.
     """
     found = []
     path = Path(path)
@@ -60,7 +62,7 @@ def read_words(path: str | os.PathLike[str]) -> list[Word]:
         box = check_box(f"{name}: box", entry["box"])
         confidence = check_fraction(f"{name}: confidence", entry.get("confidence", 1.0))
         try:
-            found.append(Word(entry["text"], box, confidence))
+            found.append(Word(entry["text"], box, confidence, entry.get("angle")))
         except TableError as e:
             raise InputError(f"{name}: {e}") from None
     return found
@@ -143,10 +145,23 @@ def place(
 def join(words: Sequence[Word]) -> str:
     """The text of a cell: lines from top to bottom, each from left to right, with a space between words.
 
-    Hyphens at the ends of lines stay: whether they belong to the word is not for geometry to say.
+    From top to bottom as the words themselves lie, where they say how (`Word.angle`); of words that run in several
+    ways, those that begin further up, or further left, come first.  Hyphens at the ends of lines stay: whether they
+    belong to the word is not for geometry to say.
     """
     if len(words) == 1:
         return words[0].text.strip()
+    ways: dict[int, list[Word]] = {}
+    for word in words:
+        ways.setdefault(quarters(word.angle or 0.0), []).append(word)
+    begins = {way: min((w.box[1], w.box[0]) for w in of) for way, of in ways.items()}
+    return " ".join(_joined(ways[way], way) for way in sorted(ways, key=lambda way: begins[way]))
+
+
+def _joined(words: Sequence[Word], way: int) -> str:
+    """The text of words that all run in the same way, a number of quarter turns."""
+    if way or any(word.angle and tilt_of(word.angle) for word in words):
+        words = _set_upright(words, way)
     lines: list[list[Word]] = []  # each begins with its highest word, which is no raised or lowered one
     for word in sorted(words, key=lambda w: (w.box[1] + w.box[3], w.box[0])):
         if not lines or _beside(word, lines[-1][0]) < _SAME_LINE:
@@ -158,6 +173,20 @@ def join(words: Sequence[Word]) -> str:
             line[0], line[-1] = word, line[0]
     ordered = (word for line in lines for word in sorted(line, key=lambda w: (w.box[0], w.box[2])))
     return " ".join(word.text.strip() for word in ordered)
+
+
+def _set_upright(words: Sequence[Word], way: int) -> list[Word]:
+    """Turned so that all of them run from left to right: by the quarter turns, then by the tilt of the middle word."""
+    tilts = sorted(0.0 if word.angle is None else tilt_of(word.angle) for word in words)
+    tilt = tilts[len(tilts) // 2]
+    cos, sin = math.cos(math.radians(tilt)), math.sin(math.radians(tilt))
+    found = []
+    for word in words:
+        x0, y0, x1, y1 = untilted(turned(word.box, -way), tilt)
+        x, y, wide, high = (x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2
+        x, y = x * cos + y * sin, y * cos - x * sin
+        found.append(replace(word, box=(x - wide, y - high, x + wide, y + high)))
+    return found
 
 
 def _beside(a: Word, b: Word) -> float:
