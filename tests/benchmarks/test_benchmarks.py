@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -16,10 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import benchmarks
-from benchmarks import checkpoints, coldstart, cpu, harness, image_peers
-
-ROOT = Path(benchmarks.__file__).parent.parent
+from benchmarks import checkpoints, coldstart, cpu, harness, image_peers, onnx_int8
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:
@@ -27,20 +22,12 @@ def needs(*packages: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
 
 
-def run(name: str, *args: str) -> str:
-    """What a benchmark prints, in a process of its own: it sets variables and thread counts for all of it."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *args], capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.slow
 @needs("torch", "transformers")
-def test_cpu(tmp_path: Path) -> None:
+def test_cpu(tmp_path: Path, printed_by) -> None:
     path = tmp_path / "cpu.json"
     options = ["--models", "bert-tiny", "vit-tiny", "table-tiny", "minilm", "--quick", "--rounds", "1"]
-    out = run("cpu", *options, "--json", str(path), "--cache", str(tmp_path))
+    out = printed_by(cpu, *options, "--json", str(path), "--cache", str(tmp_path))
     result = json.loads(path.read_text())
     wanted = ["bert-tiny 1x128", "vit-tiny batch 1", "table-tiny 96x64"]
     assert [row["row"] for row in result["rows"]] == wanted + ["minilm 1 sentence"] * bool(checkpoints.minilm())
@@ -57,10 +44,11 @@ def test_cpu(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs("torch", "transformers")
-def test_coldstart(tmp_path: Path) -> None:
+def test_coldstart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed_by) -> None:
+    monkeypatch.setattr(coldstart, "run", functools.cache(coldstart.run))  # each process once
     path = tmp_path / "coldstart.json"
     args = ["--model", "bert-tiny", "--rounds", "1", "--json", str(path), "--cache", str(tmp_path)]
-    run("coldstart", *args)
+    printed_by(coldstart, *args)
     result = json.loads(path.read_text())
     assert result["float32_bytes"] == 4 * 4_385_920  # https://huggingface.co/google/bert_uncased_L-2_H-128_A-2
     marks = result["processes"]["zoo"]
@@ -148,10 +136,10 @@ def test_layouts_are_those_of_the_hub() -> None:
 
 @pytest.mark.slow
 @needs("torch", "transformers", "onnx", "onnxruntime", "sympy")
-def test_onnx_int8(tmp_path: Path) -> None:
+def test_onnx_int8(tmp_path: Path, printed_by) -> None:
     path = tmp_path / "int8.json"
     options = ["--models", "bert-tiny", "--rounds", "1", "--threads", "1"]
-    out = run("onnx_int8", *options, "--json", str(path), "--cache", str(tmp_path))
+    out = printed_by(onnx_int8, *options, "--json", str(path), "--cache", str(tmp_path))
     (row,) = json.loads(path.read_text())["rows"]
     assert row["errors"]["zoo"]["error"] < 0.6 * row["errors"]["onnxruntime int8"]["error"]
     assert row["errors"]["onnxruntime float32"]["error"] < 1e-5

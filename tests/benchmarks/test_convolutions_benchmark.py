@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import benchmarks
 from benchmarks import convolutions
 
 
@@ -24,21 +20,16 @@ def test_the_shapes_are_those_of_resnet_18() -> None:
 
 
 @pytest.mark.slow
-def test_it_runs(tmp_path: Path) -> None:
+def test_it_runs(tmp_path: Path, printed_by) -> None:
     pytest.importorskip("torch", reason="needs torch, the peer")
     pytest.importorskip("transformers", reason="needs transformers, the peer")
     path = tmp_path / "convolutions.json"
     args = ["--size", "70", "45", "--quick", "--threads", "1", "--json", str(path)]
-    env = {**os.environ, "PYTHONPATH": str(Path(benchmarks.__file__).parent.parent)}
-    # In a process of its own: it sets variables and thread counts for all of it.
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.convolutions", *args], capture_output=True, text=True, env=env
-    )
-    assert done.returncode == 0, done.stderr
+    out = printed_by(convolutions, *args)
     rows = json.loads(path.read_text())["rows"]
     assert [row["row"] for row in rows[-2:]] == ["max pool 3x3/2", "ResNet-18"]
     for row in rows:
         assert max(row["differences"].values()) < convolutions.TOLERANCE
         assert {"zoo", "torch", "torch channels_last"} <= set(row["times"])
-    assert "4 x 3x3 64" in done.stdout
-    assert "ResNet-18, zoo / transformers: " in done.stdout
+    assert "4 x 3x3 64" in out
+    assert "ResNet-18, zoo / transformers: " in out

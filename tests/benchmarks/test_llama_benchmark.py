@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-import benchmarks
-
-ROOT = Path(benchmarks.__file__).parent.parent
+from benchmarks import llama
 
 pytest.importorskip("torch", reason="needs torch, which a contender computes with")
 pytest.importorskip("transformers", reason="needs transformers, a contender")
 
 
 @pytest.mark.slow
-def test_llama(tmp_path):
+def test_llama(tmp_path, printed_by):
     path = tmp_path / "out.json"
     options = ["--model", "llama-tiny", "--rounds", "1", "--tokens", "4", "--cache", str(tmp_path), "--json", str(path)]
     only = ["zoo bf16", "zoo float32", "transformers float32"]
-    command = [sys.executable, "-m", "benchmarks.llama", *options, "--only", *only]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stderr
+    out = printed_by(llama, *options, "--only", *only)
     result = json.loads(path.read_text())
     assert list(result["runs"]) == only
     for (run,) in result["runs"].values():
@@ -35,4 +26,4 @@ def test_llama(tmp_path):
     (ratio,) = [r for r in result["ratios"] if (r["what"], r["ours"]) == ("decode", "zoo float32")]
     ours, theirs = (result["runs"][name][0]["decode"] for name in only[1:])
     assert ratio["ratio"] == pytest.approx(ours / theirs)
-    assert "of memory's speed" in done.stdout
+    assert "of memory's speed" in out
