@@ -12,6 +12,7 @@ from .ops.capture import current
 from .packed import Packed
 from .typing import Array
 from .weights import Weights
+from .weights.mapped import release
 
 T = TypeVar("T")
 
@@ -173,6 +174,8 @@ class Conv2d(Module):
         self.act, self.post, self.norm = ops.activation(act), ops.activation(post), norm
         self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
         self._prepared = ops.prepare_conv(self._folded[0], stride, dilation)
+        if norm and self._prepared is not None:  # of the weight only the shape is still looked at
+            self._folded = self.weight, self._folded[1]
 
     def unfold(self) -> None:
         """Keep nothing that was made of the weights: they are going to change."""
@@ -186,7 +189,10 @@ class Conv2d(Module):
                 return ops.conv2d(x, self.weight, self.bias, *size, self.act, residual, self.post)
             y = ops.activate(self.norm(ops.conv2d(x, self.weight, self.bias, *size)), self.act)
             return ops.activate(y if residual is None else y + residual, self.post)
-        return ops.conv2d(x, *self._folded, *size, self.act, residual, self.post, self._prepared)
+        weight, bias = self._folded
+        if self.norm and self._prepared is not None and not ops.reads_prepared(x):  # the model was moved
+            weight, bias = self.norm.fold(self.weight, self.bias)
+        return ops.conv2d(x, weight, bias, *size, self.act, residual, self.post, self._prepared)
 
 
 class ConvTranspose2d(Module):
@@ -275,6 +281,14 @@ def map_leaves(
         vars(new).update({k: map_leaves(fn, v, memo, packed) for k, v in vars(node).items()})
     memo[id(node)] = new
     return new
+
+
+def release_folded(model: Module) -> None:
+    """Give back the memory of weights that were folded with a norm; a later look reads their file again."""
+    for module in modules(model):
+        if isinstance(module, Conv2d | ConvTranspose2d) and module.norm and module._folded:
+            weight: Any = module.weight  # of a torch tensor nothing is mapped
+            release(weight)
 
 
 def count_parameters(model: Module) -> int:

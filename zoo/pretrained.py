@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from . import ops
 from .config import Config
 from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError, nearest
-from .nn import an_array, leaves
+from .nn import an_array, leaves, release_folded
 from .packed import KINDS
 from .runner.runner import Runner
 from .trainable import Trainable, make_trainable
@@ -190,6 +190,7 @@ class Pretrained(Trainable):
             bad = non_finite(source, dict.fromkeys(n for n in _names(model) if n in source))
             if bad:
                 warn(f"{checkpoint.name} holds NaN or infinity in {_listed(bad)}")
+        release_folded(model)
         if model.report.new:
             warn(f"{checkpoint.name} holds no {_listed(model.report.new)}: drawn at random, to be trained")
         if model.report.unused:

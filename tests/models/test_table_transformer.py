@@ -249,6 +249,17 @@ def test_moving_a_model_moves_what_was_derived(tmp_path, rng):
     assert_close(moved(x), run(model, x))
 
 
+def test_a_weight_that_is_prepared_is_not_kept_folded_too(tmp_path):
+    from zoo.nn import Conv2d, modules
+    from zoo.weights.mapped import place_of
+
+    reference(tmp_path)
+    for conv in modules(load_model(tmp_path)):
+        if isinstance(conv, Conv2d) and conv.norm:
+            assert place_of(conv.weight) is not None
+            assert (conv._folded[0] is conv.weight) == (conv._prepared is not None)
+
+
 def test_defaults_are_those_of_transformers():
     theirs, ours = transformers.TableTransformerConfig().to_dict(), TableTransformerConfig().to_dict()
     skipped = {"architectures", "id2label", "label2id", "backbone_config"}  # transformers writes out what it implies

@@ -44,7 +44,9 @@ def normal(rng, *shape, dtype=np.float32):
     ("size", "padding"),
     [((1, 1), 1), ((1, 1), 3), ((1, 30), 1), ((2, 3), (2, 0)), ((4, 4), 0), ((4, 4), 1), ((5, 9), 3), ((17, 13), 1)],
 )
-def test_winograd(size, padding, dtype, rng):
+@pytest.mark.parametrize("wide", [1, winograd.WIDE], ids=["2 x 2", "4 x 4"])
+def test_winograd(wide, size, padding, dtype, rng, monkeypatch):
+    monkeypatch.setattr(winograd, "WIDE", wide)
     for B, C, D in [(1, 1, 3), (2, 3, 1), (3, 16, 20)]:
         x, bias = normal(rng, B, *size, C, dtype=dtype), normal(rng, D, dtype=dtype)
         weight = normal(rng, D, C, 3, 3, dtype=dtype)
@@ -105,8 +107,10 @@ def test_a_large_image_has_its_weight_transformed(monkeypatch, rng):
     check(ops.conv2d(x, weight, padding=1), wanted, np.float32)
 
 
-def test_what_winograd_rounds(rng):
+@pytest.mark.parametrize("wide", [1, winograd.WIDE], ids=["2 x 2", "4 x 4"])
+def test_what_winograd_rounds(wide, rng, monkeypatch):
     """On as many channels as networks have; what is measured against is float64, as is torch: 2.0e-6 there."""
+    monkeypatch.setattr(winograd, "WIDE", wide)
     x, weight = np.maximum(normal(rng, 1, 16, 12, 512), 0), normal(rng, 64, 512, 3, 3) / 68
     wanted = ops.conv2d(x.astype(np.float64), weight.astype(np.float64), padding=1)
     found = ops.conv2d(x, weight, padding=1, prepared=ops.prepare_conv(weight))
@@ -127,6 +131,16 @@ def test_what_is_prepared(rng):
     assert ops.prepare_conv(normal(rng, 16, 16, 5, 5)) is None
     assert ops.prepare_conv(normal(rng, 16, 3, 3, 3)) is None
     assert ops.prepare_conv(np.broadcast_to(normal(rng, 1, 1, 3, 3), (513, 512, 3, 3))) is None
+    assert len(ops.prepare_conv(normal(rng, 16, 16, 3, 3))) == 36
+    assert len(ops.prepare_conv(np.broadcast_to(normal(rng, 1, 1, 3, 3), (384, 384, 3, 3)))) == 16
+
+
+def test_of_a_prepared_weight_only_the_shape_is_looked_at(rng):
+    x, weight = normal(rng, 1, 9, 8, 16), normal(rng, 16, 16, 3, 3)
+    prepared = ops.prepare_conv(weight)
+    wanted = ops.conv2d(x, weight, padding=1, prepared=prepared)
+    assert ops.reads_prepared(x)
+    np.testing.assert_array_equal(ops.conv2d(x, weight * np.nan, padding=1, prepared=prepared), wanted)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -265,7 +265,7 @@ def conv2d(
     x (B, Y, X, C), weight (O, C, kY, kX), bias (O,), residual (B, Y', X', O) -> (B, Y', X', O), where
     Y' = (Y + 2 padding - dilation (kY - 1) - 1) // stride + 1.  A pair is (vertical, horizontal).  `act` and `post` are
     values of `ACTIVATIONS`; `post` is for networks that add before their activation, as ResNets do.  `prepared` is what
-    `prepare_conv` made of the weight.
+    `prepare_conv` made of the weight, whose elements are then not looked at if `reads_prepared`.
     """
     stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
     for size, k, p, d in zip(x.shape[1:3], weight.shape[2:], padding, dilation, strict=True):
@@ -277,6 +277,11 @@ def conv2d(
 def prepare_conv(weight: Array, stride: int | tuple[int, int] = 1, dilation: int | tuple[int, int] = 1) -> Array | None:
     """What makes `conv2d` with this weight, stride and dilation faster; None where nothing does."""
     return backend(weight).prepare_conv(weight, pair(stride), pair(dilation))
+
+
+def reads_prepared(x: Array) -> bool:
+    """Whether `conv2d` of x takes what `prepare_conv` made in place of the weight's elements."""
+    return isinstance(x, np.ndarray)
 
 
 def conv_transpose2d(

@@ -21,7 +21,7 @@ WINDOWS = 1 << 18  # elements of a block's windows, which stay about in the L2 c
 MANY, MOST = 900, 1 << 21  # but so many windows, for the product's sake, up to these elements
 STACKED = 64  # windows in a product that needs no packing
 NARROW = 16  # channels, below which transforms cost more than they save
-LARGEST = 512 * 512 * 9  # elements of a weight that is kept transformed too, which takes four times its memory
+LARGEST = 512 * 512 * 9  # elements of a weight that is kept transformed, which takes up to four times its memory
 OFTEN = 16  # output pixels per channel, from which it pays to transform a weight for one use
 
 
