@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from .as_text import flat_header, is_flat
+from .as_text import is_flat
+from .flat import flat_header, unique_names
 from .grid import Grid
 from .values import Number, table_values
 
@@ -53,16 +53,19 @@ def to_polars(table: Grid, *, types: bool = False) -> polars.DataFrame:
         import polars as pl
     except ImportError:
         raise InputError("to_polars wants the package polars: pip install polars") from None
-    names: dict[str, None] = {}
-    count: Counter[str] = Counter()
-    for i, name in enumerate(flat_header(table), 1):
-        name = name or f"column {i}"
-        count[name] += 1
-        while (unique := name if count[name] == 1 else f"{name} ({count[name]})") in names:
-            count[name] += 1
-        names[unique] = None
+    names = unique_names(flat_header(table))
     kinds = [column if typed else pl.Series(column, dtype=pl.String) for column, typed in _columns(table, types)]
     return pl.DataFrame(dict(zip(names, kinds, strict=True)))
+
+
+def to_records(table: Grid, *, types: bool = False) -> list[dict[str, Any]]:
+    """A dict for each row of the body, by the names of the columns, which are as in `to_polars`.
+
+    types: numbers and dates in place of texts, as for `to_pandas`; an empty text of such a column is None.
+    """
+    names = unique_names(flat_header(table))
+    columns = [column for column, _ in _columns(table, types)]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _columns(table: Grid, types: bool) -> list[tuple[list[Any], bool]]:

@@ -11,6 +11,7 @@ import re
 import unicodedata
 
 from ..errors import InputError, TableError, nearest
+from .flat import flat_header
 from .grid import Grid
 
 HEADERS = ("rows", "flat")
@@ -31,7 +32,7 @@ def to_csv(table: Grid, *, repeat: bool = True, header: str = "rows", safe: bool
     """RFC 4180: commas, lines that end in CR LF, quotes where a text has any of these.
 
     header: "rows" writes header rows like all others; "flat" makes one line of them, in which each column has the
-    distinct texts above it, joined by " | ".
+    distinct texts above it, joined by " / ".
     safe: keep spreadsheet programs from taking texts for formulas: a text that begins like one (= + - @, also in their
     wide and small forms, and after what cannot be seen: spaces, control and format characters; or tab or a line's end)
     gets an apostrophe before it, unless it is a number such as -3.5 or +10 %.  So does what follows a semicolon, a tab
@@ -59,13 +60,6 @@ def to_markdown(table: Grid, *, repeat: bool = True) -> str:
     lines = [[_markdown(text) for text in row] for row in (header, *rows[table.header_rows :])]
     lines.insert(1, ["---"] * table.shape[1])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) if table.shape[1] else ""
-
-
-def flat_header(table: Grid) -> list[str]:
-    """C texts: what the header's cells say above each column, from the top down, joined by " | "."""
-    above = table.grid()[: table.header_rows]
-    columns = [[row[c].text for row in above] for c in range(table.shape[1])]
-    return [" | ".join(text for text in dict.fromkeys(texts) if text) for texts in columns]
 
 
 def is_flat(header: str) -> bool:

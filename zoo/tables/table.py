@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import TableError, nearest
 from . import as_frame, as_html, as_json, as_text, as_xlsx
 from .export import write_text
+from .flat import flat
 from .from_html import from_html
 from .grid import Cell, Grid, Word
 
@@ -85,6 +86,14 @@ class Table(Grid):
     def to_polars(self, *, types: bool = False) -> polars.DataFrame:
         """A DataFrame of texts or values: see `zoo.tables.as_frame.to_polars`."""
         return as_frame.to_polars(self, types=types)
+
+    def to_records(self, *, types: bool = False) -> list[dict[str, Any]]:
+        """A dict of texts or values for each row: see `zoo.tables.as_frame.to_records`."""
+        return as_frame.to_records(self, types=types)
+
+    def flat(self) -> Table:
+        """With one header row and without headings across the table: see `zoo.tables.flat.flat`."""
+        return flat(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .csv, .html, .md, .json or .xlsx file, by the suffix, complete or not at all."""
