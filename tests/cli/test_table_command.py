@@ -16,7 +16,7 @@ from PIL import Image
 
 from zoo.cli import main
 from zoo.images.boxes import Detection
-from zoo.tables import Table
+from zoo.tables import Table, TableExtractor
 
 # Two tables of 2 rows and 2 columns on a page of 300 x 400, the first row of each a header.
 PLACES = [(20.0, 30.0, 220.0, 90.0), (20.0, 150.0, 220.0, 210.0)]
@@ -107,7 +107,7 @@ def test_a_pipe_gets_json(stub: Stub, capsys: pytest.CaptureFixture[str]) -> Non
     assert out.err == ""
     assert [(name.split("-")[2], task) for name, task, _ in stub.loaded] == [
         ("structure", "detect"),
-        ("detection", "detect"),
+        ("detect", "detect"),
     ]
 
 
@@ -121,8 +121,8 @@ def test_a_terminal_gets_text(stub: Stub, capsys: pytest.CaptureFixture[str], mo
     assert re.search(r"^  a +b$", out, re.MULTILINE)
     assert re.search(r"^  =1\+1 +2,5$", out, re.MULTILINE)
     assert "(20, 150, 220, 210)" in out
-    assert run("page.png") == 0
-    assert capsys.readouterr().out.count("no text: give --words FILE, --ocr ENGINE or --reader NAME") == 2
+    assert run("page.png", "--ocr", "none") == 0
+    assert capsys.readouterr().out.count("  no text\n") == 2
     assert run("page.png", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
 
@@ -197,6 +197,15 @@ def test_a_reader_reads_the_lines(stub: Stub, capsys: pytest.CaptureFixture[str]
     assert ("some/trocr", "read", "torch:cpu") in stub.loaded
 
 
+def test_engines_that_read_cells_are_readers(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    for engine, reader in (("zoo-read", ["zoo-read"]), ("trocr", ["microsoft/trocr-base-printed"]), ("none", [])):
+        stub.loaded.clear()
+        assert run("page.png", "--ocr", engine) == 0
+        assert [name for name, task, _ in stub.loaded if task == "read"] == reader
+        found = None if engine == "none" else TableExtractor(stub.structure, stub.detection, ocr=engine).reader
+        assert (found is None) == (engine == "none")
+
+
 def test_a_lock_is_for_all_that_is_loaded(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("page.png", "--reader", "some/trocr", "--lock", "zoo.lock") == 0
     assert len(stub.loaded) == 3
@@ -206,11 +215,11 @@ def test_a_lock_is_for_all_that_is_loaded(stub: Stub, capsys: pytest.CaptureFixt
 def test_options_reach_the_extractor(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     args = ["--structure", "my/structure", "--detection", "my/detection", "--threshold", "0.25", "--padding", "3"]
     assert run("page.png", *args) == 0
-    assert [name for name, _, _ in stub.loaded] == ["my/structure", "my/detection"]
+    assert [name for name, _, _ in stub.loaded] == ["my/structure", "my/detection", "zoo-read"]
     assert stub.thresholds == {0.25}
     stub.loaded.clear()
     assert run("page.png", "--no-detection", "--json") == 0
-    assert [name for name, _, _ in stub.loaded] == ["microsoft/table-transformer-structure-recognition-v1.1-all"]
+    assert [name for name, _, _ in stub.loaded] == ["zoo-table-structure", "zoo-read"]
     capsys.readouterr()
 
 
@@ -238,8 +247,8 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
     ("args", "message"),
     [
         ([], "DOCUMENT"),
-        (["page.png", "-o", "out.csv"], "out.csv would hold no text: give --words FILE, --ocr ENGINE or --reader NAME"),
-        (["page.png", "-o", "out.xlsx"], "would hold no text"),
+        (["page.png", "-o", "out.csv", "--ocr", "none"], "out.csv would hold no text with --ocr none"),
+        (["page.png", "-o", "out.xlsx", "--ocr", "none"], "would hold no text"),
         (["page.png", "-o", "out.cvs", "--words", "words.json"], "did you mean '.csv'"),
         (["page.png", "-o", "out", "--format", "csv,exe"], ".exe is none of .csv"),
         (["page.png", "-o", "out.json", "--format", "csv"], "--format is for -o FOLDER"),

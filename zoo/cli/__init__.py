@@ -28,9 +28,11 @@ TABLE = """\
 Find the tables of documents and write their cells: with -o to a file or folder, otherwise to stdout.
 
 Each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all of their pages), a folder of these, a pattern such as
-'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, from --words, the words of the page with their
-boxes, from --ocr, an engine that is installed, or from --reader, a TrOCR checkpoint that reads the lines of each cell.
-Without any of them the cells have boxes only."""
+'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, or from --words, the words of the page with
+their boxes; without either it is read, by zoo-read unless --ocr names another engine or --reader a TrOCR checkpoint.
+
+The tables are found by zoo-table-detect and taken apart by zoo-table-structure, small models of print that come with
+zoo; --detection and --structure name others, such as Microsoft's."""
 
 TABLE_MORE = """\
 -o FILE takes the tables of all pages: .xlsx with a sheet for each, .html, .md, .json, .csv (out-1.csv, out-2.csv, ...
@@ -47,6 +49,8 @@ upright, and "confidence" if it is known.
   zoo table invoices/ 'more/*.pdf' -o out --jobs 2 --format csv,json
   zoo table page.png --words words.json -o tables.xlsx
   zoo table table.png --no-detection --reader microsoft/trocr-base-printed -o table.csv
+  zoo table page.png --detection microsoft/table-transformer-detection \\
+    --structure microsoft/table-transformer-structure-recognition-v1.1-all
   zoo table page.png --overlay cells.png --json
   zoo table report.pdf -o tables.xlsx --review review.html"""
 
@@ -219,7 +223,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     types = "for .xlsx: numbers, percent and dates become such, where there is no doubt"
     table.add_argument("--types", action="store_true", help=types)
     table.add_argument("--words", metavar="FILE", help="a JSON file with the words of a page")
-    table.add_argument("--ocr", choices=("rapidocr", "tesseract"), help="what reads pages without a text layer")
+    engines = ("zoo-read", "trocr", "rapidocr", "tesseract", "none")
+    table.add_argument("--ocr", choices=engines, help="what reads pages without a text layer (zoo-read)")
     table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint that reads their cells, in place of --ocr")
     table.add_argument(
         "--review",
@@ -227,8 +232,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         help="an HTML page to check and edit the tables on",
     )
     table.add_argument("--overlay", metavar="FILE", help="a PNG file to write a page and its cells to")
-    table.add_argument("--detection", metavar="NAME", help="a checkpoint that finds the tables of a page")
-    table.add_argument("--structure", metavar="NAME", help="a checkpoint that finds the rows and columns of a table")
+    table.add_argument("--detection", metavar="NAME", help="what finds the tables of a page (zoo-table-detect)")
+    table.add_argument("--structure", metavar="NAME", help="what finds rows and columns (zoo-table-structure)")
     table.add_argument("--no-detection", action="store_true", help="each page is the image of one table")
     table.add_argument(
         "--threshold", type=float, default=0.5, metavar="F", help="least score of tables, rows, ..., 0 ... 1 (0.5)"

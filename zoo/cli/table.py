@@ -19,6 +19,7 @@ from ..tables import Table, draw_tables, read_words
 from ..tables.batch import PageJob, PageTables, Recipe, extract_pages, page_tables, plan
 from ..tables.export import write
 from ..tables.extract import DETECTION, STRUCTURE
+from ..tables.ocr import ENGINES, READERS
 from ..tables.outputs import FOR_ALL, LINES, Folder, Lines, OneFile, Output, Parquet, json_of
 from ..tables.review import Review
 from ..tables.table import SUFFIXES, suffix_of
@@ -35,8 +36,7 @@ def table(args: argparse.Namespace) -> None:
     recipe = Recipe(
         args.structure or STRUCTURE,
         None if args.no_detection else args.detection or DETECTION,
-        args.reader,
-        args.ocr,
+        *_engine(args),
         args.threshold,
         args.padding,
         args.device,
@@ -54,6 +54,15 @@ def table(args: argparse.Namespace) -> None:
             _one_page(args, recipe, inputs)
         else:
             _all_pages(args, recipe, inputs)
+
+
+def _engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
+    """The checkpoint that reads the lines of cells, and the engine that reads whole pages: one of them at most."""
+    if args.words is not None or args.ocr == "none":
+        return None, None
+    if args.reader is not None or args.ocr in ENGINES:
+        return args.reader, args.ocr
+    return READERS[args.ocr or "zoo-read"], None
 
 
 def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
@@ -128,8 +137,8 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
     if args.output is None and args.review is None:
         _show(tables, args)
     _say_written([path for output in outputs for path in output.close()])
-    if without_text and args.output is not None and args.reader is args.ocr is None and _suffix(args.output) != ".json":
-        print(f"zoo: warning: no text in the tables of {_some(without_text)}: --ocr ENGINE reads them", file=sys.stderr)
+    if without_text and args.output is not None and _suffix(args.output) != ".json":
+        print(f"zoo: warning: no text in the tables of {_some(without_text)}", file=sys.stderr)
     if len(pages) > 1 or failed:
         print(f"zoo: {len(pages)} pages of {len(inputs)} documents, {count} tables", file=sys.stderr)
     if failed:
@@ -178,11 +187,11 @@ def _check(args: argparse.Namespace) -> None:
     if args.json and args.output is not None:
         raise UsageError("--json is for stdout, and -o names a file, whose suffix says what it gets")
     is_image = len(args.documents) == 1 and Path(args.documents[0]).suffix.lower() not in ("", ".pdf")
-    has_no_text = is_image and os.path.isfile(args.documents[0]) and args.words is args.reader is args.ocr is None
+    has_no_text = is_image and os.path.isfile(args.documents[0]) and args.ocr == "none"
     if suffix in (".csv", ".html", ".md", ".xlsx") and has_no_text:
         raise UsageError(
-            f"{args.output} would hold no text: give --words FILE, --ocr ENGINE or --reader NAME "
-            "(without them the cells have boxes only, which .json and --overlay show)"
+            f"{args.output} would hold no text with --ocr none (the cells have boxes only, which .json and --overlay "
+            "show)"
         )
     if ".xlsx" in (suffix, *_formats(args)) and importlib.util.find_spec("openpyxl") is None:
         raise UsageError("XLSX wants the package openpyxl: pip install 'zoo[tables]'")
@@ -278,6 +287,6 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
             ]
         )
         if not any(cell.text for cell in one.cells):
-            terminal.line("  no text: give --words FILE, --ocr ENGINE or --reader NAME")
+            terminal.line("  no text")
         else:
             terminal.table([[clip(clean(text), WIDEST) for text in row] for row in one.rows(repeat=False)])

@@ -19,7 +19,7 @@ from ..warning import warn
 from .boxes import check_box, inside, share
 from .crop import HALF, Crop, cut
 from .direction import text_direction
-from .ocr import Ocr, load_ocr
+from .ocr import READERS, Ocr, load_ocr
 from .reading import Reader, read_cells
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 ROTATED = "table rotated"  # as detection calls one that lies on its side
 UPWARDS = 270.0  # how the text of such a table mostly runs
-DETECTION = "microsoft/table-transformer-detection"
-STRUCTURE = "microsoft/table-transformer-structure-recognition-v1.1-all"
+DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come with zoo
 # Structure was learned from crops with a margin of 20 to 30 pixels, of pages whose long side has 1000.
 PADDING = 25 / 1000
 
@@ -45,11 +44,12 @@ class TableExtractor:
     """The tables of images; made once, called for each page.
 
     structure, detection: names or folders of checkpoints, or their loaded tasks (say, on another device), or any
-    callables of the kind.  With detection=None each image is taken for a table by itself.
-    reader: what reads lines of text where the caller has no words: a TrOCR checkpoint's name or folder, or its task, or
-    a callable (see `reading.Reader`).
+    callables of the kind.  The small ones that come with zoo, unless others are named, such as Microsoft's.  With
+    detection=None each image is taken for a table by itself.
+    reader: what reads lines of text where the caller has no words: "zoo-read", which comes with zoo, another TrOCR
+    checkpoint's name or folder, or its task, or a callable (see `reading.Reader`).
     ocr: in place of a reader, what reads the words of a whole page: "rapidocr", "tesseract" or a callable
-    (see `ocr.Ocr`).
+    (see `ocr.Ocr`); "zoo-read" and "trocr" stand for readers.
     threshold: the least score, exclusive, of tables and of their parts; 0.5 is Microsoft's.
     padding: pixels of margin around a table; by default 25 of a page whose long side has 1000, as structure was
     trained.  Where the margin leaves the image it is white.
@@ -71,6 +71,10 @@ class TableExtractor:
         lock: str | os.PathLike[str] | None = None,
     ):
         check_fraction("threshold", threshold)
+        if ocr is not None and reader is not None:
+            raise InputError("ocr reads the page, and reader the cells: give one of them")
+        if isinstance(ocr, str) and ocr in READERS:
+            reader, ocr = READERS[ocr], None
         if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
             raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
         if lock is not None and not any(isinstance(n, str | os.PathLike) for n in (structure, detection, reader)):
@@ -80,8 +84,6 @@ class TableExtractor:
         self.structure = _detector(structure, "structure", (ROW, COLUMN), lock)
         self.detection = None if detection is None else _detector(detection, "detection", (TABLE,), lock)
         self.reader = _loaded(reader, "read", lock) if isinstance(reader, str | os.PathLike) else reader
-        if ocr is not None and reader is not None:
-            raise InputError("ocr reads the page, and reader the cells: give one of them")
         self.ocr = load_ocr(ocr) if isinstance(ocr, str) else ocr
         self.threshold, self.padding = threshold, padding
         self.options = {} if size is None else {"size": size}

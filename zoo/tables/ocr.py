@@ -26,12 +26,15 @@ from .grid import Word
 Ocr = Callable[[np.ndarray], Sequence[Word]]
 
 SECONDS = 300  # that Tesseract may take for a page
+# Engines that read the lines of cells, and so know nothing of a page's other words: the checkpoint of each.
+READERS = {"zoo-read": "zoo-read", "trocr": "microsoft/trocr-base-printed"}
 
 
 def load_ocr(name: str) -> Ocr:
     """The engine of a name, one of ENGINES; InputError if it is not installed."""
     if name not in ENGINES:
-        raise UnsupportedError(f"ocr {name!r} is not known, expected {' or '.join(ENGINES)}{nearest(name, ENGINES)}")
+        known = [*READERS, *ENGINES]
+        raise UnsupportedError(f"ocr {name!r} is not known, expected {' or '.join(known)}{nearest(name, known)}")
     return ENGINES[name]()
 
 
