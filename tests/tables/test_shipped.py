@@ -1,0 +1,45 @@
+"""The models that come with zoo: small, loaded by name, and scored in their cards as in the docs."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zoo
+from zoo.hub import EMBEDDED
+
+DATA = Path(zoo.__file__).parent / "data"
+
+
+def test_they_are_small_and_have_a_card():
+    files = [path for name in EMBEDDED for path in (DATA / name).iterdir()]
+    assert sum(path.stat().st_size for path in files) < 12 << 20
+    for name in EMBEDDED:
+        card = (DATA / name / "README.md").read_text(encoding="utf-8")
+        assert name == "stories260k" or "license: apache-2.0" in card
+        assert "Not scored yet" not in card
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_each_is_loaded_by_name(name: str):
+    task = zoo.load(name)
+    image = np.full((60, 400, 3), 255, np.uint8)
+    if name == "zoo-read":
+        assert task(image).text == ""
+        assert task.processor.pad_line
+    elif name.startswith("zoo-table"):
+        assert task.name == "detect"
+        assert all(0 <= found.score <= 1 for found in task(image))
+
+
+def test_the_docs_have_the_scores_of_what_ships():
+    pytest.importorskip("torch", reason="needs the extra train")
+    pytest.importorskip("scipy", reason="needs the extra train")
+    ship = importlib.import_module("training.ship")
+    text = ship.DOCS.read_text(encoding="utf-8")
+    assert text == ship.with_scores(text)
+    for what in ship.TITLES:
+        assert f"# {ship.TITLES[what]}" in (ship.folder(what) / "README.md").read_text(encoding="utf-8")
