@@ -19,31 +19,42 @@ Result = TypeVar("Result")
 
 
 def shared(
-    make: Callable[[], Callable[[Item], Result]], items: Iterable[Item], jobs: int, lost: Callable[[Item], Result]
+    make: Callable[[], Callable[[Item], Result]],
+    items: Iterable[Item],
+    jobs: int,
+    lost: Callable[[Item], Result],
+    *,
+    here: bool = True,
 ) -> Iterator[Result]:
     """What each item gives, in their order, by `jobs` processes; with one, by this one.
 
     make: gives what does the work, once a process; for several processes it is picklable, as items and results are.
-    lost: the result of an item that ended the process it was at.  Items are drawn as they are needed.
+    lost: the result of an item that ended the process it was at.  here: whether one process may be this one.  Items are
+    drawn as they are needed.
     """
-    if jobs == 1:
+    if jobs == 1 and here:
         yield from map(make(), items)
     else:
         yield from _Pool(make, jobs).map(iter(items), lost)
 
 
-_work: Callable[[Any], Any] | None = None  # of a process of a pool
+# Of a process of a pool.
+_make: Callable[[], Callable[[Any], Any]] | None = None
+_work: Callable[[Any], Any] | None = None
 
 
-def _start(share: int) -> None:
+def _start(share: int, make: Callable[[], Callable[[Any], Any]]) -> None:
+    global _make
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that is asked ends the others
     threads.set_count(share)
+    _make = make
 
 
-def _result(make: Callable[[], Callable[[Item], Result]], item: Item) -> Result:
+def _result(item: Any) -> Any:
     global _work
     if _work is None:
-        _work = make()
+        assert _make is not None
+        _work = _make()  # here, where an error reaches the process that asks
     return _work(item)
 
 
@@ -71,14 +82,14 @@ class _Pool:
                             more = False
                             break
                     try:
-                        future = pool.submit(_result, self.make, item)
+                        future = pool.submit(_result, item)
                     except BrokenProcessPool as e:
                         if running:  # one of these did it, and says so below
                             future = Future()
                             future.set_exception(e)
                         else:
                             pool = self._pool()
-                            future = pool.submit(_result, self.make, item)
+                            future = pool.submit(_result, item)
                     running.append((item, future))
                     if ahead == 1:
                         break
@@ -105,4 +116,4 @@ class _Pool:
 
     def _pool(self) -> ProcessPoolExecutor:
         spawn = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.jobs, mp_context=spawn, initializer=_start, initargs=(self.share,))
+        return ProcessPoolExecutor(self.jobs, mp_context=spawn, initializer=_start, initargs=(self.share, self.make))

@@ -1,5 +1,6 @@
-"""The command `zoo`: `run` for a checkpoint's task, `chat` to talk with one, `info` for what is in it, `lock` for which
-files it is, `export` for other formats, `table` for the tables of a page, `grits` for how well two tables agree."""
+"""The command `zoo`: `run` for a checkpoint's task, `map` for that on files, `chat` to talk with one, `info` for what
+is in it, `lock` for which files it is, `export` for other formats, `table` for the tables of a page, `grits` for how
+well two tables agree."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from .. import __version__, set_num_threads
 from ..errors import ZooError
 from ..tasks import IMAGE_TASKS, TASKS
 from .descriptions import CHAT, EXPORT, FINETUNE, FINETUNE_MORE, GRITS, INFO, LOCK, LOCK_MORE, RUN, RUN_JSON
+from .map_arguments import map_parser
 
 DESCRIPTION = """\
 zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device.
@@ -123,9 +125,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="zoo", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    names = ("run", "chat", "info", "lock", "export", "table", "grits", "finetune")
+    names = ("run", "map", "chat", "info", "lock", "export", "table", "grits", "finetune")
     help_text = (
-        "run a checkpoint, talk with it, show, lock, export or train it, find and compare tables; "
+        "run a checkpoint, on whole files too, talk with it, show, lock, export or train it, find and compare tables; "
         "see zoo run --help, ..."
     )
     parser.add_argument("command", choices=names, metavar=" | ".join(names), help=help_text)
@@ -274,7 +276,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     finetune.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
     finetune.add_argument("--local-files-only", action="store_true", help="never use the network")
     found = {"run": run, "chat": chat, "info": info, "lock": lock, "export": export, "table": table, "grits": grits}
-    return parser, {**found, "finetune": finetune}
+    mapping = map_parser([locked, placed, threads, writing], [task for task in tasks if task != "rerank"], _count)
+    return parser, {**found, "finetune": finetune, "map": mapping}
 
 
 def _count(text: str) -> int:

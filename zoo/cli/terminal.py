@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from ..batch.results import plain
 from ..errors import ZooError
 
 BAR = 20  # characters of a score of 1
@@ -22,22 +23,9 @@ COSINES = 10  # inputs whose cosines fit beside one another
 def json_text(value: Any, indent: int | None = None) -> str:
     """JSON of what a task returns: arrays as lists, named tuples as objects."""
     try:
-        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
+        return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
         raise ZooError("the result holds numbers that are not finite, which JSON does not have") from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        # Through text: a float32 needs 9 digits, and would get the 17 of its float64.
-        return [_plain(v) for v in value] if value.ndim > 1 else [float(str(v)) for v in value]
-    if hasattr(value, "_asdict"):
-        return {k: _plain(v) for k, v in value._asdict().items()}
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value
 
 
 class Terminal:

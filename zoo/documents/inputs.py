@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..batch.files import find, is_uri
 from ..errors import InputError
 
 SUFFIXES = (".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".ppm", ".pgm", ".pbm")
@@ -21,24 +22,23 @@ class Input(NamedTuple):
     name: str  # of what is written of it, without a suffix: its place below the folder that was named
 
 
-def find_inputs(given: Sequence[str]) -> tuple[list[Input], int]:
+def find_inputs(given: Sequence[str], suffixes: Sequence[str] = SUFFIXES) -> tuple[list[Input], int]:
     """The documents that paths, folders (and all below them) and patterns such as "scans/*.pdf" name, each once.
 
-    -> them, and how many files of folders are passed over since their suffix is none of SUFFIXES.  InputError: a name
-    that stands for nothing.
+    A name may be a URI that pyarrow knows, as "s3://bucket/*.pdf".  -> them, and how many files of folders are passed
+    over since their suffix is none of `suffixes`.  InputError: a name that stands for nothing.
     """
     found: dict[str, str] = {}  # path -> place
     passed_over = 0
     for name in given:
-        before = len(found)
-        if os.path.isdir(name):
-            for path in _files_below(name):
-                if Path(path).suffix.lower() in SUFFIXES:
-                    found.setdefault(path, os.path.relpath(path, name))
-                else:
-                    passed_over += 1
-            if len(found) == before:
-                raise InputError(f"{name}: a folder without documents ({', '.join(SUFFIXES)})")
+        if is_uri(name) or os.path.isdir(name):
+            files = find(name) if is_uri(name) else [(path, os.path.relpath(path, name)) for path in _files_below(name)]
+            fitting = [file for file in files if Path(file[1]).suffix.lower() in suffixes or len(files) == 1]
+            for path, place in fitting:
+                found.setdefault(path, place)
+            passed_over += len(files) - len(fitting)
+            if not fitting:
+                raise InputError(f"{name}: a folder without documents ({', '.join(suffixes)})")
         elif not os.path.exists(name) and glob.has_magic(name):
             matches = sorted(path for path in glob.iglob(name, recursive=True) if os.path.isfile(path))
             if not matches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UnsupportedError, nearest
 from ..registry import family_of
@@ -56,17 +56,39 @@ def load_task(
     **where: Any,
 ) -> Task:
     """A checkpoint, ready to be called: see `zoo.load`; where: the arguments of `zoo.checkpoint.lock.find`."""
+    from ..runner import Runner, check_graphs
+
+    check_graphs(graphs, device)
+    checkpoint, task, head, images = find_task(name_or_folder, task=task, **where)
+    cls = task_class(task, images=images)
+    placed = {"device": device, "dtype": dtype, "weights": weights}
+    training = {"trainable": trainable, "new_head": new_head, "seed": seed, "adapter": adapter}
+    labels = {"num_labels": num_labels, "id2label": id2label}
+    loaded = cls.from_checkpoint(checkpoint, head=head, **placed, **training, **labels)
+    if graphs is False and not trainable:
+        loaded.runner = Runner()
+    return loaded
+
+
+class Found(NamedTuple):
+    """A checkpoint, and what is to be made of it."""
+
+    checkpoint: Checkpoint
+    task: str
+    head: str  # the class, without the family's name
+    images: bool  # whether it reads images
+
+
+def find_task(name_or_folder: str | os.PathLike[str], *, task: str | None = None, **where: Any) -> Found:
+    """A checkpoint's task, before its weights are looked at; the arguments are those of `load_task`."""
     if task is not None:
         _check(task)  # what is wrong is an error before anything is downloaded
     from ..checkpoint.load import read_config
     from ..checkpoint.lock import find
-    from ..runner import Runner, check_graphs
 
-    check_graphs(graphs, device)
     checkpoint = find(name_or_folder, **where)
     config = read_config(checkpoint.folder)
-    family = family_of(config.model_type)
-    task, images = task or default_task(checkpoint, config), family.reads_images
+    task, images = task or default_task(checkpoint, config), family_of(config.model_type).reads_images
     if task not in (own := tasks_of(config)):
         kind, other = ("images", "texts") if images else ("texts", "images")
         same = task in (IMAGE_TASKS if images else TASKS)
@@ -74,14 +96,7 @@ def load_task(
             f"task {task!r} is for {'other models' if same else other}, and {checkpoint.name} is a "
             f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own) or 'none'}"
         )
-    cls = task_class(task, images=images)
-    placed = {"device": device, "dtype": dtype, "weights": weights}
-    training = {"trainable": trainable, "new_head": new_head, "seed": seed, "adapter": adapter}
-    labels = {"num_labels": num_labels, "id2label": id2label}
-    loaded = cls.from_checkpoint(checkpoint, head=own[task], **placed, **training, **labels)
-    if graphs is False and not trainable:
-        loaded.runner = Runner()
-    return loaded
+    return Found(checkpoint, task, own[task], images)
 
 
 def task_class(name: str, *, images: bool = False) -> type[Task]:
