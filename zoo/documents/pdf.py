@@ -140,7 +140,7 @@ class Pdf:
         """Of each character that is seen; None between words."""
         raw = self._pdfium.raw
         left, right, bottom, top = (ctypes.c_double() for _ in range(4))
-        loose, high = raw.FS_RECTF(), 0
+        loose, matrix, high = raw.FS_RECTF(), raw.FS_MATRIX(), 0
         for i in range(count):
             code = raw.FPDFText_GetUnicode(text, i)
             if 0xD800 <= code < 0xDC00:  # the first half of a pair
@@ -161,6 +161,8 @@ class Pdf:
                 continue
             x0, y0, x1, y1 = left.value, bottom.value, right.value, top.value
             size = raw.FPDFText_GetFontSize(text, i)
+            if raw.FPDFText_GetMatrix(text, i, matrix):  # many programs write all text at size 1, and scale it
+                size *= math.sqrt(abs(matrix.a * matrix.d - matrix.b * matrix.c))
             if raw.FPDFText_GetLooseCharBox(text, i, loose):
                 # The height of the line, whatever the letter: a dash alone would be too flat to lie in a row.
                 a0, b0, a1, b1 = loose.left, loose.bottom, loose.right, loose.top
