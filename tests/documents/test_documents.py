@@ -182,8 +182,8 @@ def test_what_is_wrong_with_a_page_of_a_tiff_is_said_of_it():
 
 def test_a_font_of_size_1_that_is_scaled():
     """As most programs for layout write it: what lies between letters is measured by the size that is seen."""
-    scaled = "BT /F1 1 Tf 10 0 0 10 20 100 Tm (25.147, 0.5-1.5 of) Tj ET BT /F1 10 Tf 20 60 Td (25.147, 0.5-1.5 of) Tj ET"
-    with open_document(pdf([scaled])) as document:
+    scaled = "BT /F1 1 Tf 10 0 0 10 20 100 Tm (25.147, 0.5-1.5 of) Tj ET\n"
+    with open_document(pdf([scaled + text(20, 60, "25.147, 0.5-1.5 of", 10)])) as document:
         words = document.page(1).words
     assert [word.text for word in words] == ["25.147,", "0.5-1.5", "of"] * 2
     for one, other in zip(words[:3], words[3:], strict=True):
