@@ -422,7 +422,7 @@ def test_hashing_takes_little_memory(tmp_path):
 def test_table_extractor_takes_a_lock(tmp_path):
     path = tmp_path / "zoo.lock"
     lock(["stories260k"], path)
-    with pytest.raises(LockError, match="has no 'microsoft/table-transformer-structure-recognition"):
+    with pytest.raises(LockError, match="has no 'zoo-table-structure'"):
         TableExtractor(lock=path)
     with pytest.raises(ZooError, match="no checkpoint is loaded by name"):
         TableExtractor(lambda image, threshold: [], None, lock=path)
