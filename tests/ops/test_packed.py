@@ -61,10 +61,12 @@ def test_numbers_are_those_of_the_naive_twin(name, columns, rng):
 
 @pytest.mark.parametrize("names", [[name] for name in NARROW] + [["INT4_32", "F32", "INT8", "BF16"]], ids="+".join)
 @pytest.mark.parametrize("tokens", [1, 3, 24, 70, 300])
-@pytest.mark.parametrize("count", [1, 3])
-def test_linear(names, tokens, count, rng, monkeypatch):
+@pytest.mark.parametrize(("count", "is_plain"), [(1, False), (3, True)])
+def test_linear(names, tokens, count, is_plain, rng, monkeypatch):
     monkeypatch.setattr(threads, "ALONE", 0)
     monkeypatch.setattr(threads, "_chosen", count)
+    if is_plain:
+        monkeypatch.setattr(fast, "compiled", lambda kind: None)
     monkeypatch.setattr(packed, "TILE", 600)  # so that small matrices make several tiles
     for columns in (72, 33):
         weight = matrix(rng, *names, columns=columns)
@@ -116,24 +118,41 @@ def test_fields_of_another_shape_or_type_are_refused(rng):
             Rows(rows.kind, 64, arrays).check("w")
 
 
-@pytest.mark.parametrize("names", [["BF16"], ["INT8"], ["INT8_32"], ["INT4_32"], ["INT4_32", "INT8"]], ids="+".join)
-@pytest.mark.parametrize("tokens", [1, 4])
-@pytest.mark.parametrize("columns", [64, 33, 300])
-def test_compiled_products_and_plain_ones(names, tokens, columns, rng, monkeypatch):
-    pytest.importorskip("numba", reason="needs numba, the extra fast")
-    weight = matrix(rng, *names, columns=columns)
-    for part in weight.parts:
-        for array in part.arrays:
-            array.flags.writeable = False  # as a mapped file is
-    x = rng.standard_normal((1, tokens, columns), np.float32)
-    assert fast.takes(weight.parts, x[0])
-    wanted = naive.linear(x, weight, None, "silu")
-    for one in (ops.linear(x, weight, None, "silu"), _without(monkeypatch, x, weight)):
-        assert np.abs(one - wanted).max() <= 5e-6 * np.abs(wanted).max()
-    many = np.repeat(x, fast.ROWS + 1, 1)[:, : fast.ROWS + 1]
-    assert not fast.takes(weight.parts, many[0])
+@pytest.mark.parametrize("names", [[name] for name in NARROW] + [["INT4_32", "INT8"]], ids="+".join)
+@pytest.mark.parametrize("tokens", [1, 2, 4, 7])
+def test_compiled_products_and_plain_ones(names, tokens, rng, monkeypatch):
+    """Tokens up to ROWS are multiplied by compiled code, for more of them it widens tiles."""
+    pytest.importorskip("llvmlite", reason="needs llvmlite, the extra fast")
+    for columns in (64, 33, 300):
+        weight = matrix(rng, *names, columns=columns)
+        for part in weight.parts:
+            for array in part.arrays:
+                array.flags.writeable = False  # as a mapped file is
+        x = rng.standard_normal((1, tokens, columns), np.float32)
+        assert fast.takes(weight.parts, x[0]) == (tokens <= fast.ROWS)
+        wanted = naive.linear(x, weight, None, "silu")
+        found = ops.linear(x, weight, None, "silu")
+        with monkeypatch.context() as without:
+            without.setattr(fast, "compiled", lambda kind: None)
+            plain = ops.linear(x, weight, None, "silu")
+        for one in (found, plain):
+            assert np.abs(one - wanted).max() <= 5e-6 * np.abs(wanted).max()
 
 
-def _without(monkeypatch, x, weight):
-    monkeypatch.setattr(fast, "takes", lambda weights, x: False)
-    return ops.linear(x, weight, None, "silu")
+@pytest.mark.parametrize("name", NARROW)
+def test_compiled_code_writes_and_reads_what_it_was_given(name, rng):
+    """One row of several, into a part of a larger array: what lies beside it stays."""
+    pytest.importorskip("llvmlite", reason="needs llvmlite, the extra fast")
+    rows = random_rows(rng, name, 5, 288)
+    out = np.full((5, rows.width + 3), 7, np.float32)
+    assert fast.widen(rows[1:4], out[1:4, : rows.width])
+    scale = rows.arrays[1][1:4, None] if name == "INT8" else 1
+    wanted = rows[1:4].dequantise()
+    np.testing.assert_allclose(out[1:4, :288] * scale, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
+    y = np.full((4, 9), 7, np.float32)
+    x = rng.standard_normal((2, 288), np.float32)
+    fast.product(rows[1:4], x, y[1:3, 2:5])
+    np.testing.assert_allclose(y[1:3, 2:5], x @ wanted.T, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
+    out[1:4, : rows.width], y[1:3, 2:5] = 7, 7
+    assert (out == 7).all()
+    assert (y == 7).all()

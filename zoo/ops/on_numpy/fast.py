@@ -1,14 +1,14 @@
-"""Products of packed matrices with a few rows by compiled code, where numba is installed: the extra `fast`.
+"""Packed matrices by compiled code, where llvmlite is installed: the extra `fast`.
 
 A number is widened in a register and multiplied, in float32, on the matrix as it lies in its file: memory gives the
-pace.  Compiled when a kind is first met, and kept on disk.
+pace.  Tiles for products with many rows are widened likewise.  A kind's code takes some hundredths of a second, once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,45 +17,73 @@ from ...packed import Rows
 ROWS = 4  # up to which a product is made here
 
 
+class Compiled(NamedTuple):
+    """Of a kind: its functions by rows of x (0: what widens), and how many numbers they take at a time."""
+
+    function: Callable[[str, int], Callable[..., None]]
+    size: int
+    in_turns: bool  # whether x is wanted with the even columns of these before the odd ones
+    of_rows: bool  # whether a scale of each row is left to the caller
+
+
+@lru_cache
+def compiled(kind: str) -> Compiled | None:
+    """None for other kinds, without llvmlite, and for processors that do not widen float16."""
+    try:
+        from .compiled import READERS, function, has_halves
+    except ImportError:
+        return None
+    if kind not in READERS or not has_halves():
+        return None
+    reader = READERS[kind]
+    return Compiled(function, reader.size, reader.in_turns, reader.of_rows)
+
+
+def _of(W: Rows) -> Compiled | None:
+    return compiled(W.kind.name) if all(array.flags.c_contiguous for array in W.arrays) else None
+
+
 def takes(weights: Sequence[np.ndarray | Rows], x: np.ndarray) -> bool:
     """Whether every part of a weight can be multiplied by x (N, D) here."""
-    if x.dtype != np.float32 or len(x) > ROWS:
-        return False
-    for W in weights:
-        if isinstance(W, np.ndarray) or product_of(W.kind.name) is None:
-            return False
-        if not all(array.flags.c_contiguous and array.flags.aligned for array in W.arrays):
-            return False
-    return True
+    return x.dtype == np.float32 and len(x) <= ROWS and all(isinstance(W, Rows) and _of(W) for W in weights)
 
 
 def product(W: Any, x: np.ndarray, y: np.ndarray) -> None:
     """y (N, E) = x (N, D) @ W.T, for some rows W of what `takes` took."""
-    fn = product_of(W.kind.name)
-    assert fn is not None
+    own = _of(W)
+    assert own is not None
     if W.width > W.columns:
         x = np.pad(x, ((0, 0), (0, W.width - W.columns)))
-    fn(W.arrays, np.ascontiguousarray(x), y)
+    x = np.ascontiguousarray(x)
+    whole = W.width // own.size * own.size
+    of_whole = x[:, :whole]
+    if own.in_turns:
+        halves = of_whole.reshape(len(x), -1, own.size // 2, 2).swapaxes(2, 3)
+        of_whole = np.ascontiguousarray(halves).reshape(of_whole.shape)
+    own.function(W.kind.name, len(x))(W.arrays, of_whole, y)
+    if whole < W.width:
+        y += x[:, whole:] @ _rest(W, whole, own).T
+    if own.of_rows:
+        y *= W.arrays[1]
 
 
-@lru_cache
-def product_of(kind: str) -> Callable[[Sequence[Any], np.ndarray, np.ndarray], None] | None:
-    """fn(fields, x (N, width), y (N, E)) of a kind; None for other kinds, and without numba."""
-    if kind not in ("BF16", "INT8", "INT8_32", "INT4_32"):
-        return None
-    try:
-        from . import compiled
-    except ImportError:
-        return None
-    fn = getattr(compiled, kind.lower())()
-    if kind == "INT4_32":
-        return lambda fields, x, y: fn(fields[0], fields[1].view(np.uint16), *_even_and_odd(x), y)
-    if kind == "INT8_32":
-        return lambda fields, x, y: fn(fields[0], fields[1].view(np.uint16), x, y)
-    return lambda fields, x, y: fn(*fields, x, y)
+def widen(W: Rows, out: np.ndarray) -> bool:
+    """Whether the numbers of some rows were written to out (E, width) float32, without the scales of whole rows."""
+    own = _of(W)
+    if own is None:
+        return False
+    whole = W.width // own.size * own.size
+    own.function(W.kind.name, 0)(W.arrays, None, out[:, :whole])
+    if whole < W.width:
+        np.copyto(out[:, whole:], _rest(W, whole, own))
+    return True
 
 
-def _even_and_odd(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The columns that lower and upper bits are multiplied by, and what makes up for bits that stand 8 above."""
-    even, odd = np.ascontiguousarray(x[:, 0::2]), np.ascontiguousarray(x[:, 1::2])
-    return even, odd, (even + odd) * np.float32(-8)
+def _rest(W: Rows, begin: int, own: Compiled) -> np.ndarray:
+    """The columns that are left over, of a kind without blocks."""
+    data = W.arrays[0][:, begin:]
+    if own.of_rows:
+        return data.astype(np.float32)
+    out = np.empty(data.shape, np.float32)
+    W.kind.dequantise([data], out)
+    return out

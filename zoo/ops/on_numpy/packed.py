@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...packed import Packed, Rows
+from . import fast
 from .scratch import scratch
 
 TILE = 1 << 17  # elements of float32 that are held at a time: half a megabyte stays in the L2 cache
@@ -38,6 +39,8 @@ def _in_words(W: np.ndarray | Rows) -> bool:
     """
     if isinstance(W, np.ndarray) or W.kind.name != "BF16" or W.columns % 2 or sys.byteorder != "little":
         return False
+    if fast.compiled("BF16"):
+        return False
     data = W.arrays[0]
     row, column = data.strides
     return column == 2 and row % 4 == 0 and data.__array_interface__["data"][0] % 4 == 0
@@ -60,10 +63,11 @@ def widened(W: np.ndarray | Rows, parts: int) -> Iterator[np.ndarray]:
         yield out
     else:
         out = scratch(6, (len(W), W.width), float32)
-        if W.kind.name == "INT8":
-            np.copyto(out, W.arrays[0])
-        else:
-            W.kind.dequantise([np.asarray(array) for array in W.arrays], out)
+        if not fast.widen(W, out):
+            if W.kind.name == "INT8":
+                np.copyto(out, W.arrays[0])
+            else:
+                W.kind.dequantise([np.asarray(array) for array in W.arrays], out)
         yield out[:, : W.columns]
 
 

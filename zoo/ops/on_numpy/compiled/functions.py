@@ -1,0 +1,186 @@
+"""Functions of whole matrices: how they are written, compiled and called."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+
+from .blocks import READERS, Group
+from .code import ADDRESS, FLOATS, INT64, LANES, Code, Value
+
+WAYS = 4  # sums that are made side by side, since each addition waits for the one before
+Function = Callable[..., None]
+
+_lock = threading.Lock()
+_engines: list[Any] = []  # whose code lives for as long as they do
+
+
+@lru_cache
+def has_halves() -> bool:
+    """Whether the processor widens float16 by itself: all with AVX2, all of 64-bit ARM."""
+    return platform.machine().lower() in ("arm64", "aarch64") or llvm.get_host_cpu_features().get("f16c", False)
+
+
+def function(kind: str, rows: int) -> Function:
+    """A kind's product with that many rows of x, or its widening where rows is 0; compiled when first asked for.
+
+    product(fields, x (rows, width), y (rows, E)), widen(fields, None, y (E, width)): fields (E, ...) that may have more
+    columns than are looked at, x and y of float32; all with columns that are neighbours.  A scale of a row is left out.
+    """
+    with _lock:
+        return _function(kind, rows)
+
+
+@lru_cache(None)
+def _function(kind: str, rows: int) -> Function:
+    reader = READERS[kind]
+    fields = len(reader.bytes)
+    entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (fields + 2), *[ctypes.c_int64] * (fields + 4))(
+        _machine_code(kind, rows)
+    )
+    size = reader.size
+
+    def call(arrays: Sequence[np.ndarray], x: np.ndarray | None, y: np.ndarray) -> None:
+        width = y.shape[1] if x is None else x.shape[1]
+        wide = y if x is None else x
+        entry(
+            *(_address(array) for array in arrays[:fields]),
+            _address(wide),
+            _address(y),
+            *(array.strides[0] for array in arrays[:fields]),
+            wide.strides[0],
+            y.strides[0],
+            len(arrays[0]),
+            width // size,
+        )
+
+    return call
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _machine_code(kind: str, rows: int) -> int:
+    """The address of a function, which lives as long as the process."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(str(_module(kind, rows)))
+    features = llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, codemodel="jitdefault", jit=True
+    )
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(target, options)
+    builder.getModulePassManager().run(module, builder)
+    engine = llvm.create_mcjit_compiler(module, target)
+    engine.finalize_object()
+    _engines.append(engine)
+    address = engine.get_function_address("run")
+    _let_go()
+    return address
+
+
+def _let_go() -> None:
+    """Take the compiler's own code, 50 MB of it, out of memory: it is mapped, and read again where it is called again.
+
+    On Linux only, where /proc tells what is mapped; never what was written to.
+    """
+    with suppress(OSError, AttributeError), open("/proc/self/maps") as maps:
+        for fields in map(str.split, maps):
+            if len(fields) > 5 and fields[1] == "r-xp" and "libllvmlite" in fields[-1]:
+                begin, end = (int(address, 16) for address in fields[0].split("-"))
+                ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
+
+
+def _module(kind: str, rows: int) -> ir.Module:
+    reader = READERS[kind]
+    fields = len(reader.bytes)
+    module = ir.Module()
+    module.triple = llvm.get_process_triple()
+    kinds = [ADDRESS] * (fields + 2) + [INT64] * (fields + 4)
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), "run")
+    for argument in entry.args[: fields + 2]:
+        argument.add_attribute("noalias")
+    *data, x, y = entry.args[: fields + 2]
+    *steps, x_step, y_step, height, blocks = entry.args[fields + 2 :]
+    c = Code(entry)
+    ways = max(1, WAYS // max(1, rows))
+
+    def row(e: Value, _: Sequence[Value]) -> Sequence[Value]:
+        own = [c.move(pointer, c.b.mul(e, step)) for pointer, step in zip(data, steps, strict=True)]
+
+        def groups(i: Value) -> list[Group]:
+            at = [c.move(p, c.b.mul(i, c.whole(size))) for p, size in zip(own, reader.bytes, strict=True)]
+            return list(reader.numbers(c, at))
+
+        def product(i: Value, totals: list[Value]) -> list[Value]:
+            found, new = groups(i), list(totals)
+            for n in range(rows):
+                for k, term in enumerate(_terms(c, found, _of_block(x, n, i))):
+                    at = n * ways + k % ways
+                    new[at] = c.add(new[at], term)
+            return new
+
+        def _of_block(x: Value, n: int, i: Value) -> Value:
+            return c.move(c.move(x, c.b.mul(x_step, c.whole(n))), c.b.mul(i, c.whole(4 * reader.size)))
+
+        def widened(i: Value, _: Sequence[Value]) -> Sequence[Value]:
+            out = c.move(c.move(y, c.b.mul(y_step, e)), c.b.mul(i, c.whole(4 * reader.size)))
+            for k, vector in enumerate(v for group in groups(i) for v in _numbers(c, group, reader.in_turns)):
+                c.store(vector, out, 4 * LANES * k)
+            return ()
+
+        if rows:
+            totals = c.loop(blocks, [c.floats(0)] * (rows * ways), product)
+            for n in range(rows):
+                at = c.b.add(c.b.mul(y_step, c.whole(n)), c.b.mul(e, c.whole(4)))
+                c.store(c.sum(_total(c, totals[n * ways : (n + 1) * ways])), y, at)
+        else:
+            c.loop(blocks, (), widened)
+        return ()
+
+    c.loop(height, (), row)
+    c.b.ret_void()
+    return module
+
+
+def _terms(c: Code, groups: Sequence[Group], x: Value) -> Iterator[Value]:
+    """What adds up to the products of a block's numbers and those that lie at x."""
+    at = 0
+    for vectors, scale, offset in groups:
+        xs = [c.load(x, at + 4 * LANES * i, FLOATS) for i in range(len(vectors))]
+        at += 4 * LANES * len(vectors)
+        products = [c.multiply(v, of) for v, of in zip(vectors, xs, strict=True)]
+        if scale is None:
+            yield from products
+            continue
+        term = c.multiply(_total(c, products), scale)
+        yield term if offset is None else c.add(term, c.multiply(_total(c, xs), offset))
+
+
+def _total(c: Code, vectors: Sequence[Value]) -> Value:
+    first, *others = vectors
+    for other in others:
+        first = c.add(first, other)
+    return first
+
+
+def _numbers(c: Code, group: Group, in_turns: bool) -> Sequence[Value]:
+    vectors = list(group.vectors)
+    if group.scale is not None:
+        vectors = [c.multiply(v, group.scale) for v in vectors]
+    if group.offset is not None:
+        vectors = [c.add(v, group.offset) for v in vectors]
+    return c.interleaved(*vectors) if in_turns else vectors
