@@ -62,7 +62,7 @@ def header_rows(rows: np.ndarray, header: np.ndarray) -> int:
 
 
 class Detector(Detr):
-    name, labels, fresh = "detect", ("table",), 4
+    name, labels, fresh = "detect", ("table",), 2
     groups = (Group(0, 4, 8),)
     stages = ((0, 256, 0, 0),)
     default = Size(96, 16, [16, 32, 64], [1, 1, 1], layers=1, decoder_layers=2, feed_forward=192)
