@@ -6,9 +6,8 @@ Its font is one of those that training never shows.
 from PIL import Image, ImageDraw
 
 from training import fonts
-from training.ship import DATA
+from zoo.cli.example import PAGE
 
-PAGE = DATA / "page.png"
 SIZE, MARGIN = (820, 660), 80
 TITLE = "Orchard report, third quarter"
 TEXT = """The wet spring held the early fruit back, and most of the cherries were lost to it. Apples and pears came

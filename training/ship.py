@@ -1,18 +1,27 @@
 """What was trained into the package: exports to zoo/data, scores, and writes the scores into the cards and docs.
 
 `python -m training.ship [reader|structure|detect ...] [--runs DIR] [--scale F]`: of all three, or of those that are
-named; the others' weights stay as they are. Then whole pages are read with all of them.
+named; the others' weights stay as they are. Then whole pages are read with all of them, and README shows what they
+make of the page that comes with zoo.
 """
 
 import argparse
+import contextlib
+import io
 import json
+import os
 from pathlib import Path
+from unittest import mock
 
 from training import evaluate
 from training.export import SCORES, TITLES, export_run
+from zoo.cli import main as zoo
+from zoo.cli.example import PAGE
+from zoo.tables import TableExtractor, draw_tables
 
 ROOT = Path(__file__).parent.parent
-DATA, DOCS = ROOT / "zoo" / "data", ROOT / "docs" / "training.md"
+DATA, DOCS, README = ROOT / "zoo" / "data", ROOT / "docs" / "training.md", ROOT / "README.md"
+CELLS = ROOT / "docs" / "page-cells.png"
 PAGES = ROOT / "training" / "pages_scores.json"
 COUNTS = {"reader": 2000, "structure": 500, "detect": 500, "pages": 200}
 # What is counted, how it is said, and what is wanted of it.
@@ -50,10 +59,41 @@ def table() -> str:
     return "\n".join(rows)
 
 
+def between(text: str, begin: str, end: str, new: str) -> str:
+    """A page of docs with other lines between two comments."""
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n{new}\n{end}{rest.partition(end)[2]}"
+
+
 def with_scores(text: str) -> str:
     """A page of docs with the scores as they are now."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+    return between(text, BEGIN, END, table())
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def printed() -> str:
+    """What a terminal shows of the page that comes with zoo."""
+    out = _Terminal()
+    plain = mock.patch.dict(os.environ, {"NO_COLOR": "1", "COLUMNS": "100"})
+    with plain, contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as err:
+        status = zoo(["table", str(PAGE)])
+    return out.getvalue().rstrip("\n") if status == 0 else err.getvalue().replace(str(PAGE), PAGE.name).rstrip("\n")
+
+
+def with_output(text: str) -> str:
+    """README with that."""
+    return between(text, "<!-- printed: by training.ship -->", "<!-- end of it -->", f"```\n{printed()}\n```")
+
+
+def present() -> None:
+    """What was found, into docs and README."""
+    DOCS.write_text(with_scores(DOCS.read_text(encoding="utf-8")), encoding="utf-8")
+    README.write_text(with_output(README.read_text(encoding="utf-8")), encoding="utf-8")
+    draw_tables(PAGE, TableExtractor()(PAGE)).quantize(32).save(CELLS, optimize=True)
 
 
 def main() -> None:
@@ -73,7 +113,7 @@ def main() -> None:
     scores = evaluate.whole(*(str(folder(what)) for what in TITLES), count=counts["pages"])
     PAGES.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
     print("pages", evaluate.shown(scores))
-    DOCS.write_text(with_scores(DOCS.read_text(encoding="utf-8")), encoding="utf-8")
+    present()
 
 
 if __name__ == "__main__":

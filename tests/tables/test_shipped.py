@@ -35,11 +35,14 @@ def test_each_is_loaded_by_name(name: str):
         assert all(0 <= found.score <= 1 for found in task(image))
 
 
-def test_the_docs_have_the_scores_of_what_ships():
+def test_the_docs_show_what_ships():
     pytest.importorskip("torch", reason="needs the extra train")
     pytest.importorskip("scipy", reason="needs the extra train")
     ship = importlib.import_module("training.ship")
     text = ship.DOCS.read_text(encoding="utf-8")
     assert text == ship.with_scores(text)
+    readme = ship.README.read_text(encoding="utf-8")
+    assert readme == ship.with_output(readme)
+    assert sum((ship.ROOT / name).stat().st_size for name in ("zoo/data/page.png", "docs/page-cells.png")) < 300_000
     for what in ship.TITLES:
         assert f"# {ship.TITLES[what]}" in (ship.folder(what) / "README.md").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """The command `zoo`: `run` for a checkpoint's task, `map` for that on files, `chat` to talk with one, `info` for what
-is in it, `lock` for which files it is, `export` for other formats, `table` for the tables of a page, `grits` for how
-well two tables agree."""
+is in it, `lock` for which files it is, `export` for other formats, `finetune` to train it, `table` for the tables of a
+page, `example` for a page to try that with, `grits` for how well two tables agree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TextIO
 from .. import __version__, set_num_threads
 from ..errors import ZooError
 from ..tasks import IMAGE_TASKS, TASKS
-from .descriptions import CHAT, EXPORT, FINETUNE, FINETUNE_MORE, GRITS, INFO, LOCK, LOCK_MORE, RUN, RUN_JSON
+from .descriptions import CHAT, EXAMPLE, EXPORT, FINETUNE, FINETUNE_MORE, GRITS, INFO, LOCK, LOCK_MORE, RUN, RUN_JSON
 from .map_arguments import map_parser
 
 DESCRIPTION = """\
@@ -125,10 +125,10 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="zoo", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    names = ("run", "map", "chat", "info", "lock", "export", "table", "grits", "finetune")
+    names = ("run", "map", "chat", "info", "lock", "export", "table", "grits", "finetune", "example")
     help_text = (
-        "run a checkpoint, on whole files too, talk with it, show, lock, export or train it, find and compare tables; "
-        "see zoo run --help, ..."
+        "run a checkpoint, on whole files too, talk with it, show, lock, export or train it, find and compare tables, "
+        "write a page to try that with; see zoo run --help, ..."
     )
     parser.add_argument("command", choices=names, metavar=" | ".join(names), help=help_text)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the command works on")
@@ -275,9 +275,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     finetune.add_argument("--device", help="torch:cpu, cuda, cuda:1; cuda where there is one")
     finetune.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
     finetune.add_argument("--local-files-only", action="store_true", help="never use the network")
+    example = argparse.ArgumentParser(prog="zoo example", description=EXAMPLE, formatter_class=raw)
+    example.add_argument("output", nargs="?", metavar="FILE", default="page.png", help="where it goes (page.png)")
     found = {"run": run, "chat": chat, "info": info, "lock": lock, "export": export, "table": table, "grits": grits}
     mapping = map_parser([locked, placed, threads, writing], [task for task in tasks if task != "rerank"], _count)
-    return parser, {**found, "finetune": finetune, "map": mapping}
+    return parser, {**found, "finetune": finetune, "map": mapping, "example": example}
 
 
 def _count(text: str) -> int:

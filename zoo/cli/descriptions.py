@@ -81,3 +81,6 @@ FINETUNE_MORE = """\
   zoo finetune microsoft/trocr-small-printed lines.csv --text file --label text -o my-reader
   zoo finetune stories260k stories.jsonl --lora 8 -o stories-adapter
   torchrun --nproc-per-node 2 -m zoo finetune ...   (each step's rows are shared)"""
+
+EXAMPLE = """\
+Write the picture of a page with a table, which comes with zoo, to a file: zoo table page.png then reads it."""
