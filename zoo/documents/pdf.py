@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..images import MAX_PIXELS
 from ..images.boxes import Box
+from ..optional import optional
 from ..tables.grid import Word
 from ..warning import warn
 
@@ -217,11 +218,7 @@ def _is_apart(a: Letter, b: Letter) -> bool:
 
 
 def _pdfium() -> Any:
-    try:
-        import pypdfium2
-    except ImportError:
-        raise InputError("PDF wants the package pypdfium2: pip install 'zoo[pdf]'") from None
-    return pypdfium2
+    return optional("pypdfium2", "PDF", "zoo[pdf]")
 
 
 def _reason(error: Exception, password: str | None) -> str:

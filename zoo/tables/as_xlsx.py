@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, TableError
+from ..optional import optional
 from .export import write
 from .grid import Cell, Grid
 from .values import Number, Value, table_values
@@ -46,15 +47,12 @@ def save_xlsx(
 
     TableError, before anything is written, for what a workbook cannot hold, and where it cannot be written.
     """
-    try:
-        from openpyxl import Workbook
-    except ImportError:
-        raise InputError("XLSX wants the package openpyxl: pip install 'zoo[tables]'") from None
+    openpyxl = optional("openpyxl", "XLSX", "zoo[tables]")
     if Path(path).suffix.lower() != ".xlsx":
         raise TableError(f"cannot write to {Path(path)}: a workbook's name ends in .xlsx")
     if not tables:
         raise TableError("no tables: a workbook has at least one sheet")
-    book = Workbook()
+    book = openpyxl.Workbook()
     book.remove(book.worksheets[0])
     for name, table in zip(_sheet_names(len(tables), names), tables, strict=True):
         _fill(book.create_sheet(name), table, types, cut)

@@ -6,7 +6,6 @@ Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Sh
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import logging
 import math
@@ -20,6 +19,7 @@ import numpy as np
 
 from ..errors import InputError, UnsupportedError, nearest
 from ..ops.on_numpy import threads
+from ..optional import optional
 from .grid import Word
 
 # (page (H, W, 3) uint8) -> its words.
@@ -42,10 +42,7 @@ class RapidOcr:
     """https://github.com/RapidAI/RapidOCR: PaddleOCR's models, which come with its wheel, on ONNX Runtime."""
 
     def __init__(self) -> None:
-        try:
-            rapidocr: Any = importlib.import_module("rapidocr")
-        except ImportError:
-            raise InputError("the OCR engine rapidocr is not installed: pip install 'zoo[ocr]'") from None
+        rapidocr = optional("rapidocr", "this OCR engine", "zoo[ocr]")
         logging.getLogger("RapidOCR").setLevel(logging.WARNING)  # it reports every file that it opens
         options = {"EngineConfig.onnxruntime.intra_op_num_threads": threads.count(), "Global.log_level": "warning"}
         self._engine: Any = rapidocr.RapidOCR(params=options)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..checkpoint.json_file import parse_json
-from ..errors import InputError, TableError
+from ..errors import TableError
+from ..optional import optional
 from .as_xlsx import LONGEST_NAME, save_xlsx
 from .batch import PageTables
 from .export import write, write_text
@@ -153,10 +154,7 @@ class Parquet:
     """A row for each table: source, page, number, its size, its header and score, its CSV and all of it as JSON."""
 
     def __init__(self, path: Path):
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            raise InputError("Parquet wants the package pyarrow: pip install pyarrow") from None
+        optional("pyarrow", "Parquet")
         self.path = path
         self.rows: list[dict[str, Any]] = []
 
