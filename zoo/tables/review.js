@@ -200,6 +200,23 @@ function csv(t) {
   return grid(t).map((row) => (row.length === 1 && row[0] === "" ? '""' : row.map(field).join(",")) + "\r\n").join("");
 }
 
+function html() {
+  const shown = document.implementation.createHTMLDocument("Tables");
+  shown.head.prepend(Object.assign(shown.createElement("meta"), { content: "text/html; charset=utf-8", httpEquiv: "Content-Type" }));
+  tables.forEach(({ page, table }, t) => {
+    const node = shown.body.appendChild(shown.createElement("table"));
+    node.createCaption().textContent = page.source + ", " + nameOf(t);
+    const rows = table.row_boxes.map((_, r) => (r < table.header_rows ? node.tHead || node.createTHead() : node.tBodies[0] || node.createTBody()).insertRow());
+    table.cells.forEach((cell, c) => {
+      const box = rows[cell.row].appendChild(shown.createElement(cell.is_header || cell.is_projected_row_header ? "th" : "td"));
+      if (cell.row_span > 1) box.rowSpan = cell.row_span;
+      if (cell.column_span > 1) box.colSpan = cell.column_span;
+      box.textContent = textOf(t, c);
+    });
+  });
+  return "<!DOCTYPE html>\n" + shown.documentElement.outerHTML + "\n";
+}
+
 // XLSX: an uncompressed zip of five kinds of XML.
 function xlsx() {
   const xml = (text) => text.replace(/[\0-\x08\x0b-\x1f\ufffe\uffff]/g, "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
@@ -283,6 +300,7 @@ $("undo").addEventListener("click", () => {
 });
 $("csv").addEventListener("click", () => download(new Blob([csv(at)], { type: "text/csv" }), file(at) + "-page-" + tables[at].page.page + "-table-" + tables[at].number + ".csv"));
 $("xlsx").addEventListener("click", () => download(xlsx(), file(at) + ".xlsx"));
+$("html").addEventListener("click", () => download(new Blob([html()], { type: "text/html" }), file(at) + ".html"));
 document.addEventListener("keydown", (event) => {
   const box = boxes[here], editing = box && box.isContentEditable;
   if (editing) {

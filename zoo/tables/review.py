@@ -36,11 +36,14 @@ class Review:
         self._pages: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - until `close`
         self._digest = hashlib.sha256(recipe.key().encode())
 
-    def add(self, result: PageTables) -> None:
+    def add(self, result: PageTables, page: Page | None = None) -> None:
+        """page: where it is at hand; by default it is drawn again."""
         if not result.tables:
             return
-        with self.recipe.open(result.source) as document:
-            block = _script(page_data(document.page(result.page), result), 'class="page"')
+        if page is None:
+            with self.recipe.open(result.source) as document:
+                page = document.page(result.page)
+        block = _script(page_data(page, result), 'class="page"')
         self._digest.update(f"{result.document}:{result.page}".encode())
         self._pages.write(block)
         if self._pages.tell() > MAX_BYTES:
