@@ -75,6 +75,7 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(zoo.hub, "find", found)
     # Processes of their own would not know the stand-ins.
     monkeypatch.setattr("zoo.cli.table.extract_pages", lambda pages, recipe, jobs: extract_pages(pages, recipe))
+    monkeypatch.setattr("zoo.cli.demo.serve", lambda *_: None)  # which would never end
     monkeypatch.chdir(tmp_path)
     for name, size in {"cats.png": (64, 48), "page.png": (300, 400), "line.png": (200, 30)}.items():
         Image.effect_noise(size, 50).save(name)

@@ -1,6 +1,7 @@
 """The command `zoo`: `run` for a checkpoint's task, `map` for that on files, `chat` to talk with one, `info` for what
 is in it, `lock` for which files it is, `export` for other formats, `finetune` to train it, `table` for the tables of a
-page, `example` for a page to try that with, `grits` for how well two tables agree."""
+page, `example` for a page to try that with, `grits` for how well two tables agree, `demo` for that
+in the browser."""
 
 from __future__ import annotations
 
@@ -16,7 +17,21 @@ from typing import TextIO
 from .. import __version__, set_num_threads
 from ..errors import ZooError
 from ..tasks import IMAGE_TASKS, TASKS
-from .descriptions import CHAT, EXAMPLE, EXPORT, FINETUNE, FINETUNE_MORE, GRITS, INFO, LOCK, LOCK_MORE, RUN, RUN_JSON
+from .descriptions import (
+    CHAT,
+    DEMO,
+    DEMO_MORE,
+    EXAMPLE,
+    EXPORT,
+    FINETUNE,
+    FINETUNE_MORE,
+    GRITS,
+    INFO,
+    LOCK,
+    LOCK_MORE,
+    RUN,
+    RUN_JSON,
+)
 from .map_arguments import map_parser
 
 DESCRIPTION = """\
@@ -125,10 +140,10 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="zoo", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    names = ("run", "map", "chat", "info", "lock", "export", "table", "grits", "finetune", "example")
+    names = ("run", "map", "chat", "info", "lock", "export", "table", "grits", "finetune", "example", "demo")
     help_text = (
         "run a checkpoint, on whole files too, talk with it, show, lock, export or train it, find and compare tables, "
-        "write a page to try that with; see zoo run --help, ..."
+        "write a page to try that with, try it all in the browser; see zoo run --help, ..."
     )
     parser.add_argument("command", choices=names, metavar=" | ".join(names), help=help_text)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the command works on")
@@ -205,8 +220,17 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     export.add_argument("--web", action="store_true", help="a page beside the graphs that runs them in the browser")
     npm = "for --web: the folder of its two archives, as npm pack writes them (they are downloaded)"
     export.add_argument("--web-libraries", metavar="FOLDER", help=npm)
+    finding = argparse.ArgumentParser(add_help=False)
+    finding.add_argument("--detection", metavar="NAME", help="what finds the tables of a page (zoo-table-detect)")
+    finding.add_argument("--structure", metavar="NAME", help="what finds rows and columns (zoo-table-structure)")
+    finding.add_argument("--no-detection", action="store_true", help="each page is the image of one table")
+    engines = ("zoo-read", "trocr", "rapidocr", "tesseract", "none")
+    finding.add_argument("--ocr", choices=engines, help="what reads pages without a text layer (zoo-read)")
+    finding.add_argument(
+        "--reader", metavar="NAME", help="a TrOCR checkpoint that reads their cells, in place of --ocr"
+    )
     table = argparse.ArgumentParser(
-        prog="zoo table", parents=[locked, threads], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
+        prog="zoo table", parents=[finding, locked, threads], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
     )
     table.add_argument(
         "documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin"
@@ -225,18 +249,12 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     types = "for .xlsx: numbers, percent and dates become such, where there is no doubt"
     table.add_argument("--types", action="store_true", help=types)
     table.add_argument("--words", metavar="FILE", help="a JSON file with the words of a page")
-    engines = ("zoo-read", "trocr", "rapidocr", "tesseract", "none")
-    table.add_argument("--ocr", choices=engines, help="what reads pages without a text layer (zoo-read)")
-    table.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint that reads their cells, in place of --ocr")
     table.add_argument(
         "--review",
         metavar="FILE",
         help="an HTML page to check and edit the tables on",
     )
     table.add_argument("--overlay", metavar="FILE", help="a PNG file to write a page and its cells to")
-    table.add_argument("--detection", metavar="NAME", help="what finds the tables of a page (zoo-table-detect)")
-    table.add_argument("--structure", metavar="NAME", help="what finds rows and columns (zoo-table-structure)")
-    table.add_argument("--no-detection", action="store_true", help="each page is the image of one table")
     table.add_argument(
         "--threshold", type=float, default=0.5, metavar="F", help="least score of tables, rows, ..., 0 ... 1 (0.5)"
     )
@@ -279,7 +297,16 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     example.add_argument("output", nargs="?", metavar="FILE", default="page.png", help="where it goes (page.png)")
     found = {"run": run, "chat": chat, "info": info, "lock": lock, "export": export, "table": table, "grits": grits}
     mapping = map_parser([locked, placed, threads, writing], [task for task in tasks if task != "rerank"], _count)
-    return parser, {**found, "finetune": finetune, "map": mapping, "example": example}
+    demo = argparse.ArgumentParser(
+        prog="zoo demo", parents=[finding, locked, threads], description=DEMO, epilog=DEMO_MORE, formatter_class=raw
+    )
+    tab = "the checkpoint of a tab (classify, segment, read, embed or chat): a name on the hub, 'org/name', or a folder"
+    demo.add_argument("--model", action="append", default=[], metavar="TAB=NAME", help=tab)
+    demo.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (127.0.0.1)")
+    demo.add_argument("--port", type=_port, default=7860, metavar="N", help="(7860); 0: one that is free")
+    demo.add_argument("--device", help=DEVICE)
+    demo.add_argument("--local-files-only", action="store_true", help="never use the network")
+    return parser, {**found, "finetune": finetune, "map": mapping, "example": example, "demo": demo}
 
 
 def _count(text: str) -> int:
@@ -296,7 +323,16 @@ def _pixels(text: str) -> int:
     return value
 
 
-_count.__name__ = _pixels.__name__ = "whole number"  # argparse's word for it in the message about one that is not
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{value} is not in 0 ... 65535")
+    return value
+
+
+_count.__name__ = _pixels.__name__ = _port.__name__ = (
+    "whole number"  # argparse's word for it in the message about one that is not
+)
 
 
 def _fail(message: str) -> int:

@@ -84,3 +84,15 @@ FINETUNE_MORE = """\
 
 EXAMPLE = """\
 Write the picture of a page with a table, which comes with zoo, to a file: zoo table page.png then reads it."""
+
+DEMO = """\
+Serve a page to try checkpoints on: drop a PDF or a picture and see its tables, classify, segment and read pictures,
+compare texts, chat.  A checkpoint is loaded when its tab is first used.  Ctrl-C ends.  It needs the extra 'demo'.
+
+Only this machine reaches the page, and the page asks no other address for anything; --host 0.0.0.0 opens it to the
+network, without a password."""
+
+DEMO_MORE = """\
+  zoo demo
+  zoo demo --model chat=meta-llama/Llama-3.2-1B-Instruct --model classify=./my-checkpoint
+  zoo demo --ocr rapidocr --port 8000"""

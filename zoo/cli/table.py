@@ -36,7 +36,7 @@ def table(args: argparse.Namespace) -> None:
     recipe = Recipe(
         args.structure or STRUCTURE,
         None if args.no_detection else args.detection or DETECTION,
-        *_engine(args),
+        *((None, None) if args.words is not None else engine(args)),
         args.threshold,
         args.padding,
         args.device,
@@ -56,9 +56,9 @@ def table(args: argparse.Namespace) -> None:
             _all_pages(args, recipe, inputs)
 
 
-def _engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
+def engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
     """The checkpoint that reads the lines of cells, and the engine that reads whole pages: one of them at most."""
-    if args.words is not None or args.ocr == "none":
+    if args.ocr == "none":
         return None, None
     if args.reader is not None or args.ocr in ENGINES:
         return args.reader, args.ocr
@@ -163,12 +163,11 @@ def _results(pages: Sequence[PageJob], recipe: Recipe, jobs: int, outputs: Seque
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what does not go together before anything is loaded."""
-    if args.no_detection and args.detection is not None:
-        raise UsageError("--no-detection takes the image for a table: give no --detection with it")
+    check_finding(args)
     if args.words is not None and args.reader is not None:
         raise UsageError("--words are the text of the page, and --reader reads it: give one of them")
-    if args.ocr is not None and (args.words is not None or args.reader is not None):
-        raise UsageError(f"--ocr reads the page, as --{'words' if args.words else 'reader'} does: give one of them")
+    if args.ocr is not None and args.words is not None:
+        raise UsageError("--ocr reads the page, and --words are its text: give one of them")
     if not 0 <= args.threshold <= 1:
         raise UsageError(f"--threshold {args.threshold:g} is not in 0 ... 1")
     for written in filter(None, (args.output, args.overlay, args.review)):
@@ -195,6 +194,14 @@ def _check(args: argparse.Namespace) -> None:
         )
     if ".xlsx" in (suffix, *_formats(args)) and importlib.util.find_spec("openpyxl") is None:
         raise UsageError("XLSX wants the package openpyxl: pip install 'zoo[tables]'")
+
+
+def check_finding(args: argparse.Namespace) -> None:
+    """Likewise, of the options that say how tables are found."""
+    if args.no_detection and args.detection is not None:
+        raise UsageError("--no-detection takes the image for a table: give no --detection with it")
+    if args.ocr is not None and args.reader is not None:
+        raise UsageError("--ocr reads the page, and --reader its cells: give one of them")
 
 
 def _suffix(output: str) -> str:

@@ -1,0 +1,295 @@
+"""What the demo does with what it is given, without the page: results are the tasks' own, and bad input one error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chat_checkpoint import write_chat_checkpoint
+from PIL import Image
+
+import zoo
+from parity.checkpoints import build
+from tests.small_pdf import pdf, text
+from tests.tables.stub_recipe import StubRecipe
+from zoo.cli import main
+from zoo.demo import answers, guard
+from zoo.demo.models import Models
+from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
+from zoo.optional import optional
+from zoo.tables import Table, TableExtractor
+from zoo.tasks.classify import Label
+from zoo.tasks.segment import palette
+
+DATA = Path(__file__).parent.parent / "data"
+CATS = str(DATA / "images" / "coco_000000039769.png")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Models]:
+    """`models(tab=spec)`: with random checkpoints, or folders, for these tabs."""
+    home = tmp_path_factory.mktemp("checkpoints")
+
+    def make(**specs: str | Path) -> Models:
+        names = {tab: str(spec if isinstance(spec, Path) else build(spec, home / spec)) for tab, spec in specs.items()}
+        return Models(StubRecipe(detection=None), names)
+
+    return make
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> str:
+    pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
+    path = tmp_path / "a & b.pdf"
+    path.write_bytes(pdf([text(20, 170, "one") + text(220, 20, "nine"), text(120, 100, "five")]))
+    return str(path)
+
+
+def cells(html: str) -> list[list[list[str]]]:
+    """The rows of each table on the page."""
+    blocks = re.findall(r'<script type="application/json" class="page">(.*?)</script>', html)
+    return [Table.from_dict(table).rows() for block in blocks for table in json.loads(block)["tables"]]
+
+
+def test_tables_of_a_document(models, document):
+    found = answers.find_tables(models(), document)
+    assert (found.tables, found.pages) == (2, 2)
+    assert cells(found.html) == [[["one", ""], ["", "nine"]], [["five"]]]  # without what is empty
+    assert '"source": "a & b.pdf"' in found.html  # and not where it was put
+    only = answers.find_tables(models(), document, " 2 ")
+    assert cells(only.html) == cells(found.html)[1:]
+
+
+def test_what_is_no_document(models, document, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="drop a PDF or a picture"):
+        answers.find_tables(models(), None)
+    with pytest.raises(InputError, match=r"a & b\.pdf has 2 pages, and page 5 is asked for"):
+        answers.find_tables(models(), document, "5")
+    with pytest.raises(InputError, match=r"encrypted-aes\.pdf: the PDF is encrypted"):
+        answers.find_tables(models(), str(DATA / "documents" / "encrypted-aes.pdf"))
+    (tmp_path / "text.pdf").write_text("no PDF")
+    with pytest.raises(InputError, match=r"^text\.pdf: "):
+        answers.find_tables(models(), str(tmp_path / "text.pdf"))
+    monkeypatch.setattr(answers, "MAX_PAGES", 1)
+    with pytest.raises(InputError, match="2 pages, at most 1 at once: say pages 1-1"):
+        answers.find_tables(models(), document)
+    assert answers.find_tables(models(), document, "1").pages == 1
+
+
+def test_no_table(models, document, monkeypatch):
+    none = TableExtractor(lambda *_, **__: [], lambda *_, **__: [])
+    monkeypatch.setattr(StubRecipe, "extractor", lambda self: none)
+    with pytest.raises(InputError, match=r"no table found; a threshold below 0\.25 finds more, and one picture"):
+        answers.find_tables(models(), document, threshold=0.25)
+
+
+def test_classify_takes_what_the_checkpoint_takes(models):
+    pictures = models(classify="vit-base-patch16-224")
+    shown, labels = answers.classify(pictures, CATS, "a text")
+    assert shown is not None
+    assert shown.shape == (480, 640, 3)
+    assert labels == zoo.load(pictures.names["classify"], task="classify")(CATS, top_k=5)
+    with pytest.raises(InputError, match=r"drop a picture, which is what .*vit-base-patch16-224 reads"):
+        answers.classify(pictures, None, "a text")
+    texts = models(classify="twitter-roberta-base-sentiment")
+    shown, labels = answers.classify(texts, CATS, "a text")
+    assert shown is None
+    assert labels == zoo.load(texts.names["classify"], task="classify")("a text", top_k=5)
+    with pytest.raises(InputError, match="write a text, which is what"):
+        answers.classify(texts, CATS, " \n")
+
+
+def test_labels_of_one_name_are_all_shown():
+    labels = [Label("crane", 0.5), Label("cat", 0.3), Label("crane", 0.2)]
+    assert answers._unlike(labels) == [("crane", 0.5), ("cat", 0.3), ("crane (2)", 0.2)]
+
+
+def test_segment_says_what_its_colours_mean(models):
+    shown, legend = answers.segment(models(segment="beit-base-finetuned-ade-640-640"), CATS)
+    assert sum(area.share for area in legend) == pytest.approx(1)
+    photograph = np.asarray(Image.open(CATS).convert("RGB")).astype(int)
+    colours = 2 * shown.astype(int) - photograph  # half of each was blended
+    near = [np.abs(colours - area.colour).max(-1) <= 2 for area in legend]
+    assert np.allclose([at.mean() for at in near], [area.share for area in legend], atol=0.01)
+    assert len({area.colour for area in legend}) == len(legend) <= len(palette(150))
+
+
+def test_read(models):
+    reading = models(read="trocr-small-printed")
+    line = str(DATA / "text_lines" / "candle_noto.png")
+    with pytest.warns(UserWarning, match="were cut"):
+        _, said, confidence = answers.read(reading, line)
+    with pytest.warns(UserWarning, match="were cut"):
+        assert (said, confidence) == zoo.load(reading.names["read"])(line, lines=True)
+
+
+def test_large_pictures_are_shown_small_and_larger_ones_refused(models, tmp_path, monkeypatch):
+    Image.new("RGB", (2000, 100)).save(tmp_path / "wide.png")
+    assert answers._shown(answers._picture(str(tmp_path / "wide.png"))).shape == (80, 1600, 3)
+    monkeypatch.setattr(answers, "MAX_PIXELS", 100_000)
+    with pytest.raises(InputError, match=r"^wide\.png: .*100000"):
+        answers.segment(models(), str(tmp_path / "wide.png"))
+
+
+def test_neighbours(models, minilm):
+    found = answers.neighbours(
+        models(embed=minilm), "A cat is in the garden.", "Stocks fell.\n\n The cat sits outside. \n"
+    )
+    assert [line for line, _ in found] == ["The cat sits outside.", "Stocks fell."]
+    wanted = zoo.load(minilm).similarity("A cat is in the garden.", ["The cat sits outside.", "Stocks fell."])
+    assert np.allclose([cosine for _, cosine in found], wanted[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "lines", "message"),
+    [
+        (" ", "a", "write a text"),
+        ("a", "\n", "write lines"),
+        ("a" * 20_001, "a", "20001 characters, at most 20000"),
+        ("a", "a\n" * 501, "501 lines, at most 500"),
+    ],
+)
+def test_texts_are_bounded(models, given, lines, message):
+    with pytest.raises(InputError, match=message):
+        answers.neighbours(models(), given, lines)
+
+
+def test_what_goes_on_from_a_text(models):
+    talk = answers.Talk(models())
+    pieces = list(talk.say("Once upon a time", [], 20, 0))
+    assert len(pieces) > 5
+    assert "".join(pieces) == zoo.load("stories260k")("Once upon a time", max_new_tokens=20, do_sample=False)
+
+
+def test_a_conversation_goes_on_where_it_was(models, tmp_path):
+    pytest.importorskip("jinja2", reason="jinja2 (the extra chat) makes prompts of chats")
+    talk = answers.Talk(models(chat=write_chat_checkpoint(tmp_path / "chat")))
+    first = "".join(talk.say("Hello", [], 8, 0))
+    said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": first}]
+    kept = talk._last
+    second = "".join(talk.say("And now?", said, 8, 0))
+    assert talk._last is kept
+    llm = talk.models.task("chat")
+    asked = [*said, {"role": "user", "content": "And now?"}]
+    assert second == llm.chat(asked, max_new_tokens=8, do_sample=False)
+    # Another visitor in between: the first one's talk is known from what was said.
+    list(talk.say("Hi", [], 2, 0))
+    assert talk._last is not kept
+    assert "".join(talk.say("And now?", said, 8, 0)) == second
+
+
+def test_checkpoints_are_loaded_once_and_their_errors_stay_errors(models, tmp_path):
+    some = models(classify="vit-base-patch16-224", segment=tmp_path / "nowhere")
+    assert some.task("classify") is some.task("classify")
+    for _ in range(2):
+        with pytest.raises(NotFoundError, match="nowhere"):
+            some.task("segment")
+    with pytest.raises(UnsupportedError, match=r"no tab 'clasify'.*did you mean 'classify'"):
+        Models(StubRecipe(), {"clasify": "x"})
+
+
+# What stands before Gradio.
+
+
+def ask(app: Any, method: str, path: str, body: bytes = b"", parts: int = 3) -> tuple[int, dict[bytes, bytes], bytes]:
+    cut = max(1, -(-len(body) // parts))
+    messages = [
+        {"type": "http.request", "body": body[i : i + cut], "more_body": i + cut < len(body)}
+        for i in range(0, max(1, len(body)), cut)
+    ]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(app({"type": "http", "method": method, "path": path}, receive, send))
+    return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    body = (await receive()).get("body", b"")
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+def test_the_guard(tmp_path, monkeypatch):
+    app = guard.Guard(echo, tmp_path / "uploads")
+    inside, outside = str(tmp_path / "uploads" / "ab" / "x.pdf"), str(tmp_path / "uploads" / ".." / "x.pdf")
+    body = json.dumps({"data": [{"path": inside, "url": "http://127.0.0.1/x"}, "text", None]}).encode()
+    status, headers, back = ask(app, "POST", "/gradio_api/queue/join", body)
+    assert (status, back) == (200, body)
+    assert b"connect-src 'self'" in headers[b"content-security-policy"]
+    for path in (outside, "/etc/passwd", "http://example.org/x.png", "x.png", "file:///etc/passwd", 7, "\0", ["a"]):
+        nested = json.dumps({"data": [[{"a": {"path": path}}]]}).encode()
+        status, headers, back = ask(app, "POST", "/gradio_api/queue/join", nested)
+        assert status == 403, path
+        assert b"was not uploaded" in back
+        assert b"content-security-policy" in headers
+    assert ask(app, "POST", "/gradio_api/queue/join", b"[" * 100_000)[0] == 200  # no JSON: Gradio says so
+    assert ask(app, "GET", "/")[0] == 200
+    monkeypatch.setattr(guard, "MAX_REQUEST", 1000)
+    monkeypatch.setattr(guard, "MAX_UPLOAD", 5000)
+    assert ask(app, "POST", "/gradio_api/queue/join", b"x" * 1001)[0] == 413
+    assert ask(app, "POST", "/gradio_api/upload", b"x" * 6000)[0] == 200
+    assert ask(app, "POST", "/gradio_api/upload", b"x" * 6001)[0] == 413
+
+
+# The command.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "vit"], "expected TAB=NAME, with one of classify, segment"),
+        (["--model", "tables=x"], "expected TAB=NAME, with one of classify, segment"),
+        (["--port", "70000"], "not in 0 ... 65535"),
+        (["--no-detection", "--detection", "x"], "give no --detection"),
+        (["--ocr", "tesseract", "--reader", "x"], "give one of them"),
+    ],
+)
+def test_a_wrong_command_line(arguments, message, capsys):
+    with pytest.raises(SystemExit) as e:
+        main(["demo", *arguments])
+    assert e.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_gradio(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "gradio", None)
+    assert main(["demo"]) == 1
+    assert "the demo wants the package gradio: pip install 'zoo[demo]'" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken():
+    from zoo.demo.serve import listen
+
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(InputError, match=f"cannot listen at 127.0.0.1, port {port}: "):
+            listen("127.0.0.1", port)
+    with pytest.raises(InputError, match=r"cannot listen at nowhere\.invalid"):
+        listen("nowhere.invalid", 0)
+
+
+def test_a_package_that_cannot_be_loaded(tmp_path, monkeypatch):
+    (tmp_path / "half_there.py").write_text("import surely_not_there.at_all")
+    (tmp_path / "broken.py").write_text("raise ImportError('libm.so.9')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert optional("socket", "x") is socket
+    with pytest.raises(ZooError, match=r"^x wants the package not_there: pip install not_there$"):
+        optional("not_there.part", "x")
+    with pytest.raises(ZooError, match=r"^x wants the package half_there, which cannot be loaded \(No module"):
+        optional("half_there", "x")
+    with pytest.raises(ZooError, match=r"^x wants the package broken, which cannot be loaded \(libm.so.9\): pip"):
+        optional("broken", "x", "zoo[y]")

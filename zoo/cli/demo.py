@@ -1,0 +1,35 @@
+"""`zoo demo`: a page to try checkpoints on, in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from ..demo.models import TABS, Models
+from ..demo.serve import serve
+from ..tables.batch import Recipe
+from ..tables.extract import DETECTION, STRUCTURE
+from . import UsageError
+from .table import check_finding, engine
+
+
+def demo(args: argparse.Namespace) -> None:
+    """The command, with the arguments as parsed."""
+    check_finding(args)
+    loading = {"device": args.device, "local_files_only": args.local_files_only, "lock": args.lock}
+    detection = None if args.no_detection else args.detection or DETECTION
+    recipe = Recipe(args.structure or STRUCTURE, detection, *engine(args), **loading)
+    serve(Models(recipe, dict(map(_named, args.model)), **loading), args.host, args.port, _say_where)
+
+
+def _say_where(address: str, server: Any) -> None:
+    print(f"zoo: {address} (Ctrl-C ends)", file=sys.stderr)
+
+
+def _named(text: str) -> tuple[str, str]:
+    tab, equals, name = text.partition("=")
+    if not (equals and name) or tab not in TABS:
+        raise UsageError(f"--model {text}: expected TAB=NAME, with one of {', '.join(TABS)}")
+    return tab, os.path.expanduser(name)  # which a shell does not after "="

@@ -1,0 +1,1 @@
+"""`zoo demo`: a page to try checkpoints on, from this process alone (extra `demo`)."""
