@@ -244,6 +244,10 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table.add_argument("--password", metavar="TEXT", help="of an encrypted PDF")
     table.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes that work side by side (1)")
     table.add_argument("--resume", action="store_true", help="go on with what FOLDER or FILE.jsonl has already")
+    join = "a table that goes on over pages is one, where nothing speaks against it"
+    table.add_argument("--join", action="store_true", help=join)
+    flat = "one header row, names such as 'Revenue / 2023'; rows under a heading are named with it"
+    table.add_argument("--flat", action="store_true", help=flat)
     safe = "for a .csv file: an apostrophe before texts that a spreadsheet would take for formulas"
     table.add_argument("--safe", action="store_true", help=safe)
     types = "for .xlsx: numbers, percent and dates become such, where there is no doubt"

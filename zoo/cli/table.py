@@ -8,19 +8,20 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..documents.inputs import Input, find_inputs
 from ..errors import TableError, ZooError
-from ..tables import Table, draw_tables, read_words
-from ..tables.batch import PageJob, PageTables, Recipe, extract_pages, page_tables, plan
+from ..tables import Table, draw_tables, join_pages, read_words
+from ..tables.batch import PageJob, Recipe, extract_pages, plan
 from ..tables.export import write
 from ..tables.extract import DETECTION, STRUCTURE
 from ..tables.ocr import ENGINES, READERS
 from ..tables.outputs import FOR_ALL, LINES, Folder, Lines, OneFile, Output, Parquet, json_of
+from ..tables.pages import PageTables, page_tables
 from ..tables.review import Review
 from ..tables.table import SUFFIXES, suffix_of
 from ..tasks.base import Progress
@@ -93,11 +94,11 @@ def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input])
         write(args.overlay, lambda part: image.save(part, format="PNG"))
         written.append(Path(args.overlay))
     if args.output is None:
-        _show(found, args)
+        _show([one.flat() for one in found] if args.flat else found, args)
     else:
         result = PageTables(page.source, document.sha256, page.number, page.count, found)
         for output in _output(args, recipe, inputs):
-            output.add(result)
+            output.add(result if output.by_page else next(_made_of([result], args)))
             written += output.close()
     _say_written(written)
 
@@ -117,19 +118,28 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
     tables: list[Table] = []
     count, without_text = 0, []
     with Progress(len(pages), None, "pages") as advance:
-        for result in _results(pages, recipe, args.jobs, outputs):
-            advance(1)
-            for text in result.warnings:
-                print(f"zoo: warning: {text}", file=sys.stderr)
-            if result.error is not None:
-                failed.append(result.error)
+
+        def looked_at() -> Iterator[PageTables]:
+            for result in _results(pages, recipe, args.jobs, outputs):
+                advance(1)
+                for text in result.warnings:
+                    _say(f"warning: {text}")
+                if result.error is not None:
+                    failed.append(result.error)
+                if result.tables and not any(cell.text for one in result.tables for cell in one.cells):
+                    without_text.append(f"{result.source}, page {result.page}" if result.pages > 1 else result.source)
+                for output in outputs:
+                    if output.by_page:
+                        output.add(result)
+                yield result
+
+        for result in _made_of(looked_at(), args):
             count += len(result.tables)
-            if result.tables and not any(cell.text for one in result.tables for cell in one.cells):
-                without_text.append(f"{result.source}, page {result.page}" if result.pages > 1 else result.source)
             if args.output is None and args.review is None:
                 tables += result.tables
             for output in outputs:
-                output.add(result)
+                if not output.by_page:
+                    output.add(result)
     if failed and len(pages) + len(failed) == 1:
         raise ZooError(failed[0])
     if not count and not failed and len(pages) == 1:
@@ -145,6 +155,16 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
         for error in failed:
             print(f"zoo: {error}", file=sys.stderr)
         raise ZooError(f"{len(failed)} of these could not be read")
+
+
+def _made_of(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:
+    """Joined and flat, as the options say."""
+    for result in join_pages(results, _say) if args.join else results:
+        yield replace(result, tables=tuple(one.flat() for one in result.tables)) if args.flat else result
+
+
+def _say(text: str) -> None:
+    print(f"zoo: {text}", file=sys.stderr)
 
 
 def _results(pages: Sequence[PageJob], recipe: Recipe, jobs: int, outputs: Sequence[Output]) -> Iterator[PageTables]:
@@ -183,6 +203,10 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--format is for -o FOLDER: the suffix of a file says what it gets")
     if args.resume and suffix not in ("/", ".jsonl"):
         raise UsageError("--resume goes on with -o FOLDER or -o FILE.jsonl")
+    if args.resume and suffix == ".jsonl" and (args.join or args.flat):
+        raise UsageError("--resume with --join or --flat goes on with -o FOLDER, which knows what was on each page")
+    if args.join and (args.words is not None or args.overlay is not None):
+        raise UsageError("--join is of several pages: --words and --overlay are of one")
     if args.json and args.output is not None:
         raise UsageError("--json is for stdout, and -o names a file, whose suffix says what it gets")
     is_image = len(args.documents) == 1 and Path(args.documents[0]).suffix.lower() not in ("", ".pdf")
@@ -242,7 +266,8 @@ def _files(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) ->
         folder = Folder(path, names, _formats(args), options)
         return [Lines(path / LINES, recipe.key(), args.resume), folder]
     if suffix == ".jsonl":
-        return [Lines(path, recipe.key(), args.resume)]
+        by_page = not (args.join or args.flat)
+        return [Lines(path, recipe.key() if by_page else "", args.resume, by_page)]
     if suffix == ".parquet":
         return [Parquet(path)]
     if suffix == ".csv" and len(inputs) > 1:
@@ -269,6 +294,10 @@ def _say_written(paths: Sequence[Path]) -> None:
         print("zoo: wrote", _some(list(map(str, paths))), file=sys.stderr)
 
 
+def _span(pages: Sequence[int]) -> str:
+    return str(pages[0]) if len(pages) == 1 else f"{pages[0]} to {pages[-1]}"
+
+
 def _some(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
@@ -285,7 +314,7 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
         spanning = sum(cell.row_span * cell.column_span > 1 for cell in one.cells)
         terminal.fields(
             [
-                *([] if one.page is None else [("page", str(one.page))]),
+                *([("page", _span(one.pages))] if one.pages else []),
                 ("at", f"({place})"),
                 ("score", f"{one.score:.4f}"),
                 ("rows", f"{one.shape[0]}, of the header {one.header_rows}"),

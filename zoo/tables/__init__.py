@@ -2,6 +2,7 @@
 
 from .as_xlsx import save_xlsx
 from .extract import TableExtractor, draw_tables, extract_tables
+from .joined import extract_document, join_pages
 from .structure import build_table
 from .table import Cell, Table, Word
 from .words import read_words, words_outside
@@ -13,7 +14,9 @@ __all__ = [
     "Word",
     "build_table",
     "draw_tables",
+    "extract_document",
     "extract_tables",
+    "join_pages",
     "read_words",
     "save_xlsx",
     "words_outside",

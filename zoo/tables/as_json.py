@@ -30,7 +30,7 @@ def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
     """The table, a `cls`, with these fields: every one of a grid is wanted, and none that a `cls` does not have."""
     more = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in GRID]
     fields = _fields(data, GRID, "the table", more)
-    for name in ("cells", "row_boxes", "column_boxes", "outside"):
+    for name in ("cells", "row_boxes", "column_boxes", "outside", "row_pages"):
         if not isinstance(fields.get(name, []), list | tuple):
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
     fields["cells"] = [Cell(**_fields(cell, CELL, f"cells[{i}]")) for i, cell in enumerate(fields["cells"])]

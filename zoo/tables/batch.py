@@ -7,18 +7,20 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..batch.pool import shared
-from ..documents import Document, Page, open_document
+from ..documents import Document, open_document
 from ..documents.files import DPI
-from ..errors import TableError, ZooError
+from ..errors import ZooError
 from .extract import DETECTION, STRUCTURE, TableExtractor
-from .table import Table
+from .pages import PageTables, around_of, page_tables
+
+LINES_OF = 2  # what is said of a page: from 2 on, what lies around its tables
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Recipe:
         fields = dataclasses.asdict(self)
         for name in ("password", "local_files_only"):
             del fields[name]
+        fields["lines"] = LINES_OF
         if self.lock is not None:
             fields["lock"] = hashlib.sha256(Path(self.lock).read_bytes()).hexdigest()
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
@@ -82,35 +85,6 @@ class PageJob(NamedTuple):
         return self.path if self.pages == 1 else f"{self.path}, page {self.number}"
 
 
-@dataclass(frozen=True)
-class PageTables:
-    """What became of a page: its tables, or an error."""
-
-    source: str
-    document: str  # the sha256 of the file, "" where it could not be read
-    page: int  # from 1; 0 where the document could not be opened
-    pages: int
-    tables: tuple[Table, ...] = ()
-    error: str | None = None
-    warnings: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it in lists, numbers and texts: what `from_dict` reads."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return fields | {"tables": [table.to_dict() for table in self.tables], "warnings": list(self.warnings)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> PageTables:
-        """What `to_dict` gave; TableError if it is not that."""
-        try:
-            fields = dict(data)
-            tables = tuple(Table.from_dict(table) for table in fields.pop("tables"))
-            return cls(tables=tables, warnings=tuple(fields.pop("warnings")), **fields)
-        except (KeyError, TypeError) as e:
-            raise TableError(f"no tables of a page: {e}") from None
-
-
 def plan(path: str, recipe: Recipe, selection: str | None = None) -> list[PageJob]:
     """The pages of a document; InputError if it cannot be opened, or has no such pages."""
     with recipe.open(path) as document:
@@ -124,12 +98,6 @@ def extract_pages(pages: Sequence[PageJob], recipe: Recipe, jobs: int = 1) -> It
     What is wrong with a page is said in its result.  ZooError: a checkpoint cannot be loaded.
     """
     yield from shared(partial(_tables_by, recipe), pages, max(1, min(jobs, len(pages))), _lost)
-
-
-def page_tables(extractor: TableExtractor, page: Page) -> tuple[Table, ...]:
-    """The tables of a page, which say where they are from."""
-    found = extractor(page.image, page.words)
-    return tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in found)
 
 
 def _tables_by(recipe: Recipe) -> Callable[[PageJob], PageTables]:
@@ -148,18 +116,21 @@ class _Worker:
         self._document: Document | None = None
 
     def tables(self, job: PageJob) -> PageTables:
-        start, tables, error = time.perf_counter(), (), None
+        start, found, error = time.perf_counter(), PageTables(*job), None
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             try:
-                tables = page_tables(self.extractor, self._open(job.path).page(job.number))
+                page = self._open(job.path).page(job.number)
+                tables = page_tables(self.extractor, page)
+                height, width = page.image.shape[:2]
+                found = replace(found, tables=tables, size=(width, height), around=around_of(page, tables))
             except ZooError as e:
                 error = str(e) if job.path in str(e) else f"{job.name}: {e}"
             except MemoryError:
                 error = f"{job.name}: not enough memory"
         texts = tuple(str(one.message) for one in said)
         seconds = round(time.perf_counter() - start, 3)
-        return PageTables(*job, tables, error, texts, seconds)
+        return replace(found, error=error, warnings=texts, seconds=seconds)
 
     def _open(self, path: str) -> Document:
         if self._document is None or self._document.name != path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from .boxes import hull
 from .grid import Cell, G, Grid
@@ -66,7 +67,9 @@ def flat(table: G) -> G:
     boxes = [table.row_boxes[r] for r in rows]
     if table.header_rows:
         boxes[0] = hull(table.row_boxes[: table.header_rows])
-    return replace(table, cells=tuple(cells), row_boxes=tuple(boxes), header_rows=min(table.header_rows, 1))
+    pages = getattr(table, "row_pages", ())
+    more: dict[str, Any] = {"row_pages": tuple(pages[r] for r in rows)} if pages else {}
+    return replace(table, cells=tuple(cells), row_boxes=tuple(boxes), header_rows=min(table.header_rows, 1), **more)
 
 
 def _is_heading(row: Sequence[Cell]) -> bool:

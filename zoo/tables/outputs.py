@@ -15,8 +15,8 @@ from ..checkpoint.json_file import parse_json
 from ..errors import TableError
 from ..optional import optional
 from .as_xlsx import LONGEST_NAME, save_xlsx
-from .batch import PageTables
 from .export import write, write_text
+from .pages import PageTables
 from .table import PAGE, TEXTS, Table
 
 LINES = "tables.jsonl"  # of a folder: what is known of each page, from which a job is resumed
@@ -25,6 +25,8 @@ FOR_ALL = (".jsonl", ".parquet")  # files that are made for the tables of many d
 
 class Output(Protocol):
     """Takes results; `close` writes what is left and says which files were written."""
+
+    by_page: bool  # what was found on each page, not what is made of it (joined, flat)
 
     def add(self, result: PageTables) -> None: ...
     def close(self) -> list[Path]: ...
@@ -36,7 +38,9 @@ def sheet_names(tables: Sequence[Table]) -> list[str]:
     names = []
     for table in tables:
         number = of_page[table.page] = of_page.get(table.page, 0) + 1
-        names.append(f"Table {number}" if table.page is None else f"Page {table.page} Table {number}"[:LONGEST_NAME])
+        pages = table.pages
+        place = f"Pages {pages[0]}-{pages[-1]} " if len(pages) > 1 else f"Page {table.page} " if pages else ""
+        names.append(f"{place}Table {number}"[:LONGEST_NAME])
     return names
 
 
@@ -69,9 +73,9 @@ def json_of(tables: Sequence[Table]) -> str:
 class Lines:
     """A line of JSON for each page, written at once: what is there after a kill is what was done."""
 
-    def __init__(self, path: Path, key: str, keep: bool = False):
-        """key: of the recipe.  keep: go on with what is there, otherwise the file begins anew."""
-        self.path, self.key = path, key
+    def __init__(self, path: Path, key: str, keep: bool = False, by_page: bool = True):
+        """key: of the recipe; "" where nothing is to go on from.  keep: with what is there, or else it begins anew."""
+        self.path, self.key, self.by_page = path, key, by_page
         self.done: dict[tuple[str, int], PageTables] = {}
         if keep:
             self.done = _known(path, key)
@@ -100,6 +104,8 @@ class Lines:
 
 class Folder:
     """Files for each document, as soon as its pages are through."""
+
+    by_page = False
 
     def __init__(self, folder: Path, names: Mapping[str, str], suffixes: Sequence[str], options: Mapping[str, bool]):
         """names: path -> what its files are called."""
@@ -139,6 +145,8 @@ class Folder:
 class OneFile:
     """All tables in one file (of CSV: one for each), written at the end."""
 
+    by_page = False
+
     def __init__(self, path: Path, suffix: str, options: Mapping[str, bool]):
         self.path, self.suffix, self.options = path, suffix, options
         self.tables: list[Table] = []
@@ -151,7 +159,9 @@ class OneFile:
 
 
 class Parquet:
-    """A row for each table: source, page, number, its size, its header and score, its CSV and all of it as JSON."""
+    """A row for each table: source, pages, number, its size, its header and score, its CSV and all of it as JSON."""
+
+    by_page = False
 
     def __init__(self, path: Path):
         optional("pyarrow", "Parquet")
@@ -175,6 +185,7 @@ class Parquet:
 ROW = {
     "source": str,
     "page": int,
+    "last_page": int,  # of a joined table
     "number": int,
     "rows": int,
     "columns": int,
@@ -194,7 +205,8 @@ def rows_of(result: PageTables) -> list[dict[str, Any]]:
     return [
         dict.fromkeys(ROW)
         | place
-        | {"number": i, "rows": table.shape[0], "columns": table.shape[1], "header_rows": table.header_rows}
+        | {"last_page": max(table.pages, default=result.page), "number": i}
+        | {"rows": table.shape[0], "columns": table.shape[1], "header_rows": table.header_rows}
         | {"score": table.score, "csv": table.to_csv(), "json": table.to_json()}
         for i, table in enumerate(result.tables, 1)
     ]

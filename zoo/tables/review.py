@@ -18,8 +18,9 @@ from typing import IO, Any
 
 from ..documents import Page
 from ..errors import TableError
-from .batch import PageTables, Recipe
+from .batch import Recipe
 from .export import write
+from .pages import PageTables
 
 DOUBT = 0.8  # a cell of less confidence is marked
 LONGEST = 1600  # pixels of an image's longer side
@@ -29,6 +30,8 @@ MAX_BYTES = 256 << 20  # what a browser still opens
 
 class Review:
     """Takes the results of pages; images are drawn again, so that workers need not send them."""
+
+    by_page = True
 
     def __init__(self, path: Path, recipe: Recipe, *, doubt: float = DOUBT, safe: bool = False):
         self.path, self.recipe = path, recipe

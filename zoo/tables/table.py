@@ -29,6 +29,9 @@ class Table(Grid):
     source: str | None = None  # the document, as it was named
     page: int | None = None  # of the document, from 1
     outside: tuple[Word, ...] = ()  # of the words in the place of the table, those that lie in no cell
+    # Of a table that was joined from several pages, the page of each row: its box, and its cells', lie there.  `box`
+    # and `column_boxes` are of the first page.
+    row_pages: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -39,6 +42,20 @@ class Table(Grid):
         if not all(isinstance(word, Word) for word in self.outside):
             raise TableError("outside of the table holds what is no Word")
         object.__setattr__(self, "outside", tuple(self.outside))
+        object.__setattr__(self, "row_pages", tuple(self.row_pages))
+        if self.row_pages and (
+            len(self.row_pages) != self.shape[0]
+            or not all(isinstance(page, int) and page >= 1 for page in self.row_pages)
+            or list(self.row_pages) != sorted(self.row_pages)
+            or self.row_pages[0] != self.page
+        ):
+            wanted = f"a page for each of {self.shape[0]} rows, in their order, the first of them {self.page}"
+            raise TableError(f"row_pages of the table is {self.row_pages!r:.100}, expected {wanted}")
+
+    @property
+    def pages(self) -> tuple[int, ...]:
+        """The pages of the document that it is on, from 1; none where no document is known."""
+        return tuple(dict.fromkeys(self.row_pages)) or (() if self.page is None else (self.page,))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in lists, numbers and texts: what `from_dict` reads."""
