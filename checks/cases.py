@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from zoo.packed import KINDS
+
 from .budgets import Budget
 
 ALL = ("bfloat16", "float16", "float32")
@@ -26,14 +28,20 @@ class Shape(NamedTuple):
 class Case(NamedTuple):
     name: str
     function: str  # "module.function" of zoo.ops.on_torch.kernels
-    arguments: tuple[Any, ...]  # a `Shape` becomes a tensor
+    arguments: tuple[Any, ...]  # a `Shape` becomes a tensor, in a tuple too
     budget: Budget  # of the first kernel that is launched
     dtypes: tuple[str, ...] = ("bfloat16",)
 
 
 def tensors(case: Case, dtype: str) -> list[Any]:
     """The arguments of a case, on the CPU and uninitialised."""
-    return [_tensor(a, dtype) if isinstance(a, Shape) else a for a in case.arguments]
+    return [_made(a, dtype) for a in case.arguments]
+
+
+def _made(argument: Any, dtype: str) -> Any:
+    if isinstance(argument, Shape):
+        return _tensor(argument, dtype)
+    return tuple(_made(a, dtype) for a in argument) if isinstance(argument, tuple) else argument
 
 
 def _tensor(shape: Shape, dtype: str) -> Tensor:
@@ -82,6 +90,8 @@ ROWS = Budget(warps=16)
 ODD_ROWS = Budget(warps=16, loads128=False, stores128=False, narrow_loads=8)
 POINTWISE = Budget(warps=24)
 GEMV = Budget(warps=16, stores128=False, narrow_loads=4)  # bias, residual and result: a number a row
+PACKED_GEMV = Budget(warps=12, stores128=False, narrow_loads=16)  # and a scale a row and block
+PACKED_DOT = Budget(warps=8, stores128=False, narrow_loads=64, dot=True)
 
 # (name, arguments of attention but its scale, budget, dtypes)
 _ATTENTION: tuple[tuple[str, tuple[Any, ...], Budget, tuple[str, ...]], ...] = (
@@ -187,6 +197,29 @@ def _gemvs() -> list[Case]:
     ]
 
 
+def _packed() -> list[Case]:
+    def fields(kind: str, outputs: int, inputs: int) -> tuple[Shape, ...]:
+        stored = zip(KINDS[kind].fields, KINDS[kind].shapes(outputs, inputs), strict=True)
+        return tuple(Shape(shape, field.dtype) for field, shape in stored)
+
+    def case(name: str, kind: str, M: int, inputs: int, outputs: int, dtypes: tuple[str, ...] = ("bfloat16",)) -> Case:
+        function, budget = ("packed_gemv", PACKED_GEMV) if M == 1 else ("packed_dot", PACKED_DOT)
+        arguments = (Shape((M, inputs)), kind, fields(kind, outputs, inputs))
+        return Case(f"{name}, {kind}, {M}", f"{function}.{function}", arguments, budget, dtypes)
+
+    kinds = "INT8", "INT8_32", "INT4_32", "UINT4_32"
+    return [
+        *(case("llama-8b up", kind, 1, 4096, 28672, ALL if kind == "INT4_32" else ("bfloat16",)) for kind in kinds),
+        case("llama-8b down", "INT4_32", 1, 14336, 4096),
+        case("llama-8b words", "INT8", 1, 4096, 128256, ALL),
+        *(case("llama-8b up", kind, 16, 4096, 28672, ALL if kind == "INT4_32" else ("bfloat16",)) for kind in kinds),
+        case("llama-8b down", "INT4_32", 4, 14336, 4096),
+        case("llama-8b down", "INT8", 4, 14336, 4096, ALL),
+        *(case("llama-8b up", kind, 512, 4096, 28672, ("bfloat16", "float16")) for kind in kinds),
+        case("llama-1b up", "INT4_32", 20, 2048, 16384),
+    ]
+
+
 CASES: tuple[Case, ...] = (
     *(Case(name, "attention.attention", (*a, 0.125), budget, dtypes) for name, a, budget, dtypes in _ATTENTION),
     *(Case(name, "decode.decode_attention", (*a, 0.125), budget, dtypes) for name, a, budget, dtypes in _DECODE),
@@ -195,4 +228,5 @@ CASES: tuple[Case, ...] = (
     *_pointwise(),
     *_ropes(),
     *_gemvs(),
+    *_packed(),
 )

@@ -12,13 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from closeness import assert_close, wide
+from packed_matrices import rows
 
 from parity.checkpoints import build
 from parity.reference import exact_products
+from zoo import ops
 from zoo.checkpoint.load import load_model
-from zoo.ops import to_numpy
+from zoo.ops import naive, to_numpy
 from zoo.ops.on_torch import kernels
-from zoo.ops.on_torch.kernels import activations, attention, decode, gemv, norm, rope, softmax
+from zoo.ops.on_torch.kernels import activations, attention, decode, gemv, norm, packed_dot, packed_gemv, rope, softmax
+from zoo.packed import Packed, plain
 
 # What each kernel is called by.
 KERNELS = {
@@ -33,6 +38,8 @@ KERNELS = {
     "rope": rope,
     "rope_write_": rope,
     "gemv": gemv,
+    "packed_gemv": packed_gemv,
+    "packed_dot": packed_dot,
     "softmax": softmax,
 }
 
@@ -145,3 +152,51 @@ def compare(name, device, called, folder):
     found = outputs(run(load_model(folder, device=on, dtype="bfloat16")))
     assert name != "Llama-3.2-1B" or "gemv" in called
     assert distance(found, exact) <= 3 * distance(rounded, exact)
+
+
+@pytest.mark.slow  # but on a GPU
+def test_packed_weights_through_the_kernels(device, called, tmp_path):
+    """Against the same rounded numbers, widened before each product.  int4 has a vocabulary of int8."""
+
+    def words(model: Any) -> Any:
+        cache = model.new_cache(1, 9)
+        return tuple(model.next_logits(ids, None, cache) for ids in (TEXTS[:1, :4], TEXTS[:1, 4:5]))
+
+    folder = build("Llama-3.2-1B", tmp_path / "llama", "tiny")
+    on = "cuda" if device == "cuda" else "torch:cpu"
+    with exact_products(), without_kernels():
+        wanted = outputs(words(load_model(folder, device="torch:cpu", dtype="float32", weights="int4")))
+    assert not called
+    found = outputs(words(load_model(folder, device=on, dtype="float32", weights="int4")))
+    assert called >= {"packed_gemv", "packed_dot"}
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * max(1.0, np.abs(b).max()))
+
+
+def _of_parts(device: str) -> tuple[Packed, Packed]:
+    """Parts of several kinds, on a device and as NumPy has them."""
+    parts = [*(rows(kind, 5 + i, 64, i) for i, kind in enumerate(packed_gemv.KINDS)), plain(np.ones((3, 64), "f4"))]
+    of_numpy = Packed([row for part in parts for row in (part.parts if isinstance(part, Packed) else [part])])
+    return Packed(of_numpy.map(lambda array: torch.from_numpy(array).to(device)).parts, torch.float32), of_numpy
+
+
+@pytest.mark.parametrize(("tokens", "kernel"), [(1, "packed_gemv"), (7, "packed_dot"), (20, "")])
+def test_a_matrix_of_several_kinds(tokens, kernel, device, called):
+    weight, of_numpy = _of_parts(device)
+    x = torch.randn(1, tokens, 64, device=device)
+    bias, residual = torch.randn(len(weight), device=device), torch.randn(1, tokens, len(weight), device=device)
+    got: Any = ops.linear(x, weight, bias, "silu", residual)
+    assert_close(got, naive.linear(wide(x), of_numpy, wide(bias), "silu", wide(residual)))
+    assert called - {"bias_act_"} == ({kernel} if kernel else set())
+
+
+def test_a_gradient_through_packed_weights_is_not_cut(device, called):
+    """Kernels have no backward: where one is wanted of x, the matrix is widened and torch multiplies."""
+    weight, _ = _of_parts(device)
+    for tokens in (1, 3):
+        x = torch.randn(tokens, 64, device=device, requires_grad=True)
+        y: Any = ops.linear(x, weight, None, "silu")
+        y.sum().backward()
+        assert x.grad is not None
+        assert float(x.grad.abs().min()) > 0
+    assert not called

@@ -86,7 +86,9 @@ def test_embedding(names, rng):
     np.testing.assert_allclose(ops.embedding(ids, table), wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("names", [["INT8"], ["INT8_32"], ["INT4_32"], ["INT4_32", "F32", "INT8"]], ids="+".join)
+@pytest.mark.parametrize(
+    "names", [["INT8"], ["INT8_32"], ["INT4_32"], ["UINT4_32"], ["INT4_32", "F32", "INT8"]], ids="+".join
+)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_torch(names, dtype, rng):
     torch = pytest.importorskip("torch", reason="needs torch, the other backend")
@@ -103,6 +105,31 @@ def test_torch(names, dtype, rng):
     np.testing.assert_allclose(
         rows.float().numpy(), naive.embedding(ids, weight), rtol=1e-6 if dtype == "float32" else 1e-2
     )
+
+
+@pytest.mark.parametrize(("name", "there"), [("Q8_0", "INT8_32"), ("Q4_0", "INT4_32"), ("Q5_0", "INT8_32")])
+def test_torch_has_the_same_numbers_in_another_order(name, there, rng):
+    """llama.cpp's records, as fields that kernels can read 16 bytes of at a time."""
+    pytest.importorskip("torch", reason="needs torch, the other backend")
+    from zoo.ops import on_torch
+
+    stored = random_rows(rng, name, 5, 96)
+    kept = on_torch.keep(stored, "bfloat16", "cpu")
+    assert isinstance(kept, Rows)
+    assert kept.kind.name == there
+    found = kept.map(lambda array: array.numpy())
+    np.testing.assert_array_equal(found.check("w").dequantise(), stored.dequantise())
+    assert found.nbytes <= stored.nbytes * (1 if name != "Q5_0" else 34 / 22)
+
+
+def test_torch_widens_other_kinds_when_they_are_loaded(rng):
+    torch = pytest.importorskip("torch", reason="needs torch, the other backend")
+    from zoo.ops import on_torch
+
+    stored = random_rows(rng, "Q6_K", 5, 256)
+    kept = on_torch.keep(stored, "float32", "cpu")
+    assert torch.is_tensor(kept)
+    np.testing.assert_array_equal(kept.numpy(), stored.dequantise())
 
 
 def test_fields_of_another_shape_or_type_are_refused(rng):

@@ -163,10 +163,11 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
 
 
 def keep(stored: Rows, dtype: str | None, device: str) -> Rows | Tensor:
-    """Rows for `linear` and `embedding`: of a kind that `packed` knows as their file has them, of others widened."""
-    if stored.kind.name not in packed.KINDS:
+    """Rows for `linear` and `embedding`: of a kind that `packed` has a place for packed, of others widened."""
+    placed = packed.place(stored, device)
+    if placed is None:
         return to_parameter(RawTensor(stored.dequantise(), "F32"), "", dtype or "float32", device)
-    return stored.map(lambda array: torch.from_numpy(np.array(array)).to(device))
+    return placed
 
 
 def rows(parts: Sequence[Rows | Tensor], dtype: str | None = None) -> Packed | Tensor:
@@ -186,7 +187,7 @@ def rows(parts: Sequence[Rows | Tensor], dtype: str | None = None) -> Packed | T
 def to_raw(x: Tensor | Rows, dtype: str) -> RawTensor:
     """A parameter as it goes to a file that has element type `dtype`."""
     if isinstance(x, Rows):
-        x = packed.dequantise(Packed([x]), torch.float32)
+        x = packed.dequantise(x, torch.float32)
     types = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
     x = x.detach().cpu().to(types.get(dtype, x.dtype)).contiguous()
     return RawTensor(x.view(torch.int16).numpy().view(np.uint16) if dtype == "BF16" else x.numpy(), dtype)

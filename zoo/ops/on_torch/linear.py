@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...packed import Packed
+from ...packed import Packed, Rows
 from .activations import ACT
 from .kernels import usable
 from .packed import dequantise
@@ -21,10 +21,10 @@ def linear(
 ) -> Tensor:
     if isinstance(weight, tuple):
         weight = torch.cat(weight)
-    elif isinstance(weight, Packed):
-        weight = dequantise(weight, x.dtype)
     if isinstance(bias, tuple):
         bias = torch.cat(bias)
+    if isinstance(weight, Packed):
+        return _packed(x, weight, bias, act, residual)
     if usable(x, weight, bias, residual):
         if x.numel() == x.shape[-1]:  # one row: the weight is read once, for which a product is not made
             from .kernels import gemv
@@ -42,3 +42,29 @@ def linear(
         return y.reshape(residual.shape)
     y = ACT[act](F.linear(x, weight, bias))
     return y if residual is None else y + residual
+
+
+def _packed(x: Tensor, weight: Packed, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
+    """Part by part: each makes some of the outputs."""
+    if len(weight.parts) == 1:
+        return _part(x, weight.parts[0], bias, act, residual)
+    made, end = [], 0
+    for part in weight.parts:
+        begin, end = end, end + len(part)
+        of_bias, of_residual = (None if a is None else a[..., begin:end] for a in (bias, residual))
+        made.append(_part(x, part, of_bias, act, of_residual))
+    return torch.cat(made, -1)
+
+
+def _part(x: Tensor, part: Rows, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
+    if usable(x, *(a for a in part.arrays if a.is_floating_point()), bias, residual):
+        from .kernels import packed_dot, packed_gemv
+
+        if act is None or act in packed_gemv.activations.ACTS:
+            for kernel, suits in (
+                (packed_gemv.packed_gemv, packed_gemv.suits),
+                (packed_dot.packed_dot, packed_dot.suits),
+            ):
+                if suits(x, part.kind.name):
+                    return kernel(x, part.kind.name, part.arrays, bias, act, residual)
+    return linear(x, dequantise(part, x.dtype), bias, act, residual)

@@ -1,0 +1,36 @@
+"""Matrices of each kind that the kernels multiply by, of any bits that are numbers, and what a product with them is."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from closeness import wide
+from torch import Tensor
+
+from zoo.ops import naive
+from zoo.packed import KINDS, Packed, Rows
+
+
+def rows(kind: str, outputs: int, inputs: int, seed: int = 0) -> Rows:
+    """Of NumPy's arrays; about as large as the weights of a layer."""
+    rng, arrays = np.random.default_rng(seed), []
+    for field, shape in zip(KINDS[kind].fields, KINDS[kind].shapes(outputs, inputs), strict=True):
+        dtype = np.dtype(field.dtype)
+        if dtype.kind == "f":  # of both signs, and nearly all different
+            most = 127 if "8" in kind[:4] else 8
+            arrays.append((rng.standard_normal(shape) / most / inputs**0.5).astype(dtype))
+        else:
+            least = -127 if dtype.kind == "i" else 0
+            most = 16 if field.name == "zero" else np.iinfo(dtype).max + 1
+            arrays.append(rng.integers(least, most, shape, dtype))
+    return Rows(KINDS[kind], inputs, tuple(arrays))
+
+
+def fields(matrix: Rows, device: str) -> tuple[Tensor, ...]:
+    return tuple(torch.from_numpy(array).to(device) for array in matrix.arrays)
+
+
+def exact(x: Tensor, matrix: Rows, bias=None, act=None, residual=None) -> np.ndarray:
+    """By the float64 twin."""
+    y = naive.linear(wide(x), Packed([matrix]), None if bias is None else wide(bias), act)
+    return y if residual is None else y + wide(residual)

@@ -1,0 +1,217 @@
+"""A packed matrix times several rows: a tile of it is widened in registers and multiplied by the tensor cores.
+
+Shapes: M rows, I inputs, O outputs.  Layouts: `zoo.packed.kinds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ....errors import InputError
+from . import DTYPES, activations
+from .activations import activate
+from .configs import SHARED, multiprocessors, table
+from .packed_gemv import KINDS
+from .rows import as_rows, ceil_div, launch
+
+FEW = 16  # rows: those of a batch that decodes
+
+
+class PackedDotConfig(NamedTuple):
+    """A tile has block_o outputs of block_m rows; `stages` pieces of block_k columns are on their way at a time."""
+
+    block_o: int
+    block_m: int
+    block_k: int
+    warps: int
+    stages: int
+
+
+# For a few rows, and for many: elements of 16 bits.  Of a few even Hopper has the smaller tiles of its older units.
+PACKED_DOT: dict[str, tuple[PackedDotConfig, PackedDotConfig]] = {
+    "sm_80": (PackedDotConfig(32, 16, 128, 2, 4), PackedDotConfig(128, 64, 64, 8, 3)),
+    "sm_89": (PackedDotConfig(32, 16, 128, 2, 4), PackedDotConfig(128, 64, 64, 8, 2)),
+    "sm_90": (PackedDotConfig(32, 16, 128, 2, 4), PackedDotConfig(128, 64, 64, 8, 3)),
+    "gfx942": (PackedDotConfig(32, 16, 64, 2, 1), PackedDotConfig(64, 64, 64, 4, 1)),
+    "fallback": (PackedDotConfig(32, 16, 64, 2, 1), PackedDotConfig(64, 64, 64, 4, 1)),
+}
+FLOAT32 = PackedDotConfig(32, 16, 32, 4, 2)  # exact products are made without tensor cores
+
+
+def suits(x: Tensor, kind: str) -> bool:
+    """Whether `packed_dot` takes x (..., I) and a matrix of this kind.
+
+    Of float32 it takes a few rows alone: many of them cuBLAS multiplies faster by the widened matrix.
+    """
+    few = x.numel() <= FEW * x.shape[-1]
+    return kind in KINDS and x.dtype in DTYPES and x.numel() > 0 and (few or x.dtype != torch.float32)
+
+
+def packed_dot_config(x: Tensor, kind: str, outputs: int) -> PackedDotConfig:
+    """How x (..., I) and a matrix of a kind and of that many outputs are cut."""
+    if x.dtype == torch.float32:
+        return FLOAT32
+    rows = x.numel() // x.shape[-1]
+    few, many = PACKED_DOT[table(x)]
+    if rows > 2 * FEW:
+        # ptxas would wait for each product of more columns.
+        serial = kind == "INT8_32" and table(x) == "sm_90"
+        return many._replace(block_k=32, stages=many.stages + 1) if serial else many
+    if rows > FEW:
+        return few._replace(block_m=2 * FEW, block_k=64)
+    # Half of the outputs keeps twice the programs busy.
+    return few if outputs >= 4 * few.block_o * multiprocessors(x) else few._replace(block_o=16, warps=1)
+
+
+def packed_dot_candidates(x: Tensor, kind: str, outputs: int) -> list[PackedDotConfig]:
+    """What may be fastest, the table's own choice first."""
+    first, room = packed_dot_config(x, kind, outputs), SHARED[table(x)]
+    few = x.numel() <= FEW * x.shape[-1]
+    others = (
+        PackedDotConfig(*c)
+        for c in product((16, 32, 64, 128), (16,) if few else (32, 64, 128), (32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4))
+        if 2 <= c[0] * c[1] / (c[3] * 32) <= 64  # sums a lane
+        and c[0] >= 16 * c[3] / 2
+        and (c[0] + c[1]) * c[2] * x.element_size() * c[4] <= room
+    )
+    return list(dict.fromkeys((first, *others)))
+
+
+def packed_dot(
+    x: Tensor,
+    kind: str,
+    fields: Sequence[Tensor],
+    bias: Tensor | None = None,
+    act: str | None = None,
+    residual: Tensor | None = None,
+    *,
+    config: PackedDotConfig | None = None,
+) -> Tensor:
+    """act(x @ weight.T + bias) + residual, summed in float32 and rounded once, at the end.
+
+    Numbers of kinds with blocks are rounded to the type of x before they are multiplied, as a widened matrix's are.
+    x (..., I); fields: of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
+    """
+    if not suits(x, kind):
+        raise InputError(
+            f"packed_dot takes rows of 16 bits, or up to {FEW} of float32, and a matrix of {', '.join(KINDS)}, "
+            f"found {tuple(x.shape)} of {x.dtype} and {kind}"
+        )
+    activations.check(act)
+    data, scale, *zero = (field.contiguous() for field in fields)
+    outputs, inputs = len(data), x.shape[-1]
+    out = torch.empty((*x.shape[:-1], outputs), dtype=x.dtype, device=x.device)
+    config = config or packed_dot_config(x, kind, outputs)
+    rows = as_rows(x)
+    tiles = ceil_div(len(rows), config.block_m)
+    launch(
+        _packed_dot_kernel,
+        tiles * ceil_div(outputs, config.block_o),
+        rows,
+        data,
+        scale,
+        zero[0] if zero else None,
+        None if bias is None else bias.contiguous(),
+        None if residual is None else residual.expand(out.shape).reshape(-1, outputs).contiguous(),
+        out,
+        len(rows),
+        outputs,
+        inputs,
+        rows.stride(0),
+        data.stride(0),
+        tiles,
+        ACT=act,
+        EVEN=inputs % config.block_k == 0,
+        PER=2 if data.dtype == torch.uint8 else 1,
+        BO=config.block_o,
+        BM=config.block_m,
+        BK=config.block_k,
+        warps=config.warps,
+        num_stages=config.stages,
+    )
+    return out
+
+
+@triton.jit(do_not_specialize=["M", "outputs", "tiles"])
+def _packed_dot_kernel(
+    x,
+    data,
+    scale,
+    zero,
+    bias,
+    residual,
+    out,
+    M,
+    outputs,
+    inputs,
+    x_m,
+    width,
+    tiles,
+    ACT: tl.constexpr,
+    EVEN: tl.constexpr,
+    PER: tl.constexpr,
+    BO: tl.constexpr,
+    BM: tl.constexpr,
+    BK: tl.constexpr,
+):
+    """data (outputs, width), a byte of PER numbers: int8, or uint8 of two.  EVEN: inputs is a multiple of BK.
+
+    The programs of one tile of outputs follow one another, so that it is in a cache for all but the first.
+    """
+    BLOCKS: tl.constexpr = scale.dtype.element_ty == tl.float16
+    o = tl.program_id(0) // tiles * BO + tl.arange(0, BO)
+    m = tl.program_id(0) % tiles * BM + tl.arange(0, BM)
+    row = tl.minimum(o, outputs - 1).to(tl.int64)
+    columns = tl.arange(0, BK)
+    bytes = tl.arange(0, BK // PER)
+    of_block = tl.arange(0, BK // 32)
+    blocks = width * PER // 32
+    x += tl.minimum(m, M - 1).to(tl.int64)[:, None] * x_m + columns[None, :]
+    data += row[:, None] * width + bytes[None, :]
+    at = row[:, None] * blocks + of_block[None, :]
+    total = tl.zeros((BO, BM), tl.float32)
+    for first in tl.range(0, inputs, BK):
+        if EVEN:
+            v = tl.load(x + first)
+            stored = tl.load(data + first // PER)
+        else:
+            v = tl.load(x + first, mask=(first + columns < inputs)[None, :], other=0.0)
+            stored = tl.load(data + first // PER, mask=(first // PER + bytes < width)[None, :], other=0)
+        if PER == 2:
+            w = tl.interleave((stored & 15).to(tl.float32), (stored >> 4).to(tl.float32))
+        else:
+            w = stored.to(tl.float32)
+        if BLOCKS:
+            live = (first // 32 + of_block < blocks)[None, :]
+            s = tl.load(scale + at + first // 32, mask=live, other=0.0).to(tl.float32)
+            if zero is not None:
+                w -= _each(tl.load(zero + at + first // 32, mask=live, other=0).to(tl.float32), BO, BK)
+            elif PER == 2:
+                w -= 8
+            w *= _each(s, BO, BK)
+        total = tl.dot(w.to(v.dtype), tl.trans(v), total, input_precision="ieee")
+    live = o < outputs
+    if not BLOCKS:
+        total *= tl.load(scale + row)[:, None]
+    if bias is not None:
+        total += tl.load(bias + o, mask=live, other=0.0).to(tl.float32)[:, None]
+    EXACT: tl.constexpr = out.dtype.element_ty == tl.float32
+    y = tl.trans(activate(total, ACT, EXACT))
+    inside = (m < M)[:, None] & live[None, :]
+    place = m.to(tl.int64)[:, None] * outputs + o[None, :]
+    if residual is not None:
+        y += tl.load(residual + place, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + place, y.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _each(of_blocks, BO: tl.constexpr, BK: tl.constexpr):
+    """(BO, BK / 32) -> (BO, BK): what each block has, for each of its numbers."""
+    return tl.reshape(tl.broadcast_to(of_blocks[:, :, None], (BO, BK // 32, 32)), (BO, BK))
