@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..gpu_measure import Bench
 from ..gpu_report import Report, Row, run_rows
-from . import attention, between
+from . import attention, between, packed
 from .bandwidth import ceilings
 
 
@@ -15,5 +15,5 @@ def run(bench: Bench, report: Report) -> None:
 
 def rows(bench: Bench) -> list[Row]:
     """What matters most first: the first row of each kernel."""
-    of_attention, others = attention.rows(bench), between.rows(bench)
-    return [*of_attention[:12], *others[:12], *of_attention[12:], *others[12:]]
+    of_attention, others, of_packed = attention.rows(bench), between.rows(bench), packed.rows(bench)
+    return [*of_attention[:12], *others[:12], *of_packed[:4], *of_attention[12:], *others[12:], *of_packed[4:]]

@@ -6,14 +6,15 @@ Time is a user's: from the call to the end of the work.  Outputs are compared fi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from ..gpu_measure import ROUNDS, UNIT, Bench, Case, compare, is_ours, judged, reason, timed
 from ..gpu_report import Report, Row, run_rows
+from . import packed
 from .bandwidth import ceilings
-from .pairs import Compiled, Pair
+from .pairs import Compiled, Pair, Tensors
 
 DTYPE = "bfloat16"
 TWICE = 2  # a graph is made when a shape comes for the second time
@@ -58,6 +59,8 @@ def rows(bench: Bench) -> list[Row]:
             compiles = batch == 1
             name = f"{model} decode, batch {batch}, after {text} tokens"
             add(name, seconds if compiles else 15, llama_decode, model, batch, text, new, compiles)
+        for weights in ("int8", "int4") if t or model == "Llama-3.2-1B" else ():
+            add(f"{model} decode, {weights}, after {text} tokens", 30, llama_packed, model, weights, text, new)
         for T in (text,) if t else (512, 2048):
             add(f"{model} prefill, {T} tokens", 10, llama_prefill, model, T)
     for batch, T, compiles in ((1, 8, False),) if t else ((1, 128, True), (64, 128, True), (64, 512, False)):
@@ -258,18 +261,49 @@ def llama_decode(held: Held, spec: str, batch: int, text: int, new: int, compile
     bench.free_memory()
     if "wrong" in found:
         return {**found, "times": dict.fromkeys(decoders), "ratios": {}}
-    times: dict[str, list[float]] = {name: [] for name in decoders}
-    names = list(decoders)
-    for i in range(1 if bench.interpreted else ROUNDS - 2):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            seconds = _seconds_a_token(bench, decoders[name], ids, new)
-            times[name] += [] if bench.interpreted else [seconds]
+    times = _token_times(bench, decoders, ids, new)
     embedding = pair.theirs.get_input_embeddings().weight
     tied = pair.config.tie_word_embeddings
     read = pair.bytes - (0 if tied else embedding.numel() * embedding.element_size())
     result = timed(bench, times, bytes=read)
     more = {**_per_second(result, "tokens_per_second", batch), **_compile_seconds(compiled), **pair.facts()}
     return {**found, **result, **more}
+
+
+def _token_times(bench: Bench, decoders: Mapping[str, Decoder], ids: Any, new: int) -> dict[str, list[float]]:
+    """Seconds of a token for each, in turns; in the interpreter no time means anything."""
+    times: dict[str, list[float]] = {name: [] for name in decoders}
+    names = list(decoders)
+    for i in range(1 if bench.interpreted else ROUNDS - 2):
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            seconds = _seconds_a_token(bench, decoders[name], ids, new)
+            times[name] += [] if bench.interpreted else [seconds]
+    return times
+
+
+def llama_packed(held: Held, spec: str, weights: str, text: int, new: int) -> dict[str, Any]:
+    """Tokens by packed weights, one sequence, beside the same rounded numbers in bfloat16."""
+    from zoo.nn import leaves
+    from zoo.runner import runner_for
+
+    bench, pair = held.bench, _llama(held, spec)
+    ids, room = _prompt(bench, pair, 1, text), text + new + 8
+    source = Tensors(pair.theirs.state_dict())
+    device, cfg = f"torch:{bench.device}", pair.ours.config
+    ours = type(pair.ours).from_source(source, cfg, device=device, dtype=DTYPE, weights=weights)
+    models = {"zoo": ours, DTYPE: packed.widened(ours, DTYPE)}
+    decoders = {name: _ours(runner_for(model).decoder(model), 1, room) for name, model in models.items()}
+    for decoder in decoders.values():
+        _two_logits(decoder, ids)  # the first of the TWICE
+    outputs = {name: _two_logits(decoder, ids) for name, decoder in decoders.items()}
+    found = judged(outputs, _two_logits(_ours(packed.widened(ours, "float32"), 1, room), ids), UNIT[DTYPE])
+    found["reference"] = "the same numbers in float32"
+    if "wrong" in found:
+        return {**found, "times": dict.fromkeys(decoders), "ratios": {}}
+    bench.free_memory()
+    stored = {id(leaf): leaf.nbytes for _, leaf in leaves(ours)}
+    result = timed(bench, _token_times(bench, decoders, ids, new), bytes=sum(stored.values()))
+    return {**found, **result, **_per_second(result, "tokens_per_second", 1)}
 
 
 def llama_prefill(held: Held, spec: str, T: int) -> dict[str, Any]:

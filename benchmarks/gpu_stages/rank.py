@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .. import harness
 from ..gpu_measure import TIMES, UNIT, Bench, opened, reason, relative_l2, take_turns, turn_of
 from ..gpu_report import Report, Row, run_rows
-from . import attention, between
+from . import attention, between, packed
 from .attention import Shape
 
 WORKERS = 16
@@ -172,6 +172,9 @@ def cases(tiny: bool) -> dict[str, Callable[[Bench], Ranked]]:
         out[f"attention {s.name}"] = partial(_attention, s)
     for size in [(24, 48)] if tiny else GEMV:
         out[f"product of one row {size[0]} x {size[1]}"] = partial(_gemv, *size)
+    for name, kind, size in packed.cases(tiny):
+        if size[0] <= 512:  # the same tile as for more
+            out[name] = partial(_packed, kind, size)
     for size in [(3, 40)] if tiny else NORMS:
         out[f"RMS norm {size[0]} x {size[1]}"] = partial(_rms_norm, *size)
     for size in [(3, 40)] if tiny else [(32768, 768), (16384, 4096)]:
@@ -213,6 +216,18 @@ def _gemv(outputs: int, inputs: int, bench: Bench) -> Ranked:
 
     x, weight = bench.normal(1, inputs, seed=1), bench.normal(outputs, inputs, seed=2, scale=inputs**-0.5)
     return _ranked(bench, gemv.gemv_candidates(weight), lambda config: gemv.gemv(x, weight, config=config))
+
+
+def _packed(kind: str, size: packed.Size, bench: Bench) -> Ranked:
+    from zoo.ops.on_torch.kernels import packed_dot, packed_gemv
+
+    M, outputs, inputs = size
+    x, fields = bench.normal(M, inputs, seed=1), packed.matrix(bench, kind, outputs, inputs).arrays
+    if M == 1:
+        found = packed_gemv.packed_gemv_candidates(x, outputs)
+        return _ranked(bench, found, lambda config: packed_gemv.packed_gemv(x, kind, fields, config=config))
+    found = packed_dot.packed_dot_candidates(x, kind, outputs)
+    return _ranked(bench, found, lambda config: packed_dot.packed_dot(x, kind, fields, config=config))
 
 
 def _rms_norm(M: int, D: int, bench: Bench) -> Ranked:
