@@ -12,7 +12,7 @@ import numpy as np
 import zoo
 from zoo.checkpoint.lock import find
 from zoo.gguf.export import TYPES, export, package
-from zoo.gguf.header import read_header
+from zoo.gguf.parts import read_parts
 from zoo.gguf.source import read_entry
 from zoo.hub import Checkpoint
 from zoo.packed import KINDS, Rows
@@ -34,7 +34,7 @@ def written(checkpoint: Checkpoint, kind: str) -> Iterator[Checkpoint]:
 def beside_the_package(checkpoint: Checkpoint) -> Measure:
     """The largest difference between the numbers of a file's tensors here and by the gguf package's dequantisation."""
     gguf = package()
-    header, worst, count = read_header(checkpoint.weights[0]), 0.0, 0
+    header, worst, count = read_parts(checkpoint.weights[0]), 0.0, 0
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(checkpoint.weights[0]).tensors}
     for name, entry in header.tensors.items():
         stored = read_entry(header, entry)

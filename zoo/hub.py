@@ -180,19 +180,23 @@ def _in_folder(said: str, weights: bool) -> Checkpoint:
 
 def _of_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
     """A GGUF file, with what it says of its config and tokenizer as files."""
+    from .gguf.parts import check_all, parts_of
     from .gguf.unpack import unpack
 
     try:
+        parts = parts_of(file)
+        check_all(file, [part for part in parts if (folder / part).exists()] if len(parts) > 1 else parts)
         if revision is not None:
-            checkpoint_file(folder, file)  # one's own file may be a link, to where there is more room
-        _refuse_lfs_pointers([folder / file])
+            for part in parts:
+                checkpoint_file(folder, part)  # one's own file may be a link, to where there is more room
+        _refuse_lfs_pointers([folder / part for part in parts])
         unpacked = unpack(folder, file)
         return Checkpoint(
             name,
             unpacked.folder,
             revision,
             tuple(beside_weights(unpacked.folder)),
-            (folder / file,),
+            tuple(folder / part for part in parts),
             unpacked=unpacked,
         )
     except OSError as error:
@@ -330,6 +334,8 @@ def _listing(wanted: _Wanted) -> tuple[str, dict[str, RepoSibling]]:
 
 def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> Checkpoint:
     """Fetch what is needed and not cached; the weights last, so that a cache which has them has everything."""
+    from .gguf.parts import check_all, parts_of
+
     first = wanted.file or "config.json"
     if first not in listed:
         files = [name for name in listed if name.endswith(GGUF)]
@@ -346,8 +352,6 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
             raise HubError(f"the hub lists commit {commit} for {wanted}, but hands out files of {folder.name}")
     if is_new:
         _verify(config, listed[first])
-    if wanted.file:
-        return _of_gguf(wanted.said, folder, wanted.file, commit)
 
     def fetch(name: str) -> Path:
         path, is_new = _fetch(wanted, name, commit)
@@ -355,6 +359,12 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
             _verify(path, listed[name])
         return path
 
+    if wanted.file:
+        check_all(wanted.file, listed)
+        for part in parts_of(wanted.file):
+            if part != wanted.file:
+                fetch(part)
+        return _of_gguf(wanted.said, folder, wanted.file, commit)
     chosen = _choose([n for n in listed if "/" not in n], wanted) if wanted.weights else []
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fetch, _beside_weights(listed)))

@@ -150,7 +150,7 @@ def test_blocks_keep_their_bits(tmp_path):
     for name, entry in a.tensors.items():
         other = b.tensors[name]
         assert entry.dtype == other.dtype
-        np.testing.assert_array_equal(a.data[entry.begin : entry.end], b.data[other.begin : other.end])
+        np.testing.assert_array_equal(a.data[0][entry.begin : entry.end], b.data[0][other.begin : other.end])
     assert any(isinstance(leaf, Packed) for _, leaf in leaves(zoo.load(second).model))
 
 

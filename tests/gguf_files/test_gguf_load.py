@@ -66,8 +66,8 @@ def test_queries_and_keys_are_in_another_order(stories):
     """As the file has them they are others: a file that is not put back would say something else."""
     header, ours = read_header(stories), GGUFFile(stories)
     for theirs, name, heads in (("attn_q", "q_proj", 8), ("attn_k", "k_proj", 4)):
-        begin, end = header.tensors[f"blk.0.{theirs}.weight"][2:]
-        stored = header.data[begin:end].view("<f4").reshape(-1, 64)
+        begin, end = header.tensors[f"blk.0.{theirs}.weight"][2:4]
+        stored = header.data[0][begin:end].view("<f4").reshape(-1, 64)
         found = ours.read(f"model.layers.0.self_attn.{name}.weight").array
         assert not np.array_equal(stored, found)
         np.testing.assert_array_equal(stored, permuted(found, heads))

@@ -17,8 +17,8 @@ def _pair(key: str, kind: int, value: bytes) -> bytes:
     return _text(key) + struct.pack("<I", kind) + value
 
 
-def _bert() -> bytes:
-    """Of a width of 4: as much as says that it is a BERT."""
+def _bert(*more: bytes) -> bytes:
+    """Of a width of 4: as much as says that it is a BERT; with more pairs."""
     sizes = {"context_length": 8, "embedding_length": 4, "block_count": 1, "feed_forward_length": 4}
     sizes["attention.head_count"] = 1
     pairs = [_pair(f"bert.{key}", 4, struct.pack("<I", value)) for key, value in sizes.items()]
@@ -27,6 +27,7 @@ def _bert() -> bytes:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "▁a"]
     texts = b"".join(struct.pack("<Q", len(w.encode())) + w.encode() for w in words)
     pairs += [_pair("tokenizer.ggml.tokens", 9, struct.pack("<IQ", 8, len(words)) + texts)]
+    pairs += more
     tensors = [("token_embd.weight", (4, 5)), ("position_embd.weight", (4, 8))]
     entries = b"".join(
         _text(name) + struct.pack("<IQQIQ", 2, *shape, 0, 128 * i) for i, (name, shape) in enumerate(tensors)
@@ -68,3 +69,26 @@ def test_a_lock_of_a_file(hub, worker, repo, tmp_path: Path):
     assert (written["files"], written["revision"]) == (["model.gguf"], commit)
     found = worker.find(f"{name}:model.gguf", lock=lock)
     assert found["weights"] == ["model.gguf"]
+
+
+def test_all_parts_are_fetched(hub, worker, repo):
+    def numbers(number: int) -> list[bytes]:
+        return [_pair(f"split.{key}", 2, struct.pack("<H", n)) for key, n in (("no", number), ("count", 2))]
+
+    name, repository = repo
+    second = struct.pack("<4sIQQ", b"GGUF", 3, 0, 2) + b"".join(numbers(1))  # without a tensor
+    files = {"m-00001-of-00002.gguf": _bert(*numbers(0)), "m-00002-of-00002.gguf": second}
+    repository.push(files)
+    with hub.recorded() as requests:
+        found = worker.find(f"{name}:m-00002-of-00002.gguf")
+    assert sorted(fetched(requests, name)) == sorted(files)
+    assert found["weights"] == list(files)
+    assert worker.find(f"{name}:m-00001-of-00002.gguf", local_files_only=True)["weights"] == list(files)
+
+
+def test_a_part_that_is_not_there(hub, worker, repo):
+    name, repository = repo
+    repository.push({"m-00001-of-00002.gguf": _bert()})
+    found = worker.find(f"{name}:m-00001-of-00002.gguf")
+    assert found["error"] == "NotFoundError"
+    assert "is one of 2 parts, and part 2 is missing: m-00002-of-00002.gguf" in found["message"]

@@ -56,18 +56,19 @@ _NUMPY = {0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7:
 
 
 class Entry(NamedTuple):
-    """A tensor's line in the header: its span is data[begin:end] of the whole file."""
+    """A tensor's line in the header: its span is data[file][begin:end]."""
 
     dtype: str
     shape: tuple[int, ...]  # the outermost first, as everywhere but in the file
     begin: int
     end: int
+    file: int = 0  # which of the parts of a file that was split
 
 
 class Header(NamedTuple):
     metadata: dict[str, Any]  # bool, int, float, str; arrays as lists of str or NumPy arrays of numbers
     tensors: dict[str, Entry]
-    data: np.ndarray  # (bytes of the file,) uint8, mapped
+    data: tuple[np.ndarray, ...]  # of each part (bytes of the file,) uint8, mapped
 
 
 def read_header(path: Path) -> Header:
@@ -92,7 +93,7 @@ def read_header(path: Path) -> Header:
     reader = _Reader(data, path)
     metadata = reader.metadata(pairs)
     alignment = _alignment(metadata, path)
-    return Header(metadata, reader.tensors(tensors, alignment), data)
+    return Header(metadata, reader.tensors(tensors, alignment), (data,))
 
 
 def _alignment(metadata: Mapping[str, Any], path: Path) -> int:

@@ -11,9 +11,10 @@ import numpy as np
 from ..errors import MissingWeightError, ZooError, nearest
 from ..packed import KINDS, Rows
 from ..typing import RawTensor
-from .header import Entry, Header, read_header
+from .header import Entry, Header
 from .metadata import Metadata
 from .names import names_of
+from .parts import paths_of, read_parts
 
 _PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
@@ -24,10 +25,11 @@ class GGUFFile:
     Names that transformers has no other for stay as they are, so that they are reported.
     """
 
-    def __init__(self, path: str | Path, header: Header | None = None):
+    def __init__(self, path: str | Path):
+        """path: of a file, or of one of the parts of one."""
         self.path = Path(path)
-        self.files = [self.path]
-        self.header = read_header(self.path) if header is None else header
+        self.files = paths_of(self.path)
+        self.header = read_parts(self.path)
         m = Metadata(self.header.metadata, str(self.header.metadata.get("general.architecture")))
         try:
             names = names_of(self.header.metadata.get("general.architecture"))
@@ -71,7 +73,7 @@ class GGUFFile:
 
 def read_entry(header: Header, entry: Entry) -> np.ndarray:
     """A tensor in llama.cpp's order: of its shape, or in blocks (rows, bytes of a row)."""
-    data = header.data[entry.begin : entry.end]
+    data = header.data[entry.file][entry.begin : entry.end]
     if kind := _PLAIN.get(entry.dtype):
         return data.view(kind).reshape(entry.shape)
     columns = entry.shape[-1] if entry.shape else 1

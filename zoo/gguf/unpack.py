@@ -15,9 +15,10 @@ from typing import Any
 
 from ..errors import ConfigError, ZooError
 from .config import POOLINGS, config_of
-from .header import Header, read_header
+from .header import Header
 from .metadata import Metadata
 from .names import names_of
+from .parts import read_parts
 from .source import read_entry
 from .tokenizer import end_tokens, tokenizer_of
 
@@ -50,7 +51,7 @@ def _remove(folder: Path, process: int) -> None:
 def unpack(folder: Path, name: str) -> Unpacked:
     """ZooError, with the file's name, where it is damaged or asks for what is not implemented."""
     path = folder / name
-    header = read_header(path)
+    header = read_parts(path)
     try:
         return Unpacked(folder, name, {file: _text(value) for file, value in files_of(header).items()})
     except UnicodeEncodeError as e:

@@ -75,7 +75,9 @@ def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
     if not indices:
         if not given:
             raise NotFoundError("no weight file was given")
-        return _open(given[0]) if len(given) == 1 else Sharded({path: _open(path) for path in given})
+        return (
+            _open(given[0]) if len(given) == 1 or _are_parts(given) else Sharded({path: _open(path) for path in given})
+        )
     if len(indices) > 1:
         raise CheckpointError(f"{indices[0]} and {indices[1]}: two indices, one was wanted")
     index = read_index(indices[0])
@@ -215,6 +217,13 @@ def _open(path: Path) -> Source:
 
         return GGUFFile(path)
     raise CheckpointError(f"{path}: a {suffix or 'nameless'} file, .safetensors, .bin, .npz or .gguf was wanted")
+
+
+def _are_parts(paths: Sequence[Path]) -> bool:
+    """Whether these are the parts of one GGUF file."""
+    from ..gguf.parts import paths_of
+
+    return list(paths) == paths_of(paths[0])
 
 
 def _check_name(shard: str, index: str | Path) -> None:
