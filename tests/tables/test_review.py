@@ -138,6 +138,11 @@ def test_a_reader_edits_and_saves(review: tuple[Path, list[Table]], browser: Any
     assert list(csv.reader(io.StringIO(data, newline=""))) == wanted
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl (the extra tables) reads XLSX")
     with page.expect_download() as download:
+        page.click("#html")
+    found = Table.from_html(re.findall(r"<table>.*?</table>", Path(download.value.path()).read_text("utf-8"), re.S)[0])
+    assert found.rows() == wanted
+    assert found.header_rows == tables[0].header_rows
+    with page.expect_download() as download:
         page.click("#xlsx")
     download.value.save_as(tmp_path / "all.xlsx")
     book = openpyxl.load_workbook(tmp_path / "all.xlsx")
@@ -162,6 +167,12 @@ def test_a_reader_edits_and_saves(review: tuple[Path, list[Table]], browser: Any
 def test_it_fits_a_phone_and_can_be_read(review: tuple[Path, list[Table]], browser: Any, scheme: str) -> None:
     page = opened(browser, review[0], viewport={"width": 390, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.inner_text("#title") == "two pages.pdf, page 1"  # without the folders, which would fill the line
+    # The page is larger than the screen, and the place of a cell is brought into view.
+    page.keyboard.press("n")
+    seen = page.locator("#marks rect.here").bounding_box()
+    assert seen["width"] > 200
+    assert 0 <= seen["x"] <= 390 - 40
     colours = page.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]")
     ink, paper = (np.array([int(v) for v in re.findall(r"\d+", colour)[:3]]) for colour in colours)
     assert abs(ink.mean() - paper.mean()) > 150

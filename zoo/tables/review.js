@@ -38,7 +38,8 @@ function show(t, cell = 0) {
   if (!tables.length) { $("status").textContent = "No tables were found."; return; }
   at = t;
   const { page, table } = tables[t];
-  $("title").textContent = page.source + (page.pages > 1 ? ", page " + page.page : "");
+  $("title").title = page.source;
+  $("title").textContent = page.source.split(/[\\/]/).pop() + (page.pages > 1 ? ", page " + page.page : "");
   document.title = nameOf(t) + " - " + page.source;
   $("choice").value = String(t);
   $("before").disabled = t === 0;
@@ -49,6 +50,7 @@ function show(t, cell = 0) {
   drawCells(t, table);
   drawDoubts(t);
   select(cell, false);
+  $("page").scrollLeft = (table.box[0] / page.width) * $("sheet").offsetWidth - 20;
   $("page").scrollTop = Math.max(0, (table.box[1] / page.height) * $("sheet").offsetHeight - 20);
 }
 
@@ -136,8 +138,9 @@ function select(c, scroll = true) {
   boxes[here].tabIndex = 0;
   if (scroll) {
     boxes[here].scrollIntoView({ block: "nearest", inline: "nearest" });
-    const [, y0] = cellsOf(at)[here].box, view = $("page");
-    const y = (y0 / tables[at].page.height) * $("sheet").offsetHeight;
+    const [x0, y0] = cellsOf(at)[here].box, view = $("page");
+    const x = (x0 / tables[at].page.width) * $("sheet").offsetWidth, y = (y0 / tables[at].page.height) * $("sheet").offsetHeight;
+    if (x < view.scrollLeft || x > view.scrollLeft + view.clientWidth - 40) view.scrollLeft = x - view.clientWidth / 3;
     if (y < view.scrollTop || y > view.scrollTop + view.clientHeight - 40) view.scrollTop = y - view.clientHeight / 3;
   }
 }
