@@ -13,6 +13,7 @@ from ..errors import InputError, nearest
 from ..images.boxes import Box, Detection, check_fraction
 from .boxes import check_box, hull, inside, share
 from .crop import HALF
+from .missed import cut_rows
 from .table import Cell, Table, Word
 from .words import Lane, check_words, first_choices, join, lanes_of, place
 
@@ -57,6 +58,7 @@ def build_table(
     none) do not count.  The table is `box`, or else the best object "table", or else all rows and columns: objects of
     which less than half lies in it are left out.  `words_outside(table, words)` says which words went to no cell.
 
+    A row whose lines of words lie as far apart as rows do, in the same three columns or more, is a row for each line.
     Rows alone make a table of one column, columns alone one of one row, neither one of shape (0, 0).  Rows and columns
     without a word are left out if there are words, save a row that lies under cells spanning rows, and the reverse.
 
@@ -85,6 +87,7 @@ def build_table(
     if len(rows) * len(columns) > MAX_POSITIONS:
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
+    rows = cut_rows(rows, columns, _inside(words, rows, columns), _header_rows(found[HEADER], rows))
     spanning = sorted(found[SPANNING] + found[PROJECTED], key=lambda o: (-o.score, o.box, o.label))
     while True:  # once, and again if rows or columns go, since what spans them shrinks
         header_rows = _header_rows(found[HEADER], rows)
