@@ -292,6 +292,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     finetune.add_argument("--schedule", default="linear", metavar="S", help="linear, cosine or constant after the rise")
     finetune.add_argument("--precision", default="float32", metavar="P", help="float32, or bfloat16 where that is fast")
     finetune.add_argument("--lora", type=_count, metavar="RANK", help="train and save an adapter alone, as peft does")
+    shard = "of several processes each keeps a part of the weights (FSDP2)"
+    finetune.add_argument("--shard", action="store_true", help=shard)
     finetune.add_argument("--seed", type=int, default=0, metavar="N", help="of order, dropout and new weights (0)")
     finetune.add_argument("--save-every", type=_count, default=500, metavar="N", help="steps between two states (500)")
     finetune.add_argument("--device", help="torch:cpu, cuda, cuda:1; cuda where there is one")

@@ -14,7 +14,7 @@ def finetune(args: argparse.Namespace) -> None:
         raise UnsupportedError("training needs torch: install zoo with its extra 'train'") from None
     from ..train import finetune as train
 
-    settings = ("batch_size", "accumulate", "learning_rate", "schedule", "precision", "seed", "save_every")
+    settings = ("batch_size", "accumulate", "learning_rate", "schedule", "precision", "seed", "save_every", "shard")
     folder = train(
         args.name,
         args.data,

@@ -70,6 +70,8 @@ def finetune(
     if recipe.head_labels and not set(names) <= set(config.id2label.values()):
         options["id2label"] = names
     given = dict(settings or {})
+    if lora is not None and given.get("shard"):
+        raise UnsupportedError("an adapter is small, and its training is not sharded: leave out one of lora and shard")
     seed = given.get("seed", 0)
     loaded: Any = load_task(
         found.folder,
@@ -107,6 +109,7 @@ def finetune(
         statistics=model.statistics,
         identity=identity,
         progress=progress,
+        model=model,
     )
     model.train()
     run.train()

@@ -1,7 +1,7 @@
 """The training loop: what a step sees follows from its number, the state lies on disk, and a run that was stopped goes
 on as if it had not been.
 
-Several processes (torchrun) share each batch; their gradients are averaged.
+Several processes (torchrun) share each batch; their gradients are averaged. With `shard` they share the weights too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,6 +26,9 @@ from torch import Tensor
 from ..errors import InputError, ZooError, nearest
 from .curve import write_curve
 from .state import read_state, write_state
+
+if TYPE_CHECKING:
+    from .shard import Sharded
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "linear": lambda part: 1 - part,
@@ -48,6 +51,7 @@ class Settings:
     weight_decay: of matrices, not of biases and norms.  clip: the norm of the gradient, 0 for none.
     precision: "bfloat16" computes products in it (autocast); weights stay in float32.
     save_every: steps from one state on disk to the next.
+    shard: each of several processes keeps a part of weights, gradients and moments (FSDP2), instead of all of them.
     """
 
     steps: int
@@ -61,6 +65,7 @@ class Settings:
     precision: str = "float32"
     seed: int = 0
     save_every: int = 500
+    shard: bool = False
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "accumulate", "save_every"):
@@ -118,7 +123,8 @@ class Run:
     """One run in a folder: state.pt, log.jsonl (a line a saved state) and loss.svg.
 
     parameters: (name, tensor).  loss: of a list of examples.  examples: all of them.  identity: what else a state must
-    agree with to be gone on from; settings and the number of examples are part of it.
+    agree with to be gone on from; settings and the number of examples are part of it.  model: which is sharded, if it
+    is to be; after `train` it has what was learned.
     """
 
     def __init__(
@@ -132,6 +138,7 @@ class Run:
         statistics: Callable[[], dict[str, Tensor]] = dict,
         identity: Any = None,
         progress: bool | None = None,
+        model: Any = None,
     ):
         self.loss, self.examples, self.folder, self.settings = loss, examples, Path(folder), settings
         self.parameters = {name: p for name, p in parameters if p.requires_grad}
@@ -144,8 +151,10 @@ class Run:
         self.step, self.losses = 0, []
         self.device = next(iter(self.parameters.values())).device
         self.rank, self.world = _processes(self.device)
+        self.sharded = self._shard(model) if settings.shard else None
         shared = {"examples": len(examples), "processes": self.world, "of": identity}
         self.identity = {**asdict(settings), **shared}
+        del self.identity["shard"]  # a state holds whole tensors
         if settings.batch_size % (self.world * settings.accumulate):
             raise InputError(
                 f"batch_size = {settings.batch_size} cannot be shared by {self.world} processes in "
@@ -160,6 +169,25 @@ class Run:
         if self.path.exists():
             self._resume()
 
+    def _whole(self, x: Any) -> Any:
+        """All of a tensor of which this process may have a part."""
+        return self.sharded.whole(x) if self.sharded else x
+
+    def _like(self, x: Any, parameter: Any) -> Any:
+        """This process's part of a whole tensor, if it has but a part of the parameter."""
+        return self.sharded.like(x, parameter) if self.sharded else x
+
+    def _shard(self, model: Any) -> Sharded:
+        if self.world == 1:
+            raise InputError("shard is for several processes, which torchrun starts, and there is one")
+        if model is None:
+            raise InputError("shard wants the model, whose layers share their weights: Run(..., model=)")
+        from .shard import Sharded  # which takes a second to import
+
+        sharded = Sharded(model, self.loss)
+        self.parameters, self.loss = dict(sharded.named_parameters()), sharded.loss
+        return sharded
+
     def _resume(self) -> None:
         state = read_state(self.path)
         found = state.get("identity")
@@ -171,8 +199,11 @@ class Run:
             )
         with torch.no_grad():
             for name, tensor in {**self.statistics(), **self.parameters}.items():
-                tensor.copy_(state["tensors"][name])
-        self.optimiser.load_state_dict(state["optimiser"])
+                tensor.copy_(self._like(state["tensors"][name], tensor))
+        optimiser, owners = state["optimiser"], [p for g in self.optimiser.param_groups for p in g["params"]]
+        for i, moments in optimiser["state"].items():
+            optimiser["state"][i] = {k: self._like(v, owners[i]) for k, v in moments.items()}
+        self.optimiser.load_state_dict(optimiser)
         self.step, self.losses = state["step"], state["losses"]
         torch.set_rng_state(state["rng"][self.rank])
         if self.device.type == "cuda":
@@ -183,11 +214,13 @@ class Run:
         rng = _gathered(torch.get_rng_state(), self.world)
         on_gpu = self.device.type == "cuda"
         cuda = _gathered(torch.cuda.get_rng_state(self.device), self.world) if on_gpu else []
+        tensors = {name: self._whole(p.detach()) for name, p in {**self.statistics(), **self.parameters}.items()}
+        optimiser = self.optimiser.state_dict()
+        moments = {i: {k: self._whole(v) for k, v in one.items()} for i, one in optimiser["state"].items()}
         if self.rank:
             return
-        tensors = {name: p.detach() for name, p in {**self.statistics(), **self.parameters}.items()}
         state = {"identity": self.identity, "step": self.step, "losses": self.losses, "rng": rng, "cuda_rng": cuda}
-        write_state(self.path, {**state, "tensors": tensors, "optimiser": self.optimiser.state_dict()})
+        write_state(self.path, {**state, "tensors": tensors, "optimiser": {**optimiser, "state": moments}})
         with open(self.folder / "log.jsonl", "a", encoding="utf-8") as file:
             last = self.losses[-self.settings.save_every :]
             file.write(json.dumps({"step": self.step, "loss": round(sum(last) / max(1, len(last)), 6)}) + "\n")
@@ -205,7 +238,8 @@ class Run:
                 loss = self.loss(chosen) / s.accumulate
             loss.backward()
             total += float(loss.detach())
-        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
+        parameters = [] if self.sharded else self.parameters.values()  # whose gradients are averaged already
+        gradients = [p.grad for p in parameters if p.grad is not None]
         total = _averaged(total, gradients, self.device, self.world)
         if not math.isfinite(total):
             self.optimiser.zero_grad()
@@ -252,6 +286,8 @@ class Run:
                     self._tell(loss, (told - began) / (self.step - first))
         if self.progress and not self.rank:
             print(file=sys.stderr)
+        if self.sharded:
+            self.sharded.gather()
 
     def _tell(self, loss: float, pace: float) -> None:
         left = pace * (self.settings.steps - self.step)
