@@ -20,7 +20,7 @@ from zoo.packed import KINDS, Rows
 from .quality import LIMITS, Limit, Measure
 
 # The limits that hold of a type: what a block of as many bits of zoo's own may cost.
-OF_TYPE = {kind: LIMITS["int8" if kind in ("f32", "f16", "bf16", "q8_0") else "int4"] for kind in TYPES}
+OF_TYPE = {kind: LIMITS["int8" if kind in ("f32", "f16", "bf16", "q8_0", "q6_k") else "int4"] for kind in TYPES}
 EQUAL = Limit("error beside gguf's numbers", 0.0, True)
 
 

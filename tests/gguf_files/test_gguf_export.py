@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ import zoo
 from zoo.checkpoint.load import load_model
 from zoo.cli import main
 from zoo.errors import UnsupportedError
-from zoo.gguf.export import TYPES, export
+from zoo.gguf.export import INSTEAD, TYPES, export
 from zoo.gguf.header import read_header
+from zoo.gguf.k_blocks import encode
+from zoo.gguf.source import read_entry
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import leaves
 from zoo.packed import Packed
@@ -23,6 +26,7 @@ from zoo.tasks.generate import Generate
 IDS = np.array([[1, 403, 407, 261, 378, 285, 291]])
 # What is lost of logits that go to 20 or so, on the real stories260K.
 LOST = {"f32": 0, "f16": 0.04, "bf16": 0.3, "q8_0": 0.8, "q5_1": 5, "q5_0": 5, "q4_1": 9, "q4_0": 12}
+LOST |= {kind: LOST[instead] for kind, instead in INSTEAD.items()}  # its rows are of 64 and 172 numbers
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -56,7 +60,7 @@ def test_the_package_reads_it(kind, tmp_path):
         if exact.ndim == 2 and tensor.tensor_type.name not in ("F32", "F16", "BF16"):
             # And the very blocks that the package makes of what the converter gives it.
             np.testing.assert_array_equal(tensor.data, gguf.quants.quantize(exact, tensor.tensor_type))
-    assert kinds - {"F32", "F16"} == {kind.upper()} - {"F32", "F16"}
+    assert kinds - {"F32", "F16"} == {INSTEAD.get(kind, kind).upper()} - {"F32", "F16"}
     fields = {name: field.contents() for name, field in reader.fields.items()}
     assert fields["general.architecture"] == "llama"
     assert fields["llama.attention.head_count_kv"] == 4
@@ -152,6 +156,37 @@ def test_blocks_keep_their_bits(tmp_path):
         assert entry.dtype == other.dtype
         np.testing.assert_array_equal(a.data[0][entry.begin : entry.end], b.data[0][other.begin : other.end])
     assert any(isinstance(leaf, Packed) for _, leaf in leaves(zoo.load(second).model))
+
+
+@pytest.mark.parametrize(("kind", "error"), [("Q4_K", 0.09), ("Q5_K", 0.045), ("Q6_K", 0.022)])
+def test_blocks_of_256(kind, error, rng):
+    """As the package reads them: of no number, of one sign, of one large number, and as many errors as bits allow."""
+    x = rng.standard_normal((9, 512), np.float32) * 0.05
+    x[0], x[1], x[2] = 0, np.abs(x[1]), -np.abs(x[2])
+    x[3, 7], x[4, 300] = 40, -40
+    data = encode(x, kind)
+    assert data.dtype == np.uint8
+    found = gguf.quants.dequantize(data, gguf.GGMLQuantizationType[kind])
+    assert found.shape == x.shape
+    assert not found[0].any()
+    for row in (1, 2, 5, 6, 7, 8):
+        assert np.linalg.norm(found[row] - x[row]) <= error * np.linalg.norm(x[row])
+    assert abs(found[3, 7] - 40) < 1.5
+    assert abs(found[4, 300] + 40) < 1.5
+
+
+def test_a_llama_with_rows_of_256_goes_there_and_back(tmp_path):
+    raw = json.loads((OWN / "config.json").read_text()) | {"num_hidden_layers": 1, "intermediate_size": 256}
+    zoo.save(LlamaForCausalLM.from_config(LlamaConfig.from_dict(raw), seed=3), tmp_path / "a")
+    shutil.copy(OWN / "tokenizer.json", tmp_path / "a")
+    task = zoo.load(tmp_path / "a", task="generate")
+    again = zoo.load(export(task, tmp_path / "m.gguf", "q4_k"))
+    kinds = {part.kind.name for _, leaf in leaves(again.model) if isinstance(leaf, Packed) for part in leaf.parts}
+    assert kinds == {"Q4_K", "Q5_0"}
+    first = export(again, tmp_path / "n.gguf", "q4_k")
+    a, b = read_header(tmp_path / "m.gguf"), read_header(first)
+    for name, entry in a.tensors.items():  # what has the kind already keeps its bits
+        np.testing.assert_array_equal(read_entry(a, entry), read_entry(b, b.tensors[name]))
 
 
 def test_the_command(tmp_path, capsys):

@@ -212,7 +212,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     lock.add_argument("--json", action="store_true", help="JSON even in a terminal")
     export = argparse.ArgumentParser(prog="zoo export", parents=[common, locked], description=EXPORT)
     export.add_argument("output", metavar="OUTPUT", help="the file to write, OUTPUT.gguf, or the folder")
-    gguf_types = "of a .gguf file's matrices: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1 or q4_0 (q8_0)"
+    gguf_types = "of a .gguf file's matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 (q8_0)"
     export.add_argument("--type", metavar="TYPE", help=gguf_types)
     export.add_argument("--precision", choices=("float32", "int8"), help="of a folder's graphs (float32)")
     export.add_argument("--standard", action="store_true", help="graphs of the ONNX standard's operators alone")

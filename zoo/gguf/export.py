@@ -16,6 +16,7 @@ from ..checkpoint.atomic_write import atomic_write
 from ..errors import UnsupportedError, ZooError, nearest
 from ..nn import leaves
 from ..packed import KINDS, Packed, Rows
+from . import k_blocks
 from .names import NAMES, Names
 from .source import rows_of_neighbours
 from .vocabulary import add_tokenizer
@@ -23,8 +24,11 @@ from .vocabulary import add_tokenizer
 if TYPE_CHECKING:
     from ..tasks.base import TextTask
 
-# What the package quantises to, and the number that llama.cpp has for a file of mostly that.
+# What can be written, and the number that llama.cpp has for a file of mostly that.
 TYPES = {"f32": 0, "f16": 1, "bf16": 32, "q8_0": 7, "q5_1": 9, "q5_0": 8, "q4_1": 3, "q4_0": 2}
+TYPES |= {"q6_k": 18, "q5_k": 16, "q4_k": 14}
+# What llama.cpp gives to rows that are no whole blocks of 256.
+INSTEAD = {"q6_k": "q8_0", "q5_k": "q5_1", "q4_k": "q5_0"}
 POOLINGS = {"mean": 1, "cls": 2, "lasttoken": 3}
 
 
@@ -39,8 +43,8 @@ class Tensor(NamedTuple):
 def export(task: TextTask, path: str | os.PathLike[str], kind: str = "q8_0") -> Path:
     """Write a task's model and tokenizer; kind: one of TYPES, which matrices get where their rows are whole blocks.
 
-    Others, as with llama.cpp, become float16; vectors, positions and segments stay float32.  A matrix that has the kind
-    already keeps its bits.  UnsupportedError where GGUF cannot say what the model is.
+    Others, as with llama.cpp, get what stands INSTEAD, or float16; vectors, positions and segments stay float32.  A
+    matrix that has the kind already keeps its bits.  UnsupportedError where GGUF cannot say what the model is.
     """
     gguf = package()
     path, kind = Path(path).expanduser(), _known(kind)
@@ -211,8 +215,9 @@ def _stored_as(gguf: Any, tensor: Tensor, kind: str) -> Any:
     wanted = gguf.GGMLQuantizationType[kind.upper()]
     if not isinstance(tensor.rows, Rows) or tensor.name.startswith(("position_embd", "token_types")):
         return gguf.GGMLQuantizationType.F32
-    whole = tensor.rows.columns % gguf.GGML_QUANT_SIZES[wanted][0] == 0
-    return wanted if whole else gguf.GGMLQuantizationType.F16
+    if tensor.rows.columns % gguf.GGML_QUANT_SIZES[wanted][0] == 0:
+        return wanted
+    return _stored_as(gguf, tensor, INSTEAD[kind]) if kind in INSTEAD else gguf.GGMLQuantizationType.F16
 
 
 def _info(gguf: Any, shape: tuple[int, ...], quantised: Any) -> tuple[Any, ...]:
@@ -235,6 +240,8 @@ def _data(gguf: Any, tensor: Tensor, quantised: Any) -> np.ndarray:
     if rows.kind.name == quantised.name and rows.width == rows.columns:
         return np.ascontiguousarray(rows.arrays[0])
     wide = np.ascontiguousarray(rows.dequantise(), np.float32)
+    if quantised.name.lower() in INSTEAD:  # the package reads these, and does not write them
+        return k_blocks.encode(wide, quantised.name)
     with np.errstate(over="ignore"):
         found = gguf.quants.quantize(wide, quantised)
     if quantised.name == "F16" and np.isinf(found).any():
