@@ -37,7 +37,7 @@ class PackedDotConfig(NamedTuple):
 # For a few rows, and for many: elements of 16 bits.  Of a few even Hopper has the smaller tiles of its older units.
 PACKED_DOT: dict[str, tuple[PackedDotConfig, PackedDotConfig]] = {
     "sm_80": (PackedDotConfig(32, 16, 128, 2, 4), PackedDotConfig(128, 64, 64, 8, 3)),
-    "sm_89": (PackedDotConfig(32, 16, 128, 2, 4), PackedDotConfig(128, 64, 64, 8, 2)),
+    "sm_89": (PackedDotConfig(32, 16, 64, 2, 4), PackedDotConfig(128, 64, 64, 8, 2)),
     "sm_90": (PackedDotConfig(32, 16, 128, 2, 4), PackedDotConfig(128, 64, 64, 8, 3)),
     "gfx942": (PackedDotConfig(32, 16, 64, 2, 1), PackedDotConfig(64, 64, 64, 4, 1)),
     "fallback": (PackedDotConfig(32, 16, 64, 2, 1), PackedDotConfig(64, 64, 64, 4, 1)),
