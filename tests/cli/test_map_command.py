@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deadly_job import DeadlyJob
 
 import zoo
+from tests.cli.deadly_job import DeadlyJob
 from zoo.batch import map_files
 from zoo.batch.results import plain
 from zoo.cli import main

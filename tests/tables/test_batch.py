@@ -104,7 +104,7 @@ def test_a_job_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     lines.write_text("".join(kept[:3]) + kept[3][:50])  # killed while it wrote the fourth
     (out / "a-page-2-table-1.csv").unlink()
     seen: list[int] = []
-    monkeypatch.setattr("zoo.tables.batch._Worker.tables", counting(seen))
+    monkeypatch.setattr("zoo.tables.batch.Worker.tables", counting(seen))
     assert run(folder, "-o", str(out), "--resume") == 0
     assert len(seen) == 3
     assert (out / "a-page-2-table-1.csv").is_file()
@@ -134,9 +134,9 @@ def test_words_from_elsewhere_are_a_line_of_a_folder_too(folder: Path) -> None:
 
 
 def counting(seen: list[int]) -> Callable[..., PageTables]:
-    from zoo.tables.batch import _Worker
+    from zoo.tables.batch import Worker
 
-    tables = _Worker.tables
+    tables = Worker.tables
 
     def counted(self: Any, job: Any) -> PageTables:
         seen.append(job.number)

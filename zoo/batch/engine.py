@@ -93,13 +93,13 @@ def run(
             f"{to.folder} has {len(known)} parts of an earlier job: --resume (resume=True) goes on with them, or name "
             "another output"
         )
-    do = partial(_doing, job, to, known)
+    do, lost = partial(_doing, job, to, known), partial(_lost, job, to)
     if engine == "ray":
         from .on_ray import on_ray
 
-        results: Iterator[Done] = on_ray(do, parts, jobs=jobs, threads=threads or 1, gpu=gpu)
+        results: Iterator[Done] = on_ray(do, parts, lost, jobs=jobs, threads=threads or 1, gpu=gpu)
     else:
-        results = shared(do, parts, min(jobs or 1, len(parts)), partial(_lost, job, to))
+        results = shared(do, parts, min(jobs or 1, len(parts)), lost)
     names: dict[int, str] = {}
     before, errors, known_rows, shown = set(known.values()), 0, 0, []
     for done in results:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import hashlib
 import io
 import os
 import re
@@ -18,6 +19,7 @@ from ..errors import InputError, NotFoundError, ZooError
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 # Where a file appears once it was written whole: elsewhere it is written under another name first.
 _AT_ONCE = ("s3", "gcs", "abfs")
+BLOCK = 1 << 20  # bytes that are read at once
 
 
 def is_uri(name: str) -> bool:
@@ -54,6 +56,18 @@ def read(name: str, limit: int) -> bytes:
     if len(data) > limit:
         raise InputError(f"{name}: more than {limit} bytes")
     return data
+
+
+def digest_of(name: str) -> str:
+    """sha256 of a file; of one that cannot be read, what is wrong with it, which is said where it is used."""
+    found = hashlib.sha256()
+    try:
+        with open_file(name) as file:
+            while block := file.read(BLOCK):
+                found.update(block)
+    except (ZooError, OSError) as e:
+        return type(e).__name__
+    return found.hexdigest()
 
 
 def find(uri: str) -> list[tuple[str, str]]:

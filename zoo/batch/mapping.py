@@ -15,7 +15,7 @@ from ..errors import BatchError, InputError, UnsupportedError, ZooError
 from ..images.open import MAX_BYTES
 from ..tasks.base import Progress
 from .engine import Computed, Summary, check_engine, run
-from .files import is_uri, open_file, read
+from .files import digest_of, is_uri, read
 from .parts import Parts, output_of
 from .pool import shared
 from .results import columns_of, row_of
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ROWS, PICTURES, LONG = 1024, 128, {"generate": 32, "read": 64}
 PICTURES_AT_ONCE = 16  # of which files and results are held
 _INPUT = re.compile(r"(\w+)\[\d+\](: )?")  # as errors name one of several
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class _Work:
         found = hashlib.sha256((self.job.key + rows.digest).encode())
         if self.job.images:
             for row in rows.given:
-                _add_file(found, self._image(row, part))
+                found.update(_digest_of(self._image(row, part)).encode())
         return found.hexdigest()
 
     def compute(self, part: Part, index: Sequence[int] | None = None) -> Computed:
@@ -313,20 +312,11 @@ def _key(found: Found, arguments: Mapping[str, str], options: Mapping[str, Any],
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _add_file(digest: Any, image: Any) -> None:
+def _digest_of(image: Any) -> str:
+    """Of an image's file, or of what is wrong with it."""
     if isinstance(image, bytes):
-        digest.update(hashlib.sha256(image).digest())
-        return
-    own = hashlib.sha256()
-    try:
-        if isinstance(image, ZooError):
-            raise image
-        with open_file(image) as file:
-            while block := file.read(_BLOCK):
-                own.update(block)
-    except (ZooError, OSError) as e:  # said when it is computed
-        own.update(f"{type(e).__name__}".encode())
-    digest.update(own.digest())
+        return hashlib.sha256(image).hexdigest()
+    return digest_of(image) if isinstance(image, str) else type(image).__name__
 
 
 def _cut(index: Sequence[int], at_once: int) -> list[Sequence[int]]:

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, UnsupportedError, ZooError, nearest
-from .files import Folder, is_uri, open_file, writing
+from .files import BLOCK, Folder, is_uri, open_file, writing
 from .results import arrow, plain
 
 FORMATS = ("parquet", "jsonl", "csv")
 LOST = "lost"  # in place of what a part was made of: it is done again
 _NAME = re.compile(r"part-(\d{5,})-([0-9a-f]{32}|lost)-(\d+)\.(\w+)")
-BLOCK = 1 << 20  # bytes that are copied at once
 
 
 @dataclass(frozen=True)

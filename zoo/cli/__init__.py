@@ -32,7 +32,7 @@ from .descriptions import (
     RUN,
     RUN_JSON,
 )
-from .map_arguments import map_parser
+from .map_arguments import add_engine, map_parser
 
 DESCRIPTION = """\
 zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device.
@@ -69,7 +69,8 @@ upright, and "confidence" if it is known.
   zoo table page.png --detection microsoft/table-transformer-detection \\
     --structure microsoft/table-transformer-structure-recognition-v1.1-all
   zoo table page.png --overlay cells.png --json
-  zoo table report.pdf -o tables.xlsx --review review.html"""
+  zoo table report.pdf -o tables.xlsx --review review.html
+  zoo table 's3://bucket/*.pdf' -o tables --engine ray --jobs 16"""
 
 DEVICE = "cpu (NumPy, the default); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
 
@@ -242,7 +243,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     table.add_argument("--pages", metavar="N-M", help="of each document, such as 3-7,9 or 5-")
     table.add_argument("--dpi", type=float, default=144, metavar="N", help="pixels an inch of a PDF's pages (144)")
     table.add_argument("--password", metavar="TEXT", help="of an encrypted PDF")
-    table.add_argument("--jobs", type=_count, default=1, metavar="N", help="processes that work side by side (1)")
+    table.add_argument("--jobs", type=_count, metavar="N", help="processes that work side by side (1; of Ray all)")
+    add_engine(table)
     table.add_argument("--resume", action="store_true", help="go on with what FOLDER or FILE.jsonl has already")
     join = "a table that goes on over pages is one, where nothing speaks against it"
     table.add_argument("--join", action="store_true", help=join)

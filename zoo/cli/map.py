@@ -43,14 +43,14 @@ def map(args: argparse.Namespace) -> None:
     tell(summary, "rows")
 
 
-def tell(summary: Summary, unit: str) -> None:
-    """What a job came to; InputError where some of its rows could not be used."""
+def tell(summary: Summary, unit: str, failed: str = "rows") -> None:
+    """What a job came to; InputError where some of it could not be used."""
     known = f", {summary.known} of them from before" if summary.known else ""
     print(f"zoo: wrote {summary.output}: {summary.rows} {unit}{known}", file=sys.stderr)
     for text in summary.shown:
         print(f"zoo: {text}", file=sys.stderr)
     if summary.errors:
-        raise InputError(f"{summary.errors} {unit} could not be used: the column 'error' says why")
+        raise InputError(f"{summary.errors} {failed} could not be used: the column 'error' says why")
 
 
 def _options(args: argparse.Namespace, task: str) -> dict[str, Any]:

@@ -51,10 +51,21 @@ def table(args: argparse.Namespace) -> None:
         inputs, passed_over = find_inputs(documents)
         if passed_over:
             print(f"zoo: {passed_over} files that are no documents are passed over", file=sys.stderr)
-        if args.words is not None or args.overlay is not None:
+        if args.engine == "ray":
+            _on_ray(args, recipe, inputs)
+        elif args.words is not None or args.overlay is not None:
             _one_page(args, recipe, inputs)
         else:
             _all_pages(args, recipe, inputs)
+
+
+def _on_ray(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+    from ..tables.on_ray import tables_on_ray
+    from .map import tell
+
+    paths = [one.path for one in inputs]
+    options = {"selection": args.pages, "jobs": args.jobs, "threads": args.threads, "resume": args.resume}
+    tell(tables_on_ray(recipe, paths, args.output, **options), "documents", "pages")
 
 
 def engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
@@ -120,7 +131,7 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
     with Progress(len(pages), None, "pages") as advance:
 
         def looked_at() -> Iterator[PageTables]:
-            for result in _results(pages, recipe, args.jobs, outputs):
+            for result in _results(pages, recipe, args.jobs or 1, outputs):
                 advance(1)
                 for text in result.warnings:
                     _say(f"warning: {text}")
@@ -195,6 +206,8 @@ def _check(args: argparse.Namespace) -> None:
             if os.path.isfile(written) and os.path.exists(read) and os.path.samefile(written, read):
                 raise UsageError(f"{written} would be written over, and it is read")
     suffix = "" if args.output is None else _suffix(args.output)
+    if args.engine == "ray":
+        return _check_ray(args, suffix)
     if args.safe and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
         raise UsageError("--safe is for CSV: a spreadsheet takes no text of the other formats for a formula")
     if args.types and ".xlsx" not in (suffix, *(_formats(args) if suffix == "/" else ())):
@@ -226,6 +239,17 @@ def check_finding(args: argparse.Namespace) -> None:
         raise UsageError("--no-detection takes the image for a table: give no --detection with it")
     if args.ocr is not None and args.reader is not None:
         raise UsageError("--ocr reads the page, and --reader its cells: give one of them")
+
+
+def _check_ray(args: argparse.Namespace, suffix: str) -> None:
+    """The engine ray writes the rows of tables, and nothing else."""
+    if suffix not in ("/", ".parquet"):
+        raise UsageError("--engine ray writes Parquet: -o FOLDER, or -o FILE.parquet")
+    for name in ("words", "overlay", "review", "format", "json", "safe", "types", "join", "flat"):
+        if getattr(args, name):
+            raise UsageError(f"--engine ray writes the rows of tables, as -o FILE.parquet has them: give no --{name}")
+    if "-" in args.documents:
+        raise UsageError("--engine ray reads files: '-' is for the engine local")
 
 
 def _suffix(output: str) -> str:

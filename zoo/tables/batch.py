@@ -13,10 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..batch.files import is_uri, read
 from ..batch.pool import shared
 from ..documents import Document, open_document
 from ..documents.files import DPI
 from ..errors import ZooError
+from ..images.open import MAX_BYTES
 from .extract import DETECTION, STRUCTURE, TableExtractor
 from .pages import PageTables, around_of, page_tables
 
@@ -58,7 +60,8 @@ class Recipe:
         )
 
     def open(self, path: str) -> Document:
-        return open_document(path, dpi=self.dpi, password=self.password)
+        file = read(path, MAX_BYTES) if is_uri(path) else path
+        return open_document(file, dpi=self.dpi, password=self.password, name=path)
 
     def key(self) -> str:
         """Of all that decides what is found."""
@@ -101,14 +104,14 @@ def extract_pages(pages: Sequence[PageJob], recipe: Recipe, jobs: int = 1) -> It
 
 
 def _tables_by(recipe: Recipe) -> Callable[[PageJob], PageTables]:
-    return _Worker(recipe).tables
+    return Worker(recipe).tables
 
 
 def _lost(job: PageJob) -> PageTables:
     return PageTables(*job, error=f"{job.name}: the process died")
 
 
-class _Worker:
+class Worker:
     """Finds the tables of one page after the other; pages of a document follow one another mostly."""
 
     def __init__(self, recipe: Recipe):
