@@ -124,6 +124,15 @@ def test_damaged_and_empty():
         open_document(b"")
 
 
+def test_what_was_wrong_with_another_file_is_not_said_of_this_one():
+    with pytest.raises(InputError, match="encrypted"):
+        open_document(DATA / "encrypted-rc4.pdf")
+    with pytest.raises(InputError, match="without pages"):
+        open_document(pdf([]), name="x.pdf")
+    with pytest.raises(InputError, match=r"x\.pdf: no PDF \(begins with b'hello'"):
+        open_document(b"hello", name="x.pdf")
+
+
 def test_bounds():
     with pytest.raises(InputError, match=r"at most \d+ are drawn: a dpi of \d+ would do"):
         open_document(pdf([PAGE], size=(14400, 14400)), dpi=144).page(1)

@@ -21,10 +21,10 @@ from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import StubRecipe
 from zoo.cli import main
 from zoo.documents.inputs import find_inputs
-from zoo.errors import InputError
+from zoo.errors import InputError, TableError
 from zoo.tables import Table
 from zoo.tables.batch import PageTables, Recipe, extract_pages, plan
-from zoo.tables.outputs import sheet_names
+from zoo.tables.outputs import OneFile, sheet_names
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
 
@@ -241,3 +241,31 @@ def test_inputs(folder: Path) -> None:
 def test_sheets_are_named_by_page() -> None:
     tables = [Table((), (), (), (0, 0, 0, 0), page=page) for page in (1, 1, 12, None)]
     assert sheet_names(tables) == ["Page 1 Table 1", "Page 1 Table 2", "Page 12 Table 1", "Table 1"]
+
+
+def test_documents_of_one_name_get_files_of_their_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [str(folder / "in" / "a.pdf"), str(folder / "in" / "deep" / "a.pdf")]
+    assert [one.name for one in find_inputs(given)[0]] == ["a", os.path.join("deep", "a")]
+    assert main(["table", *given, "--no-detection", "-o", str(folder / "out")]) == 0
+    assert (folder / "out" / "deep" / "a-page-1-table-1.csv").read_text().startswith("d02,")
+    assert len(list((folder / "out").glob("a-page-*.csv"))) == 3
+    for name in ("a.png", "A.PDF"):
+        (folder / "in" / name).write_bytes(b"")
+    names = [
+        one.name.casefold() for one in find_inputs([*given, *(str(folder / "in" / n) for n in ("a.png", "A.PDF"))])[0]
+    ]
+    assert len(set(names)) == 4
+
+
+def test_a_file_that_cannot_be_written_costs_no_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "out" / "a-page-2-table-1.csv").mkdir(parents=True)
+    (folder / "out" / "deep").write_text("in the way")
+    assert run(folder, "-o", str(folder / "out"), "--format", "json,csv") == 1
+    said = capsys.readouterr().err
+    assert "a-page-2-table-1.csv: it is a folder" in said
+    assert "deep: File exists" in said
+    assert said.endswith("zoo: 1 of these could not be read and 2 files could not be written\n")
+    assert (folder / "out" / "a.json").exists()
+    assert (folder / "out" / "scan.json").exists()
+    with pytest.raises(TableError, match="cannot write"):  # before anything is read
+        OneFile(folder / "none" / "out.xlsx", ".xlsx", {})

@@ -17,7 +17,7 @@ from zoo.images.boxes import Detection
 from zoo.tables import TableExtractor, Word
 from zoo.tables.crop import cut
 from zoo.tables.direction import text_direction, turned, untilted
-from zoo.tables.words import join, read_words
+from zoo.tables.words import check_words, join, read_words
 
 DATA = Path(__file__).parent.parent / "data"
 ROWS, COLUMNS, WIDE, HIGH = 6, 4, 110, 36  # of a drawn table, in points
@@ -142,6 +142,15 @@ def test_boxes() -> None:
     )
     assert untilted((0, 0, 50, 1), 5) == (0, 0, 50, 1)  # around no such rectangle
     assert untilted((0, 0, 50, 50), 45) == (0, 0, 50, 50)
+
+
+def test_words_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zoo.tables.words.MAX_WORDS", 2)
+    (tmp_path / "words.json").write_text(json.dumps([{"text": "a", "box": [0, 0, 1, 1]}] * 3))
+    with pytest.raises(InputError, match="has 3 words, at most 2"):
+        read_words(tmp_path / "words.json")
+    with pytest.raises(InputError, match="3 words of a page, at most 2"):
+        check_words([Word("a", (0, 0, 1, 1))] * 3)
 
 
 def test_the_angle_of_a_word(tmp_path: Any) -> None:

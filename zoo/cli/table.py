@@ -158,6 +158,8 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
     if args.output is None and args.review is None:
         _show(tables, args)
     _say_written([path for output in outputs for path in output.close()])
+    unread = len(failed)
+    failed += [error for output in outputs if isinstance(output, Folder) for error in output.failed]
     if without_text and args.output is not None and _suffix(args.output) != ".json":
         print(f"zoo: warning: no text in the tables of {_some(without_text)}", file=sys.stderr)
     if len(pages) > 1 or failed:
@@ -165,7 +167,8 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
     if failed:
         for error in failed:
             print(f"zoo: {error}", file=sys.stderr)
-        raise ZooError(f"{len(failed)} of these could not be read")
+        counts = (unread, "of these could not be read"), (len(failed) - unread, "files could not be written")
+        raise ZooError(" and ".join(f"{n} {what}" for n, what in counts if n))
 
 
 def _made_of(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:

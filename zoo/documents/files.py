@@ -105,6 +105,8 @@ def open_document(
         from .pdf import Pdf
 
         return Document(name, Pdf(data, name, dpi=dpi, password=password, max_pixels=max_pixels), sha256)
+    if name.lower().endswith(".pdf"):
+        raise InputError(f"{name}: no PDF (begins with {data[:8]!r}, expected b'%PDF-')")
     return Document(name, _Images(data, name, max_pixels), sha256)
 
 

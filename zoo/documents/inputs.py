@@ -57,7 +57,25 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _named(found: dict[str, str]) -> list[Input]:
-    """Names without suffixes, but for those that would then be one."""
-    short = {path: str(Path(place).with_suffix("")) for path, place in found.items()}
-    count = Counter(name.casefold() for name in short.values())
-    return [Input(path, name if count[name.casefold()] == 1 else found[path]) for path, name in short.items()]
+    """Names without suffixes, but for those that would then be one; of files that are called alike, with folders."""
+    names = {path: str(Path(place).with_suffix("")) for path, place in found.items()}
+    for longer in (found, _below_one_folder(found)):
+        count = Counter(name.casefold() for name in names.values())
+        names = {path: name if count[name.casefold()] == 1 else longer[path] for path, name in names.items()}
+    count = Counter(name.casefold() for name in names.values())
+    of_name: Counter[str] = Counter()
+    inputs = []
+    for path, name in names.items():
+        of_name[name.casefold()] += 1
+        number = f"-{of_name[name.casefold()]}" if count[name.casefold()] > 1 else ""
+        inputs.append(Input(path, name + number))
+    return inputs
+
+
+def _below_one_folder(found: dict[str, str]) -> dict[str, str]:
+    """Each path below the innermost folder that holds all files, without its suffix."""
+    try:
+        folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in found])
+    except ValueError:  # on several drives
+        return found
+    return {path: str(Path(os.path.relpath(path, folder)).with_suffix("")) for path in found}

@@ -24,6 +24,7 @@ from ..warning import warn
 
 MAX_CHARACTERS = 200_000  # of a page: a full page of print has 5,000
 DASHES = {0x02: "-", 0xFFFE: "-", 0xAD: "-"}  # what PDFium makes of a hyphen at the end of a line; the soft hyphen
+SUCCESS = "Success"  # what PDFium calls its error if it has none
 UNREADABLE = 0.5  # the share of characters without a meaning that makes a text layer useless
 
 # Of the size of its font: what lies between two letters of a word, along the line and across it.
@@ -54,7 +55,7 @@ class Pdf:
             try:
                 self._pdf = self._pdfium.PdfDocument(data, password=password)
             except self._pdfium.PdfiumError as e:
-                raise InputError(f"{name}: {_reason(e, password)}") from None
+                raise InputError(f"{name}: {_reason(e, data, password)}") from None
             self._count = len(self._pdf)
             if self._count < 1:
                 self._pdf.close()
@@ -221,8 +222,13 @@ def _pdfium() -> Any:
     return optional("pypdfium2", "PDF", "zoo[pdf]")
 
 
-def _reason(error: Exception, password: str | None) -> str:
+def _reason(error: Exception, data: bytes, password: str | None) -> str:
     text = str(error)
+    # Where PDFium does not say what is wrong, as with no pages, this is what was wrong with another file before.
+    if b"/Encrypt" not in data and ("assword" in text or "ecurity" in text):
+        text = SUCCESS
+    if SUCCESS in text:
+        return "a PDF without pages, or one that is damaged or cut off"
     if "assword" in text:
         return "the PDF is encrypted, and " + ("it wants a password" if password is None else "the password is wrong")
     if "ecurity" in text:

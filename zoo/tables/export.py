@@ -20,6 +20,18 @@ def write(path: str | os.PathLike[str], writing: Callable[[Path], object]) -> No
     """Let `writing` write a file that takes the place of `path` once it is complete; TableError if it cannot."""
     path = Path(path)
     try:
+        check_place(path)
+        with atomic_write(path) as part:
+            writing(part)
+    except (OSError, ValueError) as e:
+        if isinstance(e, ZooError):
+            raise
+        raise TableError(f"cannot write to {path}: {getattr(e, 'strerror', None) or e}") from e
+
+
+def check_place(path: Path) -> None:
+    """TableError if no file can be written there, as far as can be told before."""
+    try:
         if path.is_dir():
             raise TableError(f"cannot write to {path}: it is a folder")
         if path.exists() and not path.is_file():
@@ -27,9 +39,11 @@ def write(path: str | os.PathLike[str], writing: Callable[[Path], object]) -> No
         # A file is replaced, which the folder has to permit: its own permissions are asked for all the same.
         if path.exists() and not os.access(path, os.W_OK):
             raise TableError(f"cannot write to {path}: it is read-only")
-        with atomic_write(path) as part:
-            writing(part)
+        if not path.parent.is_dir():
+            raise TableError(f"cannot write to {path}: No such file or directory")
+        if not os.access(path.parent, os.W_OK):
+            raise TableError(f"cannot write to {path}: Permission denied")
     except (OSError, ValueError) as e:
         if isinstance(e, ZooError):
             raise
-        raise TableError(f"cannot write to {path}: {getattr(e, 'strerror', None) or e}") from e
+        raise TableError(f"cannot write to {path}: {getattr(e, 'strerror', None) or e}") from None

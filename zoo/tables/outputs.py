@@ -15,7 +15,7 @@ from ..checkpoint.json_file import parse_json
 from ..errors import TableError
 from ..optional import optional
 from .as_xlsx import LONGEST_NAME, save_xlsx
-from .export import write, write_text
+from .export import check_place, write, write_text
 from .pages import PageTables
 from .table import PAGE, TEXTS, Table
 
@@ -111,6 +111,7 @@ class Folder:
         """names: path -> what its files are called."""
         self.folder, self.names, self.suffixes, self.options = folder, names, suffixes, options
         self.written: list[Path] = []
+        self.failed: list[str] = []  # what was wrong with single files
         self._source: str | None = None
         self._tables: list[Table] = []
 
@@ -132,14 +133,22 @@ class Folder:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as e:
-            raise TableError(f"cannot write to {path.parent}: {e.strerror or e}") from None
+            self.failed.append(f"cannot write to {path.parent}: {e.strerror or e}")
+            return
         for suffix in self.suffixes:
-            if suffix == ".csv":  # named by page, so that a resumed or a larger job names them alike
-                for name, table in zip(sheet_names(tables), tables, strict=True):
-                    to = path.with_name(f"{path.name}-{name.lower().replace(' ', '-')}.csv")
-                    self.written += save_tables([table], to, suffix, **self.options)
-            else:
-                self.written += save_tables(tables, path.with_name(path.name + suffix), suffix, **self.options)
+            try:
+                self.written += self._files(tables, path, suffix)
+            except TableError as e:  # the other files are none the worse for it
+                self.failed.append(f"{self._source}: {e}")
+
+    def _files(self, tables: list[Table], path: Path, suffix: str) -> list[Path]:
+        if suffix != ".csv":
+            return save_tables(tables, path.with_name(path.name + suffix), suffix, **self.options)
+        written = []  # named by page, so that a resumed or a larger job names them alike
+        for name, table in zip(sheet_names(tables), tables, strict=True):
+            to = path.with_name(f"{path.name}-{name.lower().replace(' ', '-')}.csv")
+            written += save_tables([table], to, suffix, **self.options)
+        return written
 
 
 class OneFile:
@@ -148,6 +157,7 @@ class OneFile:
     by_page = False
 
     def __init__(self, path: Path, suffix: str, options: Mapping[str, bool]):
+        check_place(path)  # not only when all is done
         self.path, self.suffix, self.options = path, suffix, options
         self.tables: list[Table] = []
 
@@ -165,6 +175,7 @@ class Parquet:
 
     def __init__(self, path: Path):
         optional("pyarrow", "Parquet")
+        check_place(path)
         self.path = path
         self.rows: list[dict[str, Any]] = []
 

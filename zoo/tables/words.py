@@ -21,6 +21,7 @@ from .table import Table, Word
 
 # A page of a newspaper has some ten thousand words of a hundred bytes each.
 MAX_BYTES = 64 << 20
+MAX_WORDS = 200_000  # of a page
 _KEYS = ("text", "box", "confidence", "angle")
 # Words share a line if so much of the height of the lower one lies beside the other: of raised and lowered characters
 # about 0.4 does, of neighbouring lines whose boxes include the leading about 0.15.
@@ -49,7 +50,10 @@ def read_words(path: str | os.PathLike[str]) -> list[Word]:
     """
     found = []
     path = Path(path)
-    for i, entry in enumerate(parse_json_list(read_bounded(path, MAX_BYTES, InputError), path, InputError)):
+    entries = parse_json_list(read_bounded(path, MAX_BYTES, InputError), path, InputError)
+    if len(entries) > MAX_WORDS:
+        raise InputError(f"{path} has {len(entries):,} words, at most {MAX_WORDS:,} of a page are read")
+    for i, entry in enumerate(entries):
         name = f"{path}: words[{i}]"
         if not isinstance(entry, dict):
             raise InputError(f"{name} is {entry!r:.100}, expected an object with text and box")
@@ -70,6 +74,8 @@ def read_words(path: str | os.PathLike[str]) -> list[Word]:
 
 def check_words(words: Sequence[Word]) -> None:
     """InputError says which of them is no word, or has a confidence that is no share (per cent, say)."""
+    if len(words) > MAX_WORDS:
+        raise InputError(f"{len(words):,} words of a page, at most {MAX_WORDS:,} are taken")
     for i, word in enumerate(words):
         if not isinstance(word, Word):
             raise InputError(f"words[{i}] is of type {type(word).__name__}, expected zoo.tables.Word")
