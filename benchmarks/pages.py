@@ -97,7 +97,7 @@ def _machine(environment: Mapping[str, Any], path: Path) -> str:
     return f"{environment['date'][:10]}, {environment['cpu']}, {cores}; {versions} (`{path.name}`):"
 
 
-SHOWN = ("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers")
+SHOWN = ("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers", "gmft", "img2table", "pdfplumber")
 
 
 # Tables
@@ -178,6 +178,44 @@ def _coldstart(result: Result) -> str:
     return f"{_markdown(head, lines)}\n{_markdown(['', ''], figures)}"
 
 
+def _tables(result: Result) -> str:
+    """Means of all scores, GriTS-Con and TEDS of each table, where zoo is behind, and time and memory."""
+    rows, names = result["rows"], list(result["rows"][0]["scores"])
+    metrics = {"top": "GriTS-Top", "con": "GriTS-Con", "loc": "GriTS-Loc", "teds": "TEDS"}
+
+    def of(row: Result, name: str, metric: str) -> float | None:
+        return row["scores"][name][metric]
+
+    def mean(name: str, metric: str) -> str:
+        known = [value for row in rows if (value := of(row, name, metric)) is not None]
+        return f"{sum(known) / len(known):.3f}" + (f" of {len(known)}" if len(known) < len(rows) else "")
+
+    text = _markdown(["mean", *names], [[title, *(mean(n, m) for n in names)] for m, title in metrics.items()])
+    lines = []
+    for row in rows:
+        what = row["table"] if row["detected"] else f"{row['table']}, objects made of the truth"
+        lines.append([what, *(f"{of(row, n, 'con'):.3f}, {of(row, n, 'teds'):.3f}" for n in names)])
+    text += f"\n{_markdown(['GriTS-Con, TEDS', *names], lines)}"
+    behind = [
+        f"{title} of {row['table']} ({name} {theirs:.3f}, zoo {of(row, 'zoo', metric):.3f})"
+        for metric, title in metrics.items()
+        for row in rows
+        for name in names[1:]
+        if (theirs := of(row, name, metric)) is not None and theirs > (of(row, "zoo", metric) or 0)
+    ]
+    text += f"\nzoo is behind in {len(behind)} scores{': ' if behind else ''}{'; '.join(behind)}.\n"
+    if result["speed"]:
+        clock, pages = result["environment"]["clock"], result["pages"]
+        speed = [
+            [n, f"{found['start'][clock]:.2f}", f"{found['page'][clock]:.3f}", _mb(found["peak"])]
+            for n, found in result["speed"].items()
+        ]
+        text += f"\n{_markdown([f'{pages} pages', 'start, s', 'a page, s', 'peak memory'], speed)}"
+    if result["jobs"]:
+        text += f"\n{_markdown(['zoo table', 's'], [[k, f'{v:.1f}'] for k, v in result['jobs'].items()])}"
+    return text
+
+
 def _gpu_tables(paths: Sequence[Path]) -> str:
     from .gpu_table import table
 
@@ -188,6 +226,7 @@ def _gpu_tables(paths: Sequence[Path]) -> str:
 KINDS = {
     "cpu": Kind("Texts and images", "Encoders, from ids or pixel values to outputs; a JPEG to pixel values.", _rows),
     "table": Kind("Table Transformer", "A table's image to boxes.", _rows, "cpu --models table-structure"),
+    "tables": Kind("Tables of PDFs", "zoo beside other libraries, see [tables.md](tables.md).", _tables),
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
     "onnx_int8": Kind("int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _int8),
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
