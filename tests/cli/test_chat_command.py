@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import select
@@ -52,6 +53,25 @@ def test_seeds(folder):
     assert one == same != other
 
 
+def test_which_tokens_are_drawn_from(folder, capsys, monkeypatch):
+    def said(*options: str) -> str:
+        monkeypatch.setattr("sys.stdin", io.StringIO("Hello\n"))
+        assert main(["chat", folder, "--max-new-tokens", "6", *options]) == 0
+        return capsys.readouterr().out
+
+    likeliest = said("--temperature", "0")
+    for one in (["--top-k", "1"], ["--top-p", "0.0001"], ["--min-p", "1"]):
+        assert said("--temperature", "2", *one) == likeliest
+    stop = likeliest[2]
+    assert said("--temperature", "0", "--stop", stop, "--stop", "not there") == likeliest.split(stop)[0] + "\n"
+
+
+def test_text_into_a_pipe(capsys):
+    assert main(["run", "stories260k", "Once upon", "--text", "--max-new-tokens", "8", "--temperature", "0"]) == 0
+    wanted = zoo.load("stories260k")("Once upon", max_new_tokens=8, do_sample=False)
+    assert capsys.readouterr().out == f"Once upon{wanted}\n"
+
+
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
@@ -59,6 +79,8 @@ def test_seeds(folder):
         (["chat", "{folder}", "--temperature", "-1"], 1, "temperature is -1.0"),
         (["chat", "{folder}", "--temperature", "nan"], 1, "temperature is nan"),
         (["chat", "{folder}", "--max-new-tokens", "0"], 2, "not at least 1"),
+        (["chat", "{folder}", "--top-p", "2"], 1, "top_p is 2.0"),
+        (["run", "stories260k", "x", "--text", "--json"], 2, "give one of them"),
         (["chat", "{folder}", "hello"], 2, "unrecognized arguments: hello"),
         (["chat", "{folder}/nothing"], 1, "no folder"),
         (["run", "stories260k", "x", "--top-k", "3"], 2, "--top-k is for"),

@@ -339,3 +339,16 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="padding of 100000 is more than"):
         TableExtractor(none, None, padding=100_000)(page)
     assert Crop(page, np.eye(2, 3)).words([Word("a", (50.0, 50.0, 50.0, 50.0))]) == []
+
+
+def test_how_checkpoints_are_loaded(monkeypatch):
+    asked = []
+    monkeypatch.setattr("zoo.tasks.load_task", lambda name, **options: asked.append((name, options)) or (lambda *_: []))
+    TableExtractor("rows", "pages", reader="lines", device="torch:cpu", dtype="float64", local_files_only=True)
+    how = {"device": "torch:cpu", "dtype": "float64", "local_files_only": True, "lock": None}
+    assert asked == [
+        (name, {"task": task, **how})
+        for name, task in zip(("rows", "pages", "lines"), ("detect", "detect", "read"), strict=True)
+    ]
+    with pytest.raises(InputError, match="device is 'cuda', but no checkpoint is loaded by name"):
+        TableExtractor(lambda *_: [], None, device="cuda")

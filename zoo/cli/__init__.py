@@ -185,6 +185,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         metavar="INPUT",
         help="a text, or an image's path; '-' for the lines of stdin; after '--' it may begin with a dash",
     )
+    run.add_argument("--text", action="store_true", help="what a terminal gets, into a pipe or a file too")
     run.add_argument("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
     tasks = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
     run.add_argument("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
@@ -200,6 +201,12 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     chat = argparse.ArgumentParser(prog="zoo chat", parents=[locked, placed, threads, writing], description=CHAT)
     chat.add_argument("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
     chat.add_argument("--system", metavar="TEXT", help="what the answers are to be like")
+    chat.add_argument("--top-p", type=float, metavar="F", help="draw from the fewest tokens with this share, 0 ... 1")
+    chat.add_argument("--top-k", type=int, metavar="N", help="draw from so many tokens; 0: from all")
+    chat.add_argument(
+        "--min-p", type=float, metavar="F", help="draw from those of this share of the likeliest's, 0 ... 1"
+    )
+    chat.add_argument("--stop", action="append", metavar="TEXT", help="an answer ends before this; may be given again")
     chat.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
     chat.add_argument("--local-files-only", action="store_true", help="never use the network")
 

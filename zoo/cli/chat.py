@@ -31,7 +31,9 @@ def chat(args: argparse.Namespace) -> None:
     )
     if llm.template is None:
         raise UnsupportedError(f"{args.name} has no chat template: `zoo run {args.name} TEXT` goes on from a text")
-    conversation = llm.conversation(args.system, **options_of(args, llm))
+    named = {"top_p": args.top_p, "top_k": args.top_k, "min_p": args.min_p, "stop_strings": args.stop}
+    drawing = {name: value for name, value in named.items() if value is not None}
+    conversation = llm.conversation(args.system, **options_of(args, llm), **drawing)
     watched = sys.stdin.isatty() and sys.stdout.isatty()
     if watched:
         print(f"{llm.checkpoint.name}: Ctrl-C stops an answer, Ctrl-D ends.", file=sys.stderr)

@@ -36,6 +36,8 @@ def run(args: argparse.Namespace) -> None:
     streamed = args.inputs in ([], ["-"]) and not (args.question is not None and args.context is not None)
     if streamed and not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("no INPUT: give texts or images, or '-' for the lines of stdin")
+    if args.json and args.text:
+        raise UsageError("--json and --text were given: give one of them")
     if args.task is not None:
         _check(args, args.task)
     task: Any = zoo.load(
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     _check(args, task.name)
     if args.pair is not None and hasattr(task, "processor"):
         raise UsageError(f"--pair is for texts, and {args.name} reads images")
-    as_json = args.json or not sys.stdout.isatty()
+    as_json = args.json or not (args.text or sys.stdout.isatty())
     terminal = Terminal(sys.stdout, plain_text=not as_json)
 
     if task.name == "rerank":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..batch.files import is_uri, read
 from ..batch.pool import shared
@@ -43,20 +43,16 @@ class Recipe:
 
     def extractor(self) -> TableExtractor:
         """With its checkpoints loaded."""
-        from ..tasks import load_task
-
-        def loaded(name: str, task: str) -> Any:
-            return load_task(
-                name, task=task, device=self.device, local_files_only=self.local_files_only, lock=self.lock
-            )
-
         return TableExtractor(
-            loaded(self.structure, "detect"),
-            None if self.detection is None else loaded(self.detection, "detect"),
-            reader=None if self.reader is None else loaded(self.reader, "read"),
+            self.structure,
+            self.detection,
+            reader=self.reader,
             ocr=self.ocr,
             threshold=self.threshold,
             padding=self.padding,
+            lock=self.lock,
+            device=self.device,
+            local_files_only=self.local_files_only,
         )
 
     def open(self, path: str) -> Document:

@@ -55,7 +55,7 @@ class TableExtractor:
     trained.  Where the margin leaves the image it is white.
     size: for the structure's processor in place of the checkpoint's.  The v1.1 checkpoints say 800, but were trained
     with {"longest_edge": 1000}.
-    lock: as for `zoo.load`, for all checkpoints that are given by name or folder.
+    lock, device, dtype, local_files_only: as for `zoo.load`, for all checkpoints that are given by name or folder.
     """
 
     def __init__(
@@ -69,6 +69,9 @@ class TableExtractor:
         padding: int | None = None,
         size: Mapping[str, int] | None = None,
         lock: str | os.PathLike[str] | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        local_files_only: bool = False,
     ):
         check_fraction("threshold", threshold)
         if ocr is not None and reader is not None:
@@ -77,13 +80,17 @@ class TableExtractor:
             reader, ocr = READERS[ocr], None
         if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
             raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
-        if lock is not None and not any(isinstance(n, str | os.PathLike) for n in (structure, detection, reader)):
-            raise InputError(
-                f"lock is {os.fspath(lock)!r}, but no checkpoint is loaded by name: lock= where it is loaded"
-            )
-        self.structure = _detector(structure, "structure", (ROW, COLUMN), lock)
-        self.detection = None if detection is None else _detector(detection, "detection", (TABLE,), lock)
-        self.reader = _loaded(reader, "read", lock) if isinstance(reader, str | os.PathLike) else reader
+        lock = None if lock is None else os.fspath(lock)
+        loading = {"lock": lock, "device": device, "dtype": dtype, "local_files_only": local_files_only}
+        if not any(isinstance(n, str | os.PathLike) for n in (structure, detection, reader)):
+            for option, value in loading.items():
+                if value not in (None, False):
+                    raise InputError(
+                        f"{option} is {value!r}, but no checkpoint is loaded by name: {option}= where it is loaded"
+                    )
+        self.structure = _detector(structure, "structure", (ROW, COLUMN), loading)
+        self.detection = None if detection is None else _detector(detection, "detection", (TABLE,), loading)
+        self.reader = _loaded(reader, "read", loading) if isinstance(reader, str | os.PathLike) else reader
         self.ocr = load_ocr(ocr) if isinstance(ocr, str) else ocr
         self.threshold, self.padding = threshold, padding
         self.options = {} if size is None else {"size": size}
@@ -198,16 +205,16 @@ def draw_tables(image: ImageInput, tables: Sequence[Table], *, data_format: str 
     return draw_boxes(open_image(image, data_format=data_format), boxes)
 
 
-def _loaded(name: str | os.PathLike[str], task: str, lock: str | os.PathLike[str] | None) -> Any:
+def _loaded(name: str | os.PathLike[str], task: str, loading: Mapping[str, Any]) -> Any:
     from ..tasks import load_task
 
-    return load_task(name, task=task, lock=lock)
+    return load_task(name, task=task, **loading)
 
 
-def _detector(given: Any, name: str, labels: Sequence[str], lock: str | os.PathLike[str] | None) -> Detector:
+def _detector(given: Any, name: str, labels: Sequence[str], loading: Mapping[str, Any]) -> Detector:
     """What detects objects with these labels among others."""
     if isinstance(given, str | os.PathLike):
-        given = _loaded(given, "detect", lock)
+        given = _loaded(given, "detect", loading)
     if not isinstance(given, Callable):
         raise InputError(f"{name} is of type {type(given).__name__}, expected a name, a folder or a detector")
     config = getattr(given, "config", None)
