@@ -404,6 +404,25 @@ def test_not_enough_memory_is_of_rows(
     assert (found.errors, found.known) == (0, 0)
 
 
+def test_without_pyarrow(
+    checkpoint: Callable[[str], str],
+    texts: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Lines and CSV need no package; what does names it."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    out = str(texts.with_name("out.csv"))
+    assert main(["map", checkpoint("embed"), str(texts), out]) == 0
+    capsys.readouterr()
+    for source, to in (("s3://bucket/in.csv", out), (str(texts), "file:///tmp/out.csv"), (str(texts), "out.parquet")):
+        assert main(["map", checkpoint("embed"), source, to]) == 1
+        assert "wants the package pyarrow: pip install pyarrow" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["map", checkpoint("embed"), str(texts), str(texts.with_name("b.csv")), "--engine", "ray"]) == 1
+    assert "the engine ray needs Ray Data: pip install 'zoo[ray]'" in capsys.readouterr().err
+
+
 def test_an_output_that_cannot_be_written(checkpoint: Callable[[str], str], texts: Path) -> None:
     texts.with_name("file").write_text("")
     with pytest.raises(ZooError, match="cannot write to"):

@@ -75,13 +75,13 @@ def find(uri: str) -> list[tuple[str, str]]:
 
     -> (URI, place below the folder).  InputError where there are none.
     """
-    from pyarrow import fs
-
     scheme, _, rest = uri.partition("://")
     parts = rest.split("/")
     at = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
     base = uri if at is None else f"{scheme}://{'/'.join(parts[:at])}/"
     found, path = _filesystem(base)
+    from pyarrow import fs  # which is there, since the file system is
+
     try:
         info = found.get_file_info(path)
         if info.type == fs.FileType.File and at is None:
@@ -120,9 +120,9 @@ class Folder:
                 return []
             except OSError as e:
                 raise ZooError(f"cannot write to {self.name}: {e.strerror or e}") from None
+        found, path = _filesystem(self.name)
         from pyarrow import fs
 
-        found, path = _filesystem(self.name)
         infos = found.get_file_info(fs.FileSelector(path, allow_not_found=True))
         return sorted(info.base_name for info in infos if info.type == fs.FileType.File)
 
@@ -187,7 +187,8 @@ def _make_folder(name: str) -> None:
         os.makedirs(name, exist_ok=True)
     else:
         found, path = _filesystem(name)
-        found.create_dir(path, recursive=True)
+        if found.type_name not in _AT_ONCE:  # these have no folders
+            found.create_dir(path, recursive=True)
 
 
 def _filesystem(uri: str) -> tuple[Any, str]:

@@ -219,6 +219,8 @@ def map_files(
     if not names:
         raise InputError("inputs is empty, expected at least one file or folder")
     folder, written_as, one_file = output_of(os.fspath(output), format)
+    if written_as == "parquet":
+        _need_pyarrow(os.fspath(output))
     where = {
         key: loading[key] for key in ("revision", "local_files_only", "cache_dir", "token", "lock") if key in loading
     }
@@ -243,8 +245,6 @@ def map_files(
     key = _key(found, arguments, options, loading)
     job = MapJob(os.fspath(name), found.task, found.images, source, arguments, options, loading, key)
     to = Parts(folder, written_as, columns, source.kept, source.schema if written_as == "parquet" else None)
-    if written_as == "parquet":
-        _need_pyarrow(folder)
     count = sum(part.rows for part in parts)
     with Progress(count, progress, "images" if found.images else "rows") as advance:
         return run(
