@@ -26,6 +26,7 @@ TEXTS = [[["one two three", "four five"] if c % 2 else [f"r{r}c{c}"] for c in ra
 
 def drawn(angle: float, side: float = 640.0) -> bytes:
     """A page with the table about its middle, turned clockwise by an angle; no rules."""
+    pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
     cos, sin = math.cos(math.radians(angle)), -math.sin(math.radians(angle))
     content = f"q {cos:.6f} {sin:.6f} {-sin:.6f} {cos:.6f} {side / 2} {side / 2} cm\n"
     for r, row in enumerate(TEXTS):
