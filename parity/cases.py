@@ -83,9 +83,10 @@ def case_of(name: str, full: bool, lock_file: str | None = None, revision: str |
 
 
 def all_cases(full: bool) -> list[Case]:
-    """The random checkpoints, tiny and with `full` some at full size too, and the real ones on this machine."""
+    """The random checkpoints, tiny and with `full` some at full size too, and the real ones that are at hand."""
     cases = [Case(RANDOM + name, "tiny") for name in SPECS]
     cases += [Case(RANDOM + name, "full") for name in FULL if full]
+    cases += [Case(name) for name in EMBEDDED]
     packaged = _packaged_minilm()
     return cases + [Case(str(packaged))] * (packaged is not None) + [Case(n, cached=True) for n in _cached_names()]
 

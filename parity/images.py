@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zoo.images import ImageProcessor
+from zoo.cli.example import PAGE
+from zoo.images import ImageProcessor, open_image
+from zoo.images.processor import on_paper
 from zoo.registry import FAMILIES
 
 from .cases import Batch
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 # Height and width: to be shrunk, by different factors in the two directions, and to be enlarged.
 SIZES = ((480, 640), (500, 333), (1061, 777), (30, 44))
+# Of the page that comes with zoo, left, top, right and bottom: the table with a margin, and the title.
+TABLE, LINE = (60, 230, 760, 550), (76, 52, 420, 92)
 LARGE = 512  # a model whose images are of this size, or larger, is given one at a time
 
 
@@ -38,6 +44,29 @@ def draw(height: int, width: int, seed: int = 0) -> Image.Image:
     return Image.fromarray(np.clip(ground, 0, 255).astype(np.uint8))
 
 
+@functools.cache
+def page() -> Image.Image:
+    """The page that comes with zoo: paragraphs, and a table of 10 rows and 6 columns."""
+    return open_image(PAGE)
+
+
+def example(config: Any, size: tuple[int, int]) -> Image.Image:
+    """What a model is for, where zoo has a picture of it: the page, or its table; else an image of that size."""
+    if config.model_type != "table-transformer":
+        return draw(*size)
+    return page().crop(TABLE) if "table row" in config.id2label.values() else page()
+
+
+def lines(sizes: Sequence[tuple[int, int]], processor: ImageProcessor, seed: int) -> list[Image.Image]:
+    """A line of the page, and images of the other sizes; as wide as the processor would pad them, where it does."""
+    found = [page().crop(LINE), *(draw(*size, seed=seed) for size in sizes[1:])]
+    if not processor.pad_line:
+        return found
+    height, width = processor.output_size(1, 1)
+    wide = [on_paper(np.asarray(one), max(one.width, round(one.height * width / height))) for one in found]
+    return [open_image(one) for one in wide]
+
+
 def batches(config: Any, architecture: str, processor: ImageProcessor | None, seed: int) -> list[Batch]:
     """The images as a checkpoint's processor sees them: together, alone, and in a size that it was not trained on.
 
@@ -48,14 +77,15 @@ def batches(config: Any, architecture: str, processor: ImageProcessor | None, se
     if processor is None:
         found = random_pixels(config, seed)
     else:
+        first = example(config, SIZES[0])
         pixel_values, pixel_mask, _ = processor([draw(*size) for size in SIZES[:3]])
         if pixel_mask is not None:
-            return padded_batches(processor)
+            return padded_batches(processor, first)
         if max(pixel_values.shape[1:3]) >= LARGE:
-            found = [_batch("alone", processor, [draw(*SIZES[0])])]
+            found = [_batch("alone", processor, [first])]
         else:
             found = [
-                _batch("images", processor, [draw(*size) for size in SIZES]),
+                _batch("images", processor, [first, *(draw(*size) for size in SIZES[1:])]),
                 _batch("alone", processor, [draw(*SIZES[1], seed=1)]),
             ]
     several = found[0].arrays["pixel_values"]
@@ -82,9 +112,9 @@ def random_pixels(config: Any, seed: int) -> list[Batch]:
     return [Batch("random pixels", {"pixel_values": pixels}), Batch("alone", {"pixel_values": pixels[1:] / 2})]
 
 
-def padded_batches(processor: ImageProcessor) -> list[Batch]:
+def padded_batches(processor: ImageProcessor, first: Image.Image | None = None) -> list[Batch]:
     """Images of several sizes, padded to one; and one alone, without a mask, as nothing of it is padding."""
-    several = [draw(*size) for size in SIZES[:3]]
+    several = [first or draw(*SIZES[0]), *(draw(*size) for size in SIZES[1:3])]
     pixel_values, pixel_mask, _ = processor(several)
     assert pixel_mask is not None
     padded = Batch("padded", {"pixel_values": pixel_values, "pixel_mask": pixel_mask}, images=several)

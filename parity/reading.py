@@ -18,7 +18,7 @@ from zoo.images import ImageProcessor
 from zoo.text.tokenizer import Tokenizer
 
 from .cases import TEXTS, Batch
-from .images import draw, random_pixels
+from .images import lines, random_pixels
 from .written import Written
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def batches(config: Any, processor: ImageProcessor | None, tokenizer: Tokenizer 
         pixels = [batch.arrays["pixel_values"] for batch in random_pixels(config.encoder, seed)]
         given = zip(("random pixels", "alone"), pixels, strict=True)
         return [Batch(name, {"pixel_values": x, "decoder_input_ids": ids[: len(x)]}) for name, x in given]
-    lines = [draw(*size, seed=seed) for size in SIZES]
+    given = lines(SIZES, processor, seed)
     return [
-        Batch("lines", {"pixel_values": processor(lines).pixel_values, "decoder_input_ids": ids}, images=lines),
+        Batch("lines", {"pixel_values": processor(given).pixel_values, "decoder_input_ids": ids}, images=given),
         Batch(
             "alone",
-            {"pixel_values": processor(lines[1]).pixel_values, "decoder_input_ids": ids[:1]},
-            images=lines[1:2],
+            {"pixel_values": processor(given[1]).pixel_values, "decoder_input_ids": ids[:1]},
+            images=given[1:2],
         ),
     ]
 

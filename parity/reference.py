@@ -300,7 +300,10 @@ def _table_transformer(cls: Any, folder: Path, raw: Mapping[str, Any], dtype: An
     dropped = ("backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype", "transformers_version")
     fields = {name: value for name, value in raw.items() if name not in (*dropped, "model_type", "architectures")}
     fields |= {"use_timm_backbone": False, "dilation": bool(raw.get("dilation")), "attn_implementation": "eager"}
-    fields["backbone_config"] = transformers.ResNetConfig(**{**(backbone or {}), "out_features": ["stage4"]})
+    backbone = dict(backbone or {})
+    backbone.pop("out_indices", None)
+    last = f"stage{len(backbone.get('hidden_sizes', range(4)))}"
+    fields["backbone_config"] = transformers.ResNetConfig(**{**backbone, "out_features": [last]})
     model = cls(transformers.TableTransformerConfig(**fields)).to(dtype)
     own = {timm_name(name) if is_timm else name: name for name in model.state_dict()}
     found = model.load_state_dict(

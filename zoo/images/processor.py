@@ -254,7 +254,7 @@ class ImageProcessor:
             wide = min(width, max(1, round(image.width * height / image.height))) if self.pad_line else width
             image = image.resize((wide, height), Resampling(self.resample))
             if wide < width:
-                image = fromarray(_on_paper(np.asarray(image), width))
+                image = fromarray(on_paper(np.asarray(image), width))
         if self.crop is not None:
             height, width = self.crop
             left, top = (image.width - width) // 2, (image.height - height) // 2
@@ -262,7 +262,7 @@ class ImageProcessor:
         return np.asarray(image)
 
 
-def _on_paper(line: np.ndarray, width: int) -> np.ndarray:
+def on_paper(line: np.ndarray, width: int) -> np.ndarray:
     """The line (h, w, 3) at the left of a picture of that width, on paper as its edges mostly are."""
     edges = np.concatenate([line[0], line[-1], line[:, -1]])
     out = np.empty((len(line), width, 3), np.uint8)
