@@ -91,8 +91,12 @@ def widened(model: Any, dtype: str) -> Any:
     from zoo.ops.on_torch.packed import dequantise
 
     to = getattr(torch, dtype)
+
+    def cast(x: Any) -> Any:
+        return x.to(to) if x.is_floating_point() else x
+
     return map_leaves(
-        lambda x: x.to(to) if x.is_floating_point() else x,
+        cast,
         model,
         packed=lambda matrix: torch.cat([dequantise(part, to) for part in matrix.parts]),
     )
