@@ -38,6 +38,8 @@ def function(kind: str, rows: int) -> Function:
     columns than are looked at, x and y of float32; all with columns that are neighbours.  A scale of a row is left out.
     """
     with _lock:
+        if rows <= 1:  # both are wanted soon, and the compiler takes less room before the weights are in memory
+            _function(kind, 1 - rows)
         return _function(kind, rows)
 
 
