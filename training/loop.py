@@ -194,7 +194,7 @@ class Run:
         keep = min(0.999, (1 + step) / (10 + step))
         now = recipe.modules.state_dict()
         floats = [name for name, value in now.items() if value.is_floating_point()]
-        torch._foreach_lerp_([self.average[n] for n in floats], [now[n] for n in floats], 1 - keep)
+        torch._foreach_lerp_([self.average[n] for n in floats], [now[n] for n in floats], 1 - keep)  # type: ignore[reportPrivateImportUsage]
         for name in now.keys() - floats:
             self.average[name].copy_(now[name])
         return {**logs, "loss": loss.item()}

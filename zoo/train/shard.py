@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -77,7 +78,7 @@ class Sharded:
         self.shells: list[_Shell] = []
         for unit in units:
             own = {id(array) for _, array in leaves(unit)} & ids
-            shell = _Shell(unit, type(unit).__call__.__get__(unit), {i for i in own if times[i] == 1})
+            shell = _Shell(unit, partial(type(unit).__call__, unit), {i for i in own if times[i] == 1})
             if shell.keys:
                 unit._shell = shell
                 unit.__class__ = _routed(type(unit))
