@@ -103,9 +103,11 @@ def dequantised(model: Any) -> Any:
     def widened(matrix: Packed) -> Any:
         if isinstance(matrix.parts[0].arrays[0], np.ndarray):
             return matrix.dequantise()
+        import torch
+
         from zoo.ops.on_torch.packed import dequantise
 
-        return dequantise(matrix, matrix.dtype)
+        return torch.cat([dequantise(part, matrix.dtype) for part in matrix.parts])
 
     return map_leaves(lambda array: array, model, packed=widened)
 
