@@ -43,6 +43,7 @@ class Stub:
         *,
         task: str,
         device: str | None = None,
+        dtype: str | None = None,
         local_files_only: bool = False,
         lock: str | None = None,
     ) -> Callable:
