@@ -19,6 +19,7 @@ from parity.run import Result
 from parity.specs import SPECS
 from zoo.checkpoint.lock import lock
 from zoo.errors import CheckpointError
+from zoo.hub import EMBEDDED
 
 
 @pytest.fixture(autouse=True)
@@ -339,13 +340,13 @@ def test_the_list_has_the_cached_repositories(tmp_path):
 
 
 @pytest.mark.usefixtures("_reference")
-def test_all_are_the_tiny_checkpoints_and_minilm(minilm, monkeypatch):
+def test_all_are_the_tiny_checkpoints_and_the_trained_ones(minilm, monkeypatch):
     """That all of them hold is seen by the command itself, where changes are checked."""
     seen = []
     monkeypatch.setattr(parity.__main__, "run", lambda case, **_: seen.append(case) or Result(case))
     assert main(["--all"]) == 0
-    assert [case.name for case in seen] == [*(f"random:{name}" for name in SPECS), str(minilm)]
-    assert {case.size for case in seen[:-1]} == {"tiny"}
+    assert [case.name for case in seen] == [*(f"random:{name}" for name in SPECS), *EMBEDDED, str(minilm)]
+    assert {case.size for case in seen[: len(SPECS)]} == {"tiny"}
 
 
 @pytest.mark.slow
