@@ -223,6 +223,8 @@ class QuantisedSource:
                 f"{own + '.qweight'!r} is there, and no {name!r}{nearest(name, self.source.names())}"
             )
         stored = self.source.read(name)
-        if isinstance(stored, Rows) or stored.dtype not in ("I32", "U32") or stored.array.ndim > 2:
+        if isinstance(stored, Rows) or stored.dtype not in ("I32", "U32") or stored.array.ndim not in (1, 2):
             raise CheckpointError(f"{name!r} is no matrix of 32-bit whole numbers")
+        if not stored.array.size:
+            raise CheckpointError(f"{name!r} is empty")
         return stored.array if field == "g_idx" else stored.array.reshape(len(stored.array), -1)
