@@ -41,13 +41,17 @@ class Tolerance(NamedTuple):
         )
 
 
+FEW_CHOICES = 100  # of which more than 1 % may be as likely as others
+
+
 class Multiple(NamedTuple):
     """What is allowed in low precision: so many times the error that the reference itself makes in that precision.
 
     Errors are relative L2 to the reference in float32.  least: what the reference's own counts as at least, since some
     stages round nothing.  spare: of choices (the largest logit, a pixel's label, an object), how many may be other
-    ones besides, as a part of all, rounded up: where two are as likely, rounding decides.  spare_texts: the same of the
-    rows that are written token after token, since after one such choice all that follows is another.
+    ones besides, as a part of all, rounded up, and two of less than FEW_CHOICES: where two are as likely, rounding
+    decides, and of few that is chance.  spare_texts: the same of the rows that are written token after token, since
+    after one such choice all that follows is another.
     """
 
     times: float
@@ -59,12 +63,14 @@ class Multiple(NamedTuple):
         return (
             f"relative L2 to float32 <= {self.times:g} x that of transformers in the same precision (taken as "
             f"{self.least:.1e} where it is less), and {self.times:g} x as many other choices + {100 * self.spare:g} % "
-            f"of all (of written texts + {100 * self.spare_texts:g} %), rounded up, at every stage"
+            f"of all (of written texts + {100 * self.spare_texts:g} %), rounded up, 2 of less than "
+            f"{FEW_CHOICES}, at every stage"
         )
 
     def allows(self, wrong: int, own: int, count: int, spare: float | None = None) -> bool:
         """Whether `wrong` of `count` choices may differ from float32's, where `own` of the reference's differ."""
-        return wrong <= self.times * own + math.ceil((self.spare if spare is None else spare) * count)
+        besides = math.ceil((self.spare if spare is None else spare) * count)
+        return wrong <= self.times * own + (max(2, besides) if count < FEW_CHOICES else besides)
 
 
 # Float32 has a relative precision of 6e-8.  Sums of 768 to 3072 products in another order, a few in each of 12 layers,
