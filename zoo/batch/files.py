@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from ..checkpoint.atomic_write import atomic_write
 from ..errors import InputError, NotFoundError, ZooError
+from ..optional import optional
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 # Where a file appears once it was written whole: elsewhere it is written under another name first.
@@ -193,10 +194,9 @@ def _make_folder(name: str) -> None:
 
 def _filesystem(uri: str) -> tuple[Any, str]:
     """pyarrow's filesystem of a URI, and the path in it."""
-    try:
-        from pyarrow import fs
-    except ImportError:
-        raise InputError(f"{uri}: a URI wants the package pyarrow: pip install pyarrow") from None
+    optional("pyarrow", f"{uri}: a URI")
+    from pyarrow import fs
+
     try:
         return fs.FileSystem.from_uri(uri)
     except (ValueError, OSError, NotImplementedError) as e:

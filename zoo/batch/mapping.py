@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BatchError, InputError, UnsupportedError, ZooError
 from ..images.open import MAX_BYTES
+from ..optional import optional
 from ..tasks.base import Progress
 from .engine import Computed, Summary, check_engine, run
 from .files import digest_of, is_uri, read
@@ -220,7 +221,7 @@ def map_files(
         raise InputError("inputs is empty, expected at least one file or folder")
     folder, written_as, one_file = output_of(os.fspath(output), format)
     if written_as == "parquet":
-        _need_pyarrow(os.fspath(output))
+        optional("pyarrow", f"{os.fspath(output)}: Parquet")  # said before anything is computed
     where = {
         key: loading[key] for key in ("revision", "local_files_only", "cache_dir", "token", "lock") if key in loading
     }
@@ -289,13 +290,6 @@ def _check_columns(source: Source, columns: Mapping[str, Any], format: str) -> N
                 raise InputError(
                     f"the column {one.name!r} holds bytes, which {format} does not have: do not keep it (--keep)"
                 )
-
-
-def _need_pyarrow(folder: str) -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise InputError(f"{folder}: Parquet wants the package pyarrow: pip install pyarrow") from None
 
 
 def _key(found: Found, arguments: Mapping[str, str], options: Mapping[str, Any], loading: Mapping[str, Any]) -> str:
