@@ -41,7 +41,7 @@ class Tolerance(NamedTuple):
         )
 
 
-FEW_CHOICES = 100  # of which more than 1 % may be as likely as others
+FEW_CHOICES = range(20, 100)  # so many that two may be as likely as others, and so few that 1 % is one
 
 
 class Multiple(NamedTuple):
@@ -49,7 +49,7 @@ class Multiple(NamedTuple):
 
     Errors are relative L2 to the reference in float32.  least: what the reference's own counts as at least, since some
     stages round nothing.  spare: of choices (the largest logit, a pixel's label, an object), how many may be other
-    ones besides, as a part of all, rounded up, and two of less than FEW_CHOICES: where two are as likely, rounding
+    ones besides, as a part of all, rounded up, and two of FEW_CHOICES: where two are as likely, rounding
     decides, and of few that is chance.  spare_texts: the same of the rows that are written token after token, since
     after one such choice all that follows is another.
     """
@@ -63,14 +63,14 @@ class Multiple(NamedTuple):
         return (
             f"relative L2 to float32 <= {self.times:g} x that of transformers in the same precision (taken as "
             f"{self.least:.1e} where it is less), and {self.times:g} x as many other choices + {100 * self.spare:g} % "
-            f"of all (of written texts + {100 * self.spare_texts:g} %), rounded up, 2 of less than "
-            f"{FEW_CHOICES}, at every stage"
+            f"of all (of written texts + {100 * self.spare_texts:g} %), rounded up, 2 of "
+            f"{FEW_CHOICES.start} to {FEW_CHOICES.stop - 1}, at every stage"
         )
 
     def allows(self, wrong: int, own: int, count: int, spare: float | None = None) -> bool:
         """Whether `wrong` of `count` choices may differ from float32's, where `own` of the reference's differ."""
         besides = math.ceil((self.spare if spare is None else spare) * count)
-        return wrong <= self.times * own + (max(2, besides) if count < FEW_CHOICES else besides)
+        return wrong <= self.times * own + (max(2, besides) if count in FEW_CHOICES else besides)
 
 
 # Float32 has a relative precision of 6e-8.  Sums of 768 to 3072 products in another order, a few in each of 12 layers,

@@ -80,8 +80,8 @@ def _in_low(dtype: str, rule: Multiple) -> str:
         f"pixel’s label, may differ from float32’s {rule.times:g} times as often as transformers’ own, and "
         f"{100 * rule.spare:g} % of all besides; of the rows that are written token after token, {rule.times:g} times "
         f"as many and {100 * rule.spare_texts:g} % of all besides, since after one other token all that follows is "
-        f"another text. These shares are rounded up to whole ones, of less than {FEW_CHOICES} to two. "
-        f"An object is the same with the same label and a box "
+        f"another text. These shares are rounded up to whole ones, of {FEW_CHOICES.start} to "
+        f"{FEW_CHOICES.stop - 1} choices to two. An object is the same with the same label and a box "
         f"that shares more than {100 * OVERLAP:g} % of what both cover. Token ids and prepared pixels must be the same."
     )
 

@@ -78,6 +78,9 @@ def test_the_rule_says_what_it_allows():
     assert "3 x as many other choices + 1 % of all (of written texts + 50 %), rounded up" in said
     assert BFLOAT16.allows(wrong=3 * 2 + 5, own=2, count=401)
     assert not BFLOAT16.allows(wrong=3 * 2 + 6, own=2, count=401)
+    assert BFLOAT16.allows(wrong=2, own=0, count=48)
+    assert not BFLOAT16.allows(wrong=3, own=0, count=48)
+    assert not BFLOAT16.allows(wrong=2, own=0, count=4)
 
 
 def test_the_largest_logits_are_held_against_the_references_own():
