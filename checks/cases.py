@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from zoo.packed import KINDS
+from zoo.packed.kinds import OF_BLOCKS
 
 from .budgets import Budget
 
@@ -207,7 +208,7 @@ def _packed() -> list[Case]:
         arguments = (Shape((M, inputs)), kind, fields(kind, outputs, inputs))
         return Case(f"{name}, {kind}, {M}", f"{function}.{function}", arguments, budget, dtypes)
 
-    kinds = "INT8", "INT8_32", "INT4_32", "UINT4_32"
+    kinds = "INT8", *(kind.name for kind in OF_BLOCKS)
     return [
         *(case("llama-8b up", kind, 1, 4096, 28672, ALL if kind == "INT4_32" else ("bfloat16",)) for kind in kinds),
         case("llama-8b down", "INT4_32", 1, 14336, 4096),

@@ -142,9 +142,10 @@ def try_mutation(pytest: Pytest, mutation: Mutation) -> Outcome:
 
 
 def run_tests(pytest: Pytest, module: str, selection: str) -> tuple[int, str]:
-    """The exit status of the tests of a kernel's module, and what they print."""
+    """The exit status of the tests of a kernel's module, or of all that begin so, and what they print."""
     chosen = ["-k", selection] if selection else []
-    return pytest.run(["-x", "-p", "no:cacheprovider", f"tests/kernels/test_{module}.py", *chosen])
+    files = sorted(f"tests/kernels/{path.name}" for path in (pytest.copy / "tests/kernels").glob(f"test_{module}*.py"))
+    return pytest.run(["-x", "-p", "no:cacheprovider", *files, *chosen])
 
 
 def words_of(status: int, text: str) -> str:

@@ -385,6 +385,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation("gemv", "only the last block counts", "total += w", "total = w"),
     Mutation("gemv", "the bias is not added", "y += tl.load(bias", "y += 0 * tl.load(bias"),
+    # packed
+    Mutation("packed", "a step is not read", "at // (256 // SIZE), mask=live", "0 * at, mask=live", "one_row"),
+    Mutation("packed", "steps lie closer, where all are live", "at // (256 // SIZE)).to", "at // 16).to", "test_rows"),
     # packed_gemv
     Mutation("packed_gemv", "the number after is multiplied", "_number(w, 15 << 4, magic)", "_number(w, 15, magic)"),
     Mutation(
@@ -399,14 +402,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "packed_gemv",
         "a block has the scale of its neighbour",
-        "block = first // 32 + groups // 2",
-        "block = first // 32 + (groups + 1) // 2",
+        "block = (first + groups * 16) // SIZE",
+        "block = (first + groups * 16 + 16) // SIZE",
     ),
     Mutation(
         "packed_gemv",
         "the scales of the first blocks serve all",
-        "s = tl.load(scale + at + first, mask",
-        "s = tl.load(scale + at, mask",
+        "s = of_blocks(scale, scale_step, at + first,",
+        "s = of_blocks(scale, scale_step, at,",
+    ),
+    Mutation(
+        "packed_gemv",
+        "an offset is of the numbers, not of x",
+        "at, live, EVEN, SIZE) * tl.sum(v, 1)[None, :]",
+        "at, live, EVEN, SIZE) * tl.sum(q.to(tl.float32), 2)",
+        "each_number",
+    ),
+    Mutation(
+        "packed_gemv",
+        "offsets of four bits have the step of scales",
+        "of_blocks(offset, offset_step, at + first",
+        "of_blocks(offset, scale_step, at + first",
+        "each_number",
     ),
     Mutation("packed_gemv", "a row has no scale", "y *= tl.load(scale + row)", "y *= 1.0"),
     Mutation(
@@ -424,8 +441,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "packed_gemv",
         "blocks past the last are read",
-        "live = first + groups < blocks\n            w =",
-        "live = first + groups <= blocks\n            w =",
+        "live = (first + groups < blocks)",
+        "live = (first + groups <= blocks)",
     ),
     Mutation("packed_gemv", "rows past the last are written", "live = rows < outputs", "live = rows <= outputs"),
     Mutation("packed_gemv", "only the last bytes count", "total += sums", "total = sums"),
@@ -447,17 +464,27 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("packed_dot", "numbers of four bits count from 7", "w -= 8", "w -= 7", "each_number"),
     Mutation("packed_dot", "the zero of a block is not read", "if zero is not None:", "if False:", "each_number"),
     Mutation(
+        "packed_dot", "offsets count from 8", "elif PER == 2 and offset is None:", "elif PER == 2:", "each_number"
+    ),
+    Mutation(
+        "packed_dot",
+        "an offset has no step",
+        "of_blocks(offset, offset_step, ",
+        "of_blocks(offset, None, ",
+        "each_number",
+    ),
+    Mutation(
         "packed_dot",
         "the scales of the first blocks serve all",
-        "s = tl.load(scale + at + first // 32",
-        "s = tl.load(scale + at",
+        "s = of_blocks(scale, scale_step, now,",
+        "s = of_blocks(scale, scale_step, at,",
         "rows",
     ),
     Mutation(
         "packed_dot",
         "zeros are read where a row of bytes begins",
-        "tl.load(zero + at + first // 32",
-        "tl.load(zero + at * 0 + of_block[None, :] + first // 32",
+        "of_blocks(zero, None, now,",
+        "of_blocks(zero, None, now - row[:, None] * blocks,",
     ),
     Mutation("packed_dot", "a row has no scale", "total *= tl.load(scale + row)[:, None]", "total *= 1.0", "rows"),
     Mutation(

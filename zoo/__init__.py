@@ -93,6 +93,7 @@ def load(
     device: None or "cpu" runs on NumPy, without torch; "onnx", "onnx:cuda", "onnx:coreml", ... by ONNX Runtime; "cuda",
     "cuda:1", "torch:cpu" on torch.
     dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", and the default is the file's own.
+    Of files with packed matrices (GGUF's, ...) the 16 bits are those of activations alone.
     weights: "int8" or "int4" quantises the matrices while they are loaded: a quarter or a seventh of float32's memory,
     rounded (docs/quantised.md says what that costs).  A checkpoint that was saved so needs no word of it.
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.

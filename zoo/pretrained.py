@@ -101,7 +101,8 @@ class Pretrained(Trainable):
             raise UnsupportedError(
                 f"weights={weights!r} are rounded numbers, which trainable=True cannot change: choose one"
             )
-        keeps_packed = not trainable and (dtype is None or choice is not None)  # else a type asked for is that of all
+        # A type of 16 bits is that of what is computed beside packed matrices; a wider one is that of them, too.
+        keeps_packed = not trainable and (choice is not None or dtype in (None, "float16", "bfloat16"))
         if isinstance(source, ExportedGraphs) and not is_onnx(asked):
             raise UnsupportedError(f"{source.path.parent} holds ONNX graphs, which device='onnx' runs")
         if backend is not ops.on_numpy and dtype is None:

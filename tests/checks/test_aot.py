@@ -182,7 +182,8 @@ def test_what_is_missing_is_named(monkeypatch, capsys):
 
 
 def test_every_kernel_has_cases_each_with_a_name_of_its_own():
-    modules = {path.stem for path in KERNELS.glob("*.py") if "@triton.jit" in path.read_text(encoding="utf-8")}
+    # What stores nothing is a part of other kernels.
+    modules = {path.stem for path in KERNELS.glob("*.py") if "tl.store(" in path.read_text(encoding="utf-8")}
     assert {case.function.partition(".")[0] for case in CASES} == modules
     assert len({str(Job(case, "", "")) for case in CASES}) == len(CASES)
 

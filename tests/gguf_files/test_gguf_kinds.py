@@ -122,6 +122,24 @@ def test_a_model_in_blocks_is_that_of_its_numbers(kind, tmp_path, monkeypatch):
     np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * np.abs(b).max())
 
 
+@pytest.mark.parametrize("kind", ALL)
+def test_a_model_in_blocks_on_torch(kind, tmp_path, monkeypatch):
+    """Packed beside numbers of 16 bits, and where no type is asked for; saved so, it is read without torch."""
+    pytest.importorskip("torch", reason="needs torch, the other backend")
+    any_kind(monkeypatch)
+    path = write_llama(wide_llama(tmp_path / "folder"), tmp_path / "m.gguf", kind)
+    ids = np.arange(3, 40)[None]
+    wanted = load_model(path)(ids)
+    for dtype, error in ((None, 1e-5), ("bfloat16", 0.05), ("float32", 1e-5)):
+        model = load_model(path, device="torch:cpu", dtype=dtype)
+        parts = [part for _, leaf in leaves(model) if isinstance(leaf, Packed) for part in leaf.parts]
+        assert bool(parts) == (dtype != "float32")
+        assert not any(part.kind.plain or part.kind.name.startswith("Q") for part in parts)
+        assert np.abs(ops.to_numpy(model(ids)) - wanted).max() <= error * np.abs(wanted).max()
+    again = load_model(zoo.save(load_model(path, device="torch:cpu"), tmp_path / "saved"))
+    np.testing.assert_allclose(again(ids), wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize("kind", ["Q8_0", "Q4_K"])
 def test_rows_of_blocks_are_put_in_order_as_they_lie(kind, tmp_path, monkeypatch):
     """Queries and keys: the numbers of rows that were moved in blocks are those of rows that were moved."""

@@ -17,7 +17,9 @@ def rows(kind: str, outputs: int, inputs: int, seed: int = 0) -> Rows:
     for field, shape in zip(KINDS[kind].fields, KINDS[kind].shapes(outputs, inputs), strict=True):
         dtype = np.dtype(field.dtype)
         if dtype.kind == "f":  # of both signs, and nearly all different
-            most = 127 if "8" in kind[:4] else 8
+            most = 8 if "INT4" in kind else 127
+            if field.name.endswith("_step"):  # of integers up to 255
+                most *= 128
             arrays.append((rng.standard_normal(shape) / most / inputs**0.5).astype(dtype))
         else:
             least = -127 if dtype.kind == "i" else 0

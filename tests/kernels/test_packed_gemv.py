@@ -28,7 +28,7 @@ def _inputs(kind, inputs, outputs, dtype, device):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (33, 7), (96, 5), (1100, 3)])
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (33, 7), (64, 5), (1100, 3)])
 def test_one_row(kind, inputs, outputs, dtype, device):
     x, matrix, bias, residual = _inputs(kind, inputs, outputs, dtype, device)
     given = fields(matrix, device)
@@ -54,7 +54,7 @@ def test_each_number_is_itself(kind, device):
         x = torch.zeros(70, device=device)
         x[column] = 1
         got = packed_gemv(x, kind, fields(matrix, device)).cpu().numpy()
-        np.testing.assert_allclose(got, wanted[:, column], rtol=1e-6, atol=1e-9, err_msg=f"column {column}")
+        np.testing.assert_allclose(got, wanted[:, column], rtol=1e-6, atol=2e-8, err_msg=f"column {column}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,10 +63,12 @@ def test_the_matrix_is_read_once_as_it_is_stored(kind, device, interpreter):
     given = fields(matrix, device)
     with interpreter.counting() as counts:
         packed_gemv(x, kind, given)
-    names = ["words" if "4" in kind[:5] else "data", "scale", "zero"][: len(given)]
-    for name, field in zip(names, given, strict=True):
-        twice = 2 if (kind, name) == ("INT8_32", "scale") else 1  # of each half of a block
-        assert counts.bytes_loaded[name] == twice * field.nbytes
+    of_bytes = given[0].dtype == torch.int8
+    for name, field in matrix.kind.named(given).items():
+        groups = field.shape[0] * 2048 // (16 if of_bytes else 32)  # each reads what its block has
+        name = name if of_bytes else name.replace("data", "words")
+        once = field.numel() if name in ("data", "words") or field.ndim == 1 else groups
+        assert counts.bytes_loaded[name] == once * field.element_size(), name
     assert counts.bytes_stored == {"out": 16}
 
 

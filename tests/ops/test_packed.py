@@ -10,8 +10,12 @@ from zoo.errors import CheckpointError
 from zoo.ops import naive
 from zoo.ops.on_numpy import fast, packed, threads
 from zoo.packed import KINDS, Packed, Rows
+from zoo.packed.kinds import OF_BLOCKS
 
 NARROW = [name for name in KINDS if name not in ("F64", "F32")]
+OF_TORCH = ["INT8", *(kind.name for kind in OF_BLOCKS)]  # which llama.cpp's kinds become there
+UNCOMPILED = ("UINT4_OFFSET", "INT8_OFFSET", "UINT4_K", "INT8_K", "INT8_K16")  # which files have only from torch
+COMPILED = [name for name in NARROW if name not in UNCOMPILED]
 
 
 def random_rows(rng, name: str, rows: int, columns: int) -> Rows:
@@ -87,7 +91,7 @@ def test_embedding(names, rng):
 
 
 @pytest.mark.parametrize(
-    "names", [["INT8"], ["INT8_32"], ["INT4_32"], ["UINT4_32"], ["INT4_32", "F32", "INT8"]], ids="+".join
+    "names", [[name] for name in ("F16", "BF16", *OF_TORCH)] + [["INT4_32", "F32", "INT8"]], ids="+".join
 )
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_torch(names, dtype, rng):
@@ -107,29 +111,33 @@ def test_torch(names, dtype, rng):
     )
 
 
-@pytest.mark.parametrize(("name", "there"), [("Q8_0", "INT8_32"), ("Q4_0", "INT4_32"), ("Q5_0", "INT8_32")])
-def test_torch_has_the_same_numbers_in_another_order(name, there, rng):
+@pytest.mark.parametrize(
+    ("name", "there", "bits"),
+    [
+        ("Q8_0", "INT8_32", 8.5),
+        ("Q4_0", "INT4_32", 4.5),
+        ("Q4_1", "UINT4_OFFSET", 5),
+        ("Q5_0", "INT8_32", 8.5),
+        ("Q5_1", "INT8_OFFSET", 9),
+        ("Q4_K", "UINT4_K", 4.625),
+        ("Q5_K", "INT8_K", 8.625),
+        ("Q6_K", "INT8_K16", 8.5625),
+    ],
+)
+def test_torch_has_the_same_numbers_in_another_order(name, there, bits, rng):
     """llama.cpp's records, as fields that kernels can read 16 bytes of at a time."""
-    pytest.importorskip("torch", reason="needs torch, the other backend")
-    from zoo.ops import on_torch
-
-    stored = random_rows(rng, name, 5, 96)
-    kept = on_torch.keep(stored, "bfloat16", "cpu")
-    assert isinstance(kept, Rows)
-    assert kept.kind.name == there
-    found = kept.map(lambda array: array.numpy())
-    np.testing.assert_array_equal(found.check("w").dequantise(), stored.dequantise())
-    assert found.nbytes <= stored.nbytes * (1 if name != "Q5_0" else 34 / 22)
-
-
-def test_torch_widens_other_kinds_when_they_are_loaded(rng):
     torch = pytest.importorskip("torch", reason="needs torch, the other backend")
     from zoo.ops import on_torch
+    from zoo.ops.on_torch.packed import dequantise
 
-    stored = random_rows(rng, "Q6_K", 5, 256)
-    kept = on_torch.keep(stored, "float32", "cpu")
-    assert torch.is_tensor(kept)
-    np.testing.assert_array_equal(kept.numpy(), stored.dequantise())
+    stored = random_rows(rng, name, 5, 768)
+    kept = on_torch.keep(stored, "cpu")
+    assert kept.kind.name == there
+    assert kept.nbytes == 5 * 768 * bits / 8
+    found, wanted = kept.map(lambda array: array.numpy()), stored.dequantise()
+    for numbers in (found.check("w").dequantise(), dequantise(kept, torch.float32).numpy()):
+        np.testing.assert_array_equal(numbers.view(np.uint32), wanted.view(np.uint32))
+    assert all(array.is_contiguous() and array.untyped_storage().nbytes() == array.nbytes for array in kept.arrays)
 
 
 def test_fields_of_another_shape_or_type_are_refused(rng):
@@ -145,7 +153,7 @@ def test_fields_of_another_shape_or_type_are_refused(rng):
             Rows(rows.kind, 64, arrays).check("w")
 
 
-@pytest.mark.parametrize("names", [[name] for name in NARROW] + [["INT4_32", "INT8"]], ids="+".join)
+@pytest.mark.parametrize("names", [[name] for name in COMPILED] + [["INT4_32", "INT8"]], ids="+".join)
 @pytest.mark.parametrize("tokens", [1, 2, 4, 7])
 def test_compiled_products_and_plain_ones(names, tokens, rng, monkeypatch):
     """Tokens up to ROWS are multiplied by compiled code, for more of them it widens tiles."""
@@ -166,7 +174,55 @@ def test_compiled_products_and_plain_ones(names, tokens, rng, monkeypatch):
             assert np.abs(one - wanted).max() <= 5e-6 * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("name", NARROW)
+WAYS = ["avx512vnni", "avxvnni", "avx512bw", "avx2", "dotprod"]  # to sum products of bytes
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    """Each of those that this processor has, instead of the best."""
+    pytest.importorskip("llvmlite", reason="needs llvmlite, the extra fast")
+    import llvmlite.binding as llvm
+
+    from zoo.ops.on_numpy.compiled import digits
+
+    assert list(digits.WAYS) == WAYS
+    features = llvm.get_host_cpu_features()
+    if not digits.ways("INT4_32", {name: on for name, on in features.items() if name in digits.WAYS[request.param][0]}):
+        pytest.skip(f"this processor lacks {request.param}")
+    known = fast.compiled
+
+    def compiled(kind: str):
+        own = known(kind)
+        return own and own._replace(way=request.param if kind in digits.WAYS[request.param].kinds else None)
+
+    monkeypatch.setattr(fast, "compiled", compiled)
+    return request.param
+
+
+@pytest.mark.parametrize("names", [["INT8"], ["INT4_32"], ["INT8", "INT4_32", "INT8_32"]], ids="+".join)
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_products_of_bytes(way, names, tokens, rng):
+    """Whole steps of 64 or 128 columns, what is left of one, numbers far larger than the rest, and none but zeros."""
+    for columns in (64, 128, 256, 97, 385):
+        weight = matrix(rng, *names, rows=7, columns=columns)
+        x = rng.standard_normal((1, tokens, columns), np.float32)
+        for factor in (1, 1000, 0):
+            x[0, 0, columns // 3] *= factor
+            x[0, -1] *= factor
+            wanted = naive.linear(x, weight)
+            found = ops.linear(x, weight)
+            assert np.abs(found - wanted).max() <= 5e-6 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_products_of_bytes_are_not_of_what_is_no_number(way, odd, rng):
+    weight = matrix(rng, "INT8", "INT4_32", columns=256)
+    x = rng.standard_normal((1, 1, 256), np.float32)
+    x[0, 0, 7] = odd
+    assert not np.isfinite(np.asarray(ops.linear(x, weight))).any()
+
+
+@pytest.mark.parametrize("name", COMPILED)
 def test_compiled_code_writes_and_reads_what_it_was_given(name, rng):
     """One row of several, into a part of a larger array: what lies beside it stays."""
     pytest.importorskip("llvmlite", reason="needs llvmlite, the extra fast")
@@ -178,7 +234,7 @@ def test_compiled_code_writes_and_reads_what_it_was_given(name, rng):
     np.testing.assert_allclose(out[1:4, :288] * scale, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
     y = np.full((4, 9), 7, np.float32)
     x = rng.standard_normal((2, 288), np.float32)
-    fast.product(rows[1:4], x, y[1:3, 2:5])
+    fast.product(rows[1:4], fast.operand([rows], x), y[1:3, 2:5])
     np.testing.assert_allclose(y[1:3, 2:5], x @ wanted.T, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
     out[1:4, : rows.width], y[1:3, 2:5] = 7, 7
     assert (out == 7).all()

@@ -45,7 +45,7 @@ def dequantise(matrix):
 
 
 def _row(part, e):
-    fields = {field.name: array[e] for field, array in zip(part.kind.fields, part.arrays, strict=True)}
+    fields = part.kind.named([array[e] for array in part.arrays])
     data = fields["data"]
     match part.kind.name:
         case "F64" | "F32" | "F16":
@@ -54,16 +54,29 @@ def _row(part, e):
             return _f64((data.astype(np.uint32) << 16).view(np.float32))
         case "INT8":
             return np.array([float(data[d]) * float(fields["scale"]) for d in range(part.columns)])
-        case "INT8_32":
-            return np.array([float(data[d]) * float(fields["scale"][d // 32]) for d in range(part.columns)])
-        case "INT4_32":
-            nibbles = [int(data[d // 2]) >> 4 * (d % 2) & 15 for d in range(part.columns)]
-            return np.array([(q - 8) * float(fields["scale"][d // 32]) for d, q in enumerate(nibbles)])
         case "UINT4_32":
-            nibbles = [int(data[d // 2]) >> 4 * (d % 2) & 15 for d in range(part.columns)]
-            zeros, scales = fields["zero"], fields["scale"]
-            return np.array([(q - int(zeros[d // 32])) * float(scales[d // 32]) for d, q in enumerate(nibbles)])
+            data, zeros, scales = _nibbles(data), fields["zero"], fields["scale"]
+            return np.array([(data[d] - int(zeros[d // 32])) * float(scales[d // 32]) for d in range(part.columns)])
+        case "INT4_32" | "INT8_32" | "UINT4_OFFSET" | "INT8_OFFSET" | "UINT4_K" | "INT8_K" | "INT8_K16":
+            data = [n - 8 for n in _nibbles(data)] if part.kind.name == "INT4_32" else data
+            data = _nibbles(data) if part.kind.name.startswith("UINT4") else data
+            size = 16 if part.kind.name == "INT8_K16" else 32
+            out = []
+            for d in range(part.columns):
+                scale, offset = float(fields["scale"][d // size]), 0.0
+                if "scale_step" in fields:
+                    scale *= float(fields["scale_step"][d // 256])
+                if "offset" in fields:
+                    offset = float(fields["offset"][d // size])
+                if "offset_step" in fields:
+                    offset *= float(fields["offset_step"][d // 256])
+                out.append(int(data[d]) * scale + offset)
+            return np.array(out)
     return naive_ggml.numbers(part.kind.name, data)[: part.columns]
+
+
+def _nibbles(data):
+    return [int(byte) >> shift & 15 for byte in data for shift in (0, 4)]
 
 
 def _matrix(x):

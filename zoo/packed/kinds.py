@@ -9,9 +9,22 @@ INT8_32         data (E, 32 B) int8, scale (E, B) float16: number = data[e, d] *
 INT4_32         data (E, 16 B) uint8, scale (E, B) float16: byte d // 2 of a row holds number d in its lower four bits
                 if d is even, in its upper four if d is odd: number = (those bits - 8) * scale[e, d // 32].
 UINT4_32        as INT4_32, and zero (E, B) uint8 in the place of 8.
+UINT4_OFFSET    data as of INT4_32; scale, offset (E, B) float16:
+                number = bits * scale[e, d // 32] + offset[e, d // 32].
+INT8_OFFSET     likewise, of data (E, 32 B) int8.
 
-INT8 data lie in -127 ... 127.  Columns beyond D are zero numbers (bits 8 of INT4_32).  MatMulNBits of ONNX Runtime
-has the same order, its data being uint8 [E, B, 32 or 16]: those of INT4_32 as they are, those of INT8_32 plus 128.
+And those whose scales and offsets are integers, times a step of 256 numbers, with C = ceil(D / 256):
+
+UINT4_K         data (E, 128 C) as of INT4_32; scale, offset (E, 8 C) uint8; scale_step, offset_step (E, C) float16:
+                number = bits * scale[e, d // 32] * scale_step[e, d // 256]
+                    + offset[e, d // 32] * offset_step[e, d // 256].
+INT8_K          likewise, of data (E, 256 C) int8.
+INT8_K16        data (E, 256 C), scale (E, 16 C) int8; scale_step (E, C) float16:
+                number = data[e, d] * scale[e, d // 16] * scale_step[e, d // 256].
+
+INT8 data lie in -127 ... 127.  Columns beyond D are zero numbers (bits 8 of INT4_32) where there are
+no offsets.  MatMulNBits of ONNX Runtime has the same order, its data being uint8 [E, B, 32 or 16]: those of INT4_32 as
+they are, those of INT8_32 plus 128.
 """
 
 from __future__ import annotations
@@ -40,32 +53,46 @@ def _int8(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.multiply(data, scale[:, None], out=out)
 
 
-def _scale(out: np.ndarray, scale: np.ndarray) -> None:
-    blocks = out.reshape(len(out), -1, BLOCK)
-    np.multiply(blocks, scale.astype(np.float32)[..., None], out=blocks)
+def _in_blocks(
+    out: np.ndarray,
+    data: np.ndarray,
+    scale: np.ndarray,
+    zero: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    scale_step: np.ndarray | None = None,
+    offset_step: np.ndarray | None = None,
+) -> None:
+    if data.dtype == np.int8:
+        np.copyto(out, data)
+    else:
+        np.copyto(out[:, 0::2], data & 15)
+        np.copyto(out[:, 1::2], data >> 4)
+    blocks = out.reshape(*scale.shape, out.shape[1] // scale.shape[1])
+    if zero is not None:
+        blocks -= zero[..., None]
+    elif data.dtype == np.uint8 and offset is None:
+        blocks -= 8
+    np.multiply(blocks, _factors(scale, scale_step), out=blocks)
+    if offset is not None:
+        blocks += _factors(offset, offset_step)
 
 
-def _int8_blocks(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
-    data, scale = arrays
-    np.copyto(out, data)
-    _scale(out, scale)
+def _factors(each: np.ndarray, step: np.ndarray | None) -> np.ndarray:
+    """(R, blocks), times a step that several of them have, -> (R, blocks, 1) float32."""
+    wide = each.astype(np.float32)
+    if step is not None:
+        wide *= np.repeat(step, each.shape[1] // step.shape[1], axis=1)
+    return wide[..., None]
 
 
-def _int4_blocks(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
-    data, scale = arrays
-    np.copyto(out[:, 0::2], data & 15)
-    np.copyto(out[:, 1::2], data >> 4)
-    out -= 8
-    _scale(out, scale)
+def _kind(name: str, block: int, **fields: tuple[str, int]) -> Kind:
+    """One with a scale for each of some numbers.  fields: name -> type and how many of a block."""
 
+    def dequantise(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+        _in_blocks(out, **kind.named(arrays))
 
-def _uint4_blocks(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
-    data, scale, zero = arrays
-    np.copyto(out[:, 0::2], data & 15)
-    np.copyto(out[:, 1::2], data >> 4)
-    blocks = out.reshape(len(out), -1, BLOCK)
-    blocks -= zero[..., None]
-    _scale(out, scale)
+    kind = Kind(name, block, tuple(Field(field, *of) for field, of in fields.items()), dequantise)
+    return kind
 
 
 F64, F32, F16 = (
@@ -74,12 +101,23 @@ F64, F32, F16 = (
 )
 BF16 = Kind("BF16", 1, (Field("data", "uint16", 1),), _bfloat16, plain=True)
 INT8 = Kind("INT8", 1, (Field("data", "int8", 1), Field("scale", "float32", 0)), _int8)
-INT8_32 = Kind("INT8_32", BLOCK, (Field("data", "int8", BLOCK), Field("scale", "float16", 1)), _int8_blocks)
-INT4_32 = Kind("INT4_32", BLOCK, (Field("data", "uint8", BLOCK // 2), Field("scale", "float16", 1)), _int4_blocks)
-UINT4_32 = Kind("UINT4_32", BLOCK, (*INT4_32.fields, Field("zero", "uint8", 1)), _uint4_blocks)
+
+_HALF = ("float16", 1)
+_OFFSETS = {"scale": _HALF, "offset": _HALF}
+_STEPS = {"scale": ("uint8", 8), "offset": ("uint8", 8), "scale_step": _HALF, "offset_step": _HALF}
+OF_BLOCKS = (
+    _kind("INT8_32", BLOCK, data=("int8", 32), scale=_HALF),
+    _kind("INT4_32", BLOCK, data=("uint8", 16), scale=_HALF),
+    _kind("UINT4_32", BLOCK, data=("uint8", 16), scale=_HALF, zero=("uint8", 1)),
+    _kind("UINT4_OFFSET", BLOCK, data=("uint8", 16), **_OFFSETS),
+    _kind("INT8_OFFSET", BLOCK, data=("int8", 32), **_OFFSETS),
+    _kind("UINT4_K", 256, data=("uint8", 128), **_STEPS),
+    _kind("INT8_K", 256, data=("int8", 256), **_STEPS),
+    _kind("INT8_K16", 256, data=("int8", 256), scale=("int8", 16), scale_step=_HALF),
+)
 
 # By name: what a file may name.  Others that are read elsewhere add themselves.
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, INT8_32, INT4_32, UINT4_32, *GGML)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, *OF_BLOCKS, *GGML)}
 
 
 def plain(*arrays: Array) -> Packed:

@@ -45,6 +45,10 @@ class Kind:
         blocks = -(-columns // self.block)
         return [(rows, blocks * field.per_block) if field.per_block else (rows,) for field in self.fields]
 
+    def named(self, arrays: Sequence[Any]) -> dict[str, Any]:
+        """The fields of some rows by their names."""
+        return {field.name: array for field, array in zip(self.fields, arrays, strict=True)}
+
     def nbytes(self, rows: int, columns: int) -> int:
         """Of a matrix of that size."""
         shapes = zip(self.fields, self.shapes(rows, columns), strict=True)

@@ -214,7 +214,7 @@ class Weights:
             if isinstance(stored, RawTensor):
                 placed = self.backend.to_parameter(stored, name, self.dtype, self.device)
             elif is_matrix and (stored.kind.plain or self.keeps_packed):
-                placed = self.backend.keep(stored, self.dtype, self.device)
+                placed = self.backend.keep(stored, self.device)
             else:
                 wide = RawTensor(stored.dequantise(), "F32")
                 placed = self.backend.to_parameter(wide, name, self.dtype, self.device)

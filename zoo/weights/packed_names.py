@@ -20,7 +20,7 @@ QUANT_METHOD = "zoo"  # of `quantization_config`
 
 # NumPy's name of a field's type -> that of safetensors.
 _TYPES = {"int8": "I8", "uint8": "U8", "uint16": "U16", "float16": "F16", "float32": "F32"}
-_NAME = re.compile(r"(.+)\.([A-Z]+[0-9]*[0-9A-Z_]*)\.([a-z]+)")
+_NAME = re.compile(r"(.+)\.([A-Z]+[0-9]*[0-9A-Z_]*)\.([a-z_]+)")
 
 
 def stored_fields(name: str, rows: Rows) -> Iterator[tuple[str, str, Array]]:

@@ -154,7 +154,7 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
     return array.astype(dtype or "float32", copy=False)
 
 
-def keep(stored: Rows, dtype: str | None, device: str) -> Rows:
+def keep(stored: Rows, device: str) -> Rows:
     """Rows for `linear` and `embedding` as their file has them, uncopied where they are aligned."""
     return stored.map(lambda array: array if np.asarray(array).flags.aligned else np.array(array))
 

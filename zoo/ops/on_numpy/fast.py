@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...packed import Rows
+from .scratch import scratch
 
 ROWS = 4  # up to which a product is made here
 
@@ -24,19 +25,27 @@ class Compiled(NamedTuple):
     size: int
     in_turns: bool  # whether x is wanted with the even columns of these before the odd ones
     of_rows: bool  # whether a scale of each row is left to the caller
+    way: str | None  # how products of bytes are summed, where the processor does so
+
+
+class Operand(NamedTuple):
+    """What matrices multiply: x (N, D), and its digits for the kinds that want them."""
+
+    x: np.ndarray
+    digits: dict[str, np.ndarray]
 
 
 @lru_cache
 def compiled(kind: str) -> Compiled | None:
     """None for other kinds, without llvmlite, and for processors that do not widen float16."""
     try:
-        from .compiled import READERS, function, has_halves
+        from .compiled import READERS, function, has_halves, way_of
     except ImportError:
         return None
     if kind not in READERS or not has_halves():
         return None
     reader = READERS[kind]
-    return Compiled(function, reader.size, reader.in_turns, reader.of_rows)
+    return Compiled(function, reader.size, reader.in_turns, reader.of_rows, way_of(kind))
 
 
 def _of(W: Rows) -> Compiled | None:
@@ -48,10 +57,44 @@ def takes(weights: Sequence[np.ndarray | Rows], x: np.ndarray) -> bool:
     return x.dtype == np.float32 and len(x) <= ROWS and all(isinstance(W, Rows) and _of(W) for W in weights)
 
 
-def product(W: Any, x: np.ndarray, y: np.ndarray) -> None:
+def operand(weights: Sequence[np.ndarray | Rows], x: np.ndarray) -> Operand:
+    """Of x (N, D), for the parts that `takes` took."""
+    x, digits = np.ascontiguousarray(x), {}
+    for kind in {W.kind.name for W in weights if isinstance(W, Rows)}:
+        own = compiled(kind)
+        if own is None or own.way is None:
+            continue
+        from .compiled import COLUMNS, LINE, STEP, digit_functions
+
+        steps = x.shape[1] // COLUMNS[kind]
+        if steps:
+            out = scratch(10 + list(COLUMNS).index(kind), (len(x), LINE + steps * STEP[kind]), np.dtype(np.uint8))
+            digit_functions(kind, len(x), own.way)[0](x, out, steps)
+            digits[kind] = out
+    return Operand(x, digits)
+
+
+def product(W: Any, of: Operand, y: np.ndarray) -> None:
     """y (N, E) = x (N, D) @ W.T, for some rows W of what `takes` took."""
-    own = _of(W)
+    own, kind, x = _of(W), W.kind.name, of.x
     assert own is not None
+    if kind not in of.digits:
+        _widened_product(W, own, x, y)
+        return
+    from .compiled import COLUMNS, digit_functions
+
+    steps = x.shape[1] // COLUMNS[kind]
+    digit_functions(kind, len(x), own.way or "")[1](W.arrays, of.digits[kind], y, steps)
+    done = steps * COLUMNS[kind]
+    if done < W.columns:
+        begins = [done // W.kind.block * field.per_block for field in W.kind.fields]
+        arrays = (a[:, begin:] if a.ndim > 1 else a for a, begin in zip(W.arrays, begins, strict=True))
+        rest = np.empty_like(y)
+        _widened_product(Rows(W.kind, W.columns - done, tuple(arrays)), own, x[:, done:], rest)
+        y += rest
+
+
+def _widened_product(W: Rows, own: Compiled, x: np.ndarray, y: np.ndarray) -> None:
     if W.width > W.columns:
         x = np.pad(x, ((0, 0), (0, W.width - W.columns)))
     x = np.ascontiguousarray(x)

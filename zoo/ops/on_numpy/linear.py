@@ -58,7 +58,7 @@ def linear(
         return Y.reshape(*lead, E)
     cost = D * E * max(N / 40, 0.25 if D * E > FAR else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
-    compiled = narrow and rowwise and fast.takes(weights, X)
+    compiled = fast.operand(weights, X) if narrow and rowwise and fast.takes(weights, X) else None
     operands = packed.operands(X, weights, rowwise) if narrow and not compiled else []
 
     def share(i: int) -> None:
@@ -71,7 +71,7 @@ def linear(
             if rowwise:
                 y = Y[:, own]
                 if compiled:
-                    fast.product(weights[which][a:b], X, y)
+                    fast.product(weights[which][a:b], compiled, y)
                 elif narrow:
                     _packed_product(weights[which][a:b], operands[which], y, True, None)
                 else:

@@ -19,6 +19,7 @@ from .decoder import glu, rope, rope_write_, rotary, write_
 from .devices import on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
+from .packed import keep
 from .vision import (
     adaptive_avg_pool2d,
     all_true,
@@ -47,6 +48,7 @@ __all__ = [
     "gather_bias",
     "glu",
     "interpolate",
+    "keep",
     "layer_norm",
     "linear",
     "max_pool2d",
@@ -160,14 +162,6 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
         # cuDNN wants a convolution's weight as images lie, and would copy it at every call.
         return tensor.contiguous(memory_format=torch.channels_last)
     return tensor
-
-
-def keep(stored: Rows, dtype: str | None, device: str) -> Rows | Tensor:
-    """Rows for `linear` and `embedding`: of a kind that `packed` has a place for packed, of others widened."""
-    placed = packed.place(stored, device)
-    if placed is None:
-        return to_parameter(RawTensor(stored.dequantise(), "F32"), "", dtype or "float32", device)
-    return placed
 
 
 def rows(parts: Sequence[Rows | Tensor], dtype: str | None = None) -> Packed | Tensor:

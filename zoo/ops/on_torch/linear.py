@@ -58,9 +58,9 @@ def _packed(x: Tensor, weight: Packed, bias: Tensor | None, act: str | None, res
 
 def _part(x: Tensor, part: Rows, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
     if usable(x, *(a for a in part.arrays if a.is_floating_point()), bias, residual):
-        from .kernels import packed_dot, packed_gemv
+        from .kernels import activations, packed_dot, packed_gemv
 
-        if act is None or act in packed_gemv.activations.ACTS:
+        if act is None or act in activations.ACTS:
             for kernel, suits in (
                 (packed_gemv.packed_gemv, packed_gemv.suits),
                 (packed_dot.packed_dot, packed_dot.suits),

@@ -8,90 +8,134 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...packed import KINDS as ALL
-from ...packed import Packed, Rows
+from ...packed import KINDS, Packed, Rows
 
 
-def _int8(data: Tensor, scale: Tensor) -> Tensor:
-    return data * scale[:, None]
+def _numbers(
+    data: Tensor,
+    scale: Tensor | None = None,
+    zero: Tensor | None = None,
+    offset: Tensor | None = None,
+    scale_step: Tensor | None = None,
+    offset_step: Tensor | None = None,
+) -> Tensor:
+    """The fields of some rows (R, ...) -> their numbers (R, width), of float32 or as they are."""
+    if scale is None:
+        return data.view(torch.bfloat16) if data.dtype == torch.uint16 else data
+    if scale.ndim == 1:
+        return data * scale[:, None]
+    if data.dtype == torch.uint8:
+        data = torch.stack([data & 15, data >> 4], -1).flatten(1)
+        data = data if zero is not None or offset is not None else data.to(torch.int8) - 8
+    blocks = data.float().unflatten(1, (scale.shape[1], -1))
+    if zero is not None:
+        blocks -= zero[..., None]
+    blocks *= _factors(scale, scale_step)
+    if offset is not None:
+        blocks += _factors(offset, offset_step)
+    return blocks.flatten(1)
 
 
-def _int8_blocks(data: Tensor, scale: Tensor) -> Tensor:
-    blocks = data.unflatten(1, (scale.shape[1], -1))
-    return (blocks * scale.float()[..., None]).flatten(1)
+def _factors(each: Tensor, step: Tensor | None) -> Tensor:
+    """(R, blocks), times a step that several of them have, -> (R, blocks, 1) float32."""
+    wide = each.float()
+    if step is not None:
+        wide = (wide.unflatten(1, (step.shape[1], -1)) * step.float()[..., None]).flatten(1)
+    return wide[..., None]
 
 
-def _int4_blocks(data: Tensor, scale: Tensor) -> Tensor:
-    return _int8_blocks(_nibbles(data).to(torch.int8) - 8, scale)
+# How llama.cpp's records lie here: (E, B, bytes of one) -> the fields of another kind.  `zoo.packed.ggml` tells what
+# the bytes are.
 
 
-def _uint4_blocks(data: Tensor, scale: Tensor, zero: Tensor) -> Tensor:
-    every = _nibbles(data).to(torch.int16).unflatten(1, (scale.shape[1], -1))
-    return _int8_blocks((every - zero[..., None]).flatten(1), scale)
+def _q8_0(x: Tensor) -> tuple[Tensor, ...]:
+    return x[..., 2:].flatten(1).view(torch.int8), _half(x, 0)
 
 
-def _nibbles(data: Tensor) -> Tensor:
-    return torch.stack([data & 15, data >> 4], -1).flatten(1)
+def _q4_0(x: Tensor) -> tuple[Tensor, ...]:
+    return _pairs(_nibbles(x[..., 2:], 16)), _half(x, 0)
 
 
-# Fields of some rows (R, ...) -> their numbers (R, width), of float32 or as they are.
-KINDS: dict[str, Callable[..., Tensor]] = {
-    "F64": lambda data: data,
-    "F32": lambda data: data,
-    "F16": lambda data: data,
-    "INT8": _int8,
-    "INT8_32": _int8_blocks,
-    "INT4_32": _int4_blocks,
-    "UINT4_32": _uint4_blocks,
-}
+def _q4_1(x: Tensor) -> tuple[Tensor, ...]:
+    return _pairs(_nibbles(x[..., 4:], 16)), _half(x, 0), _half(x, 2)
 
 
-def _records(data: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Bytes (E, B size) -> float16 (E, B), which each record begins with, and its other bytes (E, B, size - 2)."""
-    records = data.unflatten(1, (-1, size))
-    return records[..., :2].contiguous().view(torch.float16)[..., 0], records[..., 2:]
+def _q5_0(x: Tensor) -> tuple[Tensor, ...]:
+    bits = _nibbles(x[..., 6:], 16) | _fifth_bits(x[..., 2:6])
+    return (bits.to(torch.int8) - 16).flatten(1), _half(x, 0)
 
 
-def _q8_0(data: Tensor) -> tuple[Tensor, Tensor]:
-    scale, bytes_ = _records(data, 34)
-    return bytes_.flatten(1).view(torch.int8), scale
+def _q5_1(x: Tensor) -> tuple[Tensor, ...]:
+    bits = _nibbles(x[..., 8:], 16) | _fifth_bits(x[..., 4:8])
+    return bits.flatten(1).view(torch.int8), _half(x, 0), _half(x, 2)
 
 
-def _q4_0(data: Tensor) -> tuple[Tensor, Tensor]:
-    scale, halves = _records(data, 18)
-    return _of_neighbours(halves), scale
+def _q4_k(x: Tensor) -> tuple[Tensor, ...]:
+    return _pairs(_nibbles(x[..., 16:], 32)), *_scales_and_minima(x)
 
 
-def _q5_0(data: Tensor) -> tuple[Tensor, Tensor]:
-    scale, rest = _records(data, 22)
-    fifth = rest[..., :4, None] >> torch.arange(8, dtype=torch.uint8, device=data.device) & 1
-    bits = torch.cat([rest[..., 4:] & 15, rest[..., 4:] >> 4], -1) | fifth.flatten(2) << 4
-    return (bits.to(torch.int8) - 16).flatten(1), scale
+def _q5_k(x: Tensor) -> tuple[Tensor, ...]:
+    fifth = (x[..., None, 16:48] >> torch.arange(8, dtype=torch.uint8, device=x.device)[:, None] & 1) << 4
+    bits = _nibbles(x[..., 48:], 32) | fifth.flatten(2)
+    return bits.flatten(1).view(torch.int8), *_scales_and_minima(x)
 
 
-def _of_neighbours(halves: Tensor) -> Tensor:
-    """Bytes (E, B, 16) of the i-th and the (16 + i)-th number -> (E, 16 B) of the 2i-th and the next."""
-    every = torch.cat([halves & 15, halves >> 4], -1)
-    return (every[..., 0::2] | every[..., 1::2] << 4).flatten(1)
+def _q6_k(x: Tensor) -> tuple[Tensor, ...]:
+    by = torch.tensor([0, 2, 4, 6], dtype=torch.uint8, device=x.device)[:, None]
+    high = x[..., 128:192].unflatten(-1, (2, 1, 32)) >> by & 3
+    bits = _nibbles(x[..., :128], 64) | high.flatten(2) << 4
+    return (bits.to(torch.int8) - 32).flatten(1), x[..., 192:208].flatten(1).view(torch.int8), _half(x, 208)
 
 
-# Of llama.cpp's kinds those whose numbers, to the bit, are those of a kind that can be read 16 bytes at a time.
-SAME: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, Tensor]]]] = {
+def _half(x: Tensor, at: int) -> Tensor:
+    return x[..., at : at + 2].contiguous().view(torch.float16)[..., 0]
+
+
+def _nibbles(qs: Tensor, width: int) -> Tensor:
+    """Bytes (..., n * width) -> (..., 2 * n * width): the lower halves of `width` of them, then the upper."""
+    bytes_ = qs.unflatten(-1, (-1, width))
+    return torch.cat([bytes_ & 15, bytes_ >> 4], -1).flatten(-2)
+
+
+def _pairs(bits: Tensor) -> Tensor:
+    """(E, B, N) of four bits -> (E, B N / 2): two neighbours in a byte."""
+    return (bits[..., 0::2] | bits[..., 1::2] << 4).flatten(1)
+
+
+def _fifth_bits(qh: Tensor) -> Tensor:
+    """Bytes (..., 4) -> (..., 32) of 0 or 16."""
+    return (qh[..., None] >> torch.arange(8, dtype=torch.uint8, device=qh.device) & 1).flatten(-2) << 4
+
+
+def _scales_and_minima(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The fields of Q4_K and Q5_K beside their data; minima are taken off, offsets added."""
+    low, high, both = x[..., 4:8], x[..., 8:12], x[..., 12:16]
+    scales = torch.cat([low & 63, both & 15 | low >> 2 & 48], -1)
+    minima = torch.cat([high & 63, both >> 4 | high >> 2 & 48], -1)
+    return scales.flatten(1), minima.flatten(1), _half(x, 0), -_half(x, 2)
+
+
+# Of llama.cpp's kinds those with the same numbers, to the bit, that kernels can read 16 bytes of at a time.
+SAME: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] = {
     "Q8_0": ("INT8_32", _q8_0),
     "Q4_0": ("INT4_32", _q4_0),
+    "Q4_1": ("UINT4_OFFSET", _q4_1),
     "Q5_0": ("INT8_32", _q5_0),
+    "Q5_1": ("INT8_OFFSET", _q5_1),
+    "Q4_K": ("UINT4_K", _q4_k),
+    "Q5_K": ("INT8_K", _q5_k),
+    "Q6_K": ("INT8_K16", _q6_k),
 }
 
 
-def place(stored: Rows, device: str) -> Rows | None:
-    """Rows as they lie on a device; None where their kind is not one that lies there."""
-    if stored.kind.name not in KINDS and stored.kind.name not in SAME:
-        return None
+def keep(stored: Rows, device: str) -> Rows:
+    """Rows for `linear` and `embedding` as they lie on a device, those of records in another order."""
     moved = stored.map(lambda array: torch.from_numpy(np.array(array)).to(device))
-    if stored.kind.name in KINDS:
+    if stored.kind.name not in SAME:
         return moved
     name, fields = SAME[stored.kind.name]
-    return Rows(ALL[name], stored.columns, fields(moved.arrays[0]))
+    records = moved.arrays[0].unflatten(1, (-1, stored.kind.fields[0].per_block))
+    return Rows(KINDS[name], stored.columns, fields(records))
 
 
 def dequantise(rows: Rows, dtype: torch.dtype) -> Tensor:
@@ -112,4 +156,4 @@ def take(matrix: Packed, ids: Tensor) -> Tensor:
 
 
 def _rows(part: Rows) -> Tensor:
-    return KINDS[part.kind.name](*part.arrays)[:, : part.columns]
+    return _numbers(**part.kind.named(part.arrays))[:, : part.columns]

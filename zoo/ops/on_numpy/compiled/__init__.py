@@ -4,5 +4,10 @@
 """
 
 from .blocks import READERS as READERS
+from .digits import COLUMNS as COLUMNS
+from .digits import LINE as LINE
+from .digits import STEP as STEP
+from .functions import digit_functions as digit_functions
 from .functions import function as function
 from .functions import has_halves as has_halves
+from .functions import way_of as way_of

@@ -8,6 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 LANES = 16
+LINE, AHEAD = 64, 4096  # bytes of a cache line, and how far ahead a matrix is fetched
 FLOAT, INT8, INT16, INT32, INT64 = ir.FloatType(), *(ir.IntType(bits) for bits in (8, 16, 32, 64))
 HALF = ir.HalfType()
 BYTES, WORDS, INTS, FLOATS, HALVES = (ir.VectorType(kind, LANES) for kind in (INT8, INT16, INT32, FLOAT, HALF))
@@ -47,6 +48,19 @@ class Code:
     def move(self, pointer: Value, offset: Value | int) -> Value:
         return self.b.gep(pointer, [self.whole(offset) if isinstance(offset, int) else offset])
 
+    def call(self, name: str, kind: Any, *values: Value) -> Value:
+        """One of LLVM's own functions, or of a processor's."""
+        own = self.b.module.globals.get(name)
+        if own is None:
+            own = ir.Function(self.b.module, ir.FunctionType(kind, [value.type for value in values]), name)
+        return self.b.call(own, values)
+
+    def fetch(self, pointer: Value, size: int) -> None:
+        """Have the bytes that come AHEAD of these brought into the cache: processors look no further than a page."""
+        for offset in range(0, size, LINE):
+            flags = (ir.Constant(INT32, flag) for flag in (0, 3, 1))  # to read, to stay, data
+            self.call("llvm.prefetch.p0", ir.VoidType(), self.move(pointer, AHEAD + offset), *flags)
+
     def many(self, value: Value) -> Value:
         """A number in all lanes."""
         none = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
@@ -81,6 +95,19 @@ class Code:
         masks = (ir.Constant(INTS, order[:LANES]), ir.Constant(INTS, order[LANES:]))
         return tuple(self.b.shuffle_vector(lower, upper, mask) for mask in masks)  # pyright: ignore[reportReturnType]
 
+    def apart(self, first: Value, second: Value) -> list[Value]:
+        """What two vectors have in even places, and in odd ones."""
+        masks = (ir.Constant(INTS, list(range(odd, 2 * LANES, 2))) for odd in (0, 1))
+        return [self.b.shuffle_vector(first, second, mask) for mask in masks]
+
+    def part(self, v: Value, begin: int, count: int) -> Value:
+        mask = ir.Constant(ir.VectorType(INT32, count), list(range(begin, begin + count)))
+        return self.b.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask)
+
+    def joined(self, first: Value, second: Value) -> Value:
+        count = 2 * first.type.count
+        return self.b.shuffle_vector(first, second, ir.Constant(ir.VectorType(INT32, count), list(range(count))))
+
     def loop(
         self, count: Value, start: Sequence[Value], body: Callable[[Value, list[Value]], Sequence[Value]]
     ) -> list[Value]:
@@ -104,7 +131,6 @@ class Code:
     def sum(self, v: Value) -> Value:
         """Of all lanes."""
         while v.type.count > 1:
-            count, none = v.type.count // 2, ir.Constant(v.type, ir.Undefined)
-            halves = (ir.Constant(ir.VectorType(INT32, count), list(range(a, a + count))) for a in (0, count))
-            v = self.add(*(self.b.shuffle_vector(v, none, half) for half in halves))
+            count = v.type.count // 2
+            v = self.add(self.part(v, 0, count), self.part(v, count, count))
         return self.b.extract_element(v, ir.Constant(INT32, 0))

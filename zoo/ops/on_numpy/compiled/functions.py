@@ -15,8 +15,9 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
+from . import digits
 from .blocks import READERS, Group
-from .code import ADDRESS, FLOATS, INT64, LANES, Code, Value
+from .code import ADDRESS, FLOAT, FLOATS, INT64, LANES, Code, Value
 
 WAYS = 4  # sums that are made side by side, since each addition waits for the one before
 Function = Callable[..., None]
@@ -39,7 +40,11 @@ def function(kind: str, rows: int) -> Function:
     """
     with _lock:
         if rows <= 1:  # both are wanted soon, and the compiler takes less room before the weights are in memory
-            _function(kind, 1 - rows)
+            way = way_of(kind)
+            if way is not None and not rows:
+                _digit_functions(kind, 1, way)
+            else:
+                _function(kind, 1 - rows)
         return _function(kind, rows)
 
 
@@ -48,7 +53,7 @@ def _function(kind: str, rows: int) -> Function:
     reader = READERS[kind]
     fields = len(reader.bytes)
     entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (fields + 2), *[ctypes.c_int64] * (fields + 4))(
-        _machine_code(kind, rows)
+        _machine_code(_module(kind, rows))
     )
     size = reader.size
 
@@ -69,15 +74,80 @@ def _function(kind: str, rows: int) -> Function:
     return call
 
 
+@lru_cache
+def way_of(kind: str) -> str | None:
+    """How the processor sums products of bytes, if it does so for this kind."""
+    return next(iter(digits.ways(kind, llvm.get_host_cpu_features())), None)
+
+
+def digit_functions(kind: str, rows: int, way: str) -> tuple[Function, Function]:
+    """write(x (rows, width), out (rows, bytes), steps) and product(fields, digits (rows, bytes), y (rows, E), steps).
+
+    `digits` says what they mean; steps: of as many columns as it says.  Types and neighbours as for `function`.
+    """
+    with _lock:
+        return _digit_functions(kind, rows, way)
+
+
+@lru_cache(None)
+def _digit_functions(kind: str, rows: int, way: str) -> tuple[Function, Function]:
+    code = (_machine_code(_writer(kind, rows, way)), _machine_code(_digit_module(kind, rows, way)))
+    pointers, sizes = ctypes.c_void_p, ctypes.c_int64
+    writer = ctypes.CFUNCTYPE(None, *[pointers] * 2, *[sizes] * 3)(code[0])
+    entry = ctypes.CFUNCTYPE(None, *[pointers] * 4, *[sizes] * 6)(code[1])
+
+    def write(x: np.ndarray, out: np.ndarray, steps: int) -> None:
+        writer(_address(x), _address(out), x.strides[0], out.strides[0], steps)
+
+    def call(arrays: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray, steps: int) -> None:
+        data, scale = arrays
+        entry(
+            *map(_address, (data, scale, x, y)),
+            *(array.strides[0] for array in (data, scale, x, y)),
+            len(data),
+            steps,
+        )
+
+    return write, call
+
+
+def _writer(kind: str, rows: int, way: str) -> ir.Module:
+    module, (x, out, x_step, out_step, steps) = _entry(2, 3)
+    c = Code(module.globals["run"])
+    for n in range(rows):
+        own, to = (c.move(p, c.b.mul(step, c.whole(n))) for p, step in ((x, x_step), (out, out_step)))
+        digits.digits(c, kind, way, own, to, steps)
+    c.b.ret_void()
+    return module
+
+
+def _digit_module(kind: str, rows: int, way: str) -> ir.Module:
+    module, (data, scale, x, y, data_step, scale_step, x_step, y_step, height, steps) = _entry(4, 6)
+    c = Code(module.globals["run"])
+    xs = [c.move(x, c.b.mul(x_step, c.whole(n))) for n in range(rows)]
+    sums = digits.product(c, kind, way, rows, xs, steps)
+
+    def row(e: Value, _: Sequence[Value]) -> Sequence[Value]:
+        found = sums([c.move(data, c.b.mul(e, data_step)), c.move(scale, c.b.mul(e, scale_step))])
+        for n, total in enumerate(found):
+            at = c.b.add(c.b.mul(y_step, c.whole(n)), c.b.mul(e, c.whole(4)))
+            c.store(c.multiply(total, c.load(xs[n], 0, FLOAT)), y, at)
+        return ()
+
+    c.loop(height, (), row)
+    c.b.ret_void()
+    return module
+
+
 def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _machine_code(kind: str, rows: int) -> int:
-    """The address of a function, which lives as long as the process."""
+def _machine_code(source: ir.Module) -> int:
+    """The address of a module's function, which lives as long as the process."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(str(_module(kind, rows)))
+    module = llvm.parse_assembly(str(source))
     features = llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=3, codemodel="jitdefault", jit=True
@@ -109,15 +179,10 @@ def _let_go() -> None:
 def _module(kind: str, rows: int) -> ir.Module:
     reader = READERS[kind]
     fields = len(reader.bytes)
-    module = ir.Module()
-    module.triple = llvm.get_process_triple()
-    kinds = [ADDRESS] * (fields + 2) + [INT64] * (fields + 4)
-    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), "run")
-    for argument in entry.args[: fields + 2]:
-        argument.add_attribute("noalias")
-    *data, x, y = entry.args[: fields + 2]
-    *steps, x_step, y_step, height, blocks = entry.args[fields + 2 :]
-    c = Code(entry)
+    module, arguments = _entry(fields + 2, fields + 4)
+    *data, x, y = arguments[: fields + 2]
+    *steps, x_step, y_step, height, blocks = arguments[fields + 2 :]
+    c = Code(module.globals["run"])
     ways = max(1, WAYS // max(1, rows))
 
     def row(e: Value, _: Sequence[Value]) -> Sequence[Value]:
@@ -125,6 +190,7 @@ def _module(kind: str, rows: int) -> ir.Module:
 
         def groups(i: Value) -> list[Group]:
             at = [c.move(p, c.b.mul(i, c.whole(size))) for p, size in zip(own, reader.bytes, strict=True)]
+            c.fetch(at[0], reader.bytes[0])
             return list(reader.numbers(c, at))
 
         def product(i: Value, totals: list[Value]) -> list[Value]:
@@ -156,6 +222,17 @@ def _module(kind: str, rows: int) -> ir.Module:
     c.loop(height, (), row)
     c.b.ret_void()
     return module
+
+
+def _entry(pointers: int, sizes: int) -> tuple[ir.Module, Sequence[Value]]:
+    """A module with a function `run`, and that function's arguments."""
+    module = ir.Module()
+    module.triple = llvm.get_process_triple()
+    kinds = [ADDRESS] * pointers + [INT64] * sizes
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), "run")
+    for argument in entry.args[:pointers]:
+        argument.add_attribute("noalias")
+    return module, entry.args
 
 
 def _terms(c: Code, groups: Sequence[Group], x: Value) -> Iterator[Value]:

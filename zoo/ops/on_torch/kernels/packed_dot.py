@@ -14,11 +14,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ....errors import InputError
-from . import DTYPES, activations
+from . import DTYPES
 from .activations import activate
 from .configs import SHARED, multiprocessors, table
-from .packed_gemv import KINDS
+from .packed import KINDS, begun, of_blocks
 from .rows import as_rows, ceil_div, launch
 
 FEW = 16  # rows: those of a batch that decodes
@@ -62,7 +61,7 @@ def packed_dot_config(x: Tensor, kind: str, outputs: int) -> PackedDotConfig:
     few, many = PACKED_DOT[table(x)]
     if rows > 2 * FEW:
         # ptxas would wait for each product of more columns.
-        serial = kind == "INT8_32" and table(x) == "sm_90"
+        serial = kind.startswith("INT8_") and table(x) == "sm_90"
         return many._replace(block_k=32, stages=many.stages + 1) if serial else many
     if rows > FEW:
         return few._replace(block_m=2 * FEW, block_k=64)
@@ -99,15 +98,9 @@ def packed_dot(
     Numbers of kinds with blocks are rounded to the type of x before they are multiplied, as a widened matrix's are.
     x (..., I); fields: of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
     """
-    if not suits(x, kind):
-        raise InputError(
-            f"packed_dot takes rows of 16 bits, or up to {FEW} of float32, and a matrix of {', '.join(KINDS)}, "
-            f"found {tuple(x.shape)} of {x.dtype} and {kind}"
-        )
-    activations.check(act)
-    data, scale, *zero = (field.contiguous() for field in fields)
-    outputs, inputs = len(data), x.shape[-1]
-    out = torch.empty((*x.shape[:-1], outputs), dtype=x.dtype, device=x.device)
+    takes = f"packed_dot takes rows of 16 bits, or up to {FEW} of float32,"
+    given, out = begun(x, kind, fields, act, suits(x, kind), takes)
+    outputs, inputs = len(given.data), x.shape[-1]
     config = config or packed_dot_config(x, kind, outputs)
     rows = as_rows(x)
     tiles = ceil_div(len(rows), config.block_m)
@@ -115,9 +108,7 @@ def packed_dot(
         _packed_dot_kernel,
         tiles * ceil_div(outputs, config.block_o),
         rows,
-        data,
-        scale,
-        zero[0] if zero else None,
+        *given,
         None if bias is None else bias.contiguous(),
         None if residual is None else residual.expand(out.shape).reshape(-1, outputs).contiguous(),
         out,
@@ -125,11 +116,12 @@ def packed_dot(
         outputs,
         inputs,
         rows.stride(0),
-        data.stride(0),
+        given.data.stride(0),
         tiles,
         ACT=act,
         EVEN=inputs % config.block_k == 0,
-        PER=2 if data.dtype == torch.uint8 else 1,
+        PER=given.per,
+        SIZE=given.size,
         BO=config.block_o,
         BM=config.block_m,
         BK=config.block_k,
@@ -145,6 +137,9 @@ def _packed_dot_kernel(
     data,
     scale,
     zero,
+    offset,
+    scale_step,
+    offset_step,
     bias,
     residual,
     out,
@@ -157,25 +152,27 @@ def _packed_dot_kernel(
     ACT: tl.constexpr,
     EVEN: tl.constexpr,
     PER: tl.constexpr,
+    SIZE: tl.constexpr,
     BO: tl.constexpr,
     BM: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """data (outputs, width), a byte of PER numbers: int8, or uint8 of two.  EVEN: inputs is a multiple of BK.
+    """data (outputs, width), a byte of PER numbers: int8, or uint8 of two; scale (outputs,) or, as offset and zero,
+    one for each SIZE numbers.  EVEN: inputs is a multiple of BK.
 
     The programs of one tile of outputs follow one another, so that it is in a cache for all but the first.
     """
-    BLOCKS: tl.constexpr = scale.dtype.element_ty == tl.float16
     o = tl.program_id(0) // tiles * BO + tl.arange(0, BO)
     m = tl.program_id(0) % tiles * BM + tl.arange(0, BM)
     row = tl.minimum(o, outputs - 1).to(tl.int64)
     columns = tl.arange(0, BK)
     bytes = tl.arange(0, BK // PER)
-    of_block = tl.arange(0, BK // 32)
-    blocks = width * PER // 32
     x += tl.minimum(m, M - 1).to(tl.int64)[:, None] * x_m + columns[None, :]
     data += row[:, None] * width + bytes[None, :]
-    at = row[:, None] * blocks + of_block[None, :]
+    if SIZE > 0:
+        of_block = tl.arange(0, BK // SIZE)
+        blocks = width * PER // SIZE
+        at = row[:, None] * blocks + of_block[None, :]
     total = tl.zeros((BO, BM), tl.float32)
     for first in tl.range(0, inputs, BK):
         if EVEN:
@@ -188,17 +185,19 @@ def _packed_dot_kernel(
             w = tl.interleave((stored & 15).to(tl.float32), (stored >> 4).to(tl.float32))
         else:
             w = stored.to(tl.float32)
-        if BLOCKS:
-            live = (first // 32 + of_block < blocks)[None, :]
-            s = tl.load(scale + at + first // 32, mask=live, other=0.0).to(tl.float32)
+        if SIZE > 0:
+            now, live = at + first // SIZE, (first // SIZE + of_block < blocks)[None, :]
+            s = of_blocks(scale, scale_step, now, live, EVEN, SIZE)
             if zero is not None:
-                w -= _each(tl.load(zero + at + first // 32, mask=live, other=0).to(tl.float32), BO, BK)
-            elif PER == 2:
+                w -= _each(of_blocks(zero, None, now, live, EVEN, SIZE), BO, BK, SIZE)
+            elif PER == 2 and offset is None:
                 w -= 8
-            w *= _each(s, BO, BK)
+            w *= _each(s, BO, BK, SIZE)
+            if offset is not None:
+                w += _each(of_blocks(offset, offset_step, now, live, EVEN, SIZE), BO, BK, SIZE)
         total = tl.dot(w.to(v.dtype), tl.trans(v), total, input_precision="ieee")
     live = o < outputs
-    if not BLOCKS:
+    if SIZE == 0:
         total *= tl.load(scale + row)[:, None]
     if bias is not None:
         total += tl.load(bias + o, mask=live, other=0.0).to(tl.float32)[:, None]
@@ -212,6 +211,6 @@ def _packed_dot_kernel(
 
 
 @triton.jit
-def _each(of_blocks, BO: tl.constexpr, BK: tl.constexpr):
-    """(BO, BK / 32) -> (BO, BK): what each block has, for each of its numbers."""
-    return tl.reshape(tl.broadcast_to(of_blocks[:, :, None], (BO, BK // 32, 32)), (BO, BK))
+def _each(of_blocks, BO: tl.constexpr, BK: tl.constexpr, SIZE: tl.constexpr):
+    """(BO, BK / SIZE) -> (BO, BK): what each block has, for each of its numbers."""
+    return tl.reshape(tl.broadcast_to(of_blocks[:, :, None], (BO, BK // SIZE, SIZE)), (BO, BK))

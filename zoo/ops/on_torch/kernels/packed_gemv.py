@@ -14,13 +14,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ....errors import InputError
-from . import DTYPES, activations
+from . import DTYPES
 from .activations import activate
 from .configs import multiprocessors, table
+from .packed import KINDS, begun, of_blocks
 from .rows import ceil_div, launch
 
-KINDS = ("INT8", "INT8_32", "INT4_32", "UINT4_32")
 MAGIC = 0x4B000000  # the bits of 2 ** 23 as float32, whose mantissa counts in ones
 
 
@@ -78,35 +77,29 @@ def packed_gemv(
 
     x (..., I) with one row; fields: of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
     """
-    if not suits(x, kind):
-        raise InputError(
-            f"packed_gemv takes one row of {', '.join(map(str, DTYPES))} and a matrix of {', '.join(KINDS)}, "
-            f"found {tuple(x.shape)} of {x.dtype} and {kind}"
-        )
-    activations.check(act)
-    data, scale, *zero = (field.contiguous() for field in fields)
+    takes = f"packed_gemv takes one row of {', '.join(map(str, DTYPES))}"
+    given, out = begun(x, kind, fields, act, suits(x, kind), takes)
+    data, scale, zero, *factors = given
     outputs, inputs = len(data), x.shape[-1]
-    out = torch.empty((*x.shape[:-1], outputs), dtype=x.dtype, device=x.device)
     config = config or packed_gemv_config(x, outputs)
-    of_bytes = data.dtype == torch.int8
-    given = (
+    of_bytes = given.per == 1
+    launch(
+        _bytes_kernel if of_bytes else _nibbles_kernel,
+        ceil_div(outputs, config.block_o),
         x.reshape(-1).contiguous(),
         data if of_bytes else data.view(torch.int32),
         scale,
-        *(() if of_bytes else (zero[0] if zero else None, MAGIC)),
+        *factors,
+        *(() if of_bytes else (zero, MAGIC)),
         None if bias is None else bias.contiguous(),
         None if residual is None else residual.reshape(-1).contiguous(),
         out,
         outputs,
         inputs,
         data.stride(0) if of_bytes else scale.shape[1],
-    )
-    launch(
-        _bytes_kernel if of_bytes else _nibbles_kernel,
-        ceil_div(outputs, config.block_o),
-        *given,
         ACT=act,
         EVEN=inputs % (config.block_g * (16 if of_bytes else 32)) == 0,
+        SIZE=given.size,
         BO=config.block_o,
         BG=config.block_g,
         warps=config.warps,
@@ -119,6 +112,9 @@ def _bytes_kernel(
     x,
     data,
     scale,
+    offset,
+    scale_step,
+    offset_step,
     bias,
     residual,
     out,
@@ -127,14 +123,14 @@ def _bytes_kernel(
     width,
     ACT: tl.constexpr,
     EVEN: tl.constexpr,
+    SIZE: tl.constexpr,
     BO: tl.constexpr,
     BG: tl.constexpr,
 ):
-    """data (outputs, width) int8; scale (outputs,) float32 or (outputs, width / 32) float16.
+    """data (outputs, width) int8; scale (outputs,) or, as offset, (outputs, width / SIZE).
 
     EVEN: inputs is a multiple of 16 BG.
     """
-    BLOCKS: tl.constexpr = scale.dtype.element_ty == tl.float16
     rows = tl.program_id(0) * BO + tl.arange(0, BO)
     row = tl.minimum(rows, outputs - 1).to(tl.int64)
     groups = tl.arange(0, BG)
@@ -151,13 +147,15 @@ def _bytes_kernel(
             q = tl.load(data + first, mask=inside[None, :, :], other=0)
             v = tl.load(x + first, mask=inside, other=0.0).to(tl.float32)
         sums = tl.sum(q.to(tl.float32) * v[None, :, :], 2)
-        if BLOCKS:
-            block = first // 32 + groups // 2
-            at = row[:, None] * (width // 32) + block[None, :]
-            sums *= tl.load(scale + at, mask=(block < width // 32)[None, :], other=0.0).to(tl.float32)
+        if SIZE > 0:
+            block = (first + groups * 16) // SIZE
+            at, live = row[:, None] * (width // SIZE) + block[None, :], (block < width // SIZE)[None, :]
+            sums *= of_blocks(scale, scale_step, at, live, EVEN, SIZE)
+            if offset is not None:
+                sums += of_blocks(offset, offset_step, at, live, EVEN, SIZE) * tl.sum(v, 1)[None, :]
         total += sums
     y = tl.sum(total, 1)
-    if not BLOCKS:
+    if SIZE == 0:
         y *= tl.load(scale + row)
     _finish(y, bias, residual, out, rows, outputs, ACT)
 
@@ -167,6 +165,9 @@ def _nibbles_kernel(
     x,
     words,
     scale,
+    offset,
+    scale_step,
+    offset_step,
     zero,
     magic,
     bias,
@@ -177,12 +178,13 @@ def _nibbles_kernel(
     blocks,
     ACT: tl.constexpr,
     EVEN: tl.constexpr,
+    SIZE: tl.constexpr,
     BO: tl.constexpr,
     BG: tl.constexpr,
 ):
-    """words (outputs, 4 blocks) of eight numbers, the first in the lowest bits; scale, zero (outputs, blocks).
+    """words (outputs, 4 blocks) of eight numbers, the first in the lowest bits; scale, offset, zero (outputs, blocks).
 
-    zero: taken off each number; None for 8.  EVEN: inputs is a multiple of 32 BG.
+    zero: taken off each number; None for 8, or where there is an offset.  EVEN: inputs is a multiple of 32 BG.
     """
     rows = tl.program_id(0) * BO + tl.arange(0, BO)
     row = tl.minimum(rows, outputs - 1).to(tl.int64)
@@ -192,15 +194,14 @@ def _nibbles_kernel(
     words += row[:, None, None] * (blocks * 4) + places[None, :, :]
     at = row[:, None] * blocks + groups[None, :]
     total = tl.zeros((BO, BG), tl.float32)
-    for first in tl.range(0, blocks, BG):
+    for first in tl.range(0, tl.cdiv(inputs, 32), BG):
+        live = (first + groups < blocks)[None, :]
+        s = of_blocks(scale, scale_step, at + first, live, EVEN, SIZE)
         if EVEN:
             w = tl.load(words + first * 4)
-            s = tl.load(scale + at + first).to(tl.float32)
             v = tl.load(x + first * 32 + columns).to(tl.float32)
         else:
-            live = first + groups < blocks
-            w = tl.load(words + first * 4, mask=live[None, :, None], other=0)
-            s = tl.load(scale + at + first, mask=live[None, :], other=0.0).to(tl.float32)
+            w = tl.load(words + first * 4, mask=live[:, :, None], other=0)
             v = tl.load(x + first * 32 + columns, mask=first * 32 + columns < inputs, other=0.0).to(tl.float32)
         even, odd = tl.split(tl.reshape(v, (BG, 4, 2, 2, 2)))
         v0_4, v2_6 = tl.split(even)
@@ -219,16 +220,15 @@ def _nibbles_kernel(
         q += _number(upper, 15 << 4, magic) * (v5 * 0.0625)[None, :, :]
         q += _number(upper, 15 << 8, magic) * (v6 * 0.00390625)[None, :, :]
         q += _number(upper, 15 << 12, magic) * (v7 * 0.000244140625)[None, :, :]
-        # Of (q - zero) x the second part is the same for all rows, but for zero.
+        # Of (q - zero) x the second part is the same for all rows, but for zero; so it is of an offset.
         sums = tl.sum(((v0 + v1) + (v2 + v3)) + ((v4 + v5) + (v6 + v7)), 1)[None, :]
-        if zero is None:
-            total += s * (tl.sum(q, 2) - 8 * sums)
-        else:
-            if EVEN:
-                z = tl.load(zero + at + first).to(tl.float32)
-            else:
-                z = tl.load(zero + at + first, mask=(first + groups < blocks)[None, :], other=0).to(tl.float32)
+        if offset is not None:
+            total += s * tl.sum(q, 2) + of_blocks(offset, offset_step, at + first, live, EVEN, SIZE) * sums
+        elif zero is not None:
+            z = of_blocks(zero, None, at + first, live, EVEN, SIZE)
             total += s * (tl.sum(q, 2) - z * sums)
+        else:
+            total += s * (tl.sum(q, 2) - 8 * sums)
     _finish(tl.sum(total, 1), bias, residual, out, rows, outputs, ACT)
 
 
