@@ -1,25 +1,31 @@
-"""Rows that a detector missed, where the words show two of them in one.
+"""Rows and columns that a detector missed, where the words show two in one, or a column beside another.
 
 Table Transformer finds rows of long tables at odd distances, so that one of two neighbours is suppressed, and the words
-of both go to the other.
+of both go to the other; small models do so with columns of wide tables.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from .boxes import share
+from .crop import HALF
 from .table import Word
 from .words import Lane, lanes_of
 
 COLUMNS = 3  # that have words, at least: the text of fewer may well be of two lines
+ALIKE = 0.6  # of the columns that two lines have words in, at least, both have: a row has blank cells
 APART = 0.75  # of the usual distance of rows, at least, lie lines that are rows; those of one cell lie nearer
 SAME = 0.5  # of it, at most, lie words of one line
+WIDE = 0.8  # of the usual height of a word, at least, lies between columns: between words 0.3 does, of a typewriter 0.6
+ROWS = 3  # have words there, at least, or two of two
 
 
 def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word], header_rows: int) -> list[Lane]:
-    """The rows, from the top down; one below the header whose lines have words in the same columns is a row for each.
+    """The rows, from the top down; one below the header whose lines have words in like columns is a row for each.
 
     words: of the table.
     """
@@ -38,8 +44,8 @@ def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word
         columns_of = [{column for _, column, _ in line} for line in lines]
         if (
             len(lines) > 1
-            and len(columns_of[0]) >= COLUMNS
-            and all(one == columns_of[0] for one in columns_of)
+            and min(map(len, columns_of)) >= COLUMNS
+            and all(len(a & b) >= ALIKE * len(a | b) for a, b in itertools.pairwise(columns_of))
             and all(b - a >= APART * pitch for a, b in itertools.pairwise(middles))
         ):
             edges = [min(row.start, *(word.box[1] for *_, word in lines[0]))]
@@ -49,6 +55,63 @@ def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word
         else:
             found.append(row)
     return found
+
+
+def add_columns(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word]) -> list[Lane]:
+    """The columns, from the left; one that a gutter cuts, a gap down the whole table, is a column on each side of it.
+
+    Words in several rows that lie in no column, between two gutters, are one too, without a score.  What is signs
+    alone, or the same text in each row, is none: "$" often stands apart from its number.
+
+    words: of the table and beside it in its rows, without those of cells that span columns.
+    """
+    wide = WIDE * statistics.median(word.box[3] - word.box[1] for word in words) if words else 0.0
+    if not wide:
+        return list(columns)
+    least = max(2, min(ROWS, len(rows)))
+    found: list[Lane] = []
+    of_column: list[list[_Block]] = [[] for _ in columns]
+    for block in _blocks(rows, words, wide):
+        shares = [share(block.start, block.end, column.start, column.end) for column in columns]
+        if sum(shares) >= HALF:
+            of_column[shares.index(max(shares))].append(block)
+        elif len(block.rows) >= least:
+            found.append(Lane(block.start, block.end, None))
+    for column, blocks in zip(columns, of_column, strict=True):
+        edges = [column.start]
+        for a, b in itertools.pairwise(blocks):
+            both, fewer = len(a.rows & b.rows), min(len(a.rows), len(b.rows))
+            if both >= max(least, HALF * fewer):
+                edges.append((a.end + b.start) / 2)
+        edges.append(max(column.end, blocks[-1].end) if len(edges) > 1 else column.end)
+        found += [Lane(a, b, column.score) for a, b in itertools.pairwise(edges)]
+    return sorted(found, key=lambda lane: (lane.start + lane.end, lane.start))
+
+
+class _Block(NamedTuple):
+    """Words between two gutters."""
+
+    start: float
+    end: float
+    rows: set[int]
+
+
+def _blocks(rows: Sequence[Lane], words: Sequence[Word], wide: float) -> Iterator[_Block]:
+    """From the left, those that may be columns: with less than `wide` between their words, in whatever rows."""
+    groups: list[list[tuple[Word, int]]] = []
+    reached = 0.0
+    near = (max(of, key=lambda one: one[1])[0] for of in lanes_of(words, rows, 1))
+    for word, row in sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0]):
+        if not groups or word.box[0] - reached >= wide:
+            groups.append([])
+            reached = word.box[2]
+        groups[-1].append((word, row))
+        reached = max(reached, word.box[2])
+    for group in groups:
+        said = sum(any(map(str.isalnum, word.text)) for word, _ in group)
+        if said >= HALF * len(group) and len({word.text for word, _ in group}) > 1:
+            end = max(word.box[2] for word, _ in group)
+            yield _Block(group[0][0].box[0], end, {row for _, row in group})
 
 
 def _lines(words: Sequence[tuple[float, int, Word]], near: float) -> list[list[tuple[float, int, Word]]]:

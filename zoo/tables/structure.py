@@ -13,7 +13,7 @@ from ..errors import InputError, nearest
 from ..images.boxes import Box, Detection, check_fraction
 from .boxes import check_box, hull, inside, share
 from .crop import HALF
-from .missed import cut_rows
+from .missed import add_columns, cut_rows
 from .table import Cell, Table, Word
 from .words import Lane, check_words, first_choices, join, lanes_of, place
 
@@ -22,9 +22,9 @@ PROJECTED, SPANNING = "table projected row header", "table spanning cell"
 # The last is what a detector of tables says of one that lies on its side: no part of the table that was then turned.
 LABELS = (TABLE, COLUMN, ROW, HEADER, PROJECTED, SPANNING, "table rotated")
 
-# The most of a row or column that a better one may cover, and that better ones together may.
-_COVERED = {ROW: 0.5, COLUMN: 0.25}
-_COVERED_TOGETHER = 0.5
+# The most of a row or column that better ones together may cover.  Microsoft's code allows a column a quarter, but the
+# boxes of narrow columns are off by more than that, and one of two neighbours would go.
+_COVERED = 0.5
 # Far beyond what any detector has queries for; pairs of objects cost time, positions memory.
 MAX_OBJECTS = 4096
 MAX_POSITIONS = 1_000_000
@@ -58,7 +58,9 @@ def build_table(
     none) do not count.  The table is `box`, or else the best object "table", or else all rows and columns: objects of
     which less than half lies in it are left out.  `words_outside(table, words)` says which words went to no cell.
 
-    A row whose lines of words lie as far apart as rows do, in the same three columns or more, is a row for each line.
+    A row whose lines of words lie as far apart as rows do, in much the same columns, three or more, is a row for each.
+    A column is two where a gap as wide as the words are high runs down the table, which no word crosses; words of
+    three rows or more that lie in no column are one by themselves.
     Rows alone make a table of one column, columns alone one of one row, neither one of shape (0, 0).  Rows and columns
     without a word are left out if there are words, save a row that lies under cells spanning rows, and the reverse.
 
@@ -83,6 +85,8 @@ def build_table(
         return Table((), (), (), table or (0.0, 0.0, 0.0, 0.0), _score(found[TABLE], []))
     around = hull(o.box for o in found[ROW] + found[COLUMN])
     rows = rows or [Lane(around[1], around[3], None)]
+    if columns:
+        columns = add_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
     columns = columns or [Lane(around[0], around[2], None)]
     if len(rows) * len(columns) > MAX_POSITIONS:
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
@@ -151,21 +155,18 @@ def _lanes(objects: Sequence[Detection], label: str) -> list[Lane]:
     lanes = [Lane(o.box[axis], o.box[axis + 2], o.score) for o in objects if o.box[axis] < o.box[axis + 2]]
     kept: list[Lane] = []
     for lane in sorted(lanes, key=lambda lane: (-(lane.score or 0), lane)):
-        most, together = _covered(lane, kept)
-        if most < _COVERED[label] and together < _COVERED_TOGETHER:
+        if _covered(lane, kept) < _COVERED:
             kept.append(lane)
     return sorted(kept, key=lambda lane: (lane.start + lane.end, lane))
 
 
-def _covered(lane: Lane, others: Sequence[Lane]) -> tuple[float, float]:
-    """How much of a lane one of the others covers at most, and all of them together: two rows may cover a tall one."""
-    most = together = 0.0
-    reached = lane.start
+def _covered(lane: Lane, others: Sequence[Lane]) -> float:
+    """How much of a lane the others cover together, as two rows may cover a tall one."""
+    covered, reached = 0.0, lane.start
     for start, end in sorted((o.start, o.end) for o in others if o.start < lane.end and lane.start < o.end):
-        most = max(most, share(lane.start, lane.end, start, end))
-        together += share(lane.start, lane.end, max(start, reached), max(end, reached))
+        covered += share(lane.start, lane.end, max(start, reached), max(end, reached))
         reached = max(reached, end)
-    return most, together
+    return covered
 
 
 def _header_rows(headers: Sequence[Detection], rows: Sequence[Lane]) -> int:
@@ -242,6 +243,12 @@ def _inside(words: Sequence[Word], rows: Sequence[Lane], columns: Sequence[Lane]
     """The words that are in the table and not blank."""
     extent = _extent(rows, columns)
     return [word for word in words if inside(word.box, extent) >= HALF and word.text.strip()]
+
+
+def _unspanned(words: Sequence[Word], rows: Sequence[Lane], around: Box, spanning: Sequence[Detection]) -> list[Word]:
+    """The words in the rows, wherever in `around` they are, and in no spanning cell."""
+    held = _inside(words, rows, [Lane(around[0], around[2], None)])
+    return [word for word in held if all(inside(word.box, o.box) < HALF for o in spanning)]
 
 
 def _spread(spans: Sequence[_Span], rows: int, columns: int) -> tuple[list[_Span], list[list[int]]]:

@@ -1,0 +1,139 @@
+"""Rows and columns that were detected as one, or not at all: what the words must look like for them to be found."""
+
+from __future__ import annotations
+
+import pytest
+
+from zoo.images.boxes import Detection
+from zoo.tables import Word, build_table, words_outside
+
+WIDTH, PITCH = 100.0, 20.0
+
+
+def objects(tops, columns=3, header=False, bottom=20.0):
+    """Rows of 20 pixels from these tops, and columns of 100."""
+    found = [Detection("table row", 0.9, (0, top, WIDTH * columns, top + PITCH)) for top in tops]
+    height = max(tops) + bottom
+    found += [Detection("table column", 0.9, (c * WIDTH, 0, (c + 1) * WIDTH, height)) for c in range(columns)]
+    if header:
+        found.append(Detection("table column header", 0.9, (0, 0, WIDTH * columns, PITCH)))
+    return found
+
+
+def line(top, *texts, high=10.0):
+    return [
+        Word(text, (c * WIDTH + 10, top + 5, c * WIDTH + 60, top + 5 + high)) for c, text in enumerate(texts) if text
+    ]
+
+
+WORDS = [*line(0, "a", "b", "c"), *line(20, "d", "e", "f"), *line(40, "g", "h", "i"), *line(60, "j", "k", "l")]
+
+
+@pytest.mark.parametrize("missed", [20, 40])
+def test_a_row_that_was_suppressed_comes_back(missed):
+    """Its words lie between the rows that are left."""
+    tops = [top for top in (0, 20, 40, 60) if top != missed]
+    table = build_table(objects(tops), WORDS)
+    assert table.rows() == [["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"], ["j", "k", "l"]]
+    assert words_outside(table, WORDS) == []
+    middles = [(y0 + y1) / 2 for _, y0, _, y1 in table.row_boxes]
+    assert middles == sorted(middles)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*line(40, "g", "h", "i", high=4), *line(48, "j", "k", "l", high=4)],  # two lines of one row
+        [*line(40, "g", "h", "i"), *line(60, "j", "", "l")],  # a column goes on, and another does not
+    ],
+    ids=["near", "other columns"],
+)
+def test_lines_of_one_row_stay_together(words):
+    table = build_table(objects([0, 20, 40], bottom=40), [*WORDS[:6], *words])
+    assert table.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("below", "rows"), [(("j", "k", "", "l", "m"), 4), (("j", "", "", "l", "m"), 4), (("j", "k", "", "", ""), 3)]
+)
+def test_rows_with_blank_cells_come_back(below, rows):
+    """Both lines have words in three of five columns at least."""
+    lines = [line(top, *"abcde") for top in (0, 20, 60)]
+    words = [word for of in [*lines, line(40, *below)] for word in of]
+    assert build_table(objects([0, 20, 60], columns=5), words).shape == (rows, 5)
+
+
+def test_two_columns_say_too_little():
+    table = build_table(objects([0, 20, 60], columns=2), [word for word in WORDS if word.box[0] < 2 * WIDTH])
+    assert table.shape == (3, 2)
+
+
+def test_a_header_may_have_two_lines():
+    tops = [0, 40, 60, 80]
+    words = [*line(0, "a", "b", "c"), *line(20, "d", "e", "f")]
+    words += [word for top in tops[1:] for word in line(top, "1", "2", "3")]
+    table = build_table(objects(tops, header=True), words)
+    assert table.shape == (4, 3)
+    assert table.rows()[0] == ["a d", "b e", "c f"]
+
+
+def two(*pairs, gap=10.0, right=False):
+    """Five rows with these texts by turns in the second of two columns: the first 20 wide, the second after a gap."""
+    words = []
+    for r in range(5):
+        first, second = pairs[r % len(pairs)]
+        y, x, long = 20 * r + 5, 110.0, 20.0 + 3 * (r % 3) * right
+        words.append(Word(f"r{r}", (10, y, 60, y + 10)))
+        if first:
+            words.append(Word(first, (x + 6 - long * right + 20 * right, y, x + 26, y + 10)))
+        if second:
+            words.append(Word(second, (x + 26 + gap, y, x + 46 + gap, y + 10)))
+    return words
+
+
+ROWS = [0, 20, 40, 60, 80]
+
+
+@pytest.mark.parametrize(
+    ("words", "columns"),
+    [
+        (two(("1", "2"), ("3", "4")), 3),
+        (two(("1", "2"), ("3", "4"), right=True), 3),
+        (two(("1", "2"), ("3", "4"), ("", "5"), ("6", "7"), ("8", "")), 3),  # blank cells
+        (two(("1", "2"), ("3", "4"), gap=7.0), 2),  # as between the words of "12 345" or "5.3 ± 0.2"
+        (two(("$", "5"), ("$", "6.1"), ("€", "7")), 2),
+        (two(("USD", "5"), ("USD", "6.1")), 2),
+        (two(("1", "2"), ("", "4"), ("5", ""), ("", "7")), 2),  # side by side in two rows alone
+        ([*two(("1", "2"), ("3", "4")), Word("all of it", (112, 105, 170, 115))], 2),
+    ],
+    ids=["two", "ragged", "blanks", "word space", "signs", "one text", "seldom", "crossed"],
+)
+def test_a_column_that_a_gutter_cuts_is_two(words, columns):
+    rows = [*ROWS, 100] if words[-1].text == "all of it" else ROWS
+    table = build_table(objects(rows, columns=2), words)
+    assert table.shape == (len(rows), columns)
+    assert words_outside(table, words) == []
+    if columns == 3:
+        assert table.column_boxes[1][2] == table.column_boxes[2][0] == 141
+        assert [row[2] for row in table.rows()][:2] == ["2", "4"]
+
+
+def test_a_word_that_spans_columns_crosses_no_gutter():
+    heading = Detection("table projected row header", 0.9, (0, 100, 2 * WIDTH, 120))
+    words = [*two(("1", "2"), ("3", "4")), Word("a heading of rows", (10, 105, 170, 115))]
+    table = build_table([*objects([*ROWS, 100], columns=2), heading], words)
+    assert table.shape == (6, 3)
+    assert table.rows(repeat=False)[5] == ["a heading of rows", "", ""]
+
+
+@pytest.mark.parametrize("missed", [0, 1, 2])
+def test_a_column_that_was_not_detected(missed):
+    """Between others, and at either side, as far as the rows reach."""
+    found = [o for o in objects(ROWS) if o.label == "table row" or o.box[0] != missed * WIDTH]
+    words = [word for top in ROWS for word in line(top, f"a{top}", f"b{top}", f"c{top}")]
+    table = build_table(found, words)
+    assert table.rows() == [[f"{c}{top}" for c in "abc"] for top in ROWS]
+    assert words_outside(table, words) == []
+    assert table.cells[missed].confidence == pytest.approx((0.9 + 1) / 2)  # of its row and its words alone
+    without = [word for word in words if word.box[0] // WIDTH != missed or word.box[1] < 40]
+    assert build_table(found, without).shape == (5, 2)
