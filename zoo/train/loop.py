@@ -6,6 +6,7 @@ Several processes (torchrun) share each batch; their gradients are averaged. Wit
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 import os
@@ -325,6 +326,7 @@ def _processes(device: torch.device) -> tuple[int, int]:
         return 0, 1
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        atexit.register(dist.destroy_process_group)  # or who ends first may abort the others
     return dist.get_rank(), dist.get_world_size()
 
 
