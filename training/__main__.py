@@ -17,6 +17,9 @@ def main() -> None:
     parser.add_argument("--from", dest="begin", metavar="FOLDER", help=begin)
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long; the next call goes on")
     parser.add_argument("--steps", type=int, help="how long the learning rate's schedule is; may change between calls")
+    parser.add_argument(
+        "--rate", type=float, help="the highest learning rate; a third of the recipe's to go on briefly"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     fast = has_bfloat16(torch.device("cpu"))
@@ -33,6 +36,8 @@ def main() -> None:
         from training.detector import Detector, Structure
 
         recipe = Structure(**options) if args.what == "structure" else Detector(**options)
+    if args.rate is not None:
+        recipe.rate = args.rate
     run = Run(recipe, args.out or f"runs/{args.what}", args.seed, args.precision == "bfloat16")
     if args.begin and not run.path.exists():  # a run that lies there goes on
         from training.export import start

@@ -16,7 +16,7 @@ import zoo
 from training import lines, pages, tables
 from training.detr import iou, middles
 from training.export import SCORES, card
-from training.reader import score
+from training.text import score
 from zoo.tables import Cell, Table, TableExtractor, Word
 from zoo.tables.grits import grits
 

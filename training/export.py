@@ -1,6 +1,6 @@
 """A run's averaged weights as a checkpoint that zoo and transformers load: float16, a colour picture, a model card.
 
-`python -m training.export reader|structure|detect [--run DIR] [--out DIR]`
+`python -m training.export reader|structure|detect [--run DIR] [--out DIR] [--beside FOLDER]`
 
 The heads that are of training alone lie beside it, so that training can begin with what was exported (`start`).
 """
@@ -23,6 +23,8 @@ from zoo.errors import InputError
 
 # Pillow's grey, folded into the first convolution.
 LUMA = torch.tensor([0.299, 0.587, 0.114]).reshape(1, 3, 1, 1)
+FIRST = {"reader": "patch_embeddings.projection.weight"}
+FIRST |= dict.fromkeys(("structure", "detect"), "embedder.embedder.convolution.weight")
 PIXELS = {"do_resize": True, "resample": 2, "do_rescale": True, "rescale_factor": 1 / 255}
 PIXELS |= {"do_normalize": True, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 HEADS, TRAINED, SCORES = "training_heads.safetensors", "training.json", "scores.json"
@@ -37,8 +39,9 @@ WHAT = {
     "detect": "Finds the tables of a page.",
 }
 LIMITS = {
-    "reader": "One upright line of print in a Latin script; no handwriting, no formulas. What it was shown is no\n"
-    "language: it has no dictionary to lean on.",
+    "reader": "One upright line of print in a Latin script, cut close: it fills the picture's height. What is longer\n"
+    "than 10 : 1 is squeezed. No handwriting, no formulas. What it was shown is no language: it has no dictionary to\n"
+    "lean on.",
     "structure": "Pictures turned by a degree at most. Larger tables, nested ones and photographs were not shown.",
     "detect": "Upright pages of print; tables turned by 90 degrees, photographs and handwriting were not shown.",
 }
@@ -53,9 +56,9 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     weights = {k.removeprefix("model."): v for k, v in state["average"].items() if k.startswith("model.")}
     weights = {k: v for k, v in weights.items() if not k.endswith("num_batches_tracked")}
-    config, end = dict(state["config"]), "embedder.embedder.convolution.weight"
+    config = dict(state["config"])
     if what == "reader":
-        model, end = reader.build(**config, channels=3), "patch_embeddings.projection.weight"
+        model = reader.build(**config, channels=3)
         size = {"height": HEIGHT, "width": WIDTH}
         pixels = {"image_processor_type": "ViTImageProcessor", "size": size, "do_pad_line": True, **PIXELS}
         write(out / "preprocessor_config.json", pixels)
@@ -66,7 +69,7 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
         size = {"height": side, "width": side}
         pixels = {"image_processor_type": "DetrImageProcessor", "size": size, "do_pad": False, **PIXELS}
         write(out / "preprocessor_config.json", pixels)
-    first = next(k for k in weights if k.endswith(end))
+    first = next(k for k in weights if k.endswith(FIRST[what]))
     weights[first] = weights[first] * LUMA
     heads = {k: v.half() for k, v in state["average"].items() if not k.startswith("model.")}
     save_file(heads, out / HEADS)
@@ -77,17 +80,16 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
     model.half().save_pretrained(out)
     hours = state["cpu"] / 3600
     trained = {"model": what, "seed": state["seed"], "steps": state["step"], "stage": state["stage"]}
+    trained |= {"mean_with": state["mean_with"]} if "mean_with" in state else {}
     write(out / TRAINED, {**trained, "cpu_hours": hours, "config": state["config"]})
     card(out)
 
 
-@torch.no_grad()
-def start(run: Run, folder: Path) -> None:
-    """Begin a run with what was exported to a folder: its weights and step, new moments of the optimiser."""
-    recipe = run.recipe
+def exported(folder: Path, name: str, config: dict[str, Any]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """What `export` wrote of a recipe: weights under its names, float32 and grey; training.json."""
     try:
         trained = json.loads((folder / TRAINED).read_text(encoding="utf-8"))
-        kind = VisionEncoderDecoderModel if recipe.name == "reader" else TableTransformerForObjectDetection
+        kind = VisionEncoderDecoderModel if name == "reader" else TableTransformerForObjectDetection
         # Its names in memory are others than those in the file.
         loaded: Any = kind.from_pretrained(folder, local_files_only=True)
         weights = {f"model.{k}": v.float() for k, v in loaded.state_dict().items()}
@@ -95,18 +97,27 @@ def start(run: Run, folder: Path) -> None:
         found = trained["model"], trained["config"]
     except (OSError, ValueError, KeyError, SafetensorError) as e:
         raise InputError(f"{folder} was not written by training.export: {e!r:.200}") from None
-    if found != (recipe.name, recipe.config):
-        raise InputError(f"{folder} has {found}, expected {(recipe.name, recipe.config)}")
+    if found != (name, config):
+        raise InputError(f"{folder} has {found}, expected {(name, config)}")
+    first = next(k for k in weights if k.endswith(FIRST[name]))
+    weights[first] = weights[first].sum(1, keepdim=True)
+    return weights, trained
+
+
+@torch.no_grad()
+def start(run: Run, folder: Path) -> None:
+    """Begin a run with what was exported to a folder: its weights and step, new moments of the optimiser."""
+    recipe = run.recipe
+    weights, trained = exported(folder, recipe.name, recipe.config)
     if trained["steps"] >= recipe.steps:
         raise InputError(
             f"{folder} has seen {trained['steps']} steps: say with --steps how many more than these it gets"
         )
     own = recipe.modules.state_dict()
     for name, tensor in own.items():
-        if name in weights:  # not what a batch norm counts
-            given = weights[name]
-            tensor.copy_(given.sum(1, keepdim=True) if given.ndim == 4 and given.shape[1] > tensor.shape[1] else given)
-        elif not name.endswith("num_batches_tracked"):
+        if name in weights:  # not what a batch norm counts, nor heads of training that are new
+            tensor.copy_(weights[name])
+        elif name.startswith("model.") and not name.endswith("num_batches_tracked"):
             raise InputError(f"{folder} has no {name}")
     for name, tensor in run.average.items():
         tensor.copy_(own[name])
@@ -114,11 +125,19 @@ def start(run: Run, folder: Path) -> None:
     run.stage, run.cpu = trained["stage"], 3600 * trained["cpu_hours"]
 
 
-def export_run(what: str, run: Path, out: Path) -> None:
-    """What the run in a folder has come to."""
+def export_run(what: str, run: Path, out: Path, beside: Path | None = None) -> None:
+    """What the run in a folder has come to; or the mean of that and of what was exported to `beside`.
+
+    Two runs with the same beginning lie in one valley, and their mean is often better than both
+    (https://arxiv.org/abs/2203.05482).
+    """
     state = read_state(run / "state.pt")
     if state["name"] != what:
         raise InputError(f"{run} is a run of {state['name']}, expected {what}")
+    if beside:
+        weights, trained = exported(beside, what, state["config"])
+        state["average"] = {k: (v + weights.get(k, v)) / 2 for k, v in state["average"].items()}
+        state["mean_with"] = trained["steps"]
     export(what, state, out)
 
 
@@ -147,6 +166,11 @@ def card(out: Path) -> None:
         found = json.loads(scores.read_text(encoding="utf-8"))
         rows = [f"| {k.replace('_', ' ')} | {round(v, 4)} |" for k, v in found.items()]
         table = "\n".join(["| held-out fonts and layouts | |", "|---|---|", *rows])
+    mean = (
+        f"\nThe mean of these weights and of those after {trained['mean_with']} steps."
+        if "mean_with" in trained
+        else ""
+    )
     text = f"""---
 license: apache-2.0
 library_name: zoo
@@ -159,7 +183,7 @@ library_name: zoo
 {trained["seed"]}; nothing was downloaded. Strings are pseudo-words, common English words, names, numbers, money, dates
 and codes.
 
-**Training.** `python -m training {what}`: {trained["steps"]} steps, {trained["cpu_hours"]:.1f} hours of one CPU core.
+**Training.** `python -m training {what}`: {trained["steps"]} steps, {trained["cpu_hours"]:.1f} hours of a core.{mean}
 
 **Scores.** `python -m training.evaluate {what} FOLDER`
 
@@ -175,8 +199,11 @@ def main() -> None:
     parser.add_argument("what", choices=tuple(TITLES))
     parser.add_argument("--run", help="the run's folder (default: runs/WHAT)")
     parser.add_argument("--out", help="where to (default: zoo-read, ...)")
+    parser.add_argument(
+        "--beside", type=Path, metavar="FOLDER", help="the mean of the run and of what was exported here"
+    )
     args = parser.parse_args()
-    export_run(args.what, Path(args.run or f"runs/{args.what}"), Path(args.out or TITLES[args.what]))
+    export_run(args.what, Path(args.run or f"runs/{args.what}"), Path(args.out or TITLES[args.what]), args.beside)
 
 
 if __name__ == "__main__":

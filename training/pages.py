@@ -4,24 +4,17 @@ import random
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageChops, ImageDraw
 
 from training import fonts, tables, text
 from training.lines import colours, degrade
 
 
 class Placed(NamedTuple):
-    """A table on a page: a point (x, y) of its own picture lies at (left + x * scale, top + y * scale)."""
+    """A table on a page, and how far something is drawn of it: x0 y0 x1 y1."""
 
     table: tables.Table
-    left: int
-    top: int
-    scale: float
-
-    @property
-    def box(self) -> np.ndarray:
-        """x0 y0 x1 y1 on the page."""
-        return self.table.boxes[0, 1:] * self.scale + np.array([self.left, self.top] * 2, np.float32)
+    box: tuple[int, int, int, int]
 
 
 class Page(NamedTuple):
@@ -42,15 +35,20 @@ def page(rng: random.Random, held_out: bool = False, columns: int = 12, rows: in
     share = rng.choice([0.0, 0.2, 0.4, 0.8])  # of blocks that are tables
     placed: list[Placed] = []
     for s in range(strips):
-        left, y, bottom = margin + s * (strip + gap), margin, height - margin
+        left, y, bottom, after_table = margin + s * (strip + gap), margin, height - margin, False
         while y < bottom - 3 * size:
             k = rng.random()
-            if k < share or (len(placed) < least and rng.random() < 0.5):
+            if (k < share and not after_table) or (len(placed) < least and rng.random() < 0.5):
+                before, y = y, y + round(size * rng.uniform(0.6, 1.5)) * (y > margin)
                 y = _table(rng, image, (left, y, strip, bottom - y), (paper, ink), held_out, columns, rows, placed)
+                after_table = y > before
+                y += round(size * rng.uniform(0.6, 1.5))
             elif k < share + 0.07:
                 y = _figure(rng, image, (left, y, strip, min(bottom - y, strip)), ink)
+                after_table = False
             else:
                 y = _paragraph(rng, image, (left, y, strip, bottom - y), ink, path, size)
+                after_table = False
             y += round(size * rng.uniform(0.6, 2.5))
     if len(placed) < least:
         return page(rng, held_out, columns, rows, least)
@@ -70,17 +68,25 @@ def _table(rng, image, room, on_page, held_out, columns, rows, placed) -> int:  
     """Puts a table into the room (left, top, width, height) if it fits there; where it ends."""
     left, top, width, height = room
     for _ in range(4):
-        table = tables.table(rng, columns, rows, held_out, on_page)
-        scale = min(1.0, width / table.image.width)
-        w, h = int(table.image.width * scale), int(table.image.height * scale)
-        if scale > 0.55 and h < height:
+        drawing = tables.Drawing(rng, rng.randint(2, columns), rng.randint(2, rows), held_out, on_page)
+        scale = min(1.0, width / (drawing.X[-1] + 8))
+        if scale > 0.55 and (drawing.Y[-1] + 8) * scale < height - 1:
+            table = drawing.draw()
+            w, h = min(width, round(table.image.width * scale)), round(table.image.height * scale)
             drawn = table.image if scale == 1 else table.image.resize((w, h), Image.Resampling.LANCZOS)
             at = left + round((width - w) * rng.choice([0, 0.5, 0.5, rng.random()]))
             image.paste(drawn, (at, top))
-            placed.append(Placed(table, at, top, w / table.image.width))
+            x0, y0, x1, y1 = _drawn(drawn, on_page[0])
+            placed.append(Placed(table, (at + x0, top + y0, at + x1, top + y1)))
             return top + h
         columns, rows = max(2, columns - 3), max(2, rows // 2)
     return top
+
+
+def _drawn(image: Image.Image, paper: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """The box of what is not paper."""
+    unlike = ImageChops.difference(image, Image.new("RGB", image.size, paper)).convert("L")
+    return unlike.point([255 * (v > 8) for v in range(256)]).getbbox() or (0, 0, *image.size)
 
 
 def _paragraph(rng, image, room, ink, path, size) -> int:  # type: ignore[no-untyped-def]

@@ -90,17 +90,6 @@ def read(model: Any, pictures: list[np.ndarray], most: int = 42) -> list[str]:
     return ["".join(characters.get(i, "") for i in row) for row in rows]
 
 
-def distance(a: str, b: str) -> int:
-    """Levenshtein's."""
-    before = list(range(len(b) + 1))
-    for i, c in enumerate(a, 1):
-        now = [i]
-        for j, d in enumerate(b, 1):
-            now.append(min(before[j] + 1, now[-1] + 1, before[j - 1] + (c != d)))
-        before = now
-    return before[-1]
-
-
 def slices_of(line: Line) -> np.ndarray:
     """(characters, W / 4) bool: the slices that show each character, at least one."""
     centres = (np.arange(WIDTH // SLICE) + 0.5) * SLICE
@@ -171,10 +160,4 @@ class Reader(Recipe):
         found: list[str] = []
         for i in range(0, count, 50):
             found += read(self.model, [e.pixels for e in self._held_out[i : i + 50]])
-        return score(found, [e.text for e in self._held_out])
-
-
-def score(found: list[str], wanted: list[str]) -> Logs:
-    errors = sum(distance(f, w) for f, w in zip(found, wanted, strict=True))
-    exact = sum(f == w for f, w in zip(found, wanted, strict=True))
-    return {"character_error": errors / sum(map(len, wanted)), "exact_lines": exact / len(wanted), "lines": len(wanted)}
+        return text.score(found, [e.text for e in self._held_out])

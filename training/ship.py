@@ -1,8 +1,8 @@
 """What was trained into the package: exports to zoo/data, scores, and writes the scores into the cards and docs.
 
-`python -m training.ship [reader|structure|detect ...] [--runs DIR] [--scale F]`: of all three, or of those that are
-named; the others' weights stay as they are. Then whole pages are read with all of them, and README shows what they
-make of the page that comes with zoo.
+`python -m training.ship [reader|structure|detect ...] [--runs DIR] [--scale F] [--beside]`: of all three, or of those
+that are named; the others' weights stay as they are. Then whole pages are read with all of them, and README shows what
+they make of the page that comes with zoo.
 """
 
 import argparse
@@ -101,6 +101,7 @@ def main() -> None:
     parser.add_argument("what", nargs="*", metavar="WHAT", help="reader, structure, detect (all three)")
     parser.add_argument("--runs", default="runs", help="the folder with a run's folder for each (runs)")
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of pictures to score on (1)")
+    parser.add_argument("--beside", action="store_true", help="the mean of each run and of what lies in zoo/data")
     parser.add_argument("--score-only", action="store_true", help="the weights are left as they lie in zoo/data")
     args = parser.parse_args()
     if unknown := set(args.what) - set(TITLES):
@@ -108,7 +109,7 @@ def main() -> None:
     counts = {k: max(1, round(n * args.scale)) for k, n in COUNTS.items()}
     for what in args.what or TITLES:
         if not args.score_only:
-            export_run(what, Path(args.runs) / what, folder(what))
+            export_run(what, Path(args.runs) / what, folder(what), folder(what) if args.beside else None)
         print(what, evaluate.shown(evaluate.score_folder(what, folder(what), counts[what])), flush=True)
     scores = evaluate.whole(*(str(folder(what)) for what in TITLES), count=counts["pages"])
     PAGES.write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")

@@ -5,6 +5,7 @@ Columns and rows tile the table; where no rule is drawn, a border lies midway be
 
 import math
 import random
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ LABELS += ("table spanning cell",)
 TABLE, COLUMN, ROW, HEADER, PROJECTED, SPAN = range(6)
 STYLES = "none", "horizontal", "booktabs", "booktabs", "grid", "grid", "vertical", "zebra", "headrule"
 HELD_OUT_STYLES = "frame", "dotted", "double"  # layouts that training never shows
+_BOLD, _SLANTED = re.compile("Bold|Bd|Demi"), re.compile("Ita|Obl")
 Box = tuple[float, float, float, float]
 
 
@@ -75,7 +77,7 @@ def table(
     rng: random.Random, columns: int = 12, rows: int = 25, held_out: bool = False, on_page: Colours | None = None
 ) -> Table:
     """A table of 2 to `columns` x 2 to `rows`: cut out of a page, or to be put `on_page` of this paper and ink."""
-    return _Drawing(rng, rng.randint(2, columns), rng.randint(2, rows), held_out, on_page).draw()
+    return Drawing(rng, rng.randint(2, columns), rng.randint(2, rows), held_out, on_page).draw()
 
 
 def square(table: Table, side: int, rng: random.Random) -> tuple[np.ndarray, np.ndarray]:
@@ -88,17 +90,22 @@ def square(table: Table, side: int, rng: random.Random) -> tuple[np.ndarray, np.
     return np.asarray(image), boxes
 
 
-class _Drawing:
+class Drawing:
+    """A table before it is drawn: X and Y are where its columns and rows begin and end."""
+
     def __init__(self, rng: random.Random, columns: int, rows: int, held_out: bool, on_page: Colours | None):
         self.on_page = on_page
         self.rng, self.columns, self.rows = rng, columns, rows
         self.heads = min(rng.choice([0, 0, 0, 1, 1, 1, 1, 2, 2, 3]), rows - 1)
         self.style = rng.choice(HELD_OUT_STYLES if held_out and rng.random() < 0.5 else STYLES)
-        # Without a cue nobody could tell a heading from a row.
-        ruled = self.style in ("booktabs", "headrule", "frame")
-        cues = ["rule"] if ruled else rng.sample(["rule", "fill", "bold"], rng.choice([1, 1, 2]))
-        self.cues = cues + [c for c in ("fill", "bold") if c not in cues and rng.random() < 0.3] if self.heads else []
         self.path, self.bold = _plain_and_bold(rng, held_out)
+        # Without a cue nobody could tell a heading from a row: a rule among as many others is none, nor is a bold face
+        # that the family lacks.
+        ruled = self.style in ("booktabs", "headrule", "frame")
+        able = ["fill"] + ["rule"] * (self.style not in ("grid", "horizontal")) + ["bold"] * (self.bold != self.path)
+        cues = ["rule"] if ruled else rng.sample(able, min(len(able), rng.choice([1, 1, 2])))
+        more = [c for c in able if c not in cues and c != "rule" and rng.random() < 0.3]
+        self.cues = cues + more if self.heads else []
         self.size = rng.randint(9, 16)
         ascent, descent = fonts.load(self.path, self.size).getmetrics()
         self.line_height = ascent + descent
@@ -253,6 +260,8 @@ class _Drawing:
         rng = self.rng
         if self.style == "zebra" or rng.random() < 0.08:
             colour, odd = self._mix(rng.uniform(0.04, 0.2)), rng.randint(0, 1)
+            if "fill" in self.cues or not self.heads:
+                odd = self.heads  # or the first row would look like one of the header
             for r in range(self.heads, self.rows):
                 if (r + odd) % 2:
                     pen.rectangle((X[0], Y[r], X[-1], Y[r + 1]), fill=colour)
@@ -345,11 +354,12 @@ class _Drawing:
 
 
 def _plain_and_bold(rng: random.Random, held_out: bool) -> tuple[str, str]:
-    """A text font, and a bold one: of its family where it has one."""
+    """A text font, and a bold one of its family: the same where it has none."""
     family = rng.choice(fonts.families(held_out))
-    path = rng.choice(family)
-    bold = [f for f in family if "Bold" in f and "Italic" not in f and "Oblique" not in f] or family
-    return path, rng.choice(bold)
+    plain = [f for f in family if not _BOLD.search(f)]
+    bold = [f for f in family if _BOLD.search(f) and not _SLANTED.search(f)]
+    path = rng.choice(plain or family)
+    return path, rng.choice(bold or [path])
 
 
 def _between(borders: list[float], extents: list[tuple[int, int, float, float]]) -> None:

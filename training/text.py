@@ -148,3 +148,20 @@ def line(rng: random.Random, most: int = 40) -> str:
     else:
         s = noise(rng)
     return s[:most].strip() or "0"
+
+
+def distance(a: str, b: str) -> int:
+    """Levenshtein's."""
+    before = list(range(len(b) + 1))
+    for i, c in enumerate(a, 1):
+        now = [i]
+        for j, d in enumerate(b, 1):
+            now.append(min(before[j] + 1, now[-1] + 1, before[j - 1] + (c != d)))
+        before = now
+    return before[-1]
+
+
+def score(found: list[str], wanted: list[str]) -> dict[str, float]:
+    errors = sum(distance(f, w) for f, w in zip(found, wanted, strict=True))
+    exact = sum(f == w for f, w in zip(found, wanted, strict=True))
+    return {"character_error": errors / sum(map(len, wanted)), "exact_lines": exact / len(wanted), "lines": len(wanted)}

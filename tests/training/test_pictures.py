@@ -76,6 +76,16 @@ def test_boxes_of_a_table_tile_it_and_hold_their_words(seed):
             assert rows[p.row, 1] - 2 <= (y0 + y1) / 2 <= rows[p.last_row, 3] + 2
 
 
+def test_a_header_can_be_told_from_a_row():
+    for seed in range(200):
+        drawing = tables.Drawing(random.Random(seed), 4, 6, seed % 2 == 1, None)
+        assert bool(drawing.cues) == bool(drawing.heads)
+        if drawing.cues == ["bold"]:
+            assert drawing.bold != drawing.path
+        if drawing.cues == ["rule"]:
+            assert drawing.style not in ("grid", "horizontal")
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_ink_lies_where_words_are(seed):
     table = tables.table(random.Random(seed), 6, 9)  # turned, some of them

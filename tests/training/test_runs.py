@@ -14,13 +14,15 @@ torch = pytest.importorskip("torch", reason="needs the extra train")
 transformers = pytest.importorskip("transformers", reason="needs the extra train")
 pytest.importorskip("scipy", reason="needs the extra train")
 
+from safetensors.torch import load_file  # noqa: E402
+
 import zoo  # noqa: E402 - what is above decides whether what is below can be imported
-from training import evaluate, lines, tables  # noqa: E402
+from training import evaluate, lines, tables, text  # noqa: E402
 from training.detector import Detector, Structure, best_along  # noqa: E402
 from training.detr import Example, generalised_iou, iou  # noqa: E402
-from training.export import export, start  # noqa: E402
+from training.export import export, export_run, start  # noqa: E402
 from training.loop import Run, learning_rate, read_state  # noqa: E402
-from training.reader import Reader, distance, read  # noqa: E402
+from training.reader import Reader, read  # noqa: E402
 from zoo.errors import InputError, ZooError  # noqa: E402
 
 SMALL = {"width": 32, "layers": 1, "decoder_layers": 1, "feed_forward": 32}
@@ -178,6 +180,21 @@ def test_pages_without_tables_teach_that_there_is_none():
     assert logs["kind"] > 0
 
 
+def test_a_feature_in_a_table_is_told_how_far_that_reaches():
+    recipe = detect()
+    box = torch.tensor([0.5, 0.25, 0.8, 0.3])
+    target = np.concatenate([[0], box.numpy()]).astype(np.float32)[None]
+    centres = (torch.arange(4) + 0.5) / 4
+    places = torch.stack(torch.meshgrid(centres, centres, indexing="xy"), -1)
+    memory = torch.cat([box - torch.cat([places, torch.zeros(4, 4, 2)], -1), torch.ones(4, 4, 28)], -1)
+    with torch.no_grad():
+        recipe.reach.weight.copy_(torch.eye(4, 32))
+        recipe.reach.bias.zero_()
+    assert recipe._reach_loss(memory[None], places, [target]) < 1e-5
+    assert recipe._reach_loss(memory[None] + 0.1, places, [target]) > 1
+    assert recipe._reach_loss(memory[None], places, [np.zeros((0, 5), np.float32)]) == 0
+
+
 def test_a_perfect_reader_and_structure_score_one(tmp_path, monkeypatch):
     table = tables.table(random.Random(4), 5, 7)
     true = evaluate.truth(table)
@@ -196,7 +213,7 @@ def test_training_begins_with_what_was_exported(tmp_path):
         assert (new.step, new.stage) == (old.step, old.stage) == (4, old.recipe.stage(3))
         for name, value in old.average.items():
             if value.is_floating_point():
-                torch.testing.assert_close(new.average[name], value, rtol=1e-3, atol=1e-4)  # it was float16
+                torch.testing.assert_close(new.average[name], value, rtol=1e-3, atol=1e-3)  # it was float16
                 assert torch.equal(new.recipe.modules.state_dict()[name], new.average[name])
         rates = [learning_rate(new.recipe, step, new.begun) for step in (4, 5)]
         assert rates == [new.recipe.rate / 100, new.recipe.rate / 50]  # the optimiser begins anew
@@ -213,8 +230,24 @@ def test_training_begins_with_what_was_exported(tmp_path):
         start(Run(reader(), tmp_path / "none"), tmp_path)
 
 
+def test_the_mean_of_two_runs_is_exported(tmp_path):
+    first = Run(structure(), tmp_path / "run")
+    first.save()
+    export_run("structure", tmp_path / "run", tmp_path / "first")
+    with torch.no_grad():
+        for value in first.average.values():
+            value.mul_(3)
+    first.save()
+    export_run("structure", tmp_path / "run", tmp_path / "mean", tmp_path / "first")
+    one, mean = (load_file(tmp_path / name / "model.safetensors") for name in ("first", "mean"))
+    for name, value in one.items():
+        if "classifier.bias" not in name:  # not the header's share of it
+            torch.testing.assert_close(mean[name].float(), 2 * value.float(), rtol=2e-3, atol=1e-5)
+    assert "mean of these weights" in (tmp_path / "mean" / "README.md").read_text()
+
+
 def test_distances_and_overlaps():
-    assert [distance(a, b) for a, b in (("", "abc"), ("kitten", "sitting"), ("same", "same"))] == [3, 3, 0]
+    assert [text.distance(a, b) for a, b in (("", "abc"), ("kitten", "sitting"), ("same", "same"))] == [3, 3, 0]
     a = np.array([[0.5, 0.5, 0.4, 0.4]])
     b = np.array([[0.5, 0.5, 0.4, 0.2], [0.9, 0.9, 0.1, 0.1]])
     np.testing.assert_allclose(iou(a, b), [[0.5, 0.0]], atol=1e-6)
