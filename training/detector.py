@@ -24,9 +24,9 @@ def best_along(boxes: np.ndarray, scores: np.ndarray, axis: int) -> list[int]:
 
 class Structure(Detr):
     name, labels, fresh = "structure", LABELS, 2
-    # A part that is missed costs more than one too many, which suppression takes away; but there is one query for
-    # headers, which is to be as sure of none, and dozens for rows, which would outweigh it.
-    groups = Group(ROW, 1, 64, 0.2), Group(COLUMN, 32, 1, 0.2), Group(TABLE, 1, 1, 1), Group(HEADER, 1, 1, 1, 5)
+    # A part that is missed costs more than one too many, which suppression takes away. Tables and headers have a query
+    # each, to be as sure of none, and dozens for rows would outweigh it.
+    groups = Group(ROW, 1, 64, 0.2), Group(COLUMN, 32, 1, 0.2), Group(TABLE, 1, 1, 1, 3), Group(HEADER, 1, 1, 1, 5)
     groups += Group(PROJECTED, 1, 24, 0.2, 2), Group(SPAN, 6, 4, 0.2, 2)
     stages = ((0, 128, 4, 6), (800, 192, 6, 10), (1400, 256, 8, 15), (2000, 320, 12, 25))
     default = Size(128, 24, [24, 48, 96], [1, 1, 2], layers=2, decoder_layers=3, feed_forward=256)

@@ -7,6 +7,7 @@
 import argparse
 import json
 import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from training import lines, pages, tables
 from training.detr import iou, middles
 from training.export import SCORES, card
 from training.text import score
+from zoo.images.boxes import Box
 from zoo.tables import Cell, Table, TableExtractor, Word
 from zoo.tables.grits import grits
 
@@ -77,22 +79,29 @@ def structure(folder: str, count: int) -> Scores:
     return {**dict(zip(names, right / count, strict=True)), "grits_con": similar / count, "tables": count}
 
 
-def detect(folder: str, count: int) -> Scores:
-    """Recall and precision at an IoU of 0.8, over the tables of all pages."""
-    find = zoo.load(folder, task="detect")
+def found_on_pages(find: Callable[[np.ndarray], Sequence[Box]], count: int) -> Scores:
+    """Recall and precision at an IoU of 0.8 of what is found, over the tables of all pages."""
     hit = true = guessed = 0
     for i in range(count):
         rng = rng_of(i)
         page = pages.page(rng, held_out=True)
-        found = [d.box for d in find(np.asarray(lines.degrade(page.image, rng)), threshold=0.5)]
+        found = find(np.asarray(lines.degrade(page.image, rng)))
         pairs = iou(middles(found), middles([p.box for p in page.placed])) >= 0.8
         hit += int(pairs[linear_sum_assignment(-pairs.astype(float))].sum())
         true, guessed = true + len(page.placed), guessed + len(found)
     return {"recall": hit / max(1, true), "precision": hit / max(1, guessed), "pages": count}
 
 
+def detect(folder: str, count: int) -> Scores:
+    find = zoo.load(folder, task="detect")
+    return found_on_pages(lambda page: [d.box for d in find(page, threshold=0.5)], count)
+
+
 def whole(reader: str, structure: str, detect: str, count: int) -> Scores:
-    """From pages to tables: the GriTS-Con of each true table with the one found there, 0 where none is."""
+    """From pages to tables: the GriTS-Con of each true table with the one found there, 0 where none is.
+
+    recall, precision: of the boxes of tables, as rows and columns reach, on the pages that `detect` is scored on.
+    """
     extract = TableExtractor(structure, detect, reader=zoo.load(reader, task="read"))
     similar, tables_seen = 0.0, 0
     for i in range(count):
@@ -103,7 +112,9 @@ def whole(reader: str, structure: str, detect: str, count: int) -> Scores:
             if pairs[a, b] > 0.5:
                 similar += grits(truth(page.placed[b].table), found[a], "con").f
         tables_seen += len(page.placed)
-    return {"grits_con": similar / tables_seen, "pages": count, "tables": tables_seen}
+    extract.reader = None
+    boxes = found_on_pages(lambda page: [t.box for t in extract(page)], count)
+    return {"grits_con": similar / tables_seen, **boxes, "tables": tables_seen}
 
 
 def score_folder(what: str, folder: Path, count: int) -> Scores:

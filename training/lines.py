@@ -61,7 +61,9 @@ def line(rng: random.Random, most: int = 40, held_out: bool = False) -> Line:
         path = fonts.choose(rng, held_out)
     else:
         string = "".join(c for c in string if fonts.draws(path, c)).strip() or "0"
-    font = fonts.load(path, rng.randint(10, 36))
+    small = not held_out and rng.random() < 0.5  # as on a page's picture that was made smaller
+    size = rng.randint(8, 16) if small else rng.randint(10, 36)
+    font = fonts.load(path, size)
     x0, y0, x1, y1 = (int(v) for v in font.getbbox(string))
     most_margin = max(2, round((y1 - y0) * 0.3))
     left, top, right, bottom = (rng.randint(0, most_margin) for _ in range(4))
@@ -77,12 +79,17 @@ def line(rng: random.Random, most: int = 40, held_out: bool = False) -> Line:
         draw.line(rng.choice([(0, 0, 0, below), (0, 0, right, 0), (0, below, right, below)]), fill=ink)
     if rng.random() < 0.15:
         image = image.rotate(rng.uniform(-1, 1), Image.Resampling.BILINEAR, fillcolor=paper)
-    width = min(WIDTH, max(4, round(image.width * HEIGHT / image.height)))
+    drawn = image.width
+    width = min(WIDTH, max(4, round(drawn * HEIGHT / image.height)))
+    if small:
+        scale = rng.uniform(max(0.55, 6.5 / size), 1)  # smaller letters nobody could tell apart
+        smaller = max(4, round(image.width * scale)), max(4, round(image.height * scale))
+        image = image.resize(smaller, Image.Resampling.LANCZOS)
     image = degrade(image, rng)
     if rng.random() < 0.1:
         image = image.point([255 - v for v in range(256)] * 3)
     ends = np.array([font.getlength(string[:i]) for i in range(len(string) + 1)], np.float32) - x0 + left
-    ends *= width / image.width
+    ends *= width / drawn
     return Line(np.asarray(image.resize((width, HEIGHT), Image.Resampling.BILINEAR).convert("L")), string, ends)
 
 

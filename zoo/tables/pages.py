@@ -15,7 +15,8 @@ import numpy as np
 from ..errors import TableError
 from .boxes import share
 from .extract import TableExtractor
-from .reading import INK, SPECKS
+from .gutters import INK
+from .reading import SPECKS
 from .table import Table, Word
 from .words import join
 

@@ -14,20 +14,21 @@ import numpy as np
 from ..errors import InputError
 from ..images.boxes import Box, check_fraction
 from ..images.lines import split_lines
+from .gutters import INK, uncut
 from .table import Table, Word
 
 # (crops (y, x, 3) uint8 of one line of text each) -> for each (text, confidence), or an object with these attributes:
 # the task Read, or anything like it.
 Reader = Callable[[list[np.ndarray]], Sequence[Any]]
 
-# Grey levels away from the background: print is 100 and more away, the noise of a scan or of JPEG some 20.
-INK = 40
 # Pixels of ink; fewer in a cell are no text.
 SPECKS = 4
 # The share of a cell's width or height that makes a line of ink a rule and not letters.
 RULE = 0.9
 # Pixels: what is lower is a part of a line.
 LOWEST = 6
+# The part of a line's usual height, below which what it is can only be told from what it is not: "-", "_", "'".
+LOW = 0.6
 # So many lines are given to the reader at once.
 AT_ONCE = 64
 
@@ -37,27 +38,28 @@ def read_cells(image: np.ndarray, table: Table, reader: Reader) -> list[Word]:
 
     Cells without ink are not given to the reader; lines in which it finds nothing give no Word.
     """
+    found = [(box, *line) for box in uncut(image, table) for line in text_lines(image, box)]
+    usual = float(np.median([place[3] - place[1] for _, place, _ in found])) if found else 0.0
     words: list[Word] = []
-    waiting: list[tuple[Box, np.ndarray]] = []
-
-    def read() -> None:
-        found = list(reader([line for _, line in waiting]))
-        if len(found) != len(waiting):
-            raise InputError(f"the reader gave {len(found)} texts for {len(waiting)} lines")
-        for (box, _), one in zip(waiting, found, strict=True):
+    for i in range(0, len(found), AT_ONCE):
+        part = found[i : i + AT_ONCE]
+        lines = [line if len(line) >= LOW * usual else _higher(image, place, box, usual) for box, place, line in part]
+        read = list(reader(lines))
+        if len(read) != len(lines):
+            raise InputError(f"the reader gave {len(read)} texts for {len(lines)} lines")
+        for (_, place, _), one in zip(part, read, strict=True):
             text, confidence = _reading(one)
             if text.strip():
-                words.append(Word(text, box, confidence))
-        waiting.clear()
-
-    for cell in table.cells:
-        for line in text_lines(image, cell.box):
-            waiting.append(line)
-            if len(waiting) == AT_ONCE:
-                read()
-    if waiting:
-        read()
+                words.append(Word(text, place, confidence))
     return words
+
+
+def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarray:
+    """The pixels of a low line, such as a lone dash, with as much of its cell around it as a line mostly has."""
+    x0, y0, x1, y1 = place
+    more = max(0.0, (height - (y1 - y0)) / 2)
+    top, bottom = max(y0 - more, min(y0, math.ceil(box[1])), 0), min(y1 + more, max(y1, math.floor(box[3])))
+    return np.ascontiguousarray(image[round(top) : round(bottom), round(x0) : round(x1)])
 
 
 def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:

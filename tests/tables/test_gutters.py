@@ -1,0 +1,118 @@
+"""Borders that cut no letters: of pictures drawn here, with rows and columns that are off."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from zoo.tables import Cell, Table
+from zoo.tables.gutters import uncut
+
+X, Y = (20, 120, 260, 400), (15, 45, 75, 105, 135)  # where columns and rows begin and end
+
+
+def grid(rows, columns, spans=()):
+    """A table of lanes; spans: (row, column, row_span, column_span)."""
+    under = {(r + i, c + j) for r, c, n, m in spans for i in range(n) for j in range(m)}
+    places = [(r, c, 1, 1) for r in range(len(rows)) for c in range(len(columns)) if (r, c) not in under] + list(spans)
+    cells = [
+        Cell(r, c, n, m, (columns[c][0], rows[r][0], columns[c + m - 1][1], rows[r + n - 1][1]), "")
+        for r, c, n, m in sorted(places)
+    ]
+    left, right, top, bottom = columns[0][0], columns[-1][1], rows[0][0], rows[-1][1]
+    return Table(
+        tuple(cells),
+        tuple((left, a, right, b) for a, b in rows),
+        tuple((a, top, b, bottom) for a, b in columns),
+        (left, top, right, bottom),
+    )
+
+
+def lanes(borders):
+    return [(float(a), float(b)) for a, b in pairwise(borders)]
+
+
+def page(texts, shade=()):
+    """White paper with texts (x0, y0, x1, y1) of bars as letters; shade: (top, bottom, grey)."""
+    image = np.full((160, 420, 3), 255, np.uint8)
+    for top, bottom, grey in shade:
+        image[top:bottom, 20:400] = grey
+    for x0, y0, x1, y1 in texts:
+        image[y0:y1, x0:x1:3] = 0 if image[y0, x0].mean() > 128 else 255
+    return image
+
+
+def centred(left, right, top, bottom, width=60):
+    middle = (left + right) // 2
+    return middle - width // 2, (top + bottom) // 2 - 6, middle + width // 2, (top + bottom) // 2 + 6
+
+
+TEXTS = {(r, c): centred(X[c], X[c + 1], Y[r], Y[r + 1]) for r in range(4) for c in range(3)}
+
+
+def assert_whole(found, table, texts):
+    for box, cell in zip(found, table.cells, strict=True):
+        x0, y0, x1, y1 = texts[cell.row, cell.column]
+        assert (box[0] <= x0, box[1] <= y0, box[2] >= x1, box[3] >= y1) == (True,) * 4, (cell.row, cell.column, box)
+
+
+@pytest.mark.parametrize("off", [0, 22, -22])
+def test_columns_that_cut_words_give_way(off):
+    columns = lanes([X[0] + off, *(x + off for x in X[1:-1]), X[-1] + off])
+    table = grid(lanes(Y), columns)
+    assert_whole(uncut(page(TEXTS.values()), table), table, TEXTS)
+
+
+@pytest.mark.parametrize("off", [0, 11, -11])
+def test_rows_that_cut_words_give_way(off):
+    table = grid(lanes([y + off for y in Y]), lanes(X))
+    assert_whole(uncut(page(TEXTS.values()), table), table, TEXTS)
+
+
+def test_what_lies_between_two_columns_is_read_with_the_nearer():
+    columns = [(20.0, 115.0), (170.0, 230.0), (300.0, 400.0)]  # the second word begins at 160, the third at 300
+    table = grid(lanes(Y), columns)
+    found = uncut(page(TEXTS.values()), table)
+    assert_whole(found, table, TEXTS)
+
+
+def test_a_cell_that_spans_columns_holds_no_border_back():
+    texts = {**TEXTS, (0, 0): (70, 24, 210, 36)}
+    del texts[0, 1]
+    table = grid(lanes(Y), lanes([20, 105, 260, 400]), [(0, 0, 1, 2)])
+    assert_whole(uncut(page(texts.values()), table), table, texts)
+
+
+def test_borders_on_rules_leave_them_out():
+    image = page(TEXTS.values())
+    for y in Y[1:-1]:
+        image[y, 20:400:2] = 0  # dotted
+    image[15:135, 120:122] = 0
+    table = grid(lanes([15, 47, 75, 105, 135]), lanes([20, 122, 260, 400]))
+    found = uncut(image, table)
+    assert_whole(found, table, TEXTS)
+    for x0, y0, x1, y1 in found:
+        inside = image[int(y0) : int(y1), int(x0) : int(x1)].mean(-1) < 128
+        assert inside.mean(1).max() < 0.4
+        assert inside.mean(0).max() < 0.7
+
+
+def test_shaded_rows_are_no_text():
+    image = page(TEXTS.values(), [(15, 45, 40), (75, 105, 200)])
+    table = grid(lanes([15, 52, 70, 110, 135]), lanes(X))
+    assert_whole(uncut(image, table), table, TEXTS)
+
+
+def test_a_table_at_the_edge_of_its_picture():
+    image = page(TEXTS.values())[19:131, 20:395]
+    texts = {k: (a - 20, b - 19, c - 20, d - 19) for k, (a, b, c, d) in TEXTS.items()}
+    table = grid(lanes([0, 26, 56, 86, 112]), lanes([0, 100, 240, 375]))
+    assert_whole(uncut(image, table), table, texts)
+
+
+def test_without_ink_nothing_moves():
+    table = grid(lanes(Y), lanes(X))
+    assert uncut(page(()), table) == [cell.box for cell in table.cells]
+    assert uncut(page(()), Table((), (), (), (0.0, 0.0, 0.0, 0.0))) == []
