@@ -112,6 +112,13 @@ def test_a_table_at_the_edge_of_its_picture():
     assert_whole(uncut(image, table), table, texts)
 
 
+def test_words_that_touch_the_edge_of_the_picture():
+    image = page(TEXTS.values())[:, 40:360]
+    texts = {k: (a - 40, b, c - 40, d) for k, (a, b, c, d) in TEXTS.items()}
+    table = grid(lanes(Y), lanes([0, 80, 220, 320]))
+    assert_whole(uncut(image, table), table, texts)
+
+
 def test_without_ink_nothing_moves():
     table = grid(lanes(Y), lanes(X))
     assert uncut(page(()), table) == [cell.box for cell in table.cells]

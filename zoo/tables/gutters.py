@@ -5,6 +5,7 @@ Shapes: Y, X of the image.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -81,16 +82,22 @@ def _moved(
 ) -> list[tuple[float, float]]:
     """The borders where as little ink as can be crosses them, or lies less than `away` from them: where one begins and
     ends, since a rule may lie in it."""
-    crossing = np.count_nonzero(ink, axis)
+    crossing = np.append(np.count_nonzero(ink, axis), 0)  # nothing crosses the picture's edge
     inked = np.flatnonzero(ink.any(1 - axis))
     rule = crossing >= _RULE[axis] * (inked[-1] + 1 - inked[0] if len(inked) else 1)
     crossing[rule] = 0
     crossing = sliding_window_view(np.pad(crossing, away), 2 * away + 1).max(1)
     middles = [(start + end) / 2 for start, end in lanes]
-    at = [lanes[0][0], *borders[1:-1], lanes[-1][1]]
+    first, last = lanes[0][0], lanes[-1][1]
+    at, begins, ends = (
+        [first, *borders[1:-1], last],
+        [borders[0], *middles[:-1], last],
+        [first, *middles[1:], borders[-1]],
+    )
     moved: list[tuple[float, float]] = []
-    for here, low, high in zip(at, [borders[0], *middles], [*middles, borders[-1]], strict=True):
-        places = np.arange(int(low), max(int(high), int(low) + 1) + 1).clip(max=len(crossing) - 1)
+    for here, low, high in zip(at, begins, ends, strict=True):
+        low, high = (min(max(int(end), 0), len(crossing) - 1) for end in (low, math.ceil(high)))
+        places = np.arange(low, max(low, high) + 1)
         least = places[crossing[places] == crossing[places].min()]
         begin = end = int(least[np.abs(least - here).argmin()])
         while begin > low and rule[max(0, begin - _NEAR) : begin + 1].any():

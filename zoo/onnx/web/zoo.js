@@ -472,7 +472,7 @@ export function buildTable(found, threshold = 0.5) {
   const [table] = sorted(labelled("table"), (o) => [-o.score, ...o.box.map((v) => -v)]);
   const parts = (label) => labelled(label).filter((o) => !table || inside(o.box, table.box) >= 0.5);
   const rowObjects = parts("table row"), columnObjects = parts("table column");
-  let rows = lanes(rowObjects, 1, 0.5), columns = lanes(columnObjects, 0, 0.25);
+  let rows = lanes(rowObjects, 1), columns = lanes(columnObjects, 0);
   if (!rows.length && !columns.length) return { rows: [], columns: [], header_rows: 0, cells: [] };
   const all = [...rowObjects, ...columnObjects].map((o) => o.box);
   const end = (axis) => Math.max(...all.map((box) => box[axis + 2])), start = (axis) => Math.min(...all.map((b) => b[axis]));
@@ -505,21 +505,20 @@ export function buildTable(found, threshold = 0.5) {
   };
 }
 
-/** Rows (axis 1) or columns (axis 0) in order, without those that better ones cover. */
-function lanes(found, axis, covered) {
+/** Rows (axis 1) or columns (axis 0) in order, without those that better ones cover, half or more. */
+function lanes(found, axis) {
   const all = found
     .map(({ box, score }) => ({ start: box[axis], end: box[axis + 2], score }))
     .filter((lane) => lane.start < lane.end);
   const kept = [];
   for (const lane of sorted(all, (l) => [-l.score, l.start, l.end])) {
-    let most = 0, together = 0, reached = lane.start;
+    let covered = 0, reached = lane.start;
     const others = kept.filter((o) => o.start < lane.end && lane.start < o.end);
     for (const { start, end } of sorted(others, (o) => [o.start, o.end])) {
-      most = Math.max(most, share(lane.start, lane.end, start, end));
-      together += share(lane.start, lane.end, Math.max(start, reached), Math.max(end, reached));
+      covered += share(lane.start, lane.end, Math.max(start, reached), Math.max(end, reached));
       reached = Math.max(reached, end);
     }
-    if (most < covered && together < 0.5) kept.push(lane);
+    if (covered < 0.5) kept.push(lane);
   }
   return sorted(kept, (l) => [l.start + l.end, l.start, l.end, l.score]);
 }
