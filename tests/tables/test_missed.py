@@ -10,13 +10,16 @@ from zoo.tables import Word, build_table, words_outside
 WIDTH, PITCH = 100.0, 20.0
 
 
-def objects(tops, columns=3, header=False, bottom=20.0):
-    """Rows of 20 pixels from these tops, and columns of 100."""
-    found = [Detection("table row", 0.9, (0, top, WIDTH * columns, top + PITCH)) for top in tops]
+def objects(tops, columns=3, header=0.0, bottom=20.0):
+    """Rows of 20 pixels from these tops, the first as high as a header if there is one, and columns of 100."""
+    bottoms = [header or tops[0] + PITCH, *(top + PITCH for top in tops[1:])]
+    found = [
+        Detection("table row", 0.9, (0, top, WIDTH * columns, end)) for top, end in zip(tops, bottoms, strict=True)
+    ]
     height = max(tops) + bottom
     found += [Detection("table column", 0.9, (c * WIDTH, 0, (c + 1) * WIDTH, height)) for c in range(columns)]
     if header:
-        found.append(Detection("table column header", 0.9, (0, 0, WIDTH * columns, PITCH)))
+        found.append(Detection("table column header", 0.9, (0, 0, WIDTH * columns, header)))
     return found
 
 
@@ -63,18 +66,31 @@ def test_rows_with_blank_cells_come_back(below, rows):
     assert build_table(objects([0, 20, 60], columns=5), words).shape == (rows, 5)
 
 
-def test_two_columns_say_too_little():
-    table = build_table(objects([0, 20, 60], columns=2), [word for word in WORDS if word.box[0] < 2 * WIDTH])
-    assert table.shape == (3, 2)
+@pytest.mark.parametrize(("high", "rows"), [(20.0, 4), (40.0, 3)], ids=["as one", "as both"])
+def test_two_columns_say_too_little(high, rows):
+    """Of a row that is as high as two lines; one that is lower was found between two rows."""
+    found = [o for o in objects([0, 20, 60, 80], columns=2) if o.label != "table row" or o.box[1] != 20]
+    found.append(Detection("table row", 0.9, (0, 25, 2 * WIDTH, 25 + high)))
+    words = [word for top in range(0, 100, 20) for word in line(top, f"a{top}", f"b{top}")]
+    assert build_table(found, words).shape == (rows + 1, 2)
 
 
-def test_a_header_may_have_two_lines():
+@pytest.mark.parametrize(("header", "rows"), [(20.0, 5), (40.0, 4)])
+def test_a_header_may_have_two_lines(header, rows):
+    """If it is as high as both; else the second is a row."""
     tops = [0, 40, 60, 80]
     words = [*line(0, "a", "b", "c"), *line(20, "d", "e", "f")]
     words += [word for top in tops[1:] for word in line(top, "1", "2", "3")]
-    table = build_table(objects(tops, header=True), words)
-    assert table.shape == (4, 3)
-    assert table.rows()[0] == ["a d", "b e", "c f"]
+    table = build_table(objects(tops, header=header), words)
+    assert (table.shape, table.header_rows) == ((rows, 3), 1)
+    assert table.rows()[0] == (["a", "b", "c"] if rows == 5 else ["a d", "b e", "c f"])
+
+
+def test_rows_found_between_their_lines():
+    """Four rows for five lines, each half a row lower than the line that it begins with."""
+    lines = [word for top in range(0, 100, 20) for word in line(top, f"a{top}", f"b{top}")]
+    found = objects([10, 32, 54, 76], columns=2, bottom=24)
+    assert build_table(found, lines).rows() == [[f"a{top}", f"b{top}"] for top in range(0, 100, 20)]
 
 
 def two(*pairs, gap=10.0, right=False):

@@ -20,41 +20,75 @@ COLUMNS = 3  # that have words, at least: the text of fewer may well be of two l
 ALIKE = 0.6  # of the columns that two lines have words in, at least, both have: a row has blank cells
 APART = 0.75  # of the usual distance of rows, at least, lie lines that are rows; those of one cell lie nearer
 SAME = 0.5  # of it, at most, lie words of one line
+FIT = 0.8  # of the height of its lines, at least, a row has that is of them all
 WIDE = 0.8  # of the usual height of a word, at least, lies between columns: between words 0.3 does, of a typewriter 0.6
 ROWS = 3  # have words there, at least, or two of two
 
 
 def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word], header_rows: int) -> list[Lane]:
-    """The rows, from the top down; one below the header whose lines have words in like columns is a row for each.
+    """The rows, from the top down; one whose lines have words in like columns is a row for each, if it is too low for
+    them, or below the header with three columns or more.
 
     words: of the table.
     """
     body = rows[header_rows:]
-    if len(body) < 3 or len(columns) < COLUMNS or not words:
+    if len(body) < 3 or not words:
         return list(rows)
     pitch = statistics.median_low(b.middle - a.middle for a, b in itertools.pairwise(body))
-    of_row: list[list[tuple[float, int, Word]]] = [[] for _ in rows]
+    of_row: list[list[_Placed]] = [[] for _ in rows]
     for word, ys, xs in zip(words, lanes_of(words, rows, 1), lanes_of(words, columns, 0), strict=True):
         row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
-        of_row[row].append(((word.box[1] + word.box[3]) / 2, column, word))
-    found = list(rows[:header_rows])
-    for row, of in zip(body, of_row[header_rows:], strict=True):
-        lines = _lines(of, SAME * pitch)
-        middles = [statistics.median(middle for middle, *_ in line) for line in lines]
-        columns_of = [{column for _, column, _ in line} for line in lines]
-        if (
-            len(lines) > 1
-            and min(map(len, columns_of)) >= COLUMNS
-            and all(len(a & b) >= ALIKE * len(a | b) for a, b in itertools.pairwise(columns_of))
-            and all(b - a >= APART * pitch for a, b in itertools.pairwise(middles))
-        ):
-            edges = [min(row.start, *(word.box[1] for *_, word in lines[0]))]
-            edges += [(a + b) / 2 for a, b in itertools.pairwise(middles)]
-            edges += [max(row.end, *(word.box[3] for *_, word in lines[-1]))]
+        of_row[row].append(_Placed((word.box[1] + word.box[3]) / 2, column, word))
+    found: list[Lane] = []
+    for i, (row, of) in enumerate(zip(rows, of_row, strict=True)):
+        lines = [_line(line) for line in _lines(of, SAME * pitch)]
+        apart = all(b.middle - a.middle >= APART * pitch for a, b in itertools.pairwise(lines))
+        if len(lines) > 1 and apart and _alike(lines) and (_too_low(row, lines) or (i >= header_rows and _many(lines))):
+            edges = [min(row.start, lines[0].top)]
+            edges += [(a.middle + b.middle) / 2 for a, b in itertools.pairwise(lines)]
+            edges += [max(row.end, lines[-1].bottom)]
             found += [Lane(a, b, row.score) for a, b in itertools.pairwise(edges)]
         else:
             found.append(row)
     return found
+
+
+class _Placed(NamedTuple):
+    """A word, and the column it lies in most."""
+
+    middle: float
+    column: int
+    word: Word
+
+
+class _Line(NamedTuple):
+    """A line of words across the columns."""
+
+    top: float
+    middle: float
+    bottom: float
+    columns: set[int]
+
+
+def _line(words: Sequence[_Placed]) -> _Line:
+    top, bottom = min(of.word.box[1] for of in words), max(of.word.box[3] for of in words)
+    return _Line(top, statistics.median(of.middle for of in words), bottom, {of.column for of in words})
+
+
+def _too_low(row: Lane, lines: Sequence[_Line]) -> bool:
+    """Whether these are the lines of more rows than this one: it was detected between two, and stands for both."""
+    disjoint = all(a.bottom <= b.top for a, b in itertools.pairwise(lines))
+    return disjoint and row.end - row.start < FIT * (lines[-1].bottom - lines[0].top)
+
+
+def _many(lines: Sequence[_Line]) -> bool:
+    """Whether each has words in so many columns that they are hardly lines of one cell beside other cells' lines."""
+    return min(len(line.columns) for line in lines) >= COLUMNS
+
+
+def _alike(lines: Sequence[_Line]) -> bool:
+    """Whether neighbouring lines have words in much the same columns."""
+    return all(len(a.columns & b.columns) >= ALIKE * len(a.columns | b.columns) for a, b in itertools.pairwise(lines))
 
 
 def add_columns(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word]) -> list[Lane]:
@@ -114,11 +148,11 @@ def _blocks(rows: Sequence[Lane], words: Sequence[Word], wide: float) -> Iterato
             yield _Block(group[0][0].box[0], end, {row for _, row in group})
 
 
-def _lines(words: Sequence[tuple[float, int, Word]], near: float) -> list[list[tuple[float, int, Word]]]:
-    """(middle, column, word) by lines, from the top: what lies nearer to the one before is of its line."""
-    lines: list[list[tuple[float, int, Word]]] = []
-    for one in sorted(words, key=lambda one: one[0]):
-        if lines and one[0] - lines[-1][-1][0] < near:
+def _lines(words: Sequence[_Placed], near: float) -> list[list[_Placed]]:
+    """The words by lines, from the top: what lies nearer to the one before is of its line."""
+    lines: list[list[_Placed]] = []
+    for one in sorted(words, key=lambda one: one.middle):
+        if lines and one.middle - lines[-1][-1].middle < near:
             lines[-1].append(one)
         else:
             lines.append([one])

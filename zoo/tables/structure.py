@@ -58,7 +58,8 @@ def build_table(
     none) do not count.  The table is `box`, or else the best object "table", or else all rows and columns: objects of
     which less than half lies in it are left out.  `words_outside(table, words)` says which words went to no cell.
 
-    A row whose lines of words lie as far apart as rows do, in much the same columns, three or more, is a row for each.
+    A row whose lines of words lie as far apart as rows do, in much the same columns, is a row for each, if these are
+    three or more or the row is lower than its lines.
     A column is two where a gap as wide as the words are high runs down the table, which no word crosses; words of
     three rows or more that lie in no column are one by themselves.
     Rows alone make a table of one column, columns alone one of one row, neither one of shape (0, 0).  Rows and columns
