@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from zoo.images.lines import is_blank, split_lines
+from zoo.images.lines import is_blank, split_lines, split_words
 
 SCANS = Path(__file__).parents[1] / "data" / "text_lines"
 TEXTS = (
@@ -129,3 +130,36 @@ def test_the_smallest_images(shape):
     assert split_lines(pixels) == []
     pixels.reshape(-1, 3)[0] = 255
     assert len(split_lines(pixels)) <= 1
+
+
+LONG = "one two three four five six seven eight nine ten"
+
+
+def long_line(text=LONG, size=20):
+    pixels, _ = page([text], size)
+    ((x0, y0, x1, y1),) = split_lines(pixels)
+    return pixels[y0:y1, x0:x1]
+
+
+@pytest.mark.parametrize(("widest", "count"), [(100, 1), (12, 2), (6, 3), (4, 4)])
+def test_a_long_line_is_cut_between_words(widest, count):
+    line = long_line()
+    high, wide = line.shape[:2]
+    assert math.ceil(wide / high / widest) == count
+    parts = split_words(line, widest)
+    assert len(parts) == count
+    assert [parts[0][0], *(b for _, b in parts)] == [*(a for a, _ in parts), wide]  # nothing is left out
+    assert all(0.2 * wide / count <= b - a <= 1.8 * wide / count for a, b in parts)
+    for _, cut in parts[:-1]:
+        assert (line[:, cut - 2 : cut + 2] == 255).all()  # letters lie nearer
+
+
+def test_what_has_no_gap_between_words_stays_together():
+    assert len(split_words(long_line("nine" * 12), 4)) == 1
+    assert split_words(np.full((10, 500, 3), 255, np.uint8), 4) == [(0, 500)]
+
+
+def test_the_widest_line_has_sixteen_parts(rng):
+    """In time that its width alone says."""
+    line = np.repeat(rng.random((1, 300_000, 1)) < 0.5, 3, 2).astype(np.uint8) * 255
+    assert len(split_words(line, 10)) <= 16

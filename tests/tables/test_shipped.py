@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 
 import zoo
 from zoo.hub import EMBEDDED
+from zoo.images.lines import split_words
 
 DATA = Path(zoo.__file__).parent / "data"
 
@@ -33,6 +35,20 @@ def test_each_is_loaded_by_name(name: str):
     elif name.startswith("zoo-table"):
         assert task.name == "detect"
         assert all(0 <= found.score <= 1 for found in task(image))
+
+
+def test_a_line_longer_than_the_reader_knows_is_read_in_parts():
+    task, text = zoo.load("zoo-read"), "Number of samples positive for other species per litre of water"
+    image = Image.new("RGB", (720, 40), "white")
+    ImageDraw.Draw(image).text((8, 8), text, fill="black", font=ImageFont.load_default(20))
+    line = np.asarray(image)
+    parts = split_words(line, 10)
+    assert len(parts) == 2
+    whole, alone = task(line), task([line[:, x0:x1] for x0, x1 in parts])
+    assert whole.text == " ".join(one.text for one in alone)
+    assert min(one.confidence for one in alone) <= whole.confidence <= max(one.confidence for one in alone)
+    right = sum(a == b for a, b in zip(whole.text.split(), text.split(), strict=False))
+    assert right >= 8  # of eleven; squeezed into one picture, few are
 
 
 def test_the_docs_show_what_ships():

@@ -8,6 +8,7 @@ other lines, and stands alone, is taken for dirt: a row of dots, a dash.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,9 @@ LEAST = 0.005  # of the ink of the fullest row: rows with less are paper
 FAINT = 0.08  # of the ink of a well-filled row: what has less may lie between two lines whose letters meet
 SPECK = 0.35  # of a line's usual height: what is lower is a part of a line (an accent, a comma), or dirt
 TALL = 1.6  # of a line's usual height: what is higher is several, whose letters meet
+BETWEEN = 0.2  # of the height of a line's ink, at least, lies between two words
+PARTS = 16  # of a line, at most: what is wider yet is no line
+NEAR = 0.4  # of the width of a part: how far from its place a line is cut
 MARGIN = 0.25  # of a line's height: how much paper is left around it
 
 
@@ -41,6 +45,28 @@ def split_lines(image: np.ndarray) -> list[tuple[int, int, int, int]]:
         left, right = max(0, columns[0] - margin), min(image.shape[1], columns[-1] + 1 + margin)
         boxes.append((int(left), int(max(above, top - margin)), int(right), int(min(below, bottom + margin))))
     return boxes
+
+
+def split_words(image: np.ndarray, widest: float) -> list[tuple[int, int]]:
+    """Parts (x0, x1) of the image of a line (Y, X, 3) uint8, from the left, cut between words; x1 begins the next.
+
+    They are as few, and as alike in width, as let none be wider than `widest` times the height: each cut goes to the
+    widest gap near its place.  Where there is none between words, parts stay together.
+    """
+    high, wide = image.shape[:2]
+    count = min(math.ceil(wide / (widest * high)), PARTS)
+    if count < 2 or is_blank(image):
+        return [(0, wide)]
+    ink = _ink(image)
+    rows = np.flatnonzero(ink.any(1))
+    gaps = [(a, b) for a, b in _spans(np.logical_not(ink.any(0))) if b - a >= BETWEEN * (rows[-1] + 1 - rows[0])]
+    cuts = [0]
+    for k in range(1, count):
+        at, near = wide * k / count, NEAR * wide / count
+        middles = [(b - a, -abs((a + b) / 2 - at), (a + b) // 2) for a, b in gaps if abs((a + b) / 2 - at) <= near]
+        if middles:
+            cuts.append(max(middles)[-1])
+    return list(pairwise([*cuts, wide]))
 
 
 def _ink(image: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ Shapes: B images of a batch, S tokens of the encoder, E the width of their state
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
@@ -16,7 +17,7 @@ from ..errors import ConfigError, InputError, UnsupportedError
 from ..generate import GenerationConfig, generate
 from ..generate.sampling import log_softmax
 from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_image
-from ..images.lines import is_blank, split_lines
+from ..images.lines import is_blank, split_lines, split_words
 from ..pretrained import Pretrained
 from ..registry import family_of
 from ..text.tokenizer import Tokenizer
@@ -190,7 +191,25 @@ class Read(ImageTask):
     def _read(
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
-        """Of each line the text, its tokens' log-probabilities, and whether it came to its end."""
+        """Of each line the text, its tokens' log-probabilities, and whether it came to its end.
+
+        A processor that pads lines tells how wide one may be: wider ones are cut between words and read in parts.
+        """
+        if not self.processor.pad_line:
+            return self._written(lines, config, max_pixels)
+        Y, X = self.processor.output_size(1, 1)
+        cuts = [split_words(line, X / Y) for line in lines]
+        parts = [line[:, x0:x1] for line, of in zip(lines, cuts, strict=True) for x0, x1 in of]
+        step = self.batch_lines
+        done = iter(
+            [one for i in range(0, len(parts), step) for one in self._written(parts[i : i + step], config, max_pixels)]
+        )
+        return [_in_a_row(list(itertools.islice(done, len(of)))) for of in cuts]
+
+    def _written(
+        self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
+    ) -> list[tuple[str, np.ndarray, bool]]:
+        """The same of lines, or parts of lines, as they are."""
         model = cast("Reader", self.model)
         decoder = self.runner.decoder(model.decoder)
 
@@ -235,6 +254,13 @@ class Read(ImageTask):
 
 def _probabilities(logits: Array) -> np.ndarray:
     return np.exp(log_softmax(floats(logits)).astype(np.float64))
+
+
+def _in_a_row(parts: Sequence[tuple[str, np.ndarray, bool]]) -> tuple[str, np.ndarray, bool]:
+    """Of a line, from its parts."""
+    texts, logprobs, whole = zip(*parts, strict=True)
+    said = (text.strip() for text in texts) if len(texts) > 1 else texts
+    return " ".join(text for text in said if text), np.concatenate(logprobs), all(whole)
 
 
 def _joined(texts: Sequence[tuple[str, np.ndarray]]) -> Reading:
