@@ -54,6 +54,8 @@ TEXTS = {(r, c): centred(X[c], X[c + 1], Y[r], Y[r + 1]) for r in range(4) for c
 
 def assert_whole(found, table, texts):
     for box, cell in zip(found, table.cells, strict=True):
+        if (cell.row, cell.column) not in texts:
+            continue
         x0, y0, x1, y1 = texts[cell.row, cell.column]
         assert (box[0] <= x0, box[1] <= y0, box[2] >= x1, box[3] >= y1) == (True,) * 4, (cell.row, cell.column, box)
 
@@ -97,6 +99,51 @@ def test_borders_on_rules_leave_them_out():
         inside = image[int(y0) : int(y1), int(x0) : int(x1)].mean(-1) < 128
         assert inside.mean(1).max() < 0.4
         assert inside.mean(0).max() < 0.7
+
+
+def ruled(texts, xs=X, ys=Y):
+    """With a rule at each border."""
+    image = page(texts)
+    for x in xs:
+        image[Y[0] : Y[-1], x - 1 : x + 1] = 0
+    for y in ys:
+        image[y - 1 : y + 1, X[0] : X[-1]] = 0
+    return image
+
+
+@pytest.mark.parametrize("off", [-6, 5, 14])
+def test_a_rule_is_the_border_though_letters_touch_it(off):
+    texts = {k: (X[k[1]] + 2, y0, X[k[1] + 1] - 2, y1) for k, (_, y0, _, y1) in TEXTS.items()}
+    del texts[1, 1], texts[2, 1]  # paper, where a border could lie as well
+    table = grid(lanes(Y), lanes([X[0], *(x + off for x in X[1:-1]), X[-1]]))
+    assert_whole(uncut(ruled(texts.values()), table), table, texts)
+
+
+@pytest.mark.parametrize("off", [-5, 0, 5])
+def test_the_frame_is_in_no_cell(off):
+    """Whether the table was found with it or within it."""
+    table = grid(
+        lanes([Y[0] - off, *Y[1:-1], Y[-1] + off]),
+        lanes([X[0] - off, *X[1:-1], X[-1] + off]),
+    )
+    image = ruled(TEXTS.values())
+    found = uncut(image, table)
+    assert_whole(found, table, TEXTS)
+    for x0, y0, x1, y1 in found:
+        inside = image[int(y0) : int(y1), int(x0) : int(x1)].mean(-1) < 128
+        assert max(inside.mean(1).max(), inside.mean(0).max()) < 0.5
+
+
+def test_a_line_full_of_letters_is_no_rule():
+    """Letters of four pixels, of which two thirds are ink, with paper above and below."""
+    texts = {
+        k: (X[k[1]] + 2, (y0 + y1) // 2 - 2, X[k[1] + 1] - 2, (y0 + y1) // 2 + 2) for k, (_, y0, _, y1) in TEXTS.items()
+    }
+    image = page(texts.values())
+    for x0, y0, x1, y1 in texts.values():
+        image[y0:y1, x0 + 1 : x1 : 3] = 0
+    table = grid(lanes([y + 12 for y in Y]), lanes(X))
+    assert_whole(uncut(image, table), table, texts)
 
 
 def test_shaded_rows_are_no_text():

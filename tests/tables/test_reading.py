@@ -130,6 +130,21 @@ def test_noise_and_specks_are_no_text() -> None:
     assert list(text_lines(noise, (50.2, 7.0, 50.7, 9.0))) == []
 
 
+def test_a_rule_of_dots_is_no_text() -> None:
+    """Nor part of the text it is near; a dash is text, and so is "="."""
+    image = np.full((40, 120, 3), 255, np.uint8)
+    image[8:18, 30:80:2] = 0
+    image[22:24, 5:115:3] = 0
+    ((found, _),) = text_lines(image, (0, 0, 120, 40))
+    assert found[3] <= 22
+    assert list(text_lines(image, (0, 20, 120, 40))) == []
+    image[20:] = 255
+    image[30:32, 50:70] = 0
+    image[34:36, 50:70] = 0
+    ((found, _),) = text_lines(image, (0, 20, 120, 40))
+    assert found[1] <= 30 < 36 <= found[3]
+
+
 def test_a_reader_gets_so_many_lines_at_once() -> None:
     rows, columns = 20, 7
     texts = {(r, c): f"{r}.{c}" for r in range(rows) for c in range(columns)}

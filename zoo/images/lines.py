@@ -59,7 +59,7 @@ def split_words(image: np.ndarray, widest: float) -> list[tuple[int, int]]:
         return [(0, wide)]
     ink = _ink(image)
     rows = np.flatnonzero(ink.any(1))
-    gaps = [(a, b) for a, b in _spans(np.logical_not(ink.any(0))) if b - a >= BETWEEN * (rows[-1] + 1 - rows[0])]
+    gaps = [(a, b) for a, b in spans(np.logical_not(ink.any(0))) if b - a >= BETWEEN * (rows[-1] + 1 - rows[0])]
     cuts = [0]
     for k in range(1, count):
         at, near = wide * k / count, NEAR * wide / count
@@ -84,12 +84,12 @@ def _ink(image: np.ndarray) -> np.ndarray:
 def _runs(profile: np.ndarray) -> list[tuple[int, int]]:
     """(top, bottom) of each line, from the ink in each row of pixels (Y,)."""
     some = profile > LEAST * profile.max()
-    cores = _spans(profile > FAINT * np.percentile(profile[some], 90))
+    cores = spans(profile > FAINT * np.percentile(profile[some], 90))
     highest = max(b - a for a, b in cores)
     usual = float(np.median([b - a for a, b in cores if b - a >= SPECK * highest]))
     cores = [(a, b) for a, b in cores if b - a >= SPECK * usual]
     parts: list[tuple[int, int]] = []
-    for top, bottom in _spans(some):
+    for top, bottom in spans(some):
         inner = [(a, b) for a, b in cores if top <= a < bottom]
         # Lines whose letters meet are cut where there is least ink between them.
         cuts = [a + int(profile[a:b].argmin()) for (_, a), (b, _) in pairwise(inner)]
@@ -98,7 +98,7 @@ def _runs(profile: np.ndarray) -> list[tuple[int, int]]:
     return _joined(parts, SPECK * usual)
 
 
-def _spans(rows: np.ndarray) -> list[tuple[int, int]]:
+def spans(rows: np.ndarray) -> list[tuple[int, int]]:
     """(begin, end) of each stretch of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], rows, [0]])))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..images.boxes import Box
+from ..images.lines import spans
 from .table import Cell, Table
 
 # Grey levels away from the background: print is 100 and more away, the noise of a scan or of JPEG some 20.
 INK = 40
-# The share of a table's height, or width, that makes a line of ink a rule, in which a border may lie; one across may be
-# of dots, which is more than letters have.
-_RULE = 0.7, 0.4
+# The share of a table's height, or width, that makes a line of ink a rule, in which a border lies; and, of the width,
+# one of dots, if it has no letters beside it, of which the fullest have as much.
+_RULE, _DOTTED, _CLEAR = 0.7, 0.4, 0.1
 _NEAR = 2  # pixels from a border to a rule that it was meant for
 # Of half a row: what lies between two letters, twice.
 _BETWEEN = 0.25
@@ -80,19 +81,21 @@ def _ink(image: np.ndarray, Y: Sequence[int], X: Sequence[int], table: Box) -> n
 def _moved(
     borders: Sequence[int], lanes: Sequence[tuple[float, float]], ink: np.ndarray, axis: int, away: int
 ) -> list[tuple[float, float]]:
-    """The borders where as little ink as can be crosses them, or lies less than `away` from them: where one begins and
-    ends, since a rule may lie in it."""
+    """The borders where as little ink as can be crosses them, or lies less than `away` from them, and best of all where
+    rules are: where one begins and ends, since a rule may lie in it."""
     crossing = np.append(np.count_nonzero(ink, axis), 0)  # nothing crosses the picture's edge
     inked = np.flatnonzero(ink.any(1 - axis))
-    rule = crossing >= _RULE[axis] * (inked[-1] + 1 - inked[0] if len(inked) else 1)
+    rule = _rules(crossing / (inked[-1] + 1 - inked[0] if len(inked) else 1), dotted=axis == 1)
     crossing[rule] = 0
+    inner = _inner(np.flatnonzero((crossing > 0) & ~_wider(rule)), lanes)
     crossing = sliding_window_view(np.pad(crossing, away), 2 * away + 1).max(1)
+    crossing[rule] = -1  # the best of places, be letters ever so near
     middles = [(start + end) / 2 for start, end in lanes]
     first, last = lanes[0][0], lanes[-1][1]
     at, begins, ends = (
         [first, *borders[1:-1], last],
-        [borders[0], *middles[:-1], last],
-        [first, *middles[1:], borders[-1]],
+        [borders[0], *middles[:-1], inner[1]],
+        [inner[0], *middles[1:], borders[-1]],
     )
     moved: list[tuple[float, float]] = []
     for here, low, high in zip(at, begins, ends, strict=True):
@@ -106,3 +109,28 @@ def _moved(
             end += 1
         moved.append((float(begin), float(end)))
     return moved
+
+
+def _inner(inked: np.ndarray, lanes: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Where the table's own borders may lie, furthest in: where its first letters and its last ones are."""
+    (first, end), (start, last) = lanes[0], lanes[-1]
+    inked = inked[(inked >= first) & (inked < last)]
+    if not len(inked):
+        return first, last
+    return min(float(inked[0]), (first + end) / 2), max(float(inked[-1] + 1), (start + last) / 2)
+
+
+def _wider(rule: np.ndarray) -> np.ndarray:
+    """With the blurred edges of rules."""
+    return sliding_window_view(np.pad(rule, _NEAR), 2 * _NEAR + 1).max(1)
+
+
+def _rules(shares: np.ndarray, dotted: bool) -> np.ndarray:
+    """Which lines of pixels are rules, from the share of ink in each."""
+    rule = shares >= _RULE
+    if dotted:
+        padded = np.pad(shares, 4)
+        for begin, end in spans(shares >= _DOTTED):
+            beside = padded[begin : begin + 3], padded[end + 5 : end + 8]  # but for the pixels of its blurred edges
+            rule[begin:end] |= end - begin <= 3 and max(map(np.max, beside)) < _CLEAR
+    return rule

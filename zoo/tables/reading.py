@@ -25,8 +25,9 @@ Reader = Callable[[list[np.ndarray]], Sequence[Any]]
 SPECKS = 4
 # The share of a cell's width or height that makes a line of ink a rule and not letters.
 RULE = 0.9
-# Pixels: what is lower is a part of a line.
+# Pixels: what is lower is a part of a line, or a rule of dots if it goes through the cell, flat as no text is.
 LOWEST = 6
+THROUGH, FLAT = 0.7, 8  # of the cell's width; times its own height
 # The part of a line's usual height, below which what it is can only be told from what it is not: "-", "_", "'".
 LOW = 0.6
 # So many lines are given to the reader at once.
@@ -78,9 +79,15 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
     if rows.any() or columns.any():
         cell = cell.copy()
         cell[rows] = cell[:, columns] = paper
-    for x0, y0, x1, y1 in _joined(split_lines(cell)):
+    for x0, y0, x1, y1 in _joined([line for line in split_lines(cell) if not _is_rule(line, right - left)]):
         place = float(left + x0), float(top + y0), float(left + x1), float(top + y1)
         yield place, np.ascontiguousarray(cell[y0:y1, x0:x1])
+
+
+def _is_rule(line: tuple[int, int, int, int], wide: int) -> bool:
+    """Whether a line of ink in a cell so wide is a rule of dots or dashes."""
+    x0, y0, x1, y1 = line
+    return y1 - y0 < LOWEST and x1 - x0 >= max(THROUGH * wide, FLAT * (y1 - y0))
 
 
 def _joined(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
