@@ -135,7 +135,8 @@ class Read(ImageTask):
 
         An image of one colour says "": its confidence is what the model itself gives to an end before any text.
         lines: whether each image is a block of several lines, to be cut into them first (`zoo.images.lines` says
-        what it takes); the text has a line each.  max_new_tokens: of a line; by default what the checkpoint's
+        what it takes); the text has a line each.  A processor that pads lines (zoo-read's) reads one wider than its
+        size in parts, cut between words.  max_new_tokens: of a line, or a part; by default what the checkpoint's
         generation config says, or 128; a text that is cut there is warned of.  num_beams: 1 for greedy choice.
         generation: other fields of `generate.GenerationConfig`.  data_format, max_pixels: as in `open_image`.
         """
