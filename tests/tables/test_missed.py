@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from zoo.errors import InputError
 from zoo.images.boxes import Detection
 from zoo.tables import Word, build_table, words_outside
 
@@ -84,6 +85,15 @@ def test_a_header_may_have_two_lines(header, rows):
     table = build_table(objects(tops, header=header), words)
     assert (table.shape, table.header_rows) == ((rows, 3), 1)
     assert table.rows()[0] == (["a", "b", "c"] if rows == 5 else ["a d", "b e", "c f"])
+
+
+def test_rows_that_words_show_count_among_the_positions():
+    """A thousand lines in one row of twelve hundred columns: few objects, but a grid beyond all bounds."""
+    columns = [Detection("table column", 0.9, (10.0 * c, 0, 10.0 * c + 10, 1100)) for c in range(1200)]
+    rows = [Detection("table row", 0.9, (0, top, 12000, end)) for top, end in ((0, 1), (1, 2), (2, 3), (3, 1100))]
+    words = [Word("a", (10.0 * c + 2, y, 10.0 * c + 8, y + 0.5)) for y in range(4, 1090) for c in (0, 1, 2)]
+    with pytest.raises(InputError, match="positions"):
+        build_table(rows + columns, words)
 
 
 def test_rows_found_between_their_lines():

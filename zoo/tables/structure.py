@@ -89,10 +89,10 @@ def build_table(
     if columns:
         columns = add_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
     columns = columns or [Lane(around[0], around[2], None)]
+    rows = cut_rows(rows, columns, _inside(words, rows, columns), _header_rows(found[HEADER], rows))
     if len(rows) * len(columns) > MAX_POSITIONS:
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
-    rows = cut_rows(rows, columns, _inside(words, rows, columns), _header_rows(found[HEADER], rows))
     spanning = sorted(found[SPANNING] + found[PROJECTED], key=lambda o: (-o.score, o.box, o.label))
     while True:  # once, and again if rows or columns go, since what spans them shrinks
         header_rows = _header_rows(found[HEADER], rows)

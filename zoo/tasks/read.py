@@ -201,11 +201,11 @@ class Read(ImageTask):
         Y, X = self.processor.output_size(1, 1)
         cuts = [split_words(line, X / Y) for line in lines]
         parts = [line[:, x0:x1] for line, of in zip(lines, cuts, strict=True) for x0, x1 in of]
-        step = self.batch_lines
-        done = iter(
-            [one for i in range(0, len(parts), step) for one in self._written(parts[i : i + step], config, max_pixels)]
-        )
-        return [_in_a_row(list(itertools.islice(done, len(of)))) for of in cuts]
+        read: list[tuple[str, np.ndarray, bool]] = []
+        for i in range(0, len(parts), self.batch_lines):
+            read += self._written(parts[i : i + self.batch_lines], config, max_pixels)
+        ends = itertools.accumulate(map(len, cuts))
+        return [_in_a_row(read[end - len(of) : end]) for of, end in zip(cuts, ends, strict=True)]
 
     def _written(
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
