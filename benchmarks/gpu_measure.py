@@ -128,7 +128,7 @@ def opened(tiny: bool, minutes: float, folder: Path) -> Iterator[Bench]:
         raise SystemExit(UNFIT)
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported, which torch does not do by itself
     from checks import interpreter
-    from zoo.ops.on_torch import kernels
+    from zoo.engines import triton as kernels
 
     interpreter.install()
     with kernels.interpreted(), torch.no_grad():

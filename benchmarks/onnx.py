@@ -109,14 +109,14 @@ def _rows(model: str, cache: Path, threads: int) -> tuple[list[Row], dict[str, A
 def _traced(folder: Path, threads: int, example: Sequence[Any]) -> tuple[Graph, dict[str, float]]:
     """zoo's graph of a checkpoint, from what a user passes to the first output."""
     import zoo
+    from zoo.engines.onnx.trace import trace
     from zoo.inputs import ImageModel
-    from zoo.onnx import trace
 
     model: Any = zoo.load_model(folder)
     door = model.pixels if isinstance(model, ImageModel) else model.tokens
     begin = time.perf_counter()
     traced = trace(model.forward, door(*example))
-    path = folder / "zoo.onnx"
+    path = folder / "zoo.engines.onnx"
     traced.save(path)
     seconds = time.perf_counter() - begin
     run, about = _session(path, threads)

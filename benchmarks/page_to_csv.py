@@ -21,9 +21,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from zoo.cli.example import PAGE
+from zoo.apps.cli.example import PAGE
+from zoo.apps.tables import TableExtractor
 from zoo.images.boxes import Detection
-from zoo.tables import TableExtractor
 
 TABLE = (80.0, 251.0, 740.0, 531.0)  # on the page
 LABELS = "table row", "table column"

@@ -58,9 +58,9 @@ def peak() -> int:
 
 
 def zoo(folder: Path, job: Mapping[str, Any]) -> Extract:
-    from zoo.documents import open_document
+    from zoo.apps.documents import open_document
+    from zoo.apps.tables.extract import Crop, TableExtractor
     from zoo.images.boxes import Detection
-    from zoo.tables.extract import Crop, TableExtractor
     from zoo.tasks import load_task
 
     models = [load_task(folder / name, task="detect") for name in CHECKPOINTS] if job["checkpoints"] else [None, None]

@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from zoo.apps.tables import Cell, Table, Word
+from zoo.apps.tables.boxes import hull
 from zoo.images.boxes import Box, Detection
-from zoo.tables import Cell, Table, Word
-from zoo.tables.boxes import hull
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "tables"
 PAGE = 612.0, 792.0  # points

@@ -148,7 +148,7 @@ def versions(packages: Sequence[str]) -> dict[str, str]:
 
 def scores(true: Any, cells: Sequence[Sequence[Any]]) -> dict[str, float | None]:
     """By metric; all 0 where no table was found, None for "loc" where the library tells no boxes."""
-    from zoo.tables.grits import Metric, grits
+    from zoo.apps.tables.grits import Metric, grits
 
     if not cells:
         return dict.fromkeys(METRICS, 0.0)
@@ -164,7 +164,7 @@ def scores(true: Any, cells: Sequence[Sequence[Any]]) -> dict[str, float | None]
 
 def table_of(cells: Sequence[Sequence[Any]]) -> Any:
     """A Table of cells; positions that none covers are empty."""
-    from zoo.tables import Cell, Table
+    from zoo.apps.tables import Cell, Table
 
     rows, columns = max(c[0] + c[2] for c in cells), max(c[1] + c[3] for c in cells)
     at = {(c[0] + i, c[1] + j) for c in cells for i in range(c[2]) for j in range(c[3])}

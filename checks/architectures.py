@@ -15,7 +15,7 @@ KIB = 1024
 class Architecture(NamedTuple):
     """One kind of GPU.  Shared memory in bytes."""
 
-    name: str  # as `zoo.ops.on_torch.kernels.architecture` says it
+    name: str  # as `zoo.engines.triton.architecture` says it
     backend: str  # Triton's: "cuda" or "hip"
     number: int | str  # Triton's name of it
     lanes: int  # threads of a warp (AMD: of a wavefront)

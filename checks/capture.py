@@ -21,8 +21,8 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
+from zoo.engines import triton as kernels
 from zoo.errors import UnsupportedError
-from zoo.ops.on_torch import kernels
 
 from .architectures import Architecture
 

@@ -28,7 +28,7 @@ class Shape(NamedTuple):
 
 class Case(NamedTuple):
     name: str
-    function: str  # "module.function" of zoo.ops.on_torch.kernels
+    function: str  # "module.function" of zoo.engines.triton
     arguments: tuple[Any, ...]  # a `Shape` becomes a tensor, in a tuple too
     budget: Budget  # of the first kernel that is launched
     dtypes: tuple[str, ...] = ("bfloat16",)

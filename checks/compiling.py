@@ -72,7 +72,7 @@ def compile_one(job: Job) -> Found:
 
     module, _, name = job.case.function.partition(".")
     try:
-        function = getattr(import_module(f"zoo.ops.on_torch.kernels.{module}"), name)
+        function = getattr(import_module(f"zoo.engines.triton.{module}"), name)
         with capture(ARCHITECTURES[job.arch]) as launches:
             function(*tensors(job.case, job.dtype))
         measured = tuple(measure(launch, ARCHITECTURES[job.arch]) for launch in launches)

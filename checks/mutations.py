@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Mutation(NamedTuple):
-    module: str  # of zoo.ops.on_torch.kernels
+    module: str  # of zoo.engines.triton
     fault: str
     before: str
     after: str

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zoo.checkpoint.atomic_write import atomic_write
+from zoo.files.atomic_write import atomic_write
 
 from .cases import Case
 from .sass import Measured

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from zoo import ops
-from zoo.train import batch_of
+from zoo.apps.train import batch_of
 from zoo.typing import Array
 
 LABELS = 10

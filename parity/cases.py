@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from zoo.checkpoint.json_file import read_json
-from zoo.checkpoint.lock import find as find_locked
 from zoo.errors import InputError, ZooError, nearest
+from zoo.files.json_file import read_json
 from zoo.hub import EMBEDDED, Checkpoint, display_name, find
+from zoo.lock import find as find_locked
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 

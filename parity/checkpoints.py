@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from zoo.checkpoint.load import write_safetensors
 from zoo.errors import InputError, nearest
 from zoo.registry import FAMILIES
 from zoo.weights import RawTensor
+from zoo.weights.safetensors import write_safetensors
 
 from .drawing import draw
 from .specs import (

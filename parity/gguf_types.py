@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 import zoo
-from zoo.checkpoint.lock import find
-from zoo.gguf.export import TYPES, export, package
-from zoo.gguf.parts import read_parts
-from zoo.gguf.source import read_entry
-from zoo.hub import Checkpoint
+from zoo.apps.gguf_export.export import TYPES, export, package
+from zoo.checkpoint.files import Checkpoint
+from zoo.lock import find
 from zoo.packed import KINDS, Rows
+from zoo.weights.gguf.parts import read_parts
+from zoo.weights.gguf.source import read_entry
 
 from .quality import LIMITS, Limit, Measure
 

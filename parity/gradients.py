@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from zoo.checkpoint.load import load_model, model_of
 from zoo.errors import InputError, UnsupportedError
+from zoo.loading import load_model, model_of
 from zoo.nn import leaves
 from zoo.ops import to_numpy
 from zoo.registry import FAMILIES
@@ -44,7 +44,7 @@ def has_loss(case: Case) -> bool:
 
 def run_gradients(case: Case, *, device: str | None = None, seed: int = 0) -> Result:
     """Compare loss and gradients on a case.  UnsupportedError where its head has no loss."""
-    from zoo.train import compute_loss  # which needs torch
+    from zoo.apps.train import compute_loss  # which needs torch
 
     began = time.perf_counter()
     device = "torch:cpu" if device in (None, "cpu") else device
@@ -86,7 +86,7 @@ def _batch(model: Any, folder: Path, seed: int) -> Batch:
 
 
 def labels_for(model: Any, batch: Batch, rng: np.random.Generator) -> Any:
-    """Random labels of the kind that `zoo.train.compute_loss` names for the head."""
+    """Random labels of the kind that `zoo.apps.train.compute_loss` names for the head."""
     cfg, head, arrays = model.config, _head(model), batch.arrays
     B = len(next(iter(arrays.values())))
     if head in ("ForSequenceClassification", "ForImageClassification"):
@@ -142,7 +142,7 @@ def _reference_gradients(reference: Reference, batch: Batch, labels: Any, folder
     """The loss; and in `folder` the model with its gradients in the place of its parameters."""
     import torch
 
-    from zoo.train.losses import shift_right
+    from zoo.apps.train.losses import shift_right
 
     model = reference.model
     for parameter in model.parameters():

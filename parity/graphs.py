@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from zoo.onnx.cache import keep
-from zoo.onnx.runner import OnnxRunner, fed
-from zoo.onnx.trace import Traced, trace
+from zoo.engines.onnx.cache import keep
+from zoo.engines.onnx.runner import OnnxRunner, fed
+from zoo.engines.onnx.trace import Traced, trace
 from zoo.runner import Runner
 
 from .taps import outputs, tapped

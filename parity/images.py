@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zoo.cli.example import PAGE
+from zoo.apps.cli.example import PAGE
 from zoo.images import ImageProcessor, open_image
 from zoo.images.processor import on_paper
 from zoo.registry import FAMILIES

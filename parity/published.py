@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from zoo.checkpoint.load import load_model
 from zoo.errors import ZooError
 from zoo.hub import find
 from zoo.images import ImageProcessor
+from zoo.loading import load_model
 from zoo.registry import FAMILIES, architectures
 from zoo.text.tokenizer import Tokenizer
 
@@ -60,7 +60,7 @@ def missing(answer: Answer) -> str | None:
 
 def cached(repo: str, weights: bool = True) -> Path:
     """The folder of a repository in the hub's cache; ZooError where it is not there."""
-    return find(repo, local_files_only=True, weights=weights).folder
+    return find(repo, local_files_only=True, with_weights=weights).folder
 
 
 def wrong(answer: Answer) -> str | None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from zoo.checkpoint.json_file import read_json
 from zoo.errors import ZooError
+from zoo.files.json_file import read_json
 from zoo.registry import FAMILIES
 
 from .continuing import writes_alone

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zoo.checkpoint.load import model_of
-from zoo.hub import Checkpoint
-from zoo.tasks.sentence_encoder import is_sentence_encoder
+from zoo.checkpoint.files import Checkpoint
+from zoo.checkpoint.modules import is_sentence_encoder
+from zoo.loading import model_of
 
 from .cases import RANDOM, Case, short_name
 from .gguf_types import EQUAL, OF_TYPE, beside_the_package, written
@@ -44,7 +44,7 @@ def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: in
         measures += quality(wide, rounded, given)
         if other is not checkpoint:
             measures.append(beside_the_package(other))
-        if is_sentence_encoder(checkpoint.folder):
+        if is_sentence_encoder(checkpoint.modules):
             from zoo.tasks import task_class
 
             make: Any = task_class("embed").from_checkpoint

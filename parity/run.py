@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zoo.checkpoint.load import model_of
-from zoo.checkpoint.lock import entry_of
+from zoo.checkpoint.files import Checkpoint
+from zoo.devices import placement
 from zoo.errors import ZooError
-from zoo.hub import Checkpoint
 from zoo.images import ImageProcessor
+from zoo.loading import model_of
+from zoo.lock import entry_of
 from zoo.nn import leaves
-from zoo.pretrained import is_onnx, placement
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 
@@ -105,7 +105,7 @@ def run(
     """
     began = time.perf_counter()
     rule = rule_for(backend_of(device), dtype)
-    where = placement(device)[1]
+    where = placement(device).device
     with case.files(seed) as checkpoint, exact_products():
         config, architecture, given, ours = _of_zoo(checkpoint, device, dtype, seed)  # one model in memory at a time
         own = None
@@ -160,7 +160,8 @@ def run(
 
 def backend_of(device: str | None) -> str:
     """What computes on a device that a user named: "numpy", "onnx" or "torch"."""
-    return "onnx" if is_onnx(device) else placement(device)[0].__name__.rpartition("on_")[2]
+    found = placement(device)
+    return "onnx" if found.engine else found.backend.__name__.rpartition("on_")[2]
 
 
 def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -> tuple[Any, str, Given, Side]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from zoo import ops
 from zoo.config import Config
+from zoo.engines.onnx.runner import OnnxRunner
 from zoo.images.boxes import post_process_object_detection
 from zoo.nn import an_array
-from zoo.onnx.runner import OnnxRunner
 from zoo.tasks.segment import winners
 from zoo.text.tokenizer import Tokenizer
 from zoo.weights import RawTensor

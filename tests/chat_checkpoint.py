@@ -94,8 +94,8 @@ def write_chat_tokenizer(folder: Path, template: object = TEMPLATE) -> int:
 
 def write_chat_checkpoint(folder: Path, template: object = TEMPLATE) -> Path:
     """A checkpoint whose answers are noise, of letters and broken characters."""
-    from zoo.checkpoint.load import save_model
     from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
+    from zoo.saving import save_model
 
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
     vocab = write_chat_tokenizer(folder, template)

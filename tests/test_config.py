@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from zoo.checkpoint.load import read_config
+from zoo.checkpoint.config_file import read_config
 from zoo.errors import ConfigError, UnsupportedError
 from zoo.models.bert import BertConfig
 from zoo.models.roberta import RobertaConfig, XLMRobertaConfig

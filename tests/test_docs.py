@@ -23,9 +23,9 @@ from benchmarks import pages
 from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
 from tests.small_pdf import pdf, text
-from zoo.cli import main
-from zoo.tables import Table
-from zoo.tables.batch import extract_pages
+from zoo.apps.cli import main
+from zoo.apps.tables import Table
+from zoo.apps.tables.batch import extract_pages
 
 ROOT = Path(__file__).parent.parent
 STAND_INS = {
@@ -74,8 +74,8 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(zoo.hub, "find", found)
     # Processes of their own would not know the stand-ins.
-    monkeypatch.setattr("zoo.cli.table.extract_pages", lambda pages, recipe, jobs: extract_pages(pages, recipe))
-    monkeypatch.setattr("zoo.cli.demo.serve", lambda *_: None)  # which would never end
+    monkeypatch.setattr("zoo.apps.cli.table.extract_pages", lambda pages, recipe, jobs: extract_pages(pages, recipe))
+    monkeypatch.setattr("zoo.apps.cli.demo.serve", lambda *_: None)  # which would never end
     monkeypatch.chdir(tmp_path)
     for name, size in {"cats.png": (64, 48), "page.png": (300, 400), "line.png": (200, 30)}.items():
         Image.effect_noise(size, 50).save(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -105,9 +106,76 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+CORE = (
+    *("errors", "warning", "typing", "options", "optional", "plugins", "files", "guards", "config", "registry"),
+    *("packed", "ops", "weights", "nn", "cache", "trainable", "devices", "runner", "hub", "lock", "checkpoint"),
+    *("pretrained", "inputs", "models", "loading", "saving", "generate", "text", "images", "tasks"),
+)
+# The modules that import by a string: the core's three tables, its families, its tasks, and packages it can do without.
+BY_STRING = {"zoo.plugins", "zoo.registry", "zoo.tasks", "zoo.optional"}
+
+
+def room(name: str) -> str:
+    """The room of a module: a file or folder of the core, "engines/onnx", "apps/tables"; the face is "zoo"."""
+    parts = name.split(".")[1:]
+    return "/".join(parts[: 2 if parts[0] in ("engines", "apps") else 1]) if parts else "zoo"
+
+
+def ring(place: str) -> str:
+    """The ring of a room: "core", "engines", "apps", or "face" for `zoo` itself."""
+    outer = place.partition("/")[0]
+    return outer if outer in ("engines", "apps") else "core" if outer in CORE else "face"
+
+
+def rooms() -> dict[str, set[str]]:
+    """Each room with the rooms that it imports, in functions too; the face may import all of them."""
+    graph: dict[str, set[str]] = {}
+    for name, path in NAMES.items():
+        own = graph.setdefault(room(name), set())
+        own |= {room(other) for other in imports(path) & NAMES.keys()} - {room(name)}
+    return {place: others - {"zoo"} for place, others in graph.items() if ring(place) != "face"}
+
+
+def test_every_room_is_in_a_ring():
+    assert {place for place in map(room, NAMES) if ring(place) == "face"} == {"zoo", "__main__"}
+
+
 def test_no_import_goes_in_a_circle():
     graph = {name: imports(path) & NAMES.keys() - {name} for name, path in NAMES.items()}
     graphlib.TopologicalSorter(graph).prepare()  # CycleError names the modules
+
+
+def test_no_circle_of_rooms():
+    graphlib.TopologicalSorter(rooms()).prepare()
+
+
+def test_rings_import_inwards():
+    allowed = {"core": {"core"}, "engines": {"core", "engines"}, "apps": {"core", "engines", "apps"}}
+    outwards = {
+        f"{place} -> {other}"
+        for place, others in rooms().items()
+        for other in others
+        if ring(other) not in allowed[ring(place)]
+    }
+    assert not outwards
+
+
+def test_the_core_does_not_import_its_face():
+    faced = {name for name, path in NAMES.items() if ring(room(name)) != "apps" and "zoo" in imports(path) - {name}}
+    assert not faced - {"zoo.__main__"}
+
+
+def test_modules_are_imported_by_name_alone_where_a_table_says_so():
+    found = {
+        name for name, path in NAMES.items() if re.search(r"\bimport_module\(|__import__\(", path.read_text("utf-8"))
+    }
+    assert found == BY_STRING
+
+
+def test_importing_a_model_reaches_few_files():
+    script = "import sys, zoo.models.bert\nprint(sum(n.partition('.')[0] == 'zoo' for n in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert int(done.stdout) <= 40
 
 
 @pytest.mark.parametrize("path", FAMILIES, ids=lambda p: f"{p.parent.name}/{p.name}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from zoo.generate import GenerationConfig
+from zoo.options import LoadOptions, Options
 from zoo.typing import GenerationOptions
 
 RIGHT = """
@@ -55,3 +56,7 @@ def test_a_type_checker_takes_what_is_right_and_nothing_else(tmp_path):
 def test_generation_options_are_the_fields_of_the_config():
     fields = {field.name for field in dataclasses.fields(GenerationConfig)} - {"extra", "num_return_sequences"}
     assert GenerationOptions.__annotations__.keys() == fields
+
+
+def test_loading_options_are_the_fields_of_the_dataclass():
+    assert LoadOptions.__annotations__.keys() == {field.name for field in dataclasses.fields(Options)}

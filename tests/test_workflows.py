@@ -40,7 +40,7 @@ def test_the_nightly_commands_are_parsed():
     """Those that take the list of checkpoints."""
     pytest.importorskip("torch", reason="needs torch, which parity's reference runs on")
     from parity.__main__ import _parser
-    from zoo.cli import _parse
+    from zoo.apps.cli import _parse
     from zoo.hub import display_name
 
     path = next(path for path in WORKFLOWS if path.name == "nightly.yml")

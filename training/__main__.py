@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from training.loop import Run
-from zoo.train import has_bfloat16
+from zoo.apps.train import has_bfloat16
 
 
 def main() -> None:

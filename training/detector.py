@@ -12,7 +12,7 @@ from training.tables import COLUMN, HEADER, LABELS, PROJECTED, ROW, SPAN, TABLE
 
 
 def best_along(boxes: np.ndarray, scores: np.ndarray, axis: int) -> list[int]:
-    """Those that share less than half of the shorter with a better one along the axis, as zoo.tables chooses rows."""
+    """Those that share less than half of the shorter with a better one along the axis, as `zoo.apps.tables` does."""
     low, high = boxes[:, axis] - boxes[:, axis + 2] / 2, boxes[:, axis] + boxes[:, axis + 2] / 2
     kept: list[int] = []
     for i in np.argsort(-scores):

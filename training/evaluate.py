@@ -18,9 +18,9 @@ from training import lines, pages, tables
 from training.detr import iou, middles
 from training.export import SCORES, card
 from training.text import score
+from zoo.apps.tables import Cell, Table, TableExtractor, Word
+from zoo.apps.tables.grits import grits
 from zoo.images.boxes import Box
-from zoo.tables import Cell, Table, TableExtractor, Word
-from zoo.tables.grits import grits
 
 Scores = dict[str, float]
 

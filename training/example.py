@@ -6,7 +6,7 @@ Its font is one of those that training never shows.
 from PIL import Image, ImageDraw
 
 from training import fonts
-from zoo.cli.example import PAGE
+from zoo.apps.cli.example import PAGE
 
 SIZE, MARGIN = (820, 660), 80
 TITLE = "Orchard report, third quarter"

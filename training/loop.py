@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from zoo.apps.train.state import read_state, write_state
 from zoo.errors import InputError
-from zoo.train.state import read_state, write_state
 
 Logs = dict[str, float]
 

@@ -20,10 +20,10 @@ from PIL import Image
 import zoo
 from benchmarks.table_pages import Sample, samples
 from training.text import score
-from zoo.tables import Table, TableExtractor, Word, build_table
-from zoo.tables.grits import grits
-from zoo.tables.ocr import Tesseract
-from zoo.tables.reading import read_cells
+from zoo.apps.tables import Table, TableExtractor, Word, build_table
+from zoo.apps.tables.grits import grits
+from zoo.apps.tables.ocr import Tesseract
+from zoo.apps.tables.reading import read_cells
 
 
 def opened(sample: Sample) -> np.ndarray:

@@ -15,9 +15,9 @@ from unittest import mock
 
 from training import evaluate
 from training.export import SCORES, TITLES, export_run
-from zoo.cli import main as zoo
-from zoo.cli.example import PAGE
-from zoo.tables import TableExtractor, draw_tables
+from zoo.apps.cli import main as zoo
+from zoo.apps.cli.example import PAGE
+from zoo.apps.tables import TableExtractor, draw_tables
 
 ROOT = Path(__file__).parent.parent
 DATA, DOCS, README = ROOT / "zoo" / "data", ROOT / "docs" / "training.md", ROOT / "README.md"

@@ -223,7 +223,7 @@ class Drawing:
 
     def draw(self) -> Table:
         rng, whole = self.rng, self.on_page is None
-        # zoo.tables cuts a table out with 2.5 % of the page's long side; a detector's box is not exact.
+        # zoo.apps.tables cuts a table out with 2.5 % of the page's long side; a detector's box is not exact.
         page = max(self.X[-1], self.Y[-1]) * rng.uniform(1, 2.2)
         shares = [rng.choice([0.025, 0.025, rng.uniform(0, 0.06)]) for _ in range(4)]
         around = [max(1.0, page * share + rng.uniform(-0.3, 0.8) * self.size) for share in shares]

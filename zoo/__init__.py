@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from .errors import ZooError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from typing_extensions import Unpack
 
+    from .options import LoadOptions
     from .pretrained import Pretrained
     from .tasks.answer import Answer
     from .tasks.base import Task
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .tasks.rerank import Rerank
     from .tasks.segment import Segment
     from .tasks.tag import Tag
-    from .typing import HubOptions, LoadOptions, ModelOptions
 
     Name = str | os.PathLike[str]
     _Classify = Classify | ImageClassify
@@ -63,26 +62,7 @@ def load(name_or_folder: Name, *, task: Literal["detect"], **options: Unpack[Loa
 def load(name_or_folder: Name, *, task: Literal["read"], **options: Unpack[LoadOptions]) -> Read: ...
 @overload
 def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any: ...
-def load(
-    name_or_folder: str | os.PathLike[str],
-    *,
-    task: str | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
-    weights: Literal["int8", "int4"] | None = None,
-    revision: str | None = None,
-    local_files_only: bool = False,
-    cache_dir: str | os.PathLike[str] | None = None,
-    token: str | bool | None = None,
-    lock: str | os.PathLike[str] | None = None,
-    graphs: bool | None = None,
-    trainable: bool = False,
-    new_head: bool = False,
-    num_labels: int | None = None,
-    id2label: Mapping[int, str] | Sequence[str] | None = None,
-    seed: int = 0,
-    adapter: str | os.PathLike[str] | None = None,
-) -> Any:
+def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any:
     """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with images.
 
     "stories260k" comes with zoo: a small model that writes stories, with which no network is needed.
@@ -113,30 +93,12 @@ def load(
     """
     from .tasks import load_task
 
-    return load_task(
-        name_or_folder,
-        task=task,
-        device=device,
-        dtype=dtype,
-        weights=weights,
-        revision=revision,
-        local_files_only=local_files_only,
-        cache_dir=cache_dir,
-        token=token,
-        lock=lock,
-        graphs=graphs,
-        trainable=trainable,
-        new_head=new_head,
-        num_labels=num_labels,
-        id2label=id2label,
-        seed=seed,
-        adapter=adapter,
-    )
+    return load_task(name_or_folder, task, **options)
 
 
-def load_model(name_or_folder: Name, *, head: str | None = None, **options: Unpack[ModelOptions]) -> Pretrained:
-    """The bare model of a checkpoint: see `zoo.checkpoint.load.load_model` for the options."""
-    from .checkpoint.load import load_model
+def load_model(name_or_folder: Name, *, head: str | None = None, **options: Unpack[LoadOptions]) -> Pretrained:
+    """The bare model of a checkpoint: see `zoo.loading.load_model` for the options."""
+    from .loading import load_model
 
     return load_model(name_or_folder, head=head, **options)
 
@@ -149,7 +111,7 @@ def export(
     precision: str = "float32",
     standard: bool = False,
     web: bool | str | os.PathLike[str] = False,
-    **where: Unpack[HubOptions],
+    **options: Unpack[LoadOptions],
 ) -> Path:
     """Write ONNX graphs of a checkpoint's model, with what prepares its input and a README that says how to run them.
 
@@ -161,9 +123,9 @@ def export(
     `zoo.load(folder, device="onnx")` runs what was written.  A folder with files of another checkpoint that would stay
     beside the new ones is refused (ZooError).
     """
-    from .onnx.export import export
+    from .apps.onnx_export.export import export
 
-    return export(name_or_task, folder, task=task, precision=precision, standard=standard, web=web, **where)
+    return export(name_or_task, folder, task=task, precision=precision, standard=standard, web=web, **options)
 
 
 def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
@@ -172,8 +134,8 @@ def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dt
     dtype: "float32", "float16" or "bfloat16"; by default each tensor's own.  A folder with files of another checkpoint
     that would stay beside the new ones is refused (ZooError): nothing is deleted.
     """
-    from .checkpoint.load import save_model
     from .pretrained import Pretrained
+    from .saving import save_model
 
     if isinstance(model_or_task, Pretrained):
         return save_model(model_or_task, folder, dtype=dtype)

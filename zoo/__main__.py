@@ -1,5 +1,5 @@
 """`python -m zoo` is the command `zoo`."""
 
-from .cli import main
+from .apps.cli import main
 
 raise SystemExit(main())

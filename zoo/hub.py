@@ -9,30 +9,26 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .checkpoint.inside import checkpoint_file
+from .checkpoint.files import Checkpoint, beside_weights, beside_weights_among
 from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
+from .files.inside import checkpoint_file
+from .options import DEFAULTS, Options
 from .warning import warn
 from .weights.files import choose_weight_files, read_index
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
+    from typing_extensions import Unpack
 
-    from .gguf.unpack import Unpacked
+    from .options import LoadOptions
 
-_SMALL_FILES = {
-    *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
-    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),
-    *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
-    *("sentence_roberta_config.json", "sentence_xlm-roberta_config.json"),
-}
-_MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+")  # 1_Pooling, 2_Dense: the steps of a sentence encoder
+
 _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -40,31 +36,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 EMBEDDED = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
 GGUF = ".gguf"
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A checkpoint whose files are on this machine."""
-
-    name: str
-    """What the user said."""
-    folder: Path
-    """Holds the files: a snapshot in the hub's cache, or the user's own folder."""
-    revision: str | None
-    """The commit hash of a hub name; None for a folder."""
-    files: tuple[str, ...]
-    """Names relative to `folder`, with forward slashes, of what belongs to the checkpoint and is present."""
-    weights: tuple[Path, ...]
-    """One weight file, or an index and its shards, in the index's order."""
-    fingerprint: str | None = None
-    """Of the files, where they were compared with a lock: see `zoo.checkpoint.lock`."""
-    unpacked: Unpacked | None = None
-    """Of a GGUF file: what it says beside its weights, which `folder` then holds, for as long as this is there."""
-
-    @property
-    def origin(self) -> Path:
-        """The folder from which it came: `folder`, or the one that a GGUF file's path is relative to."""
-        return self.folder if self.unpacked is None else self.unpacked.origin
 
 
 @dataclass(frozen=True)
@@ -88,12 +59,10 @@ class _Wanted:
 
 def find(
     name_or_folder: str | os.PathLike[str],
+    options: Options = DEFAULTS,
     *,
-    revision: str | None = None,
-    local_files_only: bool = False,
-    cache_dir: str | os.PathLike[str] | None = None,
-    token: str | bool | None = None,
-    weights: bool = True,
+    with_weights: bool = True,
+    **more: Unpack[LoadOptions],
 ) -> Checkpoint:
     """The files of a checkpoint, downloaded if need be.
 
@@ -101,12 +70,14 @@ def find(
     letter); then a checkpoint that comes with zoo (EMBEDDED); otherwise it is a hub name, `org/name` or the older
     `name`.  A GGUF file is said by its path, or as "org/name:file.gguf".  `revision` is a branch, tag or commit; all
     files are of the one commit that it stands for now.  Where the hub is out of reach or refuses, cached files are
-    used, with a warning; `local_files_only` and HF_HUB_OFFLINE ask for that, without one.  `weights=False` leaves out
-    the weight files.  `cache_dir` and `token` mean what they mean to huggingface_hub.
+    used, with a warning; `local_files_only` and HF_HUB_OFFLINE ask for that, without one.  `with_weights=False` leaves
+    out the weight files.  `cache_dir` and `token` mean what they mean to huggingface_hub.
 
     Raises `NotFoundError`, `AccessError`, `OfflineError`, another `HubError` (server or disk trouble), or
     `CheckpointError` where files are not what their names say.
     """
+    options = options.update(more)
+    revision, weights = options.revision, with_weights
     said, is_path = display_name(name_or_folder)
     if is_path or said in EMBEDDED:
         if revision is not None:
@@ -119,9 +90,9 @@ def find(
     _check_name(repo)
     if revision is not None and (not isinstance(revision, str) or _NOT_IN_REVISION.search(revision)):
         raise HubError(f"revision {revision!r} of {said!r} is not the name of a branch, a tag or a commit")
-    cache = None if cache_dir is None else os.path.abspath(os.path.expanduser(cache_dir))
-    wanted = _Wanted(repo, revision, cache, token, weights, file)
-    return _in_cache(wanted) if local_files_only else _on_hub(wanted)
+    cache = None if options.cache_dir is None else os.path.abspath(os.path.expanduser(options.cache_dir))
+    wanted = _Wanted(repo, revision, cache, options.token, weights, file)
+    return _in_cache(wanted) if options.local_files_only else _on_hub(wanted)
 
 
 def display_name(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
@@ -180,8 +151,8 @@ def _in_folder(said: str, weights: bool) -> Checkpoint:
 
 def _of_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
     """A GGUF file, with what it says of its config and tokenizer as files."""
-    from .gguf.parts import check_all, parts_of
-    from .gguf.unpack import unpack
+    from .weights.gguf.parts import check_all, parts_of
+    from .weights.gguf.unpack import unpack
 
     try:
         parts = parts_of(file)
@@ -230,36 +201,11 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
     return Checkpoint(name, folder, revision, tuple(files), tuple(paths))
 
 
-def beside_weights(folder: Path) -> list[str]:
-    """The names, relative to a folder, of what it holds of a checkpoint beside its weights."""
-    names = os.listdir(folder)
-    modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
-    there = {*names, *(f"{n}/{file}" for n in modules for file in os.listdir(folder / n))}
-    return sorted(n for n in _beside_weights(there) if (folder / n).is_file())
-
-
 def _choose(names: list[str], where: object) -> list[str]:
     try:
         return choose_weight_files(names)
     except NotFoundError as error:
         raise NotFoundError(f"{where} has {error}") from error
-
-
-def _beside_weights(names: Collection[str]) -> list[str]:
-    """Those files that a checkpoint needs beside its weights; among them the one weight file of a Dense module."""
-    found = []
-    for name in names:
-        folder, _, last = name.rpartition("/")
-        if _MODULE_FOLDER.fullmatch(folder):
-            wanted = {"config.json"}
-            if folder.endswith("_Dense"):
-                is_new = f"{folder}/model.safetensors" in names
-                wanted.add("model.safetensors" if is_new else "pytorch_model.bin")
-            if last in wanted:
-                found.append(name)
-        elif name in _SMALL_FILES:
-            found.append(name)
-    return found
 
 
 def _is_index(name: str) -> bool:
@@ -334,7 +280,7 @@ def _listing(wanted: _Wanted) -> tuple[str, dict[str, RepoSibling]]:
 
 def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> Checkpoint:
     """Fetch what is needed and not cached; the weights last, so that a cache which has them has everything."""
-    from .gguf.parts import check_all, parts_of
+    from .weights.gguf.parts import check_all, parts_of
 
     first = wanted.file or "config.json"
     if first not in listed:
@@ -367,7 +313,7 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
         return _of_gguf(wanted.said, folder, wanted.file, commit)
     chosen = _choose([n for n in listed if "/" not in n], wanted) if wanted.weights else []
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(fetch, _beside_weights(listed)))
+        list(pool.map(fetch, beside_weights_among(listed)))
     for name in chosen:
         path = fetch(name)
         shards = read_index(path) if _is_index(name) else ()

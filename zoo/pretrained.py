@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,21 +9,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import ops
 from .config import Config
+from .devices import placement
 from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError, nearest
 from .nn import an_array, leaves, release_folded
+from .options import DEFAULTS, Options
 from .packed import KINDS
-from .runner.runner import Runner
+from .runner import Runner
 from .trainable import Trainable, make_trainable
 from .typing import Array
 from .warning import warn
 from .weights import CHOICES, Choice, Layout, Named, NewHead, Part, Random, Report, Source, Weights
-from .weights.exported import ExportedGraphs
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .hub import Checkpoint
-    from .typing import HubOptions
+    from .checkpoint.files import Checkpoint
+    from .options import LoadOptions
     from .weights.adapter import Adapter
 
 M = TypeVar("M", bound="Pretrained")
@@ -74,25 +74,18 @@ class Pretrained(Trainable):
         cls: type[M],
         source: Source | Random,
         config: Config,
-        *,
-        dtype: str | None = None,
-        device: str | None = None,
-        weights: str | None = None,
-        trainable: bool = False,
-        new_head: bool = False,
-        seed: int = 0,
+        options: Options = DEFAULTS,
+        **more: Unpack[LoadOptions],
     ) -> M:
-        """The model with weights from `source`.  device None or "cpu": NumPy; "cuda", "torch:cpu", ...: torch;
-        "onnx", "onnx:cuda", ...: ONNX Runtime, with the weights as NumPy has them.
-
-        weights, trainable, new_head, seed: as for `zoo.load`.
-        """
+        """The model with weights from `source`; of the options of `zoo.load` those on placing and training."""
+        options = options.update(more)
+        dtype, device, weights, trainable = options.dtype, options.device, options.weights, options.trainable
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
-        asked = device
-        backend, device = _training_placement(device) if trainable else placement(device)
-        if is_onnx(asked) and dtype not in (None, "float32"):
-            raise UnsupportedError(f"device {asked!r} computes in float32, and dtype is {dtype!r}")
+        where = placement(device, trainable=trainable)
+        engine = where.engine
+        if engine is not None and dtype not in (None, "float32"):
+            raise UnsupportedError(f"device {device!r} computes in float32, and dtype is {dtype!r}")
         # An untied projection still shares its bias with the head where the file has only one of the two.
         tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
         named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
@@ -103,20 +96,20 @@ class Pretrained(Trainable):
             )
         # A type of 16 bits is that of what is computed beside packed matrices; a wider one is that of them, too.
         keeps_packed = not trainable and (choice is not None or dtype in (None, "float16", "bfloat16"))
-        if isinstance(source, ExportedGraphs) and not is_onnx(asked):
-            raise UnsupportedError(f"{source.path.parent} holds ONNX graphs, which device='onnx' runs")
-        if backend is not ops.on_numpy and dtype is None:
+        if engine is None and (needed := getattr(source, "device", None)):
+            raise UnsupportedError(f"{source.files[0].parent} holds graphs, which device={needed!r} runs")
+        if not where.is_numpy and dtype is None:
             dtype = "float32" if trainable else _one_dtype(named)
-        head = NewHead(cls.layout.prefix, _deviation(config), seed) if new_head else None
+        head = NewHead(cls.layout.prefix, _deviation(config), options.seed) if options.new_head else None
         w = Weights(
             named,
-            backend,
+            where.backend,
             dtype=dtype,
-            device=device,
+            device=where.device,
             sizes=config.sizes(),
-            keeps_halves=cls.keeps_halves and backend is ops.on_numpy and dtype is None,
+            keeps_halves=cls.keeps_halves and where.is_numpy and dtype is None,
             keeps_packed=keeps_packed,
-            choice=None if is_onnx(asked) and weights == "int8" else choice,  # of floats its graphs are more exact
+            choice=None if engine is not None and weights in engine.QUANTISES else choice,
             joins=not trainable,
             new_head=head,
         )
@@ -128,9 +121,8 @@ class Pretrained(Trainable):
         model._copies = named.copies
         if trainable:
             make_trainable(model)
-        if is_onnx(asked):
-            # It knows the doors of models, and they know this module.
-            importlib.import_module(f"{__package__}.onnx.runner").attach(model, str(asked), source.files, weights)
+        if engine is not None:
+            engine.attach(model, str(device), source.files, weights)
         return model
 
     @classmethod
@@ -139,38 +131,26 @@ class Pretrained(Trainable):
         return cls.from_source(Random(seed), config, **options)
 
     @classmethod
-    def from_pretrained(
-        cls: type[M],
-        name_or_folder: str | os.PathLike[str],
-        *,
-        device: str | None = None,
-        dtype: str | None = None,
-        weights: str | None = None,
-        strict: bool = False,
-        **where: Unpack[HubOptions],
-    ) -> M:
+    def from_pretrained(cls: type[M], name_or_folder: str | os.PathLike[str], **options: Unpack[LoadOptions]) -> M:
         """The model with the weights of a hub repository or a folder; arguments as for `zoo.load_model`."""
         from .checkpoint.config_file import read_config
-        from .checkpoint.lock import find
+        from .lock import find
 
-        checkpoint = find(name_or_folder, **where)
+        loading = DEFAULTS.update(options)
+        checkpoint = find(name_or_folder, loading)
         config = read_config(checkpoint.folder, cls._config_class)
-        return cls.from_checkpoint(checkpoint, config, device=device, dtype=dtype, weights=weights, strict=strict)
+        return cls.from_checkpoint(checkpoint, config, loading)
 
     @classmethod
     def from_checkpoint(
         cls: type[M],
         checkpoint: Checkpoint,
         config: Config,
+        options: Options = DEFAULTS,
         *,
-        device: str | None = None,
-        dtype: str | None = None,
-        weights: str | None = None,
-        strict: bool = False,
         adapter: Adapter | None = None,
-        **training: Any,
     ) -> M:
-        """The model of a checkpoint whose files are at hand; training: trainable, new_head and seed."""
+        """The model of a checkpoint whose files are on this machine, with an adapter's changes to its weights."""
         from .weights.files import non_finite, open_weights
         from .weights.quantised_source import as_quantised
 
@@ -182,7 +162,7 @@ class Pretrained(Trainable):
         try:
             source = as_quantised(source, config.extra)
             adapted = source if adapter is None else adapter.on(source, cls.layout)
-            model = cls.from_source(adapted, config, dtype=dtype, device=device, weights=weights, **training)
+            model = cls.from_source(adapted, config, options)
         except ZooError as e:
             saved_as = ", ".join(config.architectures) or "nothing in particular"
             raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None
@@ -197,7 +177,7 @@ class Pretrained(Trainable):
         if model.report.unused:
             names = model.report.unused
             text = f"{checkpoint.name} holds {len(names)} tensors that {cls.__name__} does not know: {_listed(names)}"
-            if strict:
+            if options.strict:
                 raise UnusedWeightError(text)
             warn(text)
         return model
@@ -225,16 +205,6 @@ def _deviation(config: Config) -> float:
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 100:
         raise ConfigError(f"initializer_range = {found!r} is not a deviation")
     return float(found)
-
-
-def _training_placement(device: str | None) -> tuple[Any, str]:
-    found, name = (ops.on_numpy, "cpu") if is_onnx(device) else placement(device)
-    if found is ops.on_numpy:
-        raise UnsupportedError(
-            f"trainable=True wants gradients, which only torch computes: the device is {device or 'cpu'!r}, expected "
-            "'torch:cpu', 'cuda' or 'cuda:1'"
-        )
-    return found, name
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -265,43 +235,3 @@ def _one_dtype(named: Named) -> str:
     names = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
     found = {named.dtype(name) for name in named.names()} & names.keys()
     return names[found.pop()] if len(found) == 1 else "float32"
-
-
-def is_onnx(device: object) -> bool:
-    """Whether a device that a user named is one of ONNX Runtime: "onnx", "onnx:cuda", ..."""
-    return str(device).partition(":")[0] == "onnx"
-
-
-def placement(device: str | None) -> tuple[Any, str]:
-    """The backend module and the device's name there, of a device that a user named."""
-    if device is None or str(device) in ("cpu", "numpy"):
-        return ops.on_numpy, "cpu"
-    device = str(device)
-    if is_onnx(device):
-        from .onnx.session import provider_of
-
-        provider_of(device)  # or an error
-        return ops.on_numpy, "cpu"
-    try:
-        import torch
-    except ImportError:
-        raise UnsupportedError(
-            f"device {device!r} needs torch, which is not installed: install zoo with its extra 'gpu'"
-        ) from None
-    from .ops import on_torch
-
-    name = device.removeprefix("torch:") if device != "torch" else "cpu"
-    try:
-        found = torch.device(name)
-    except RuntimeError:
-        found = None
-    if found is None or found.type not in ("cpu", "cuda"):
-        raise UnsupportedError(
-            f"device {device!r} is not supported, expected 'cpu', 'cuda', 'cuda:1', 'torch:cpu' or 'onnx'"
-        )
-    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
-        raise UnsupportedError(
-            f"device {device!r}: torch {torch.__version__} finds {torch.cuda.device_count()} CUDA GPUs; "
-            "'cpu' works everywhere"
-        )
-    return on_torch, name

@@ -1,11 +1,10 @@
-"""Array: what ops take and return; RawTensor: what files hold; the options that many functions pass on."""
+"""Array: what ops take and return; RawTensor: what files hold; the options of generating text."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, Literal, NamedTuple, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 
@@ -59,46 +58,6 @@ class RawTensor(NamedTuple):
 
     array: np.ndarray
     dtype: str
-
-
-class HubOptions(TypedDict, total=False):
-    """Where files are looked for: see `zoo.load`."""
-
-    revision: str | None
-    local_files_only: bool
-    cache_dir: str | os.PathLike[str] | None
-    token: str | bool | None
-    lock: str | os.PathLike[str] | None
-
-
-class ModelOptions(HubOptions, total=False):
-    """Of `from_pretrained`: see `zoo.checkpoint.load.load_model`."""
-
-    device: str | None
-    dtype: str | None
-    weights: Literal["int8", "int4"] | None
-    strict: bool
-    trainable: bool
-    new_head: bool
-    num_labels: int | None
-    id2label: Mapping[int, str] | Sequence[str] | None
-    seed: int
-    adapter: str | os.PathLike[str] | None
-
-
-class LoadOptions(HubOptions, total=False):
-    """Of `zoo.load`, but for the task."""
-
-    device: str | None
-    dtype: str | None
-    weights: Literal["int8", "int4"] | None
-    trainable: bool
-    new_head: bool
-    num_labels: int | None
-    id2label: Mapping[int, str] | Sequence[str] | None
-    seed: int
-    adapter: str | os.PathLike[str] | None
-    graphs: bool | None
 
 
 class GenerationOptions(TypedDict, total=False):

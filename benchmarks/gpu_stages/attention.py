@@ -114,7 +114,7 @@ def whole_inputs(bench: Bench, s: Shape) -> tuple[Any, ...]:
 
 
 def attention_case(bench: Bench, s: Shape) -> Case:
-    from zoo.ops.on_torch.kernels.attention import attention
+    from zoo.engines.triton.attention import attention
 
     inputs = q, k, v, start, mask, bias, scale = whole_inputs(bench, s)
     seen = mask[:, None, None] if mask is not None else None if bias is None else bias.expand(s.B, -1, -1, -1)
@@ -142,7 +142,7 @@ def decode_inputs(bench: Bench, s: Shape) -> tuple[Any, ...]:
 def decode_case(bench: Bench, s: Shape) -> Case:
     import torch
 
-    from zoo.ops.on_torch.kernels.decode import decode_attention
+    from zoo.engines.triton.decode import decode_attention
 
     inputs = q, keys, values, start, _, scale = decode_inputs(bench, s)
     k, v = keys[:, : s.S], values[:, : s.S]

@@ -79,7 +79,7 @@ def normed(bench: Bench, M: int, D: int) -> tuple[Any, Any, Any, Any]:
 
 
 def layer_norm(bench: Bench, M: int, D: int) -> Case:
-    from zoo.ops.on_torch.kernels import norm
+    from zoo.engines.triton import norm
 
     x, _, weight, bias = normed(bench, M, D)
     ours = lambda: norm.layer_norm(x, weight, bias, EPS)
@@ -87,7 +87,7 @@ def layer_norm(bench: Bench, M: int, D: int) -> Case:
 
 
 def layer_norm_of_sum(bench: Bench, M: int, D: int) -> Case:
-    from zoo.ops.on_torch.kernels import norm
+    from zoo.engines.triton import norm
 
     inputs = x, residual, weight, bias = normed(bench, M, D)
     ours = lambda: norm.layer_norm(x, weight, bias, EPS, residual)
@@ -96,21 +96,21 @@ def layer_norm_of_sum(bench: Bench, M: int, D: int) -> Case:
 
 
 def add_layer_norm(bench: Bench, M: int, D: int) -> Case:
-    from zoo.ops.on_torch.kernels import norm
+    from zoo.engines.triton import norm
 
     inputs = normed(bench, M, D)
     return _case(bench, lambda: norm.add_layer_norm(*inputs, EPS), _added(_layer_norm), inputs, 4 * M * D)
 
 
 def rms_norm(bench: Bench, M: int, D: int) -> Case:
-    from zoo.ops.on_torch.kernels import norm
+    from zoo.engines.triton import norm
 
     x, _, weight, _ = normed(bench, M, D)
     return _case(bench, lambda: norm.rms_norm(x, weight, EPS), _rms_norm, (x, weight), 2 * M * D)
 
 
 def add_rms_norm(bench: Bench, M: int, D: int) -> Case:
-    from zoo.ops.on_torch.kernels import norm
+    from zoo.engines.triton import norm
 
     inputs = normed(bench, M, D)[:3]
     return _case(bench, lambda: norm.add_rms_norm(*inputs, EPS), _added(_rms_norm), inputs, 4 * M * D)
@@ -139,7 +139,7 @@ def _added(norm: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def softmax(bench: Bench, M: int, D: int) -> Case:
-    from zoo.ops.on_torch.kernels.softmax import softmax as ours
+    from zoo.engines.triton.softmax import softmax as ours
 
     x = bench.normal(M, D, seed=1, scale=3)
     return _case(bench, lambda: ours(x), lambda x: x.softmax(-1), (x,), 2 * M * D)
@@ -149,7 +149,7 @@ def bias_gelu(bench: Bench, M: int, D: int) -> Case:
     """In place: it is checked on a copy, and timed on one array again and again."""
     import torch.nn.functional as F
 
-    from zoo.ops.on_torch.kernels.activations import bias_act_
+    from zoo.engines.triton.activations import bias_act_
 
     x, bias = bench.normal(M, D, seed=1), bench.normal(D, seed=2)
     used = x.clone()
@@ -171,7 +171,7 @@ def linear_gelu(bench: Bench, M: int, D: int, F_: int) -> Case:
 def glu(bench: Bench, M: int, F_: int) -> Case:
     import torch.nn.functional as F
 
-    from zoo.ops.on_torch.kernels.activations import glu as ours
+    from zoo.engines.triton.activations import glu as ours
 
     def theirs(x: Any) -> Any:
         gate, up = x.chunk(2, -1)
@@ -185,7 +185,7 @@ def gemv(bench: Bench, outputs: int, inputs: int) -> Case:
     """One row through a matrix: a token of a decoder.  torch's is cuBLAS."""
     import torch.nn.functional as F
 
-    from zoo.ops.on_torch.kernels.gemv import gemv as ours
+    from zoo.engines.triton.gemv import gemv as ours
 
     x, weight = bench.normal(1, inputs, seed=1), bench.normal(outputs, inputs, seed=2, scale=inputs**-0.5)
     return Case(
@@ -222,7 +222,7 @@ def _double(turn: tuple[Any, Any], like: Any) -> tuple[Any, Any]:
 
 
 def rope(bench: Bench, B: int, T: int, H: int, K: int) -> Case:
-    from zoo.ops.on_torch.kernels.rope import rope as ours
+    from zoo.engines.triton.rope import rope as ours
 
     x, turn = bench.normal(B, T, H, K, seed=1), angles(bench, T, K)
     wide = _double(turn, x)
@@ -234,7 +234,7 @@ def rope_write(bench: Bench, B: int, T: int, H: int, G: int, K: int) -> Case:
     """q and k turned, k and v put into a cache."""
     import torch
 
-    from zoo.ops.on_torch.kernels.rope import rope_write_
+    from zoo.engines.triton.rope import rope_write_
 
     q = bench.normal(B, T, H, K, seed=1)
     k, v = (bench.normal(B, T, G, K, seed=seed) for seed in (2, 3))

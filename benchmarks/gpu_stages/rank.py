@@ -193,8 +193,8 @@ def _ranked(bench: Bench, candidates: Sequence[Any], call: Callable[[Any], Any],
 
 
 def _attention(s: Shape, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels.attention import attention as kernel
-    from zoo.ops.on_torch.kernels.configs import attention_candidates
+    from zoo.engines.triton.attention import attention as kernel
+    from zoo.engines.triton.configs import attention_candidates
 
     inputs = attention.whole_inputs(bench, s)
     q, k, _, start, _, bias, _ = inputs
@@ -203,8 +203,8 @@ def _attention(s: Shape, bench: Bench) -> Ranked:
 
 
 def _decode(s: Shape, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels.configs import decode_candidates
-    from zoo.ops.on_torch.kernels.decode import decode_attention
+    from zoo.engines.triton.configs import decode_candidates
+    from zoo.engines.triton.decode import decode_attention
 
     inputs = attention.decode_inputs(bench, s)
     found = decode_candidates(*inputs[:2])
@@ -212,14 +212,14 @@ def _decode(s: Shape, bench: Bench) -> Ranked:
 
 
 def _gemv(outputs: int, inputs: int, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels import gemv
+    from zoo.engines.triton import gemv
 
     x, weight = bench.normal(1, inputs, seed=1), bench.normal(outputs, inputs, seed=2, scale=inputs**-0.5)
     return _ranked(bench, gemv.gemv_candidates(weight), lambda config: gemv.gemv(x, weight, config=config))
 
 
 def _packed(kind: str, size: packed.Size, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels import packed_dot, packed_gemv
+    from zoo.engines.triton import packed_dot, packed_gemv
 
     M, outputs, inputs = size
     x, fields = bench.normal(M, inputs, seed=1), packed.matrix(bench, kind, outputs, inputs).arrays
@@ -231,14 +231,14 @@ def _packed(kind: str, size: packed.Size, bench: Bench) -> Ranked:
 
 
 def _rms_norm(M: int, D: int, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels import norm, rows
+    from zoo.engines.triton import norm, rows
 
     x, _, weight, _ = between.normed(bench, M, D)
     return _ranked(bench, rows.row_candidates(x), lambda config: norm.rms_norm(x, weight, between.EPS, config=config))
 
 
 def _layer_norm_of_sum(M: int, D: int, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels import norm, rows
+    from zoo.engines.triton import norm, rows
 
     x, residual, weight, bias = between.normed(bench, M, D)
     return _ranked(
@@ -249,8 +249,8 @@ def _layer_norm_of_sum(M: int, D: int, bench: Bench) -> Ranked:
 
 
 def _softmax(M: int, D: int, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels import rows
-    from zoo.ops.on_torch.kernels.softmax import softmax
+    from zoo.engines.triton import rows
+    from zoo.engines.triton.softmax import softmax
 
     x = bench.normal(M, D, seed=1, scale=3)
     return _ranked(bench, rows.row_candidates(x), lambda config: softmax(x, config=config))
@@ -258,7 +258,7 @@ def _softmax(M: int, D: int, bench: Bench) -> Ranked:
 
 def _bias_gelu(M: int, D: int, bench: Bench) -> Ranked:
     """In place: checked on a copy, timed on one array again and again."""
-    from zoo.ops.on_torch.kernels import activations
+    from zoo.engines.triton import activations
 
     x, bias = bench.normal(M, D, seed=1), bench.normal(D, seed=2)
     used = x.clone()
@@ -271,7 +271,7 @@ def _bias_gelu(M: int, D: int, bench: Bench) -> Ranked:
 
 
 def _glu(M: int, features: int, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels import activations
+    from zoo.engines.triton import activations
 
     x = bench.normal(M, 2 * features, seed=1)
     found = activations.point_candidates(x[:, :features])
@@ -279,7 +279,7 @@ def _glu(M: int, features: int, bench: Bench) -> Ranked:
 
 
 def _rope(B: int, T: int, H: int, K: int, bench: Bench) -> Ranked:
-    from zoo.ops.on_torch.kernels import rope
+    from zoo.engines.triton import rope
 
     x, angles = bench.normal(B, T, H, K, seed=1), between.angles(bench, T, K)
     return _ranked(bench, rope.rope_candidates(x), lambda config: rope.rope(x, *angles, config=config))

@@ -18,7 +18,7 @@ from collections import Counter
 from datetime import date
 from pathlib import Path
 
-from zoo.checkpoint.atomic_write import atomic_write
+from zoo.files.atomic_write import atomic_write
 
 from .child import STATE
 

@@ -20,8 +20,8 @@ import pytest
 from tests.cli.deadly_job import DeadlyJob
 from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import StubRecipe
-from zoo.batch import map_files
-from zoo.cli import main
+from zoo.apps.batch import map_files
+from zoo.apps.cli import main
 from zoo.errors import ZooError
 
 if importlib.util.find_spec("ray") is None:
@@ -105,7 +105,7 @@ def test_errors_are_rows_and_a_wrong_option_ends_the_job(ray: str, tmp_path: Pat
 
 
 def test_a_row_that_ends_its_process(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.batch.mapping.MapJob", DeadlyJob)
+    monkeypatch.setattr("zoo.apps.batch.mapping.MapJob", DeadlyJob)
     source = tmp_path / "in.jsonl"
     source.write_text('{"text": "Lily saw"}\n{"text": "deadly"}\n{"text": "Once"}\n')
     out = tmp_path / "out.jsonl"
@@ -121,8 +121,8 @@ def page(name: str) -> str:
 
 def test_tables(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
-    monkeypatch.setattr("zoo.cli.table.Recipe", StubRecipe)
-    monkeypatch.setattr("zoo.tables.on_ray.DOCUMENTS", 2)
+    monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
+    monkeypatch.setattr("zoo.apps.tables.on_ray.DOCUMENTS", 2)
     folder = tmp_path / "in"
     folder.mkdir()
     for i in range(5):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zoo
 from benchmarks.page_to_csv import extractor
 from training.example import ROWS
-from zoo.cli.example import PAGE
+from zoo.apps.cli.example import PAGE
 
 
 def test_the_cells_of_the_page_are_read():

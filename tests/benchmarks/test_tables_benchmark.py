@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import table_contenders, table_pages, tables
-from zoo.tables import build_table
-from zoo.tables.grits import grits
+from zoo.apps.tables import build_table
+from zoo.apps.tables.grits import grits
 
 SAMPLES = list(table_pages.samples())
 

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from zoo.checkpoint.atomic_write import atomic_write
+from zoo.files.atomic_write import atomic_write
 
 
 def test_order_of_writing(tmp_path, monkeypatch):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import zoo
-from zoo.checkpoint import lock
-from zoo.checkpoint.inside import checkpoint_file
+from zoo import lock
 from zoo.errors import CheckpointError, NotFoundError
+from zoo.files.inside import checkpoint_file
 from zoo.generate.config import GenerationConfig
 from zoo.images import ImageProcessor
 from zoo.text.tokenizer import Tokenizer
@@ -92,7 +92,7 @@ def test_weights_and_shards(folder: Path) -> None:
 @pytest.mark.parametrize("what", ["folder", "config", "another file"])
 def test_folders_of_modules(tmp_path: Path, what: str) -> None:
     """A sentence encoder's modules: the folder itself, its config, and a file that a save would copy."""
-    from zoo.tasks.sentence_encoder import read_sentence_encoder
+    from zoo.checkpoint.sentence_encoder import read_sentence_encoder
 
     outside, folder = tmp_path / "outside", tmp_path / "model"
     for path in (outside, folder):

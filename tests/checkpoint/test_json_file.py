@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from zoo.checkpoint.json_file import read_json
 from zoo.errors import CheckpointError, ConfigError, NotFoundError
+from zoo.files.json_file import read_json
 
 GOOD = {
     "plain": (b'{"a": [1, -2.5, true, null, "x"]}', {"a": [1, -2.5, True, None, "x"]}),

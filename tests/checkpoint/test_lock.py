@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.checkpoint.load import write_safetensors
-from zoo.checkpoint.lock import Entry, LockedFile, check, entry_of, fingerprint, lock, read_lock, write_lock
-from zoo.cli import main
+from zoo.apps.cli import main
+from zoo.apps.tables import TableExtractor
 from zoo.errors import LockError, ZooError
 from zoo.hub import find
+from zoo.lock import Entry, LockedFile, check, entry_of, fingerprint, lock, read_lock, write_lock
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
-from zoo.tables import TableExtractor
 from zoo.weights import RawTensor
 from zoo.weights.files import open_weights
+from zoo.weights.safetensors import write_safetensors
 
 ROOT = Path(__file__).parent.parent
 STORIES = Path(zoo.__file__).parent / "data" / "stories260k"
@@ -284,7 +284,7 @@ def test_a_link_is_written_through(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from zoo.checkpoint.lock import _alone
+from zoo.lock import _alone
 with _alone(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -293,7 +293,7 @@ with _alone(Path(sys.argv[1])):
 
 def test_a_writer_that_died_blocks_nobody(tmp_path, monkeypatch):
     """One that lives does, until it ends, however it ends."""
-    monkeypatch.setattr("zoo.checkpoint.lock.PATIENCE", 0.05)
+    monkeypatch.setattr("zoo.lock.PATIENCE", 0.05)
     path = tmp_path / "zoo.lock"
     (tmp_path / ".zoo.lock.writing").touch()  # left behind
     lock(["stories260k"], path)

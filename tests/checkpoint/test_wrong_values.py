@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zoo.checkpoint.load import write_safetensors
+from zoo.checkpoint.sentence_encoder import read_sentence_encoder
 from zoo.errors import ZooError
 from zoo.generate.config import GenerationConfig
 from zoo.images.processor import ImageProcessor
 from zoo.registry import FAMILIES, config_class
-from zoo.tasks.sentence_encoder import read_sentence_encoder
 from zoo.text.tokenizer import Tokenizer
 from zoo.typing import RawTensor
 from zoo.weights.files import read_index
+from zoo.weights.safetensors import write_safetensors
 
 WRONG = [
     *(None, True, False, 0, 1, -1, 3, 2**31, 2**62, -(2**63), int(1e30), 0.5, -1.5, 1e300, -1e300, 5e-324),

@@ -16,7 +16,7 @@ def double(x):
 """
 TESTS = """
 import torch
-from zoo.ops.on_torch.kernels.toy import double
+from zoo.engines.triton.toy import double
 
 def test_double():
     assert double(torch.ones(2)).tolist() == [2, 2]

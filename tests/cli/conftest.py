@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.cli import main
+from zoo.apps.cli import main
 from zoo.models import beit, bert, vit
 from zoo.weights import Random, RawTensor
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from zoo.batch.mapping import MapJob, _Work
-from zoo.batch.sources import Part
+from zoo.apps.batch.mapping import MapJob, _Work
+from zoo.apps.batch.sources import Part
 
 
 class DeadlyJob(MapJob):

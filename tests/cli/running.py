@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import zoo
-from zoo.cli.terminal import json_text
+from zoo.apps.cli.terminal import json_text
 
 ROOT = Path(zoo.__file__).parent.parent
 

@@ -18,7 +18,7 @@ import pytest
 from chat_checkpoint import write_chat_checkpoint
 
 import zoo
-from zoo.cli import main
+from zoo.apps.cli import main
 
 pytest.importorskip("jinja2", reason="needs jinja2, the extra 'chat'")
 ROOT = Path(zoo.__file__).parent.parent

@@ -14,8 +14,8 @@ import pytest
 from running import ROOT, command, plain
 
 import zoo
-from zoo.cli import main
-from zoo.cli.terminal import clip, json_text
+from zoo.apps.cli import main
+from zoo.apps.cli.terminal import clip, json_text
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_options_may_stand_anywhere(checkpoint: Callable[[str], str], capsys: py
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_imports_nothing_heavy(option: str) -> None:
     code = (
-        "import sys\nfrom zoo.cli import main\n"
+        "import sys\nfrom zoo.apps.cli import main\n"
         f"try:\n    main([{option!r}])\nexcept SystemExit as e:\n    assert e.code == 0\n"
         "heavy = {'numpy', 'huggingface_hub', 'tokenizers', 'safetensors', 'torch', 'PIL'} & set(sys.modules)\n"
         "assert not heavy, heavy"

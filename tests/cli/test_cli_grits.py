@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from zoo.cli import main
-from zoo.tables import Table
-from zoo.tables.grits import grits
+from zoo.apps.cli import main
+from zoo.apps.tables import Table
+from zoo.apps.tables.grits import grits
 
 TRUE = Table.from_html("<table><thead><tr><th>a<th>b</thead><tr><td>c<td>d</table>")
 FOUND = Table.from_html("<table><tr><td>a<td>b<tr><td>c<td>x</table>")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from zoo.cli import main
+from zoo.apps.cli import main
 
 
 def test_the_page_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:

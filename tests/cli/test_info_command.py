@@ -10,7 +10,7 @@ import numpy as np
 from running import command
 
 import zoo
-from zoo.cli.info import describe
+from zoo.apps.cli.info import describe
 
 
 def test_info_of_a_checkpoint_that_reads_images(

@@ -1,4 +1,4 @@
-"""`zoo map` and `zoo.batch.map_files`: every format in and out, errors as rows, stopped and gone on with, shared."""
+"""`zoo map` and `zoo.apps.batch.map_files`: formats, errors as rows, resumed and shared jobs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import pytest
 
 import zoo
 from tests.cli.deadly_job import DeadlyJob
-from zoo.batch import map_files
-from zoo.batch.results import plain
-from zoo.cli import main
+from zoo.apps.batch import map_files
+from zoo.apps.batch.results import plain
+from zoo.apps.cli import main
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
 
 TEXTS = ["the cat sits", "a [MASK] is in the garden", "what is outside [MASK]", "who", "where is a cat", "the garden"]
@@ -293,14 +293,14 @@ def test_processes_give_the_same(checkpoint: Callable[[str], str], texts: Path) 
 
 
 SLOW = """
-import sys, time, zoo.cli
-from zoo.batch.parts import Parts
+import sys, time, zoo.apps.cli
+from zoo.apps.batch.parts import Parts
 write = Parts.write
 def slowly(*args):
     write(*args)
     time.sleep(0.05)
 Parts.write = slowly
-sys.exit(zoo.cli.main(sys.argv[1:]))
+sys.exit(zoo.apps.cli.main(sys.argv[1:]))
 """
 
 
@@ -374,7 +374,7 @@ def test_a_picture_with_another_content_is_done_anew(
 def test_a_row_that_ends_its_process(
     checkpoint: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zoo.batch.mapping.MapJob", DeadlyJob)
+    monkeypatch.setattr("zoo.apps.batch.mapping.MapJob", DeadlyJob)
     said = ["the cat", "a", "deadly", "who", "where"]
     source = write_rows(tmp_path / "in.jsonl", [{"text": text} for text in said])
     found = map_files(checkpoint("embed"), source, tmp_path / "out", rows=4, jobs=2, format="jsonl")
@@ -452,7 +452,7 @@ def test_usage(
 
 def test_rows_of_parquet_in_any_order(tmp_path: Path) -> None:
     """A row group goes by once where parts follow one another; a part alone is read all the same."""
-    from zoo.batch.sources import open_source
+    from zoo.apps.batch.sources import open_source
 
     rows = [{"text": f"{i}", "n": i} for i in range(23)]
     write_rows(tmp_path / "in.parquet", rows, group=10)

@@ -15,8 +15,8 @@ import pytest
 from running import ROOT, command, plain
 
 import zoo
-from zoo.cli import main
-from zoo.cli.terminal import width
+from zoo.apps.cli import main
+from zoo.apps.cli.terminal import width
 
 
 def call(task: str, loaded: zoo.tasks.Task, texts: list[str]) -> object:

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from running import command
 
-from zoo.cli import main
+from zoo.apps.cli import main
 from zoo.errors import BatchError, InputError, NotFoundError, ZooError
 from zoo.tasks import several
 from zoo.tasks.base import Task

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from zoo.cli import main
+from zoo.apps.cli import main
+from zoo.apps.tables import Table, TableExtractor
 from zoo.images.boxes import Detection
-from zoo.tables import Table, TableExtractor
 
 # Two tables of 2 rows and 2 columns on a page of 300 x 400, the first row of each a header.
 PLACES = [(20.0, 30.0, 220.0, 90.0), (20.0, 150.0, 220.0, 210.0)]

@@ -20,12 +20,12 @@ import zoo
 from parity.checkpoints import build
 from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import StubRecipe
-from zoo.cli import main
-from zoo.demo import answers, guard
-from zoo.demo.models import Models
+from zoo.apps.cli import main
+from zoo.apps.demo import answers, guard
+from zoo.apps.demo.models import Models
+from zoo.apps.tables import Table, TableExtractor
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.optional import optional
-from zoo.tables import Table, TableExtractor
 from zoo.tasks.classify import Label
 from zoo.tasks.segment import palette
 
@@ -274,7 +274,7 @@ def test_without_gradio(monkeypatch, capsys):
 
 
 def test_a_port_that_is_taken():
-    from zoo.demo.serve import listen
+    from zoo.apps.demo.serve import listen
 
     with listen("127.0.0.1", 0) as first:
         port = first.getsockname()[1]

@@ -20,7 +20,7 @@ from parity.checkpoints import build
 from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import StubRecipe
 from tests.web.browser import chromium
-from zoo.demo.models import Models
+from zoo.apps.demo.models import Models
 
 pytest.importorskip("gradio", reason="gradio makes the page: pip install '.[demo]'")
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
@@ -39,7 +39,7 @@ DROP = """(zone, [name, type, content]) => {
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a demo of random checkpoints, in this process."""
-    from zoo.demo.serve import serve
+    from zoo.apps.demo.serve import serve
 
     home = tmp_path_factory.mktemp("checkpoints")
     names = {"classify": build("vit-base-patch16-224", home / "classify")}

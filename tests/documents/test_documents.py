@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from tests.small_pdf import line, pdf, text
-from zoo.documents import open_document
-from zoo.documents.selection import select
+from zoo.apps.documents import open_document
+from zoo.apps.documents.selection import select
 from zoo.errors import InputError, NotFoundError
 
 pdfium = pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
@@ -75,7 +75,7 @@ def test_words_off_the_page_are_counted():
 
 
 def test_too_many_characters(monkeypatch):
-    monkeypatch.setattr("zoo.documents.pdf.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("zoo.apps.documents.pdf.MAX_CHARACTERS", 10)
     with pytest.raises(InputError, match=r"page 1: the text layer has \d+ characters, at most 10"):
         words_of(pdf([PAGE]))
 

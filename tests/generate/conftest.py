@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 from zoo.models.bert import BertConfig, BertLMHeadModel
 
 VOCAB = 40

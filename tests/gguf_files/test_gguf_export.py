@@ -10,18 +10,18 @@ import pytest
 from made_gguf import OWN, gguf, write_llama
 
 import zoo
-from zoo.checkpoint.load import load_model
-from zoo.cli import main
+from zoo.apps.cli import main
+from zoo.apps.gguf_export.export import INSTEAD, TYPES, export
+from zoo.apps.gguf_export.k_blocks import encode
 from zoo.errors import UnsupportedError
-from zoo.gguf.export import INSTEAD, TYPES, export
-from zoo.gguf.header import read_header
-from zoo.gguf.k_blocks import encode
-from zoo.gguf.source import read_entry
+from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import leaves
 from zoo.packed import Packed
 from zoo.tasks.embed import Embed
 from zoo.tasks.generate import Generate
+from zoo.weights.gguf.header import read_header
+from zoo.weights.gguf.source import read_entry
 
 IDS = np.array([[1, 403, 407, 261, 378, 285, 291]])
 # What is lost of logits that go to 20 or so, on the real stories260K.

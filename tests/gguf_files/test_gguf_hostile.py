@@ -14,8 +14,8 @@ from made_gguf import OWN, write_llama
 
 import zoo
 from zoo.errors import CheckpointError, UnsupportedError, ZooError
-from zoo.gguf.header import MAX_BYTES, MAX_STRINGS, read_header
-from zoo.gguf.source import GGUFFile
+from zoo.weights.gguf.header import MAX_BYTES, MAX_STRINGS, read_header
+from zoo.weights.gguf.source import GGUFFile
 
 
 def text(value: str | bytes) -> bytes:

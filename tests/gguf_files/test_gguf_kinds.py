@@ -13,14 +13,14 @@ from made_gguf import OWN, finish, gguf, put, write_bert, write_llama
 
 import zoo
 from zoo import ops
-from zoo.checkpoint.load import load_model
 from zoo.errors import CheckpointError
-from zoo.gguf.source import GGUFFile
+from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import leaves
 from zoo.ops import naive
 from zoo.packed import KINDS, Packed, Rows
 from zoo.packed.ggml import GGML
+from zoo.weights.gguf.source import GGUFFile
 
 WRITTEN = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")  # by the package; of the others it has the reading
 ALL = [kind.name for kind in GGML]
@@ -51,7 +51,7 @@ def test_numbers_are_those_of_the_reference(kind, rng):
 
 
 def test_the_sizes_are_those_of_the_reference():
-    from zoo.gguf.header import TYPES
+    from zoo.weights.gguf.header import TYPES
 
     for number, (name, block, size) in TYPES.items():
         assert (NAMED[name], gguf.GGML_QUANT_SIZES[NAMED[name]]) == (number, (block, size))

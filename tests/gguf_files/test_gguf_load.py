@@ -11,12 +11,12 @@ import pytest
 from made_gguf import OWN, gguf, permuted, write_llama
 
 import zoo
-from zoo.checkpoint.load import load_model
 from zoo.errors import ConfigError, NotFoundError, UnsupportedError, ZooError
-from zoo.gguf.header import read_header
-from zoo.gguf.source import GGUFFile
+from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.weights.files import open_weights
+from zoo.weights.gguf.header import read_header
+from zoo.weights.gguf.source import GGUFFile
 
 
 def random_llama(folder: Path, **changes: object) -> Path:
@@ -242,7 +242,7 @@ def test_saved_as_a_folder(stories, tmp_path):
 
 
 def test_a_lock_holds_the_file(stories, tmp_path, monkeypatch):
-    from zoo.checkpoint.lock import check, lock
+    from zoo.lock import check, lock
 
     shutil.copy(stories, tmp_path / "model.gguf")
     monkeypatch.chdir(tmp_path)

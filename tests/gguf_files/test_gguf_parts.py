@@ -10,11 +10,11 @@ import pytest
 from made_gguf import OWN, gguf, write_llama
 
 import zoo
-from zoo.checkpoint.lock import entry_of, find
 from zoo.errors import CheckpointError, NotFoundError
-from zoo.gguf.parts import parts_of
-from zoo.gguf.source import GGUFFile
+from zoo.lock import entry_of, find
 from zoo.weights.files import open_weights
+from zoo.weights.gguf.parts import parts_of
+from zoo.weights.gguf.source import GGUFFile
 
 IDS = np.array([[1, 17, 300, 5]])
 

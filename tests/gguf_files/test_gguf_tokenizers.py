@@ -11,10 +11,10 @@ from made_gguf import add_bytes, finish, gguf, unpacked
 
 import zoo
 from zoo.errors import TokenizerError
-from zoo.gguf.metadata import Metadata
-from zoo.gguf.splits import SPLITS, name_of
-from zoo.gguf.tokenizer import end_tokens, tokenizer_of
 from zoo.text.tokenizer import Tokenizer
+from zoo.weights.gguf.metadata import Metadata
+from zoo.weights.gguf.splits import SPLITS, name_of
+from zoo.weights.gguf.tokenizer import end_tokens, tokenizer_of
 
 
 def same(ours: Tokenizer, theirs: Tokenizer, texts: list[str]) -> None:
@@ -27,7 +27,7 @@ def same(ours: Tokenizer, theirs: Tokenizer, texts: list[str]) -> None:
 
 def rebuilt(path: Path, tmp_path: Path) -> Tokenizer:
     """The tokenizer of a file that has no more than one."""
-    from zoo.gguf.header import read_header
+    from zoo.weights.gguf.header import read_header
 
     tokenizer, settings = tokenizer_of(Metadata(read_header(path).metadata, "llama"), 512)
     folder = tmp_path / "made"
@@ -187,7 +187,7 @@ def test_a_template_that_attacks_meets_the_same_door(chat, tmp_path):
 
 
 def _metadata(path: Path) -> dict:
-    from zoo.gguf.header import read_header
+    from zoo.weights.gguf.header import read_header
 
     return read_header(path).metadata
 

@@ -7,10 +7,10 @@ import pytest
 
 from parity.checkpoints import build
 from parity.specs import SPECS
-from zoo.checkpoint.load import load_model
-from zoo.generate.image_to_text import ImageToText
+from zoo.engines.onnx.trace import trace
 from zoo.inputs import ImageModel
-from zoo.onnx import trace
+from zoo.inputs.image_to_text import ImageToText
+from zoo.loading import load_model
 
 NEEDS_TORCH = ("bin", "stream")
 

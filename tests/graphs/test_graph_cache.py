@@ -13,7 +13,7 @@ import pytest
 
 import zoo
 from parity.checkpoints import build
-from zoo.onnx import cache, runner
+from zoo.engines.onnx import cache, runner
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")

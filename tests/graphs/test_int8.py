@@ -9,24 +9,23 @@ import pytest
 
 import zoo
 from zoo import ops
+from zoo.engines.onnx.ops import quantised
+from zoo.engines.onnx.ops.graph import Graph
+from zoo.engines.onnx.ops.quantised import PLAIN, Choice, Int8, choice, rounded
+from zoo.engines.onnx.ops.symbol import FLOAT, Symbol
+from zoo.engines.onnx.session import Session
+from zoo.engines.onnx.signature import Input
+from zoo.engines.onnx.trace import as_symbols, finish, trace
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
 from zoo.nn import Module
-from zoo.onnx import trace
-from zoo.onnx.session import Session
-from zoo.onnx.signature import Input
-from zoo.onnx.trace import as_symbols, finish
 from zoo.ops import naive as naive_ops
-from zoo.ops.on_onnx import quantised
-from zoo.ops.on_onnx.graph import Graph
-from zoo.ops.on_onnx.quantised import PLAIN, Choice, Int8, choice, rounded
-from zoo.ops.on_onnx.symbol import FLOAT, Symbol
 from zoo.packed import KINDS, Packed, Rows, plain
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
 
-from zoo.onnx.int8 import int8
+from zoo.engines.onnx.int8 import int8
 
 SMALL: Any = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
 

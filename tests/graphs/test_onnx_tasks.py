@@ -93,9 +93,9 @@ def test_texts_are_written_in_every_way(options):
 
 
 def test_a_long_prompt_passes_in_parts(monkeypatch):
-    import zoo.onnx.decoder
+    import zoo.engines.onnx.decoder
 
-    monkeypatch.setattr(zoo.onnx.decoder, "CHUNK", 5)
+    monkeypatch.setattr(zoo.engines.onnx.decoder, "CHUNK", 5)
     a, b = (zoo.load("stories260k", device=device) for device in ("onnx", None))
     texts = ["Once upon a time there was a little girl named Lily", "The", "She went to the park"]
     assert_close(a(texts, max_new_tokens=9, details=True), b(texts, max_new_tokens=9, details=True))

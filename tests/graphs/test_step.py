@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from zoo.engines.onnx.step import CROSS, PAST, PRESENT, trace_cross, trace_step
 from zoo.errors import UnsupportedError
 from zoo.models.bert import BertConfig, BertLMHeadModel
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.models.roberta import RobertaConfig, RobertaForCausalLM
 from zoo.models.trocr import TrOCRConfig, TrOCRForCausalLM
-from zoo.onnx.step import CROSS, PAST, PRESENT, trace_cross, trace_step
 
 SMALL = {"vocab_size": 90, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 BERT = {**SMALL, "intermediate_size": 64, "is_decoder": True}

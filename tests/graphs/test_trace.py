@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from zoo.engines.onnx.signature import Signature
+from zoo.engines.onnx.trace import trace
 from zoo.errors import InputError
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTForImageClassification
-from zoo.onnx import Signature, trace
 
 SMALL = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 

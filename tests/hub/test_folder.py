@@ -38,7 +38,7 @@ def test_folder(tmp_path, kind):
     assert (found.name, found.folder, found.revision) == (str(folder), folder, None)
     assert sorted(found.files) == sorted(NEEDED)
     assert found.weights == (folder / "model.safetensors",)
-    assert find(folder, weights=False).weights == ()
+    assert find(folder, with_weights=False).weights == ()
 
 
 def test_folder_by_a_relative_name_wins_over_the_hub(tmp_path, monkeypatch):

@@ -63,7 +63,7 @@ def test_cache_dir(worker, repo, tmp_path):
 def test_without_weights(hub, worker, repo):
     name, _ = repo
     with hub.recorded() as requests:
-        found = worker.find(name, weights=False)
+        found = worker.find(name, with_weights=False)
     assert fetched(requests, name) == sorted(SMALL)
     assert found["weights"] == []
     with hub.recorded() as requests:
@@ -184,7 +184,7 @@ def test_two_processes_and_their_threads_fill_one_cache_at_once(hub, start, tmp_
 def test_proxy_and_mirror_are_those_of_the_environment(hub, start, repo):
     name, _ = repo
     with hub.recorded() as requests:
-        found = start(HF_ENDPOINT="http://mirror.invalid", http_proxy=hub.endpoint).find(name, weights=False)
+        found = start(HF_ENDPOINT="http://mirror.invalid", http_proxy=hub.endpoint).find(name, with_weights=False)
     assert sorted(found["files"]) == sorted(SMALL)
     assert {header(r, "Host") for r in requests} == {"mirror.invalid"}
 

@@ -91,7 +91,7 @@ def test_each_answer_to_the_listing_is_one_clear_error(hub, worker, repo, fault,
 )
 def test_each_failure_of_a_download_is_one_clear_error(hub, worker, repo, where, fault, error, says):
     name, repository = repo
-    worker.find(name, weights=False)
+    worker.find(name, with_weights=False)
     small = blobs(worker.cache, name)
     place = "resolve" if where == "HEAD" else "cdn"
     with hub.fault(f"{where} /{name}/{place}/{repository.refs['main']}/model.safetensors", **fault):
@@ -172,12 +172,12 @@ def test_cache_that_cannot_be_written(worker, repo, tmp_path):
 def test_read_only_cache(worker, repo, tmp_path):
     name, _ = repo
     cache = tmp_path / "cache"
-    first = worker.find(name, cache_dir=str(cache), weights=False)
+    first = worker.find(name, cache_dir=str(cache), with_weights=False)
     folders = [cache, *(path for path in cache.rglob("*") if path.is_dir())]
     for folder in folders:
         folder.chmod(0o555)
     try:
-        assert worker.find(name, cache_dir=str(cache), weights=False) == first
+        assert worker.find(name, cache_dir=str(cache), with_weights=False) == first
         if os.geteuid() != 0:  # nothing is read-only to root
             reply = worker.find(name, cache_dir=str(cache))
             assert (reply["error"], reply["cause"]) == ("HubError", "PermissionError")

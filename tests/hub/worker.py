@@ -1,4 +1,4 @@
-"""Runs `zoo.checkpoint.lock.find`, which without a lock is `zoo.hub.find`, in a process of its own: huggingface_hub
+"""Runs `zoo.lock.find`, which without a lock is `zoo.hub.find`, in a process of its own: huggingface_hub
 reads the environment once, when it is imported.  {"write": lock, "name": name} locks.
 """
 
@@ -13,7 +13,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
-import zoo.checkpoint.lock
+import zoo.lock
 from zoo.errors import ZooError
 
 
@@ -25,9 +25,9 @@ def die(*args: object, **kwargs: object) -> None:
 def call(arguments: dict) -> dict:
     try:
         if "write" in arguments:
-            (entry,) = zoo.checkpoint.lock.lock([arguments.pop("name")], arguments.pop("write"), **arguments).values()
+            (entry,) = zoo.lock.lock([arguments.pop("name")], arguments.pop("write"), **arguments).values()
             return {"revision": entry.revision, "fingerprint": entry.fingerprint, "files": sorted(entry.files)}
-        find = zoo.checkpoint.lock.find if "lock" in arguments else zoo.hub.find
+        find = zoo.lock.find if "lock" in arguments else zoo.hub.find
         found = find(arguments.pop("name"), **arguments)
     except ZooError as error:
         cause = type(error.__cause__).__name__ if error.__cause__ else None

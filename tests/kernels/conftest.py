@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 MISSING = [name for name in ("torch", "triton") if importlib.util.find_spec(name) is None]
-KERNELS = "zoo.ops.on_torch.kernels"
+KERNELS = "zoo.engines.triton"
 
 
 def _interpret() -> None:
@@ -70,7 +70,7 @@ def _kernels_on_any_device() -> Iterator[None]:
     if torch.cuda.is_available():
         yield
         return
-    from zoo.ops.on_torch.kernels import interpreted
+    from zoo.engines.triton import interpreted
 
     with interpreted():
         yield

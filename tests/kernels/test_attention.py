@@ -12,12 +12,12 @@ from closeness import DTYPES, assert_close, wide
 from torch import Tensor
 
 from zoo import ops
+from zoo.engines import triton as kernels
+from zoo.engines.triton import configs
+from zoo.engines.triton.attention import attention
+from zoo.engines.triton.configs import AttentionConfig
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive
-from zoo.ops.on_torch import kernels
-from zoo.ops.on_torch.kernels import configs
-from zoo.ops.on_torch.kernels.attention import attention
-from zoo.ops.on_torch.kernels.configs import AttentionConfig
 
 # Besides the result, the weights are rounded to the dtype of the values: by as much again, of sums of |weight * value|.
 ROUNDINGS = 2.5

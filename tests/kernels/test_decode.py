@@ -10,12 +10,12 @@ import torch
 from closeness import DTYPES, assert_close, wide
 from torch import Tensor
 
+from zoo.engines import triton as kernels
+from zoo.engines.triton import configs
+from zoo.engines.triton.configs import DecodeConfig
+from zoo.engines.triton.decode import MAX_QUERIES, decode_attention, splits, suits
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive
-from zoo.ops.on_torch import kernels
-from zoo.ops.on_torch.kernels import configs
-from zoo.ops.on_torch.kernels.configs import DecodeConfig
-from zoo.ops.on_torch.kernels.decode import MAX_QUERIES, decode_attention, splits, suits
 
 # Besides the result, the weights are rounded to the dtype of the values: by as much again, of sums of |weight * value|.
 ROUNDINGS = 2.5

@@ -6,9 +6,9 @@ import pytest
 import torch
 from closeness import assert_close, wide
 
+from zoo.engines.triton.gemv import GemvConfig, gemv, gemv_candidates, gemv_config, suits
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive
-from zoo.ops.on_torch.kernels.gemv import GemvConfig, gemv, gemv_candidates, gemv_config, suits
 
 NARROW = (torch.float16, torch.bfloat16)
 

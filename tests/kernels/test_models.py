@@ -19,10 +19,10 @@ from packed_matrices import rows
 from parity.checkpoints import build
 from parity.reference import exact_products
 from zoo import ops
-from zoo.checkpoint.load import load_model
+from zoo.engines import triton as kernels
+from zoo.engines.triton import activations, attention, decode, gemv, norm, packed_dot, packed_gemv, rope, softmax
+from zoo.loading import load_model
 from zoo.ops import naive, to_numpy
-from zoo.ops.on_torch import kernels
-from zoo.ops.on_torch.kernels import activations, attention, decode, gemv, norm, packed_dot, packed_gemv, rope, softmax
 from zoo.packed import Packed, plain
 
 # What each kernel is called by.

@@ -8,8 +8,7 @@ import torch
 from closeness import assert_close
 from packed_matrices import exact, fields, rows
 
-from zoo.errors import InputError, UnsupportedError
-from zoo.ops.on_torch.kernels.packed_dot import (
+from zoo.engines.triton.packed_dot import (
     FEW,
     PackedDotConfig,
     packed_dot,
@@ -17,7 +16,8 @@ from zoo.ops.on_torch.kernels.packed_dot import (
     packed_dot_config,
     suits,
 )
-from zoo.ops.on_torch.kernels.packed_gemv import KINDS
+from zoo.engines.triton.packed_gemv import KINDS
+from zoo.errors import InputError, UnsupportedError
 
 NARROW = (torch.float16, torch.bfloat16)
 

@@ -8,9 +8,7 @@ import torch
 from closeness import DTYPES, assert_close, wide
 from packed_matrices import exact, fields, rows
 
-from zoo.errors import InputError, UnsupportedError
-from zoo.ops import naive
-from zoo.ops.on_torch.kernels.packed_gemv import (
+from zoo.engines.triton.packed_gemv import (
     KINDS,
     PackedGemvConfig,
     packed_gemv,
@@ -18,6 +16,8 @@ from zoo.ops.on_torch.kernels.packed_gemv import (
     packed_gemv_config,
     suits,
 )
+from zoo.errors import InputError, UnsupportedError
+from zoo.ops import naive
 
 
 def _inputs(kind, inputs, outputs, dtype, device):

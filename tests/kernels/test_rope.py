@@ -7,8 +7,8 @@ import pytest
 import torch
 from closeness import DTYPES, assert_close, wide
 
+from zoo.engines.triton.rope import RopeConfig, rope, rope_candidates, rope_config, rope_write_
 from zoo.ops import naive, split_heads
-from zoo.ops.on_torch.kernels.rope import RopeConfig, rope, rope_candidates, rope_config, rope_write_
 
 
 def _angles(B, T, K, device):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import zoo
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 
 
 def round_trip(folder, name: str) -> Any:

@@ -18,8 +18,8 @@ from vision_checkpoints import (
 )
 
 import zoo
-from zoo.checkpoint.load import load_model
 from zoo.errors import ConfigError
+from zoo.loading import load_model
 from zoo.models.beit import BeitConfig, BeitModel
 from zoo.models.beit.model import relative_index
 

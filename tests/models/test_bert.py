@@ -8,7 +8,7 @@ import pytest
 from round_trip import round_trip
 
 import zoo
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 
 torch = pytest.importorskip("torch", reason="needs torch, the reference")
 transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.checkpoint.load import load_model, save_model
 from zoo.errors import ConfigError, InputError, UnsupportedError
+from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
 from zoo.registry import config_class, model_class
+from zoo.saving import save_model
 
 STORIES = Path(zoo.__file__).parent / "data" / "stories260k"
 SMALL = {

@@ -24,7 +24,7 @@ from table_checkpoints import (
 from vision_checkpoints import as_in_memory, edit_config, rename
 
 import zoo
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 from zoo.models.table_transformer import TableTransformerConfig, TableTransformerModel
 
 DATA = Path(__file__).parents[1] / "data"

@@ -10,9 +10,11 @@ from vision_checkpoints import DEVICES, pixels, rename, torch, transformers
 
 import zoo
 from zoo import ops
-from zoo.checkpoint.load import load_model, read_config, save_model
+from zoo.checkpoint.config_file import read_config
 from zoo.errors import InputError
+from zoo.loading import load_model
 from zoo.models.trocr import TrOCRForCausalLM
+from zoo.saving import save_model
 
 ENCODER = {
     "hidden_size": 32,

@@ -19,7 +19,7 @@ from vision_checkpoints import (
 )
 
 import zoo
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 from zoo.models.vit import DeiTConfig, ViTConfig, ViTModel
 
 CLASSES = [

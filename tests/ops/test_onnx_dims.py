@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from zoo import ops
+from zoo.engines.onnx.ops.dims import Dim, evaluate, same, text_of
+from zoo.engines.onnx.ops.graph import Graph
+from zoo.engines.onnx.ops.symbol import Symbol, constant
 from zoo.errors import UnsupportedError
-from zoo.ops.on_onnx.dims import Dim, evaluate, same, text_of
-from zoo.ops.on_onnx.graph import Graph
-from zoo.ops.on_onnx.symbol import Symbol, constant
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from zoo import ops
-from zoo.onnx.signature import Input
-from zoo.onnx.trace import finish
+from zoo.engines.onnx.ops.dims import evaluate
+from zoo.engines.onnx.ops.graph import Graph
+from zoo.engines.onnx.ops.symbol import Symbol, constant
+from zoo.engines.onnx.signature import Input
+from zoo.engines.onnx.trace import finish
 from zoo.ops import naive, on_numpy
-from zoo.ops.on_onnx.dims import evaluate
-from zoo.ops.on_onnx.graph import Graph
-from zoo.ops.on_onnx.symbol import Symbol, constant
 
 onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")

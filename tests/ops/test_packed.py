@@ -183,7 +183,7 @@ def way(request, monkeypatch):
     pytest.importorskip("llvmlite", reason="needs llvmlite, the extra fast")
     import llvmlite.binding as llvm
 
-    from zoo.ops.on_numpy.compiled import digits
+    from zoo.engines.compiled import digits
 
     assert list(digits.WAYS) == WAYS
     features = llvm.get_host_cpu_features()

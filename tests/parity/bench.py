@@ -13,7 +13,7 @@ from parity.compare import Multiple, Stage, rule_for
 from parity.reference import Reference
 from parity.run import given_to
 from parity.stages import Stages, compare_processors, compare_stages, reference_stages, zoo_stages
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 from zoo.nn import Linear
 from zoo.packed import Packed
 

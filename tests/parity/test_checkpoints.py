@@ -10,8 +10,8 @@ import pytest
 
 from parity.checkpoints import build, parameters
 from parity.specs import FULL, SPECS, TextSpec, config_of, tensors
-from zoo.checkpoint.load import load_model
 from zoo.errors import InputError
+from zoo.loading import load_model
 from zoo.registry import FAMILIES, architectures
 from zoo.text.tokenizer import Tokenizer
 from zoo.weights.files import open_weights

@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="needs torch, for the reference")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
 from parity.stages import compare_stages, zoo_stages
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 from zoo.nn import BatchNorm, LayerNorm, Module, RMSNorm
 from zoo.registry import FAMILIES
 

@@ -15,7 +15,7 @@ import zoo
 from parity.cases import Case
 from parity.gguf_types import beside_the_package, written
 from parity.rounding import run_rounded
-from zoo.checkpoint.lock import find
+from zoo.lock import find
 from zoo.packed import ggml
 
 OWN = Path(zoo.__file__).parent / "data" / "stories260k"

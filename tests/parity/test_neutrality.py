@@ -16,7 +16,7 @@ from parity.compare import FLOAT32, Pair, compare
 from parity.run import given_to
 from parity.specs import SPECS
 from parity.taps import outputs
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 from zoo.weights import RawTensor
 from zoo.weights.files import open_weights
 

@@ -11,9 +11,9 @@ import pytest
 
 from parity import published
 from parity.published import NOT_AT_HAND, answers, named, part
-from zoo.checkpoint.load import load_model
 from zoo.errors import ZooError
 from zoo.hub import find
+from zoo.loading import load_model
 from zoo.registry import architectures
 from zoo.text.tokenizer import Tokenizer
 
@@ -51,7 +51,7 @@ def test_a_text_gives_the_known_ids(answer: dict[str, Any], tmp_path: Path) -> N
     packed = PACKED.get(answer["repo"])
     if packed is None:
         try:
-            folder = find(answer["repo"], local_files_only=True, weights=False).folder
+            folder = find(answer["repo"], local_files_only=True, with_weights=False).folder
         except ZooError:
             pytest.skip(f"needs the hub: {answer['repo']} in its cache")
     else:

@@ -17,7 +17,7 @@ from parity.run import run
 from parity.specs import config_of, tensors
 from parity.specs.trocr import SPECS
 from parity.written import compare_written
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 from zoo.models.trocr import model as trocr
 
 

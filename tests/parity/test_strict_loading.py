@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="needs transformers, the reference")
 from parity.checkpoints import build
 from parity.reference import Reference
 from parity.specs import SPECS, TableSpec, TrOCRSpec, config_of, table, tensors
-from zoo.checkpoint.load import load_model
+from zoo.loading import load_model
 
 FLOAT_TENSOR = "decoder.model.decoder.embed_positions._float_tensor"
 

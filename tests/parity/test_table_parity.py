@@ -15,9 +15,9 @@ from parity.compare import Pair
 from parity.specs import config_of, tensors
 from parity.specs.table import SPECS, timm_name
 from parity.taps import body_of
-from zoo.checkpoint.load import load_model
 from zoo.images import ImageProcessor, boxes
 from zoo.images.boxes import corners
+from zoo.loading import load_model
 from zoo.nn import Linear
 from zoo.weights.files import open_weights
 

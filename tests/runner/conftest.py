@@ -14,10 +14,10 @@ def runner(monkeypatch):
     import torch
 
     from tests.runner.tape import TapeRecorder
+    from zoo.engines.cuda_graphs.recording import CudaRecorder
+    from zoo.engines.cuda_graphs.runner import GraphRunner
     from zoo.ops import on_torch
     from zoo.ops.on_torch import vision
-    from zoo.runner.graphs import GraphRunner
-    from zoo.runner.recording import CudaRecorder
 
     if torch.cuda.is_available():
         return GraphRunner(CudaRecorder("cuda"))

@@ -60,7 +60,7 @@ def _refusing(from_numpy):
 
 
 class TapeRecorder:
-    """In place of `zoo.runner.recording.CudaRecorder`."""
+    """In place of `zoo.engines.cuda_graphs.recording.CudaRecorder`."""
 
     def __init__(self):
         self.is_taken = False

@@ -47,7 +47,7 @@ def test_images(name, model, runner):
 def test_large_batches_have_no_graph(model, runner, monkeypatch):
     own = model("vit-base-patch16-224")
     Y, X = own.config.image
-    monkeypatch.setattr("zoo.runner.graphs.MAX_PIXELS", Y * X)
+    monkeypatch.setattr("zoo.engines.cuda_graphs.runner.MAX_PIXELS", Y * X)
     pixels = np.random.default_rng(0).standard_normal((2, Y, X, 3))
     for _ in range(3):
         check(runner(own, pixels), own(pixels))

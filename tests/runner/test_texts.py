@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch, whose calls are recorded")
 
 from tests.runner.tape import check, texts  # noqa: E402
+from zoo.engines.cuda_graphs.runner import padded_length  # noqa: E402
 from zoo.errors import InputError  # noqa: E402
-from zoo.runner.graphs import padded_length  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_is_wrong_is_refused_as_the_model_refuses_it(model, runner):
 
 def test_what_has_no_graph(model, runner, monkeypatch):
     own, dynamic, decoder = model("bert-base-uncased"), model("llama-dynamic"), model("bert-decoder")
-    monkeypatch.setattr("zoo.runner.graphs.MAX_TOKENS", 32)
+    monkeypatch.setattr("zoo.engines.cuda_graphs.runner.MAX_TOKENS", 32)
     ids, _ = texts(3, 16)  # 4 rows of 16
     at = np.arange(16)[None]
     for _ in range(3):

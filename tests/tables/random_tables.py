@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from zoo.tables import Cell, Table
+from zoo.apps.tables import Cell, Table
 
 DATA = Path(__file__).parent.parent / "data" / "tables"
 

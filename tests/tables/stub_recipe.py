@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zoo.documents import Document
+from zoo.apps.documents import Document
+from zoo.apps.tables import TableExtractor
+from zoo.apps.tables.batch import Recipe
 from zoo.images.boxes import Detection
-from zoo.tables import TableExtractor
-from zoo.tables.batch import Recipe
 
 
 class StubRecipe(Recipe):

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from zoo.apps.tables import Word, build_table
 from zoo.images.boxes import Detection
-from zoo.tables import Word, build_table
 
 WIDE, HIGH, LEADING = 6.0, 12.0, 22.0  # of a letter, a line, and from line to line
 

@@ -19,12 +19,12 @@ from PIL import Image
 
 from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import StubRecipe
-from zoo.cli import main
-from zoo.documents.inputs import find_inputs
+from zoo.apps.cli import main
+from zoo.apps.documents.inputs import find_inputs
+from zoo.apps.tables import Table
+from zoo.apps.tables.batch import PageTables, Recipe, extract_pages, plan
+from zoo.apps.tables.outputs import OneFile, sheet_names
 from zoo.errors import InputError, TableError
-from zoo.tables import Table
-from zoo.tables.batch import PageTables, Recipe, extract_pages, plan
-from zoo.tables.outputs import OneFile, sheet_names
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
 
@@ -35,7 +35,7 @@ def page(name: str) -> str:
 
 @pytest.fixture(autouse=True)
 def stub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.cli.table.Recipe", StubRecipe)
+    monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_job_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     lines.write_text("".join(kept[:3]) + kept[3][:50])  # killed while it wrote the fourth
     (out / "a-page-2-table-1.csv").unlink()
     seen: list[int] = []
-    monkeypatch.setattr("zoo.tables.batch.Worker.tables", counting(seen))
+    monkeypatch.setattr("zoo.apps.tables.batch.Worker.tables", counting(seen))
     assert run(folder, "-o", str(out), "--resume") == 0
     assert len(seen) == 3
     assert (out / "a-page-2-table-1.csv").is_file()
@@ -134,7 +134,7 @@ def test_words_from_elsewhere_are_a_line_of_a_folder_too(folder: Path) -> None:
 
 
 def counting(seen: list[int]) -> Callable[..., PageTables]:
-    from zoo.tables.batch import Worker
+    from zoo.apps.tables.batch import Worker
 
     tables = Worker.tables
 
@@ -158,8 +158,8 @@ def test_a_page_that_ends_its_process(folder: Path) -> None:
 def test_an_interrupt_leaves_whole_lines(folder: Path) -> None:
     (folder / "in" / "long.pdf").write_bytes(pdf([page("l")] * 400))
     out = folder / "out"
-    script = "import sys, zoo.cli, zoo.cli.table as t; from tests.tables.stub_recipe import StubRecipe; "
-    script += "t.Recipe = StubRecipe; sys.exit(zoo.cli.main(sys.argv[1:]))"
+    script = "import sys, zoo.apps.cli, zoo.apps.cli.table as t; from tests.tables.stub_recipe import StubRecipe; "
+    script += "t.Recipe = StubRecipe; sys.exit(zoo.apps.cli.main(sys.argv[1:]))"
     arguments = ["table", str(folder / "in" / "long.pdf"), "-o", str(out), "--jobs", "2", "--no-detection"]
     process = subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
@@ -214,7 +214,7 @@ def test_one_document_that_cannot_be_read_is_an_error(folder: Path, capsys: pyte
 def test_a_checkpoint_that_is_not_there(
     folder: Path, jobs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("zoo.cli.table.Recipe", Recipe)
+    monkeypatch.setattr("zoo.apps.cli.table.Recipe", Recipe)
     assert run(folder, "--structure", str(folder / "none"), "--jobs", jobs, documents="in/a.pdf") == 1
     assert capsys.readouterr().err.count("\n") == 1
 

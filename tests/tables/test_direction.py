@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from tests.small_pdf import pdf
-from zoo.documents import open_document
+from zoo.apps.documents import open_document
+from zoo.apps.tables import TableExtractor, Word
+from zoo.apps.tables.crop import cut
+from zoo.apps.tables.direction import text_direction, turned, untilted
+from zoo.apps.tables.words import check_words, join, read_words
 from zoo.errors import InputError, TableError
 from zoo.images.boxes import Detection
-from zoo.tables import TableExtractor, Word
-from zoo.tables.crop import cut
-from zoo.tables.direction import text_direction, turned, untilted
-from zoo.tables.words import check_words, join, read_words
 
 DATA = Path(__file__).parent.parent / "data"
 ROWS, COLUMNS, WIDE, HIGH = 6, 4, 110, 36  # of a drawn table, in points
@@ -146,7 +146,7 @@ def test_boxes() -> None:
 
 
 def test_words_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.tables.words.MAX_WORDS", 2)
+    monkeypatch.setattr("zoo.apps.tables.words.MAX_WORDS", 2)
     (tmp_path / "words.json").write_text(json.dumps([{"text": "a", "box": [0, 0, 1, 1]}] * 3))
     with pytest.raises(InputError, match="has 3 words, at most 2"):
         read_words(tmp_path / "words.json")

@@ -10,9 +10,9 @@ import sys
 import pytest
 from random_tables import make
 
+from zoo.apps.tables import Table
+from zoo.apps.tables.table import SUFFIXES
 from zoo.errors import InputError, TableError
-from zoo.tables import Table
-from zoo.tables.table import SUFFIXES
 
 TABLE = make([["Größe", "a\nb"], ["1", "2"]], 1)
 

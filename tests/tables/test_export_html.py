@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_tables import EXAMPLES, make, of_cells, pubtabnet, tables, texts_without
 
+from zoo.apps.tables import Cell, Table
 from zoo.errors import TableError
-from zoo.tables import Cell, Table
 
 
 class Browser(HTMLParser):

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from random_tables import EXAMPLES, make, of_cells, tables
 
+from zoo.apps.tables import Cell, Table, as_xlsx, save_xlsx
 from zoo.errors import InputError, TableError
-from zoo.tables import Cell, Table, as_xlsx, save_xlsx
 
 openpyxl = pytest.importorskip("openpyxl", reason="the extra 'tables': openpyxl")
 

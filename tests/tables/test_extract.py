@@ -14,12 +14,12 @@ import pytest
 from PIL import Image
 
 import zoo
+from zoo.apps.tables import Table, TableExtractor, Word, build_table, draw_tables, extract_tables
+from zoo.apps.tables.extract import Crop
+from zoo.apps.tables.structure import LABELS
 from zoo.errors import InputError, NotFoundError, UnsupportedError
 from zoo.images.boxes import Box, Detection
 from zoo.models.table_transformer import TableTransformerForObjectDetection
-from zoo.tables import Table, TableExtractor, Word, build_table, draw_tables, extract_tables
-from zoo.tables.extract import Crop
-from zoo.tables.structure import LABELS
 from zoo.weights import Random
 
 DATA = Path(__file__).parent.parent / "data" / "tables"

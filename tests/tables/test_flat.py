@@ -10,7 +10,7 @@ from hypothesis import given
 from random_tables import EXAMPLES, make, tables
 from test_real_tables import detected
 
-from zoo.tables import Table, build_table
+from zoo.apps.tables import Table, build_table
 
 
 def sheet() -> Table:

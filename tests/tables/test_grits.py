@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_tables import EXAMPLES, make, of_cells, pubtabnet, tables
 
+from zoo.apps.tables import Cell, Table
+from zoo.apps.tables import grits as module
+from zoo.apps.tables.grits import common_subsequences, grits
 from zoo.errors import InputError
-from zoo.tables import Cell, Table
-from zoo.tables import grits as module
-from zoo.tables.grits import common_subsequences, grits
 
 METRICS = ("top", "con", "loc")
 SMALL = st.sampled_from(["", "a", "b", "ab", "ba", "abc", "cab"])

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from zoo.tables import Cell, Table
-from zoo.tables.gutters import uncut
+from zoo.apps.tables import Cell, Table
+from zoo.apps.tables.gutters import uncut
 
 X, Y = (20, 120, 260, 400), (15, 45, 75, 105, 135)  # where columns and rows begin and end
 

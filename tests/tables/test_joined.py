@@ -17,12 +17,12 @@ from random_tables import make
 
 from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import StubRecipe
-from zoo.cli import main
-from zoo.documents import Page, open_document
+from zoo.apps.cli import main
+from zoo.apps.documents import Page, open_document
+from zoo.apps.tables import Table, TableExtractor, Word, extract_document, join_pages
+from zoo.apps.tables.pages import Around, PageTables, around_of
 from zoo.errors import TableError
 from zoo.images.boxes import Detection
-from zoo.tables import Table, TableExtractor, Word, extract_document, join_pages
-from zoo.tables.pages import Around, PageTables, around_of
 
 HEADER = ["Item", "2023", "Share"]
 BODY = [[f"item {i}", str(100 + i), f"{i}.5 %"] for i in range(20)]
@@ -268,7 +268,7 @@ def test_every_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], jobs: str
 ) -> None:
     pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
-    monkeypatch.setattr("zoo.cli.table.Recipe", StubRecipe)
+    monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
     monkeypatch.chdir(tmp_path)
     Path("long.pdf").write_bytes(long_pdf())
     base = ["table", "long.pdf", "--no-detection", "--join", "--jobs", jobs]

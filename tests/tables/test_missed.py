@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from zoo.apps.tables import Word, build_table, words_outside
 from zoo.errors import InputError
 from zoo.images.boxes import Detection
-from zoo.tables import Word, build_table, words_outside
 
 WIDTH, PITCH = 100.0, 20.0
 

@@ -12,10 +12,10 @@ import pytest
 
 from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import thirds
-from zoo.documents import open_document
+from zoo.apps.documents import open_document
+from zoo.apps.tables import TableExtractor, Word
+from zoo.apps.tables.ocr import ENGINES, Tesseract, load_ocr
 from zoo.errors import InputError, UnsupportedError
-from zoo.tables import TableExtractor, Word
-from zoo.tables.ocr import ENGINES, Tesseract, load_ocr
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) prints the page")
 WORDS = ["Item", "Price", "Share", "Bolts", "1,204.50", "12.5", "Nuts", "88.00", "3.1"]
@@ -81,6 +81,6 @@ def test_a_program_that_fails(script: str, message: str, tmp_path: Path, monkeyp
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr("zoo.tables.ocr.SECONDS", 0.2 if "0.2" in message else 10)
+    monkeypatch.setattr("zoo.apps.tables.ocr.SECONDS", 0.2 if "0.2" in message else 10)
     with pytest.raises(InputError, match=message):
         Tesseract()(np.zeros((8, 8, 3), np.uint8))

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
+from zoo.apps.tables import Table, TableExtractor, Word, build_table
+from zoo.apps.tables.boxes import hull, inside
+from zoo.apps.tables.reading import AT_ONCE, read_cells, text_lines
 from zoo.errors import InputError
 from zoo.images.boxes import Detection
-from zoo.tables import Table, TableExtractor, Word, build_table
-from zoo.tables.boxes import hull, inside
-from zoo.tables.reading import AT_ONCE, read_cells, text_lines
 
 DATA = Path(__file__).parent.parent / "data" / "tables"
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from zoo.apps.tables import Table, Word, build_table, words_outside
+from zoo.apps.tables.boxes import hull
 from zoo.images.boxes import Detection
-from zoo.tables import Table, Word, build_table, words_outside
-from zoo.tables.boxes import hull
 
 DATA = Path(__file__).parent.parent / "data" / "tables"
 

@@ -18,11 +18,11 @@ import pytest
 from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import StubRecipe
 from tests.web.browser import chromium
-from zoo.cli import main
+from zoo.apps.cli import main
+from zoo.apps.tables import Table
+from zoo.apps.tables.batch import PageTables, Recipe, extract_pages, plan
+from zoo.apps.tables.review import Review
 from zoo.errors import TableError
-from zoo.tables import Table
-from zoo.tables.batch import PageTables, Recipe, extract_pages, plan
-from zoo.tables.review import Review
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
 HOSTILE = '</script><img src=x onerror="alert(1)">'
@@ -69,7 +69,7 @@ def test_texts_are_texts(review: tuple[Path, list[Table]]) -> None:
 
 
 def test_too_many_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.tables.review.MAX_BYTES", 1000)
+    monkeypatch.setattr("zoo.apps.tables.review.MAX_BYTES", 1000)
     (tmp_path / "a.pdf").write_bytes(pdf([text(20, 100, "a")]))
     recipe = StubRecipe(detection=None)
     with pytest.raises(TableError, match="review fewer at once"):
@@ -77,7 +77,7 @@ def test_too_many_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.cli.table.Recipe", StubRecipe)
+    monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
     (tmp_path / "a.pdf").write_bytes(pdf([text(20, 100, "a")]))
     to = tmp_path / "review.html"
     assert main(["table", str(tmp_path / "a.pdf"), "--no-detection", "--review", str(to)]) == 0

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from zoo.apps.tables import Table, Word, build_table, words_outside
 from zoo.images.boxes import Detection
-from zoo.tables import Table, Word, build_table, words_outside
 
 ROW, COLUMN, HEADER = "table row", "table column", "table column header"
 SPANNING, PROJECTED = "table spanning cell", "table projected row header"

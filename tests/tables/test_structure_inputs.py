@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from zoo.apps.tables import Word, build_table, read_words
+from zoo.apps.tables import words as module
 from zoo.errors import InputError, NotFoundError
 from zoo.images.boxes import Detection
-from zoo.tables import Word, build_table, read_words
-from zoo.tables import words as module
 
 OBJECTS = [Detection("table row", 0.9, (0, 0, 9, 9)), Detection("table column", 0.9, (0, 0, 9, 9))]
 WORD = Word("a", (1, 1, 2, 2))

@@ -10,9 +10,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zoo.apps.tables import Word, build_table, words_outside
+from zoo.apps.tables.structure import LABELS
 from zoo.images.boxes import Detection
-from zoo.tables import Word, build_table, words_outside
-from zoo.tables.structure import LABELS
 
 Span = tuple[int, int, int, int]  # row, column, row_span, column_span
 

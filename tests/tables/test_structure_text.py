@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from zoo.tables import Word
-from zoo.tables.boxes import inside, share
-from zoo.tables.words import join
+from zoo.apps.tables import Word
+from zoo.apps.tables.boxes import inside, share
+from zoo.apps.tables.words import join
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from random_tables import EXAMPLES, TEXTS, make, of_cells, tables
 
+from zoo.apps.tables import Cell, Table, Word
 from zoo.errors import TableError
-from zoo.tables import Cell, Table, Word
 
 BOX = (0.0, 0.0, 1.0, 1.0)
 

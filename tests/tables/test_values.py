@@ -7,7 +7,7 @@ import datetime
 import pytest
 from random_tables import make
 
-from zoo.tables.values import Number, column_values, parse_number, table_values
+from zoo.apps.tables.values import Number, column_values, parse_number, table_values
 
 DAY = datetime.date
 

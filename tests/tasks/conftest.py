@@ -71,8 +71,8 @@ def pipe() -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory) -> Callable[..., Path]:
     """`tiny(head, **config)`: the folder of a random BERT that zoo wrote, so that no torch is needed."""
-    from zoo.checkpoint.load import save_model
     from zoo.models import bert
+    from zoo.saving import save_model
 
     def make(head: str = "Model", **options: Any) -> Path:
         folder = tmp_path_factory.mktemp(f"zoo-{head}")

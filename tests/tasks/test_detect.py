@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 
 import zoo
-from zoo.cli import main
-from zoo.cli.terminal import json_text
+from zoo.apps.cli import main
+from zoo.apps.cli.terminal import json_text
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.images.boxes import Detection
 from zoo.models.table_transformer import TableTransformerForObjectDetection, TableTransformerModel

@@ -17,13 +17,13 @@ import zoo
 from parity.checkpoints import build
 from parity.images import draw
 from zoo import ops
-from zoo.cli import main
+from zoo.apps.cli import main
+from zoo.apps.tables.extract import TableExtractor
+from zoo.apps.tables.reading import read_cells, text_lines
 from zoo.errors import ConfigError, InputError, TokenizerError, UnsupportedError, ZooError
 from zoo.generate.sampling import log_softmax
 from zoo.images.boxes import Detection
 from zoo.images.lines import split_lines
-from zoo.tables.extract import TableExtractor
-from zoo.tables.reading import read_cells, text_lines
 from zoo.tasks.read import NEW_TOKENS, Reading
 from zoo.text.tokenizer import Tokenizer
 

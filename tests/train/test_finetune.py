@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 
 import zoo
-from zoo.cli import main
+from zoo.apps.cli import main
 from zoo.errors import CheckpointError, InputError, NotFoundError, UnsupportedError, ZooError
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
-from zoo.train import finetune  # noqa: E402 - torch is there
+from zoo.apps.train import finetune  # noqa: E402 - torch is there
 
 QUICK = {"batch_size": 8, "learning_rate": 3e-3, "schedule": "constant"}
 
@@ -193,7 +193,7 @@ def test_a_classifier_with_an_adapter_and_its_head(words, made, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*drawn at random", "ignore:.*does not know")
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(words, made, tmp_path, monkeypatch):
-    from zoo.train import Run
+    from zoo.apps.train import Run
 
     options = {"task": "classify", "text": "what", "label": "about", "steps": 6, "device": "torch:cpu"}
     options["settings"] = {**QUICK, "save_every": 2}
@@ -328,7 +328,7 @@ def test_a_run_that_diverged_leaves_no_checkpoint(words, made, tmp_path):
 
 def test_a_data_set_of_the_hub(monkeypatch):
     datasets = pytest.importorskip("datasets", reason="needs the package datasets")
-    from zoo.train.data import read_rows
+    from zoo.apps.train.data import read_rows
 
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
     asked = []

@@ -72,7 +72,7 @@ def test_what_cuts_or_bends_a_gradient_diverges(fault, monkeypatch):
 
 def test_labels_that_do_not_fit(made):
     import zoo
-    from zoo.train import compute_loss
+    from zoo.apps.train import compute_loss
 
     ids = np.array([[5, 6, 7]])
     model = zoo.load_model(made("bert-emotion"), device="torch:cpu", trainable=True)

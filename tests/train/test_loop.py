@@ -16,8 +16,8 @@ from zoo.errors import CheckpointError, InputError, ZooError
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
-from zoo.train import Run, Settings, StoppedError, batch_of  # noqa: E402 - torch is there
-from zoo.train.state import read_state  # noqa: E402
+from zoo.apps.train import Run, Settings, StoppedError, batch_of  # noqa: E402 - torch is there
+from zoo.apps.train.state import read_state  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 

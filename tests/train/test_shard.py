@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch", reason="training needs torch")
 from torch.multiprocessing import spawn  # noqa: E402 - torch is there
 
 import zoo  # noqa: E402
+from zoo.apps.train import Run, Settings, compute_loss  # noqa: E402
+from zoo.apps.train.state import read_state  # noqa: E402
 from zoo.errors import InputError  # noqa: E402
-from zoo.train import Run, Settings, compute_loss  # noqa: E402
-from zoo.train.state import read_state  # noqa: E402
 
 STEPS = 4
 

@@ -16,7 +16,7 @@ from zoo.errors import CheckpointError, InputError, MissingWeightError, Unsuppor
 torch = pytest.importorskip("torch", reason="gradients are torch's")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
-from zoo.ops.on_torch import kernels  # noqa: E402 - torch is there
+from zoo.engines import triton as kernels  # noqa: E402 - torch is there
 
 IDS = np.array([[5, 7, 8, 9, 6], [5, 11, 6, 7, 8]])
 IMAGES = "pixel_values"

@@ -21,7 +21,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory) -> Path:
     """A folder with the JavaScript libraries of a page."""
-    from zoo.onnx.web.libraries import write_libraries
+    from zoo.apps.onnx_export.web.libraries import write_libraries
 
     folder = tmp_path_factory.mktemp("libraries")
     try:

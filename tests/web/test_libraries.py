@@ -10,9 +10,9 @@ import tarfile
 import pytest
 
 from tests.web.browser import served
+from zoo.apps.onnx_export.web import libraries
+from zoo.apps.onnx_export.web.libraries import Release, write_libraries
 from zoo.errors import CheckpointError, NotFoundError, OfflineError
-from zoo.onnx.web import libraries
-from zoo.onnx.web.libraries import Release, write_libraries
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ from PIL import Image
 
 import zoo
 from tests.web import browser as shared
-from zoo.cli import main
+from zoo.apps.cli import main
+from zoo.apps.onnx_export.web.page import describe_tokenizer
+from zoo.apps.tables import build_table
 from zoo.errors import UnsupportedError
 from zoo.images import ImageProcessor, open_image
 from zoo.images.boxes import Detection
 from zoo.models import bert, table_transformer, vit
-from zoo.onnx.web.page import describe_tokenizer
-from zoo.tables import build_table
 from zoo.text.tokenizer import Tokenizer
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graph")

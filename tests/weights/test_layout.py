@@ -11,8 +11,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import zoo
-from zoo.checkpoint.load import load_model
 from zoo.errors import CheckpointError, MissingWeightError, UnusedWeightError, WeightShapeError
+from zoo.loading import load_model
 from zoo.models.bert import BertConfig, BertForMaskedLM, BertModel
 from zoo.models.roberta import RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification
 from zoo.nn import count_parameters

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zoo.checkpoint.load import load_model, save_model, write_safetensors
 from zoo.errors import UnsupportedError
+from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import count_parameters, leaves, map_leaves
 from zoo.packed import KINDS, Packed, Rows
+from zoo.saving import save_model
 from zoo.weights import RawTensor
-from zoo.weights.safetensors import SafetensorsFile
+from zoo.weights.safetensors import SafetensorsFile, write_safetensors
 
 CONFIG = {
     "model_type": "llama",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.checkpoint.load import load_model
 from zoo.errors import CheckpointError, MissingWeightError, ZooError
+from zoo.loading import load_model
 from zoo.models.bert import BertConfig, BertModel
 from zoo.weights.files import open_weights
 from zoo.weights.npz import NpzFile

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.checkpoint.load import load_model, save_model, write_safetensors
 from zoo.errors import CheckpointError, UnsupportedError, ZooError
+from zoo.loading import load_model
 from zoo.models.bert import BertConfig, BertForMaskedLM
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import count_parameters, leaves
 from zoo.ops.on_numpy.quantise import quantise
 from zoo.packed import Packed
+from zoo.saving import save_model
 from zoo.typing import RawTensor
-from zoo.weights.safetensors import SafetensorsFile
+from zoo.weights.safetensors import SafetensorsFile, write_safetensors
 
 SIZES = {"vocab_size": 80, "hidden_size": 48, "intermediate_size": 70, "num_hidden_layers": 2, "num_attention_heads": 4}
 CHOICES = {"int8": ("INT8", "INT8"), "int4": ("INT4_32", "INT8")}

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.checkpoint.load import load_model, write_safetensors
 from zoo.errors import CheckpointError, ConfigError, MissingWeightError, UnsupportedError, ZooError
+from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import leaves
 from zoo.packed import Packed
 from zoo.weights import RawTensor
-from zoo.weights.safetensors import SafetensorsFile
+from zoo.weights.safetensors import SafetensorsFile, write_safetensors
 
 CONFIG = {"hidden_size": 256, "intermediate_size": 384, "num_hidden_layers": 1, "num_attention_heads": 4}
 CONFIG = {**CONFIG, "model_type": "llama", "vocab_size": 40, "num_key_value_heads": 2, "max_position_embeddings": 64}

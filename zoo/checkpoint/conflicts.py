@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ZooError
-from .json_file import read_json
+from ..files.json_file import read_json
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 # Of packed matrices, under a name that no other library takes for its own: transformers would draw at random what it
@@ -38,7 +38,7 @@ def refuse_other_files(folder: Path, written: Collection[str]) -> None:
 
     They would have their say at the next load: a tokenizer.json before vocab.txt, a modules.json before the head.
     """
-    from ..hub import beside_weights
+    from .files import beside_weights
 
     _refuse(folder, [n for n in _found(folder, beside_weights) if n not in written])
 

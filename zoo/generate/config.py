@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint.inside import checkpoint_file
-from ..checkpoint.json_file import read_json
 from ..errors import ConfigError, InputError, UnsupportedError, nearest
+from ..files.inside import checkpoint_file
+from ..files.json_file import read_json
 
 # New tokens where neither max_new_tokens nor max_length says how many, or fewer where the context has no more room.
 DEFAULT_NEW_TOKENS = 512

@@ -9,7 +9,7 @@ from typing import Any
 _OTHERS: tuple[tuple[bytes, str], ...] = (
     (b"%!PS", "PostScript (EPS), which is a program: render it to PNG"),
     (b"\xc5\xd0\xd3\xc6", "PostScript (EPS), which is a program: render it to PNG"),
-    (b"%PDF", "a PDF: zoo.documents.open_document gives its pages"),
+    (b"%PDF", "a PDF: zoo.apps.documents.open_document gives its pages"),
     (b"8BPS", "a Photoshop document"),
     (b"\0\0\1\0", "an icon (ICO)"),
     (b"\0\0\0\x0cjP  ", "JPEG 2000"),

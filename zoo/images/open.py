@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
-from ..checkpoint.json_file import read_bounded
 from ..errors import InputError, ZooError
+from ..files.json_file import read_bounded
 from .excess import MAX_PAGES, MAX_SIDE, decoder_bytes, excess, pages, tiff_from_page
 from .headers import orientation, webp_size, what
 
@@ -179,7 +179,7 @@ def _open(data: bytes, name: str, max_pixels: int, several: bool = False) -> Ima
     if not several and (count := pages(data)) > 1:
         raise InputError(
             f"{name}: {count}{' or more' if count == MAX_PAGES else ''} pages or frames, one image was wanted: "
-            "zoo.documents.open_document gives each of them"
+            "zoo.apps.documents.open_document gives each of them"
         )
     _check_size(webp_size(data), name, max_pixels)
     try:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..checkpoint.inside import checkpoint_file
-from ..checkpoint.json_file import read_json
 from ..errors import ConfigError, InputError, NotFoundError, UnsupportedError, nearest
+from ..files.inside import checkpoint_file
+from ..files.json_file import read_json
 from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
 from .sizes import read_height_width, read_size, resized

@@ -23,7 +23,6 @@ import numpy as np
 from ..errors import InputError, UnsupportedError, nearest
 from ..packed import Packed
 from ..typing import Array
-from . import on_numpy as on_numpy
 from .allowance import allowance as allowance
 from .allowance import charge
 from .dispatch import backend as backend

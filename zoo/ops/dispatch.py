@@ -9,9 +9,8 @@ import numpy as np
 from ..errors import InputError
 from ..packed import Packed
 from ..typing import Array
-from . import on_numpy
 
-_backends: dict[type, ModuleType] = {np.ndarray: on_numpy}
+_backends: dict[type, ModuleType] = {}
 
 
 def backend(x: Array | Packed) -> ModuleType:
@@ -27,7 +26,9 @@ def register(cls: type, module: ModuleType) -> None:
 
 
 def _find(cls: type) -> ModuleType:
-    if issubclass(cls, np.ndarray):  # numpy.memmap and the like
+    if issubclass(cls, np.ndarray):
+        from . import on_numpy
+
         return _backends.setdefault(cls, on_numpy)
     if any(base.__module__.partition(".")[0] == "torch" for base in cls.__mro__):
         from . import on_torch

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..checkpoint.modules import is_sentence_encoder
 from ..errors import UnsupportedError, nearest
+from ..options import DEFAULTS, Options
 from ..registry import family_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..checkpoint.files import Checkpoint
     from ..config import Config
-    from ..hub import Checkpoint
+    from ..options import LoadOptions
     from .base import Task
 
 __all__ = ["IMAGE_TASKS", "TASKS", "load_task", "task_class"]
@@ -41,37 +45,24 @@ _SAME_HEAD = {"rerank": "classify"}
 
 def load_task(
     name_or_folder: str | os.PathLike[str],
-    *,
     task: str | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
-    weights: str | None = None,
-    graphs: bool | None = None,
-    trainable: bool = False,
-    new_head: bool = False,
-    num_labels: int | None = None,
-    id2label: Mapping[int, str] | Sequence[str] | None = None,
-    seed: int = 0,
-    adapter: str | os.PathLike[str] | None = None,
-    **where: Any,
+    options: Options = DEFAULTS,
+    **more: Unpack[LoadOptions],
 ) -> Task:
-    """A checkpoint, ready to be called: see `zoo.load`; where: the arguments of `zoo.checkpoint.lock.find`."""
-    from ..runner import Runner, check_graphs
+    """A checkpoint, ready to be called: see `zoo.load`."""
+    from ..runner import check_graphs, runner_for
 
-    check_graphs(graphs, device)
-    checkpoint, task, head, images = find_task(name_or_folder, task=task, **where)
-    cls = task_class(task, images=images)
-    placed = {"device": device, "dtype": dtype, "weights": weights}
-    training = {"trainable": trainable, "new_head": new_head, "seed": seed, "adapter": adapter}
-    labels = {"num_labels": num_labels, "id2label": id2label}
-    loaded = cls.from_checkpoint(checkpoint, head=head, **placed, **training, **labels)
-    if graphs is False and not trainable:
-        loaded.runner = Runner()
+    options = options.update(more)
+    check_graphs(options.graphs, options.device)
+    checkpoint, task, head, images = find_task(name_or_folder, task, options)
+    loaded = task_class(task, images=images).from_checkpoint(checkpoint, head, options)
+    if options.graphs is False:
+        loaded.runner = runner_for(loaded.model, graphs=False)
     return loaded
 
 
 class Found(NamedTuple):
-    """A checkpoint, and what is to be made of it."""
+    """A checkpoint and the task that it is loaded for."""
 
     checkpoint: Checkpoint
     task: str
@@ -79,16 +70,20 @@ class Found(NamedTuple):
     images: bool  # whether it reads images
 
 
-def find_task(name_or_folder: str | os.PathLike[str], *, task: str | None = None, **where: Any) -> Found:
-    """A checkpoint's task, before its weights are looked at; the arguments are those of `load_task`."""
+def find_task(
+    name_or_folder: str | os.PathLike[str],
+    task: str | None = None,
+    options: Options = DEFAULTS,
+    **more: Unpack[LoadOptions],
+) -> Found:
+    """A checkpoint's task, before its weights are read; the arguments are those of `load_task`."""
     if task is not None:
-        _check(task)  # what is wrong is an error before anything is downloaded
-    from ..checkpoint.load import read_config
-    from ..checkpoint.lock import find
+        _check(task)  # a wrong name is an error before anything is downloaded
+    from ..lock import find
 
-    checkpoint = find(name_or_folder, **where)
-    config = read_config(checkpoint.folder)
-    task, images = task or default_task(checkpoint, config), family_of(config.model_type).reads_images
+    checkpoint = find(name_or_folder, options.update(more))
+    config = checkpoint.config
+    task, images = task or default_task(checkpoint), family_of(config.model_type).reads_images
     if task not in (own := tasks_of(config)):
         kind, other = ("images", "texts") if images else ("texts", "images")
         same = task in (IMAGE_TASKS if images else TASKS)
@@ -126,12 +121,11 @@ def _check(name: str) -> None:
         raise UnsupportedError(f"task {name!r} is not one of {', '.join(names)}{nearest(str(name), names)}")
 
 
-def default_task(checkpoint: Checkpoint, config: Config) -> str:
-    """What a checkpoint was trained for: a sentence encoder by its modules.json, anything else by its architecture."""
-    from .sentence_encoder import is_sentence_encoder
-
+def default_task(checkpoint: Checkpoint) -> str:
+    """The task that a checkpoint was trained for: by its modules.json a sentence encoder, else by its architecture."""
+    config = checkpoint.config
     family, tasks = family_of(config.model_type), tasks_of(config)
-    if "embed" in tasks and not family.reads_images and is_sentence_encoder(checkpoint.folder):
+    if "embed" in tasks and not family.reads_images and is_sentence_encoder(checkpoint.modules):
         return "embed"
     head = family.head_of(config.architectures)
     task = None if head is None else family.task_of(head)

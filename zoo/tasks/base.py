@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..checkpoint.atomic_write import copy_file
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
-from ..checkpoint.inside import checkpoint_file
 from ..errors import InputError, TokenizerError, ZooError
+from ..files.atomic_write import copy_file
+from ..files.inside import checkpoint_file
+from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
 from ..typing import Array
@@ -25,7 +26,7 @@ from ..warning import warn
 from .several import apart
 
 if TYPE_CHECKING:
-    from ..hub import Checkpoint
+    from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
     from .protocols import TextBody
 
@@ -64,8 +65,8 @@ class Task:
         self.body: Any = model.body  # the model without its head
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> Task:
-        """The task of a checkpoint whose files are at hand; options, `head` among them, as for `load.model_of`."""
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Task:
+        """The task of a checkpoint whose files are on this machine; arguments as for `zoo.loading.model_of`."""
         raise NotImplementedError
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -81,7 +82,7 @@ class Task:
 
         ZooError where the folder holds files of another checkpoint that would stay.
         """
-        from ..checkpoint.load import write_model
+        from ..saving import write_model
 
         path = Path(folder).expanduser()
         self.check_beside(path)
@@ -139,12 +140,12 @@ class TextTask(Task):
         self.batch_tokens = BATCH_TOKENS if on_numpy else BATCH_TOKENS_TORCH
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> TextTask:
-        from ..checkpoint.load import model_of
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> TextTask:
+        from ..loading import model_of
         from ..text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
-        return cls(model_of(checkpoint, **options), tokenizer, checkpoint)
+        return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint)
 
     def sources(self) -> list[Path]:
         return [*super().sources(), *self.tokenizer.files]

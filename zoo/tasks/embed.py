@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
+from ..checkpoint.modules import is_sentence_encoder
+from ..checkpoint.sentence_encoder import (
+    POOLINGS,
+    SentenceEncoder,
+    normalize,
+    pool,
+    read_sentence_encoder,
+)
 from ..errors import InputError, nearest
 from ..pretrained import Pretrained
 from .base import TextTask, as_texts, check_text
-from .sentence_encoder import POOLINGS, SentenceEncoder, is_sentence_encoder, normalize, pool, read_sentence_encoder
 
 if TYPE_CHECKING:
-    from ..hub import Checkpoint
+    from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
 
 
@@ -36,8 +43,8 @@ class Embed(TextTask):
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)
         self.encoder = SentenceEncoder()
-        if checkpoint is not None and is_sentence_encoder(checkpoint.folder):
-            self.encoder = read_sentence_encoder(checkpoint.folder, self.config.hidden_size)
+        if checkpoint is not None and is_sentence_encoder(checkpoint.modules):
+            self.encoder = read_sentence_encoder(checkpoint.folder, self.config.hidden_size, checkpoint.modules)
         if self.encoder.max_tokens is not None:
             positions = self.body.embeddings.max_positions
             self.max_tokens = min(self.encoder.max_tokens, positions)

@@ -13,7 +13,7 @@ from ..pretrained import Pretrained
 from .base import TextTask, as_texts, check_count
 
 if TYPE_CHECKING:
-    from ..hub import Checkpoint
+    from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
     from .protocols import MaskedLM
 

@@ -13,6 +13,7 @@ from ..errors import InputError, UnsupportedError
 from ..generate import Generated, GenerationConfig, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
+from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..text.chat import ChatTemplate, Messages
 from .base import Progress, TextTask, as_texts
@@ -21,7 +22,7 @@ from .conversation import Conversation
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..hub import Checkpoint
+    from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Tokenizer
     from ..typing import GenerationOptions
 
@@ -79,13 +80,13 @@ class Generate(TextTask):
         self.template = ChatTemplate.of(tokenizer)
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> Generate:
-        from ..checkpoint.load import model_of
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Generate:
+        from ..loading import model_of
         from ..text.tokenizer import Tokenizer
 
         generation = GenerationConfig.from_folder(checkpoint.folder)
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
-        return cls(model_of(checkpoint, **options), tokenizer, checkpoint, generation)
+        return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint, generation)
 
     def extra_files(self) -> list[str]:
         return [n for n in (self.checkpoint.files if self.checkpoint else ()) if n == "generation_config.json"]

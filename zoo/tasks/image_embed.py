@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..checkpoint.sentence_encoder import normalize as unit_length
 from ..errors import InputError, nearest
 from ..images import MAX_PIXELS, ImageInput
 from .image_task import ImageTask, as_images, floats
-from .sentence_encoder import normalize as unit_length
 
 if TYPE_CHECKING:
     from .protocols import ImageBody

@@ -16,6 +16,7 @@ from .. import ops
 from ..errors import InputError, ZooError
 from ..images import MAX_PIXELS, ImageBatch, ImageProcessor
 from ..nn import an_array
+from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..registry import family_of
 from ..typing import Array
@@ -24,7 +25,7 @@ from .base import Progress, Task
 if TYPE_CHECKING:
     from PIL import Image
 
-    from ..hub import Checkpoint
+    from ..checkpoint.files import Checkpoint
 
 # Four images of 224 x 224, which is where a CPU has nothing more to gain from a larger batch; a GPU has.
 BATCH_PIXELS = 4 * 224 * 224
@@ -63,11 +64,11 @@ class ImageTask(Task):
         self.options = {"interpolate_pos_encoding": True} if asked else {}
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> ImageTask:
-        from ..checkpoint.load import model_of
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> ImageTask:
+        from ..loading import model_of
 
         processor = ImageProcessor.from_folder(checkpoint.folder)
-        return cls(model_of(checkpoint, **options), processor, checkpoint)
+        return cls(model_of(checkpoint, options, head=head), processor, checkpoint)
 
     def extra_files(self) -> list[str]:
         if self.checkpoint is None:

@@ -18,6 +18,7 @@ from ..generate import GenerationConfig, generate
 from ..generate.sampling import log_softmax
 from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_image
 from ..images.lines import is_blank, split_lines, split_words
+from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..registry import family_of
 from ..text.tokenizer import Tokenizer
@@ -29,7 +30,7 @@ from .image_task import ImageOptions, ImageTask, as_images, floats, naming
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..hub import Checkpoint
+    from ..checkpoint.files import Checkpoint
     from .protocols import Reader
 
 # Tokens of a line, where neither the caller nor the checkpoint says how many: thrice those of a full line of print.
@@ -92,13 +93,13 @@ class Read(ImageTask):
             )
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, **options: Any) -> Read:
-        from ..checkpoint.load import model_of
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Read:
+        from ..loading import model_of
 
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
         processor = ImageProcessor.from_folder(checkpoint.folder)
         generation = GenerationConfig.from_folder(checkpoint.folder)
-        model = model_of(checkpoint, **options)
+        model = model_of(checkpoint, options, head=head)
         return cls(model, processor, tokenizer, generation, checkpoint)
 
     def sources(self) -> list[Path]:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import ops
-from ..checkpoint.inside import checkpoint_file
-from ..checkpoint.json_file import read_json
 from ..errors import UnsupportedError
+from ..files.inside import checkpoint_file
+from ..files.json_file import read_json
 from ..pretrained import Pretrained
 from .base import TextTask, as_list, check_count, check_text, sigmoid
 
 if TYPE_CHECKING:
-    from ..hub import Checkpoint
+    from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Tokenizer
 
 # The names of what turns the logit into a score, as sentence-transformers writes them.

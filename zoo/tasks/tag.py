@@ -15,7 +15,7 @@ from .base import TextTask, as_texts, softmax
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..hub import Checkpoint
+    from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
 
 AGGREGATIONS = ("none", "simple", "first", "average", "max")

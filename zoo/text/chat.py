@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ..checkpoint.json_file import read_bounded, read_json
 from ..errors import InputError, TokenizerError, nearest
+from ..files.json_file import read_bounded, read_json
 from .special_tokens import ROLES
 from .template.process import RENDERER
 

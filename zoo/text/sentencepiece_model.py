@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..checkpoint.json_file import read_bounded
 from ..errors import TokenizerError
+from ..files.json_file import read_bounded
 
 UNIGRAM = 1
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoint.json_file import read_json
 from ..errors import TokenizerError
+from ..files.json_file import read_json
 from .components import MAX_ID, ComponentError, shown
 from .tokenizer_json import MAX_ADDED, MAX_ADDED_TEXT, MAX_NODES, check_added
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..checkpoint.atomic_write import copy_file
-from ..checkpoint.inside import checkpoint_file
 from ..errors import InputError, TokenizerError
+from ..files.atomic_write import copy_file
+from ..files.inside import checkpoint_file
 from .long_texts import LONG, beginning, can_be_cut, interruptible
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, load_files

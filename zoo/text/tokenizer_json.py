@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..checkpoint.json_file import parse_json
 from ..errors import TokenizerError, ZooError
+from ..files.json_file import parse_json
 from .components import MAX_ID, PARTS, ComponentError, check_component, flag, index, one_of, shown, text
 
 if TYPE_CHECKING:

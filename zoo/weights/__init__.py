@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, WeightShapeError, nearest
-from ..ops.on_numpy.quantise import quantise
 from ..packed import KINDS, Packed, Rows
 from ..typing import Array, RawTensor
 from .layout import Layout, Named
@@ -69,7 +68,7 @@ class Report:
     renamed: canonical name -> legacy name in the file.  tied: name -> the one whose array it shares.
     ignored: held by the file, not needed, and known to be so.  unused: held by the file, and unknown to the model.
     new: not held by the file, but drawn at random (see `NewHead`).
-    fingerprint: of the checkpoint's files, where they were compared with a lock (see `zoo.checkpoint.lock`).
+    fingerprint: of the checkpoint's files, where they were compared with a lock (see `zoo.lock`).
     """
 
     renamed: dict[str, str]
@@ -208,6 +207,8 @@ class Weights:
             if isinstance(stored, Rows):
                 stored = Rows(stored.kind, shape[-1], stored.arrays).check(name)
             elif kind is not None:
+                from ..ops.on_numpy.quantise import quantise
+
                 stored = quantise(stored, kind, name)
             elif is_matrix and self.keeps_halves and stored.dtype in ("F16", "BF16"):
                 stored = Rows(KINDS[stored.dtype], shape[1], (stored.array,))

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint.json_file import read_json
 from ..errors import CheckpointError, ConfigError, NotFoundError, UnsupportedError
+from ..files.json_file import read_json
 from ..typing import RawTensor
 from .layout import Layout
 from .source import Source

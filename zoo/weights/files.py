@@ -10,13 +10,12 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ..checkpoint.inside import checkpoint_file
-from ..checkpoint.json_file import read_json
+from .. import plugins
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
+from ..files.inside import checkpoint_file
+from ..files.json_file import read_json
 from ..packed import Rows
 from ..typing import RawTensor
-from .exported import INDEX as EXPORTED
-from .exported import ExportedGraphs
 from .mapped import release
 from .packed_names import with_packed
 from .source import Source
@@ -43,7 +42,7 @@ def choose_weight_files(names: Sequence[str]) -> list[str]:
 
     Only the names in WANTED, or an export's: no variants (`model.fp16.safetensors`), subfolders, other frameworks.
     """
-    for wanted in (*WANTED, EXPORTED):
+    for wanted in (*WANTED, *plugins.FORMATS):
         if wanted in names:
             return [wanted]
     others = [n for n in names if PurePosixPath(n).suffix.lower() in _WEIGHT_SUFFIXES or n.endswith(_INDEX)]
@@ -87,8 +86,8 @@ def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
             raise CheckpointError(f"{path} is not a shard of {indices[0]}{nearest(path.name, beside)}")
     for path in beside.values():
         _check_inside(path, indices[0])
-    if indices[0].name == EXPORTED:
-        return ExportedGraphs(indices[0], list(beside.values()))
+    if indices[0].name in plugins.FORMATS:
+        return plugins.weight_format(indices[0].name).open_index(indices[0], list(beside.values()))
     return Sharded({path: _open(path) for path in beside.values()}, index, indices[0])
 
 
@@ -213,7 +212,7 @@ def _open(path: Path) -> Source:
 
         return NpzFile(path)
     if suffix == ".gguf":
-        from ..gguf.source import GGUFFile
+        from .gguf.source import GGUFFile
 
         return GGUFFile(path)
     raise CheckpointError(f"{path}: a {suffix or 'nameless'} file, .safetensors, .bin, .npz or .gguf was wanted")
@@ -221,7 +220,7 @@ def _open(path: Path) -> Source:
 
 def _are_parts(paths: Sequence[Path]) -> bool:
     """Whether these are the parts of one GGUF file."""
-    from ..gguf.parts import paths_of
+    from .gguf.parts import paths_of
 
     return list(paths) == paths_of(paths[0])
 

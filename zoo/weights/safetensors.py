@@ -6,16 +6,17 @@ uint64 n, n bytes of JSON (name -> dtype, shape, data_offsets from the end of th
 
 from __future__ import annotations
 
+import json
 import math
 import sys
-from collections.abc import KeysView
+from collections.abc import Callable, KeysView, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checkpoint.json_file import parse_json
 from ..errors import CheckpointError, MissingWeightError, nearest
+from ..files.json_file import parse_json
 from ..typing import RawTensor
 from .mapped import DTYPES, check_shape, element_bits, elements, map_file, short
 
@@ -151,3 +152,30 @@ def _check_with_library(path: Path) -> None:
             pass
     except (SafetensorError, OSError, ValueError) as e:
         raise CheckpointError(f"{path}: refused by safetensors: {e}") from None
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, RawTensor]) -> None:
+    """Write the format of https://github.com/huggingface/safetensors."""
+    header = {name: (stored.dtype, stored.array.shape) for name, stored in tensors.items()}
+    write_tensors(path, header, lambda name: tensors[name].array)
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], array_of: Callable[[str], np.ndarray]
+) -> None:
+    """tensors: name -> element type and shape.  Each array is asked for when its turn comes, and then let go.
+
+    The library itself takes no bfloat16 from NumPy, and holds a second copy of everything while it writes.
+    """
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, (dtype, shape) in tensors.items():
+        begin, end = end, end + math.prod(shape) * element_bits(dtype) // 8
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little"))
+        f.write(text)
+        for name in tensors:
+            f.write(np.ascontiguousarray(array_of(name)).data)

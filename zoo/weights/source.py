@@ -18,6 +18,7 @@ class Source(Protocol):
     """Tensors by name: one file, several shards, or none at all (random)."""
 
     files: list[Path]
+    # A source whose tensors have no numbers has an attribute `device`: the engine that runs it without them.
 
     def names(self) -> Collection[str]:
         """All names, in the order of the file."""

@@ -84,9 +84,9 @@ def _change(rng: random.Random, data: bytes) -> bytes:
 
 def _run(data: bytes, at: Path) -> None:
     from zoo.errors import ZooError
-    from zoo.gguf.source import GGUFFile
-    from zoo.gguf.unpack import unpack
     from zoo.text.tokenizer import Tokenizer
+    from zoo.weights.gguf.source import GGUFFile
+    from zoo.weights.gguf.unpack import unpack
 
     path = written(at, "model.gguf", data)
     source = GGUFFile(path)

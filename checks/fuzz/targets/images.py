@@ -66,7 +66,7 @@ TARGETS["image-headers"] = Target(_images, mutate.of_image, _headers)
 
 
 def _words(data: bytes, at: Path) -> None:
-    from zoo.tables.words import read_words
+    from zoo.apps.tables.words import read_words
 
     read_words(written(at, "words.json", data))
 
@@ -79,7 +79,7 @@ TARGETS["words"] = Target(
 
 
 def _html(data: bytes, at: Path) -> None:
-    from zoo.tables import Table
+    from zoo.apps.tables import Table
 
     table = Table.from_html(data.decode("utf-8", "replace"))
     _export(table)
@@ -116,13 +116,13 @@ TARGETS["table-html"] = Target(
 
 
 def _table_json(data: bytes, at: Path) -> None:
-    from zoo.tables import Table
+    from zoo.apps.tables import Table
 
     _export(Table.from_json(data))
 
 
 def _table_seeds() -> list[bytes]:
-    from zoo.tables import Table
+    from zoo.apps.tables import Table
 
     return [Table.from_html(_HTML.decode()).to_json().encode()]
 

@@ -20,8 +20,8 @@ from .texts import tokenizers
 
 def _checkpoints(at: Path) -> None:
     """A checkpoint of each of four kinds, as small as can be, written by zoo."""
-    from zoo.checkpoint.load import save_model
     from zoo.models import bert, vit
+    from zoo.saving import save_model
 
     tokenizer = tokenizers()[-3]
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}

@@ -12,7 +12,7 @@ from .target import DATA, OWN, TARGETS, Target, as_json, tolerant, written
 
 
 def _parse_json(data: bytes, at: Path) -> None:
-    from zoo.checkpoint.json_file import parse_json
+    from zoo.files.json_file import parse_json
 
     parse_json(data, "text")
 
@@ -33,7 +33,7 @@ def _configs() -> list[bytes]:
 
 
 def _config(data: bytes, at: Path) -> None:
-    from zoo.checkpoint.load import read_config
+    from zoo.checkpoint.config_file import read_config
     from zoo.registry import model_class
     from zoo.tasks import tasks_of
 
@@ -106,7 +106,7 @@ TARGETS["generation-config"] = Target(
 
 
 def _locks() -> list[bytes]:
-    from zoo.checkpoint.lock import Entry, LockedFile, write_lock
+    from zoo.lock import Entry, LockedFile, write_lock
 
     path = Path("seed.lock").absolute()
     write_lock(path, {"org/name": Entry("0" * 40, {"config.json": LockedFile(3, "a" * 64)}), "model": Entry(None, {})})
@@ -116,7 +116,7 @@ def _locks() -> list[bytes]:
 
 
 def _lock(data: bytes, at: Path) -> None:
-    from zoo.checkpoint.lock import read_lock
+    from zoo.lock import read_lock
 
     read_lock(written(at, "zoo.lock", data))
 
@@ -125,7 +125,8 @@ TARGETS["lock"] = Target(_locks, mutate.of_json(["a" * 64, "0" * 40, "../x", "sh
 
 
 def _modules(data: bytes, at: Path) -> None:
-    from zoo.tasks.sentence_encoder import is_sentence_encoder, read_sentence_encoder
+    from zoo.checkpoint.modules import is_sentence_encoder, read_modules
+    from zoo.checkpoint.sentence_encoder import read_sentence_encoder
 
     named = json.loads(data) if data[:1] == b"{" else {}
     for name, value in named.items() if isinstance(named, dict) else ():
@@ -137,7 +138,7 @@ def _modules(data: bytes, at: Path) -> None:
         ):
             (at / "1_Pooling").mkdir(exist_ok=True)
             written(at, name, as_json(value))
-    if is_sentence_encoder(at):
+    if is_sentence_encoder(read_modules(at)):
         read_sentence_encoder(at, 8)
 
 

@@ -13,8 +13,8 @@ from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...cache import LayerCache
-from ...generate.causal import CausalLM
 from ...inputs import ChoiceModel, Context, TextModel, Tokens
+from ...inputs.causal import CausalLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Layout, Weights

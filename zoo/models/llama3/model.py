@@ -14,8 +14,8 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...errors import InputError
-from ...generate.causal import CausalLM
 from ...inputs import TextModel, Tokens
+from ...inputs.causal import CausalLM
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import Layout, Weights

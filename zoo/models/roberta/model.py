@@ -9,8 +9,8 @@ Shapes: B batch, T tokens, D hidden_size, V vocab_size, C labels.
 from __future__ import annotations
 
 from ... import ops
-from ...generate.causal import CausalLM
 from ...inputs import Tokens
+from ...inputs.causal import CausalLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Layout, Weights

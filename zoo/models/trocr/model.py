@@ -12,9 +12,9 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...errors import MissingWeightError, WeightShapeError
-from ...generate.causal import CausalLM
-from ...generate.image_to_text import ImageToText
 from ...inputs import Context, Pixels, Tokens
+from ...inputs.causal import CausalLM
+from ...inputs.image_to_text import ImageToText
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Layout, Weights

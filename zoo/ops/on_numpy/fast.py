@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...packed import Rows
+from ...plugins import engine
 from .scratch import scratch
 
 ROWS = 4  # up to which a product is made here
@@ -39,13 +40,13 @@ class Operand(NamedTuple):
 def compiled(kind: str) -> Compiled | None:
     """None for other kinds, without llvmlite, and for processors that do not widen float16."""
     try:
-        from .compiled import READERS, function, has_halves, way_of
+        code = engine("compiled")
     except ImportError:
         return None
-    if kind not in READERS or not has_halves():
+    if kind not in code.READERS or not code.has_halves():
         return None
-    reader = READERS[kind]
-    return Compiled(function, reader.size, reader.in_turns, reader.of_rows, way_of(kind))
+    reader = code.READERS[kind]
+    return Compiled(code.function, reader.size, reader.in_turns, reader.of_rows, code.way_of(kind))
 
 
 def _of(W: Rows) -> Compiled | None:
@@ -64,12 +65,13 @@ def operand(weights: Sequence[np.ndarray | Rows], x: np.ndarray) -> Operand:
         own = compiled(kind)
         if own is None or own.way is None:
             continue
-        from .compiled import COLUMNS, LINE, STEP, digit_functions
-
-        steps = x.shape[1] // COLUMNS[kind]
+        code = engine("compiled")
+        steps = x.shape[1] // code.COLUMNS[kind]
         if steps:
-            out = scratch(10 + list(COLUMNS).index(kind), (len(x), LINE + steps * STEP[kind]), np.dtype(np.uint8))
-            digit_functions(kind, len(x), own.way)[0](x, out, steps)
+            out = scratch(
+                10 + list(code.COLUMNS).index(kind), (len(x), code.LINE + steps * code.STEP[kind]), np.dtype(np.uint8)
+            )
+            code.digit_functions(kind, len(x), own.way)[0](x, out, steps)
             digits[kind] = out
     return Operand(x, digits)
 
@@ -81,11 +83,10 @@ def product(W: Any, of: Operand, y: np.ndarray) -> None:
     if kind not in of.digits:
         _widened_product(W, own, x, y)
         return
-    from .compiled import COLUMNS, digit_functions
-
-    steps = x.shape[1] // COLUMNS[kind]
-    digit_functions(kind, len(x), own.way or "")[1](W.arrays, of.digits[kind], y, steps)
-    done = steps * COLUMNS[kind]
+    code = engine("compiled")
+    steps = x.shape[1] // code.COLUMNS[kind]
+    code.digit_functions(kind, len(x), own.way or "")[1](W.arrays, of.digits[kind], y, steps)
+    done = steps * code.COLUMNS[kind]
     if done < W.columns:
         begins = [done // W.kind.block * field.per_block for field in W.kind.fields]
         arrays = (a[:, begin:] if a.ndim > 1 else a for a, begin in zip(W.arrays, begins, strict=True))

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .kernels import usable
+from .kernels import kernel, usable
 
 
 def attention(
@@ -20,9 +20,8 @@ def attention(
     dropout: float = 0.0,
 ) -> Tensor:
     if not dropout and usable(q, k, v, bias):
-        from .kernels import attention as tiled
-        from .kernels import decode
-
+        tiled = kernel("attention")
+        decode = kernel("decode")
         if q.shape[-1] <= tiled.LARGEST:
             if bias is None and decode.suits(q, k):
                 return decode.decode_attention(q, k, v, start, mask, scale)

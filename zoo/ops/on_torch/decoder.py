@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .activations import ACT
 from .devices import constant
-from .kernels import usable
+from .kernels import kernel, usable
 
 
 def rotary(positions: Tensor, frequencies: tuple[float, ...], scale: float, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -21,9 +21,7 @@ def rotary(positions: Tensor, frequencies: tuple[float, ...], scale: float, like
 
 def rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     if usable(x):
-        from .kernels import rope as kernel
-
-        return kernel.rope(x, cos, sin)
+        return kernel("rope").rope(x, cos, sin)
     cos, sin = cos[:, :, None], sin[:, :, None]
     a, b = x.chunk(2, -1)
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
@@ -33,9 +31,7 @@ def rope_write_(
     q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor, keys: Tensor, values: Tensor, start: Tensor
 ) -> Tensor:
     if usable(q, k, v, keys, values):
-        from .kernels import rope as kernel
-
-        return kernel.rope_write_(q, k, v, cos, sin, keys, values, start)
+        return kernel("rope").rope_write_(q, k, v, cos, sin, keys, values, start)
     write_(keys, rope(k, cos, sin), start)
     write_(values, v, start)
     return rope(q, cos, sin)
@@ -50,8 +46,7 @@ def write_(out: Tensor, x: Tensor, start: Tensor) -> Tensor:
 
 def glu(x: Tensor, act: str | None) -> Tensor:
     if usable(x):
-        from .kernels import activations
-
+        activations = kernel("activations")
         if act in activations.ACTS:
             return activations.glu(x, act)
     gate, up = x.chunk(2, -1)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ...packed import Packed, Rows
 from .activations import ACT
-from .kernels import usable
+from .kernels import kernel, usable
 from .packed import dequantise
 
 
@@ -27,13 +27,11 @@ def linear(
         return _packed(x, weight, bias, act, residual)
     if usable(x, weight, bias, residual):
         if x.numel() == x.shape[-1]:  # one row: the weight is read once, for which a product is not made
-            from .kernels import gemv
-
+            gemv = kernel("gemv")
             if gemv.suits(x, weight) and (act is None or act in gemv.activations.ACTS):
                 return gemv.gemv(x, weight, bias, act, residual)
         if act is not None:
-            from .kernels import activations
-
+            activations = kernel("activations")
             if act in activations.ACTS:
                 y = activations.bias_act_(F.linear(x, weight), bias, act)
                 return y if residual is None else y + residual
@@ -58,13 +56,14 @@ def _packed(x: Tensor, weight: Packed, bias: Tensor | None, act: str | None, res
 
 def _part(x: Tensor, part: Rows, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
     if usable(x, *(a for a in part.arrays if a.is_floating_point()), bias, residual):
-        from .kernels import activations, packed_dot, packed_gemv
-
+        activations = kernel("activations")
+        packed_dot = kernel("packed_dot")
+        packed_gemv = kernel("packed_gemv")
         if act is None or act in activations.ACTS:
-            for kernel, suits in (
+            for product, suits in (
                 (packed_gemv.packed_gemv, packed_gemv.suits),
                 (packed_dot.packed_dot, packed_dot.suits),
             ):
                 if suits(x, part.kind.name):
-                    return kernel(x, part.kind.name, part.arrays, bias, act, residual)
+                    return product(x, part.kind.name, part.arrays, bias, act, residual)
     return linear(x, dequantise(part, x.dtype), bias, act, residual)

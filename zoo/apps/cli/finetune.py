@@ -1,0 +1,34 @@
+"""`zoo finetune`: train a checkpoint on a file of examples."""
+
+from __future__ import annotations
+
+import argparse
+
+from ...errors import UnsupportedError
+
+
+def finetune(args: argparse.Namespace) -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise UnsupportedError("training needs torch: install zoo with its extra 'train'") from None
+    from ..train import finetune as train
+
+    settings = ("batch_size", "accumulate", "learning_rate", "schedule", "precision", "seed", "save_every", "shard")
+    folder = train(
+        args.name,
+        args.data,
+        args.output,
+        task=args.task,
+        text=args.text,
+        label=args.label,
+        device=args.device,
+        epochs=args.epochs,
+        steps=args.steps,
+        lora=args.lora,
+        settings={name: getattr(args, name) for name in settings},
+        lock=args.lock,
+        revision=args.revision,
+        local_files_only=args.local_files_only,
+    )
+    print(folder)

@@ -1,0 +1,66 @@
+"""`zoo map`: a task over files, by processes of this machine or of Ray's."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from ...errors import InputError
+from ...tasks import find_task
+from ..batch import Summary, map_files
+from . import UsageError
+from .generation import options_of
+from .run import OPTIONS
+
+WHERE = ("revision", "local_files_only", "lock")
+LOADING = (*WHERE, "device", "dtype", "weights", "adapter", "graphs")
+
+
+def map(args: argparse.Namespace) -> None:
+    """The command, with the arguments as parsed."""
+    task = find_task(args.name, task=args.task, **{name: getattr(args, name) for name in WHERE}).task
+    _check(args, task)
+    named = {name: getattr(args, name) for name in ("question", "context") if getattr(args, name) is not None}
+    summary = map_files(
+        args.name,
+        args.inputs,
+        args.output,
+        task=task,
+        text=args.text,
+        pair=args.pair,
+        keep=None if args.keep is None else [name for name in args.keep.split(",") if name],
+        options=_options(args, task),
+        format=args.format,
+        rows=args.rows,
+        engine=args.engine,
+        jobs=args.jobs,
+        threads=args.threads,
+        resume=args.resume,
+        **named,
+        **{name: getattr(args, name) for name in LOADING if getattr(args, name) is not None},
+    )
+    tell(summary, "rows")
+
+
+def tell(summary: Summary, unit: str, failed: str = "rows") -> None:
+    """What a job came to; InputError where some of it could not be used."""
+    known = f", {summary.known} of them from before" if summary.known else ""
+    print(f"zoo: wrote {summary.output}: {summary.rows} {unit}{known}", file=sys.stderr)
+    for text in summary.shown:
+        print(f"zoo: {text}", file=sys.stderr)
+    if summary.errors:
+        raise InputError(f"{summary.errors} {failed} could not be used: the column 'error' says why")
+
+
+def _options(args: argparse.Namespace, task: str) -> dict[str, Any]:
+    """Of the task's call."""
+    names = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task == "read" else ()))
+    options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    return options | (options_of(args, task) if task == "generate" else {})
+
+
+def _check(args: argparse.Namespace, task: str) -> None:
+    for option, tasks in OPTIONS.items():
+        if getattr(args, option, None) is not None and task not in tasks:
+            raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")

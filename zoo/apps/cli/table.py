@@ -1,0 +1,355 @@
+"""`zoo table`: the tables of documents, to a terminal, a pipe, files or folders."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import TableError, ZooError
+from ...tasks.base import Progress
+from ..documents.inputs import Input, find_inputs
+from ..tables import Table, draw_tables, join_pages, read_words
+from ..tables.batch import PageJob, Recipe, extract_pages, plan
+from ..tables.export import write
+from ..tables.extract import DETECTION, STRUCTURE
+from ..tables.ocr import ENGINES, READERS
+from ..tables.outputs import FOR_ALL, LINES, Folder, Lines, OneFile, Output, Parquet, json_of
+from ..tables.pages import PageTables, page_tables
+from ..tables.review import Review
+from ..tables.table import SUFFIXES, suffix_of
+from . import UsageError
+from .terminal import Terminal, clean, clip
+
+WIDEST = 40  # columns of a terminal that a cell may take
+
+
+def table(args: argparse.Namespace) -> None:
+    """The command, with the arguments as parsed."""
+    _check(args)
+    recipe = Recipe(
+        args.structure or STRUCTURE,
+        None if args.no_detection else args.detection or DETECTION,
+        *((None, None) if args.words is not None else engine(args)),
+        args.threshold,
+        args.padding,
+        args.device,
+        args.local_files_only,
+        args.lock,
+        args.dpi,
+        args.password,
+    )
+    with tempfile.TemporaryDirectory(prefix="zoo-") as folder:
+        documents = [_stdin(folder) if name == "-" else name for name in args.documents]
+        inputs, passed_over = find_inputs(documents)
+        if passed_over:
+            print(f"zoo: {passed_over} files that are no documents are passed over", file=sys.stderr)
+        if args.engine == "ray":
+            _on_ray(args, recipe, inputs)
+        elif args.words is not None or args.overlay is not None:
+            _one_page(args, recipe, inputs)
+        else:
+            _all_pages(args, recipe, inputs)
+
+
+def _on_ray(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+    from ..tables.on_ray import tables_on_ray
+    from .map import tell
+
+    paths = [one.path for one in inputs]
+    options = {"selection": args.pages, "jobs": args.jobs, "threads": args.threads, "resume": args.resume}
+    tell(tables_on_ray(recipe, paths, args.output, **options), "documents", "pages")
+
+
+def engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
+    """The checkpoint that reads the lines of cells, and the engine that reads whole pages: one of them at most."""
+    if args.ocr == "none":
+        return None, None
+    if args.reader is not None or args.ocr in ENGINES:
+        return args.reader, args.ocr
+    return READERS[args.ocr or "zoo-read"], None
+
+
+def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+    """With words from a file, or with an image of what is found: of a single page."""
+    option = "--words" if args.words is not None else "--overlay"
+    if args.review is not None:
+        raise UsageError(f"--review is of what a document itself says: give no {option} with it")
+    if len(inputs) != 1:
+        raise UsageError(f"{option} is of one page, and there are {len(inputs)} documents")
+    words = None if args.words is None else read_words(args.words)
+    with recipe.open(inputs[0].path) as document:
+        numbers = document.numbers(args.pages)
+        if len(numbers) != 1:
+            raise UsageError(f"{option} is of one page, and {document.name} has {len(numbers)}: say --pages N")
+        page = document.page(numbers[0])
+    page = page if words is None else replace(page, words=words)
+    found = page_tables(recipe.extractor(), page)
+    if not found:
+        raise _no_table(page.name, args)
+    if words and not any(cell.text for one in found for cell in one.cells):
+        warnings.warn(
+            f"none of the {len(words)} words of {args.words} is in a table: are their boxes in pixels of {page.name}?",
+            stacklevel=1,
+        )
+    written = []
+    if args.overlay is not None:
+        image = draw_tables(page.image, found)
+        write(args.overlay, lambda part: image.save(part, format="PNG"))
+        written.append(Path(args.overlay))
+    if args.output is None:
+        _show([one.flat() for one in found] if args.flat else found, args)
+    else:
+        result = PageTables(page.source, document.sha256, page.number, page.count, found)
+        for output in _output(args, recipe, inputs):
+            output.add(result if output.by_page else next(_made_of([result], args)))
+            written += output.close()
+    _say_written(written)
+
+
+def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+    """Every page of every document: what is wrong with one is said at the end, and the others are written."""
+    outputs = _output(args, recipe, inputs)
+    failed: list[str] = []
+    pages: list[PageJob] = []
+    for one in inputs:
+        try:
+            pages += plan(one.path, recipe, args.pages)
+        except ZooError as e:
+            if len(inputs) == 1:
+                raise
+            failed.append(str(e))
+    tables: list[Table] = []
+    count, without_text = 0, []
+    with Progress(len(pages), None, "pages") as advance:
+
+        def looked_at() -> Iterator[PageTables]:
+            for result in _results(pages, recipe, args.jobs or 1, outputs):
+                advance(1)
+                for text in result.warnings:
+                    _say(f"warning: {text}")
+                if result.error is not None:
+                    failed.append(result.error)
+                if result.tables and not any(cell.text for one in result.tables for cell in one.cells):
+                    without_text.append(f"{result.source}, page {result.page}" if result.pages > 1 else result.source)
+                for output in outputs:
+                    if output.by_page:
+                        output.add(result)
+                yield result
+
+        for result in _made_of(looked_at(), args):
+            count += len(result.tables)
+            if args.output is None and args.review is None:
+                tables += result.tables
+            for output in outputs:
+                if not output.by_page:
+                    output.add(result)
+    if failed and len(pages) + len(failed) == 1:
+        raise ZooError(failed[0])
+    if not count and not failed and len(pages) == 1:
+        raise _no_table(inputs[0].path, args)
+    if args.output is None and args.review is None:
+        _show(tables, args)
+    _say_written([path for output in outputs for path in output.close()])
+    unread = len(failed)
+    failed += [error for output in outputs if isinstance(output, Folder) for error in output.failed]
+    if without_text and args.output is not None and _suffix(args.output) != ".json":
+        print(f"zoo: warning: no text in the tables of {_some(without_text)}", file=sys.stderr)
+    if len(pages) > 1 or failed:
+        print(f"zoo: {len(pages)} pages of {len(inputs)} documents, {count} tables", file=sys.stderr)
+    if failed:
+        for error in failed:
+            print(f"zoo: {error}", file=sys.stderr)
+        counts = (unread, "of these could not be read"), (len(failed) - unread, "files could not be written")
+        raise ZooError(" and ".join(f"{n} {what}" for n, what in counts if n))
+
+
+def _made_of(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:
+    """Joined and flat, as the options say."""
+    for result in join_pages(results, _say) if args.join else results:
+        yield replace(result, tables=tuple(one.flat() for one in result.tables)) if args.flat else result
+
+
+def _say(text: str) -> None:
+    print(f"zoo: {text}", file=sys.stderr)
+
+
+def _results(pages: Sequence[PageJob], recipe: Recipe, jobs: int, outputs: Sequence[Output]) -> Iterator[PageTables]:
+    """Those that are known from before, and the others as they are found, in the order of pages."""
+    lines = next((output for output in outputs if isinstance(output, Lines)), None)
+    done = {} if lines is None else lines.done
+    new = extract_pages([page for page in pages if (page.document, page.number) not in done], recipe, jobs)
+    for page in pages:
+        known = done.get((page.document, page.number))
+        if known is None:
+            yield next(new)
+        else:  # of the same content, whatever its name was
+            tables = tuple(replace(table, source=page.path) for table in known.tables)
+            yield replace(known, source=page.path, tables=tables)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what does not go together before anything is loaded."""
+    check_finding(args)
+    if args.words is not None and args.reader is not None:
+        raise UsageError("--words are the text of the page, and --reader reads it: give one of them")
+    if args.ocr is not None and args.words is not None:
+        raise UsageError("--ocr reads the page, and --words are its text: give one of them")
+    if not 0 <= args.threshold <= 1:
+        raise UsageError(f"--threshold {args.threshold:g} is not in 0 ... 1")
+    for written in filter(None, (args.output, args.overlay, args.review)):
+        for read in filter(None, (*args.documents, args.words)):
+            if os.path.isfile(written) and os.path.exists(read) and os.path.samefile(written, read):
+                raise UsageError(f"{written} would be written over, and it is read")
+    suffix = "" if args.output is None else _suffix(args.output)
+    if args.engine == "ray":
+        return _check_ray(args, suffix)
+    if args.safe and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
+        raise UsageError("--safe is for CSV: a spreadsheet takes no text of the other formats for a formula")
+    if args.types and ".xlsx" not in (suffix, *(_formats(args) if suffix == "/" else ())):
+        raise UsageError("--types is for XLSX: the other formats hold texts as they were seen")
+    if args.format is not None and suffix != "/":
+        raise UsageError("--format is for -o FOLDER: the suffix of a file says what it gets")
+    if args.resume and suffix not in ("/", ".jsonl"):
+        raise UsageError("--resume goes on with -o FOLDER or -o FILE.jsonl")
+    if args.resume and suffix == ".jsonl" and (args.join or args.flat):
+        raise UsageError("--resume with --join or --flat goes on with -o FOLDER, which knows what was on each page")
+    if args.join and (args.words is not None or args.overlay is not None):
+        raise UsageError("--join is of several pages: --words and --overlay are of one")
+    if args.json and args.output is not None:
+        raise UsageError("--json is for stdout, and -o names a file, whose suffix says what it gets")
+    is_image = len(args.documents) == 1 and Path(args.documents[0]).suffix.lower() not in ("", ".pdf")
+    has_no_text = is_image and os.path.isfile(args.documents[0]) and args.ocr == "none"
+    if suffix in (".csv", ".html", ".md", ".xlsx") and has_no_text:
+        raise UsageError(
+            f"{args.output} would hold no text with --ocr none (the cells have boxes only, which .json and --overlay "
+            "show)"
+        )
+    if ".xlsx" in (suffix, *_formats(args)) and importlib.util.find_spec("openpyxl") is None:
+        raise UsageError("XLSX wants the package openpyxl: pip install 'zoo[tables]'")
+
+
+def check_finding(args: argparse.Namespace) -> None:
+    """Likewise, of the options that say how tables are found."""
+    if args.no_detection and args.detection is not None:
+        raise UsageError("--no-detection takes the image for a table: give no --detection with it")
+    if args.ocr is not None and args.reader is not None:
+        raise UsageError("--ocr reads the page, and --reader its cells: give one of them")
+
+
+def _check_ray(args: argparse.Namespace, suffix: str) -> None:
+    """The engine ray writes the rows of tables, and nothing else."""
+    if suffix not in ("/", ".parquet"):
+        raise UsageError("--engine ray writes Parquet: -o FOLDER, or -o FILE.parquet")
+    for name in ("words", "overlay", "review", "format", "json", "safe", "types", "join", "flat"):
+        if getattr(args, name):
+            raise UsageError(f"--engine ray writes the rows of tables, as -o FILE.parquet has them: give no --{name}")
+    if "-" in args.documents:
+        raise UsageError("--engine ray reads files: '-' is for the engine local")
+
+
+def _suffix(output: str) -> str:
+    """Of the file that -o names; "/" for a folder."""
+    path = Path(output)
+    if output.endswith(("/", os.sep)) or path.is_dir() or not path.suffix:
+        return "/"
+    if path.suffix.lower() in FOR_ALL:
+        return path.suffix.lower()
+    try:
+        return suffix_of(output)
+    except TableError as e:
+        raise UsageError(f"{e}; {', '.join(FOR_ALL)}, or a folder") from None
+
+
+def _formats(args: argparse.Namespace) -> list[str]:
+    """The suffixes of the files of a folder."""
+    found = [f".{name.strip().lower().removeprefix('.')}" for name in (args.format or "csv").split(",")]
+    for suffix in found:
+        if suffix not in SUFFIXES:
+            raise UsageError(f"--format {args.format}: {suffix} is none of {', '.join(SUFFIXES)}")
+    return list(dict.fromkeys(found))
+
+
+def _output(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> list[Any]:
+    """Where results go; none where they are shown."""
+    review = [] if args.review is None else [Review(Path(args.review), recipe, safe=args.safe)]
+    if args.output is None:
+        return review
+    return review + _files(args, recipe, inputs)
+
+
+def _files(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> list[Any]:
+    """What -o names."""
+    suffix, path, options = _suffix(args.output), Path(args.output), {"safe": args.safe, "types": args.types}
+    if suffix == "/":
+        names = {one.path: one.name for one in inputs}
+        folder = Folder(path, names, _formats(args), options)
+        return [Lines(path / LINES, recipe.key(), args.resume), folder]
+    if suffix == ".jsonl":
+        by_page = not (args.join or args.flat)
+        return [Lines(path, recipe.key() if by_page else "", args.resume, by_page)]
+    if suffix == ".parquet":
+        return [Parquet(path)]
+    if suffix == ".csv" and len(inputs) > 1:
+        raise UsageError(f"-o {args.output} is for one document, and there are {len(inputs)}: name a folder")
+    return [OneFile(path, suffix, options)]
+
+
+def _stdin(folder: str) -> str:
+    """A file with what stdin holds: workers read it page by page."""
+    from ...images.open import read_file
+
+    path = Path(folder) / "stdin"
+    path.write_bytes(read_file(sys.stdin.buffer, "stdin"))
+    return str(path)
+
+
+def _no_table(name: str, args: argparse.Namespace) -> ZooError:
+    hint = "" if args.no_detection else ", and --no-detection takes the whole image for a table"
+    return ZooError(f"{name}: no table found; a --threshold below {args.threshold:g} finds more{hint}")
+
+
+def _say_written(paths: Sequence[Path]) -> None:
+    if paths:
+        print("zoo: wrote", _some(list(map(str, paths))), file=sys.stderr)
+
+
+def _span(pages: Sequence[int]) -> str:
+    return str(pages[0]) if len(pages) == 1 else f"{pages[0]} to {pages[-1]}"
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
+    """A terminal gets the text, or where there is none what is known of the table; anything else gets JSON."""
+    as_json = args.json or not sys.stdout.isatty()
+    terminal = Terminal(sys.stdout, plain_text=not as_json)
+    if as_json:
+        return terminal.line(json_of(tables).rstrip("\n"))
+    for i, one in enumerate(tables, 1):
+        place = ", ".join(f"{v:.0f}" for v in one.box)
+        terminal.title(f"table {i} of {len(tables)}")
+        spanning = sum(cell.row_span * cell.column_span > 1 for cell in one.cells)
+        terminal.fields(
+            [
+                *([("page", _span(one.pages))] if one.pages else []),
+                ("at", f"({place})"),
+                ("score", f"{one.score:.4f}"),
+                ("rows", f"{one.shape[0]}, of the header {one.header_rows}"),
+                ("columns", str(one.shape[1])),
+                ("cells", f"{len(one.cells)}, spanning {spanning}"),
+            ]
+        )
+        if not any(cell.text for cell in one.cells):
+            terminal.line("  no text")
+        else:
+            terminal.table([[clip(clean(text), WIDEST) for text in row] for row in one.rows(repeat=False)])

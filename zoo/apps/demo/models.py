@@ -1,0 +1,48 @@
+"""The checkpoints of the demo, each loaded when it is first asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...errors import UnsupportedError, nearest
+from ...tasks import load_task
+from ..tables import TableExtractor
+from ..tables.batch import Recipe
+
+# tab -> (task, the checkpoint where none is named)
+TABS = {
+    "classify": ("classify", "google/vit-base-patch16-224"),
+    "segment": ("segment", "microsoft/beit-base-finetuned-ade-640-640"),
+    "read": ("read", "zoo-read"),
+    "embed": ("embed", "sentence-transformers/all-MiniLM-L6-v2"),
+    "chat": ("generate", "stories260k"),
+}
+
+
+class Models:
+    """recipe: of the tables.  names: tab -> a name or a folder, in place of TABS'.  Options as for `zoo.load`."""
+
+    def __init__(self, recipe: Recipe, names: Mapping[str, str] | None = None, **options: Any):
+        for tab in names or {}:
+            if tab not in TABS:
+                raise UnsupportedError(f"there is no tab {tab!r}, only {', '.join(TABS)}{nearest(tab, TABS)}")
+        self.recipe, self.options = recipe, options
+        self.names = {tab: (names or {}).get(tab, default) for tab, (_, default) in TABS.items()}
+        self._loaded: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def task(self, tab: str) -> Any:
+        """The task of a tab."""
+        return self._kept(tab, lambda: load_task(self.names[tab], task=TABS[tab][0], **self.options))
+
+    def extractor(self) -> TableExtractor:
+        """What finds tables."""
+        return self._kept("tables", self.recipe.extractor)
+
+    def _kept(self, name: str, load: Callable[[], Any]) -> Any:
+        with self._lock:
+            if name not in self._loaded:
+                self._loaded[name] = load()
+            return self._loaded[name]

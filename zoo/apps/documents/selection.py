@@ -1,0 +1,43 @@
+"""Which pages of a document are wanted: "3-7,9", "5-", "-2"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ...errors import InputError
+
+# Ranges of page numbers from 1, the last included; None: up to the last page.
+Selection: TypeAlias = Sequence[tuple[int, int | None]]
+
+_PART = re.compile(r"([0-9]{1,9})?\s*(-)?\s*([0-9]{1,9})?")
+
+
+def parse_selection(text: str) -> Selection:
+    """ "3-7,9,12-" as ranges; InputError says which part is none."""
+    found: list[tuple[int, int | None]] = []
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        first, dash, last = match.groups() if match else (None, None, None)
+        if first is None and last is None:
+            raise InputError(f"pages {text!r}: {part.strip()!r} is no page, expected such as 3, 3-7, 5- or -2")
+        a = int(first) if first else 1
+        b = a if dash is None else None if last is None else int(last)
+        if a < 1 or (b is not None and b < a):
+            raise InputError(f"pages {text!r}: {part.strip()!r} is no range, pages count from 1 and upwards")
+        found.append((a, b))
+    return found
+
+
+def select(pages: str | Selection | None, count: int, name: str) -> list[int]:
+    """The numbers of the pages wanted of `count`, in their order and each once; InputError if one is not there."""
+    if pages is None:
+        return list(range(1, count + 1))
+    chosen: set[int] = set()
+    for first, last in parse_selection(pages) if isinstance(pages, str) else pages:
+        if first > count or (last or 0) > count:
+            has = "1 page" if count == 1 else f"{count} pages"
+            raise InputError(f"{name} has {has}, and page {max(first, last or 0)} is asked for")
+        chosen.update(range(first, (last or count) + 1))
+    return sorted(chosen)

@@ -1,0 +1,237 @@
+"""A model as a folder of ONNX graphs: for ONNX Runtime in any language, for other runtimes, and for `zoo.load`.
+
+What lies in it: model.onnx (of an encoder and a decoder also encoder.onnx and cross.onnx), each with its weights in
+NAME.onnx.data; config.json and what prepares the input, as the checkpoint has them; README.md, which says how to run
+it; parity.json, how near these files are to the model on NumPy; and model.onnx.index.json, by which zoo finds all that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...checkpoint.conflicts import CONFIG, refuse_other_files, refuse_other_weights, refuse_package
+from ...checkpoint.files import beside_weights
+from ...engines.onnx.decoder import crosses
+from ...engines.onnx.exported import INDEX, VERSION
+from ...engines.onnx.int8 import int8, of_steps
+from ...engines.onnx.runner import method_of
+from ...engines.onnx.step import trace_cross, trace_step
+from ...engines.onnx.trace import Traced, trace
+from ...errors import UnsupportedError, ZooError, nearest
+from ...files.atomic_write import atomic_write, copy_file
+from ...files.inside import checkpoint_file
+from ...inputs import ImageModel
+from ...inputs.causal import CausalLM
+from ...inputs.image_to_text import ImageToText
+from ...pretrained import Pretrained
+from .card import card
+from .proof import proof
+
+PRECISIONS = ("float32", "int8")
+
+
+class Graph(NamedTuple):
+    """file: its name, without the suffix.  method: of the model, what it computes."""
+
+    file: str
+    method: str
+    traced: Traced
+
+
+def export_model(
+    model: Pretrained,
+    folder: str | os.PathLike[str],
+    *,
+    name: str = "",
+    precision: str = "float32",
+    standard: bool = False,
+    prepare: Callable[[Path], object] = lambda path: None,
+) -> Path:
+    """Write a model's graphs into a folder.  prepare(folder): writes what prepares the input.
+
+    ZooError where the folder holds files of another checkpoint that would stay.
+    """
+    if precision not in PRECISIONS:
+        raise UnsupportedError(
+            f"precision {precision!r} is not one of {', '.join(PRECISIONS)}{nearest(str(precision), PRECISIONS)}"
+        )
+    if not model.runner.has_weights:
+        raise UnsupportedError("an export has graphs and no weights: export the checkpoint that it is of")
+    path = Path(folder).expanduser()
+    refuse_package(path)
+    refuse_other_weights(path, INDEX)
+    graphs = graphs_of(model, precision, standard)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        prepare(path)
+        about = _written(graphs, path)
+        config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
+        index = {
+            "metadata": {
+                "format": "zoo",
+                "version": VERSION,
+                "class": type(model).__name__,
+                "precision": precision,
+                "standard": standard,
+                "tensors": tensors_of(model),
+                "graphs": about,
+            },
+            "weight_map": {file: file for one in about.values() for file in _files(path, one["file"])},
+        }
+        outputs = proof(model, {one.method: (path / f"{one.file}.onnx", one.traced) for one in graphs})
+        report = {"against": "zoo on NumPy", "precision": precision, "graphs": shas(about), "outputs": outputs}
+        text = card(name or type(model).__name__, graphs, precision, path, outputs)
+        for file, content in (
+            (CONFIG, _json(config)),
+            ("parity.json", _json(report)),
+            ("README.md", text),
+            (INDEX, _json(index)),
+        ):
+            with atomic_write(path / file) as part:
+                part.write_text(content, encoding="utf-8")
+    except OSError as e:
+        raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
+    return path
+
+
+def export(
+    name_or_task: Any,
+    folder: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    precision: str = "float32",
+    standard: bool = False,
+    web: bool | str | os.PathLike[str] = False,
+    **where: Any,
+) -> Path:
+    """A checkpoint, a task or a model as ONNX graphs: see `zoo.export`."""
+    from ...loading import model_of
+    from ...lock import find
+    from ...tasks import default_task, load_task
+    from ...tasks.base import Task
+    from .web.page import check_page, write_page
+
+    given, path = name_or_task, Path(folder).expanduser()
+    options: dict[str, Any] = {"precision": precision, "standard": standard}
+    if isinstance(given, Pretrained):
+        check_page(given, web)
+        return export_model(given, path, **options)
+    if not isinstance(given, Task):
+        checkpoint = find(given, **where)
+        try:
+            task = task or default_task(checkpoint)
+        except UnsupportedError:  # of a head that has no task: its model, with the files beside it
+            check_page(checkpoint.name, web)
+            names = beside_weights(checkpoint.folder)
+            refuse_other_files(path, names)
+            model = model_of(checkpoint)
+
+            def copy(to: Path) -> None:
+                for name in names:
+                    (to / name).parent.mkdir(parents=True, exist_ok=True)
+                    copy_file(checkpoint_file(checkpoint.folder, name), to / name)
+
+            return export_model(model, path, name=checkpoint.name, prepare=copy, **options)
+        given = load_task(given, task=task, **where)
+    check_page(given, web)
+    given.check_beside(path)
+    name = given.checkpoint.name if given.checkpoint else ""
+    export_model(given.model, path, name=name, prepare=given.save_beside, **options)
+    if web:
+        write_page(given, path, libraries=None if web is True else web)
+    return path
+
+
+def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[Graph]:
+    """The graphs that a model is exported as."""
+    if isinstance(model, ImageToText):
+        found = [_traced("encoder", model.states, images(model.encoder), precision, standard, "encoder_hidden_states")]
+        return [*found, *_decoder(model.decoder, precision, standard)]
+    if isinstance(model, CausalLM) and model.is_causal:
+        return _decoder(model, precision, standard)
+    return [_traced("model", model.forward, example(model), precision, standard)]
+
+
+def _traced(
+    file: str, fn: Callable[..., Any], record: Any, precision: str, standard: bool, output: str = "logits"
+) -> Graph:
+    policy = int8(fn, record) if precision == "int8" else None
+    return Graph(file, method_of(fn), trace(fn, record, output=output, standard=standard, precision=policy))
+
+
+def _decoder(model: CausalLM, precision: str, standard: bool) -> list[Graph]:
+    cls, sees = type(model).__name__, crosses(model)
+    policy = of_steps(model) if precision == "int8" else None
+    step = Graph("model", f"{cls}.step", trace_step(model, sees, standard, policy))
+    return [Graph("cross", f"{cls}.cross", trace_cross(model, standard, policy)), step] if sees else [step]
+
+
+def example(model: Any) -> Any:
+    """A record such as a model's door makes, to trace with."""
+    if isinstance(model, ImageModel):
+        return images(model)
+    if not hasattr(model, "tokens"):
+        raise UnsupportedError(f"{type(model).__name__} takes neither texts nor images, and has no export")
+    rng, config = np.random.default_rng(0), model.config
+    rows = 1 if getattr(config, "pad_token_id", 0) is None else 2  # nothing tells where rows end
+    ids = rng.integers(0, config.vocab_size, (rows, min(7, model.max_positions)))
+    return model.tokens(ids)
+
+
+def images(model: Any) -> Any:
+    size = (96, 128) if model.any_size else model.config.image
+    pixels = np.random.default_rng(0).normal(size=(2, *size, model.channels)).astype(np.float32)
+    hides = "bool_masked_pos" in model.inputs and not model.is_body
+    return model.pixels(pixels, bool_masked_pos=np.zeros((2, math.prod(model.grid(pixels))), bool) if hides else None)
+
+
+def tensors_of(model: Pretrained) -> dict[str, list[int]]:
+    """The shapes of the checkpoint's tensors, by name."""
+    from ...saving import shapes_of
+
+    return {name: list(shape) for name, shape in shapes_of(model).items()}
+
+
+def _written(graphs: list[Graph], path: Path) -> dict[str, Any]:
+    """Write the graphs, those of an earlier export giving way -> what the index says of them, by method."""
+    from .web.page import remove_page
+
+    about: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(dir=path, prefix=".", ignore_cleanup_errors=True) as part:
+        for one in graphs:
+            onnx = Path(part) / f"{one.file}.onnx"
+            one.traced.save(onnx)
+            data = onnx.with_name(f"{onnx.name}.data")
+            about[one.method] = {
+                "file": onnx.name,
+                "sha256": hashlib.sha256(onnx.read_bytes()).hexdigest(),
+                "data_bytes": os.path.getsize(data),
+                "signature": one.traced.signature.to_json(),
+            }
+        remove_page(path)
+        for old in (path / INDEX, *path.glob("*.onnx"), *path.glob("*.onnx.data")):
+            old.unlink(missing_ok=True)
+        for file in Path(part).iterdir():
+            os.replace(file, path / file.name)
+    return about
+
+
+def shas(about: dict[str, Any]) -> dict[str, str]:
+    return {one["file"]: one["sha256"] for one in about.values()}
+
+
+def _files(path: Path, onnx: str) -> list[str]:
+    return [name for name in (onnx, f"{onnx}.data") if (path / name).is_file()]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"

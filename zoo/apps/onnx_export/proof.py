@@ -1,0 +1,99 @@
+"""How near the graphs of an export are to the model on NumPy: measured on the files that were written, at other sizes
+than they were traced at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...engines.onnx.decoder import Decoder, crosses
+from ...engines.onnx.session import Session
+from ...engines.onnx.signature import Signature
+from ...engines.onnx.trace import Traced
+from ...inputs import ImageModel
+from ...inputs.causal import CausalLM
+from ...inputs.image_to_text import ImageToText
+
+STEPS = (4, 1, 2)  # tokens that a decoder is given, one call after the other
+
+
+class Graph(NamedTuple):
+    signature: Signature
+    session: Session
+
+
+class Written:
+    """The graphs of a folder, by the methods that they compute."""
+
+    def __init__(self, files: Mapping[str, tuple[Path, Traced]]):
+        self.graphs = {
+            method: Graph(traced.signature, Session(path, "CPUExecutionProvider"))
+            for method, (path, traced) in files.items()
+        }
+
+    def made(self, method: str, model: Any, make: Any) -> Graph:
+        return self.graphs[method]
+
+
+def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dict[str, float]]:
+    """Of every output: relative L2 to NumPy's, and the largest difference as a part of the root mean square."""
+    written = Written(files)
+    if isinstance(model, ImageToText):
+        found = _of(model.states, _images(model.encoder), written)
+        return {**found, **_of_steps(model.decoder, written)}
+    if isinstance(model, CausalLM) and model.is_causal:
+        return _of_steps(model, written)
+    record = _images(model) if isinstance(model, ImageModel) else _texts(model)
+    return _of(model.forward, record, written)
+
+
+def _texts(model: Any) -> Any:
+    rng, config = np.random.default_rng(1), model.config
+    rows = 1 if getattr(config, "pad_token_id", 0) is None else 3
+    length = min(19, model.max_positions)
+    mask = np.arange(length) < length - 5 * np.arange(rows)[:, None]
+    return model.tokens(rng.integers(0, config.vocab_size, (rows, length)), mask if rows > 1 else None)
+
+
+def _images(model: Any) -> Any:
+    size = (128, 96) if model.any_size else model.config.image
+    return model.pixels(np.random.default_rng(1).normal(size=(1, *size, model.channels)).astype(np.float32))
+
+
+def _of(fn: Any, record: Any, written: Written) -> dict[str, dict[str, float]]:
+    signature, session = written.graphs[f"{type(fn.__self__).__name__}.{fn.__name__}"]
+    found, wanted = signature.result(fn, session(signature.feed(record))), fn(record)
+    if isinstance(wanted, np.ndarray):
+        return {signature.outputs[0].name: _figures(found, wanted)}
+    pairs = ((name, getattr(found, name), value) for name, value in wanted._asdict().items() if value is not None)
+    return {
+        (name if isinstance(b, np.ndarray) else f"{name}.{i}"): _figures(x, y)
+        for name, a, b in pairs
+        for i, (x, y) in enumerate([(a, b)] if isinstance(b, np.ndarray) else zip(a, b, strict=True))
+    }
+
+
+def _of_steps(model: CausalLM, written: Written) -> dict[str, dict[str, float]]:
+    rng, rows = np.random.default_rng(1), 2
+    steps: Any = Decoder(model, written)  # type: ignore[arg-type]
+    caches, found, context = [model.new_cache(rows, sum(STEPS)) for _ in range(2)], [], {}
+    if crosses(model):
+        width = getattr(model.config, model.inputs["encoder_hidden_states"])
+        context = {"encoder_hidden_states": rng.normal(size=(rows, 5, width)).astype(np.float32)}
+    for count in STEPS:
+        ids = rng.integers(0, model.config.vocab_size, (rows, count))
+        found.append([one.next_logits(ids, None, c, **context) for one, c in zip((steps, model), caches, strict=True)])
+        context = {}
+    a, b = (np.stack(side) for side in zip(*found, strict=True))
+    return {"logits": _figures(a, b)}
+
+
+def _figures(found: Any, wanted: np.ndarray) -> dict[str, float]:
+    apart = np.asarray(found, np.float64) - wanted
+    size = max(float(np.linalg.norm(wanted)), 1e-30)
+    largest = float(np.abs(apart).max()) / (size / wanted.size**0.5)
+    return {"relative_l2": float(np.linalg.norm(apart)) / size, "largest_of_scale": largest}

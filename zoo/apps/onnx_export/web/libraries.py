@@ -1,0 +1,130 @@
+"""The two JavaScript libraries that an exported page uses: releases of the npm registry, known by their digests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import tarfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....errors import CheckpointError, NotFoundError, OfflineError
+from ....files.atomic_write import atomic_write
+
+LIMIT = 64 << 20  # bytes of a release, and of each of its files
+TIMEOUT = 60  # seconds without an answer
+
+
+@dataclass(frozen=True)
+class Release:
+    """One version of a package, and which of its files are taken."""
+
+    package: str
+    version: str
+    integrity: str  # sha512 of the archive, in base64, as in package-lock.json
+    licence: str
+    files: tuple[str, ...]
+
+    @property
+    def archive(self) -> str:
+        """The name that `npm pack` gives the archive."""
+        return f"{self.package.removeprefix('@').replace('/', '-')}-{self.version}.tgz"
+
+    @property
+    def url(self) -> str:
+        registry = os.environ.get("NPM_CONFIG_REGISTRY") or "https://registry.npmjs.org"
+        return f"{registry.rstrip('/')}/{self.package}/-/{self.package.rpartition('/')[2]}-{self.version}.tgz"
+
+
+# WebGPU's runtime can be paused (asyncify) in every browser; the other one is half as large and faster on a CPU.
+_GPU, _CPU = "ort-wasm-simd-threaded.asyncify", "ort-wasm-simd-threaded"
+RELEASES = (
+    Release(
+        "onnxruntime-web",
+        "1.30.0",
+        "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ==",
+        "MIT",
+        (
+            *("dist/ort.wasm.min.mjs", f"dist/{_CPU}.mjs", f"dist/{_CPU}.wasm"),
+            *("dist/ort.webgpu.min.mjs", f"dist/{_GPU}.mjs", f"dist/{_GPU}.wasm"),
+        ),
+    ),
+    Release(
+        "@huggingface/tokenizers",
+        "0.2.0",
+        "LidMHe1FpcSYH4vcSjXooda34pC0M8m1gmDOv7SQi6Iv+ib1zX7J3sHBCC9/3FPCkn2k1b55FneVqMRxrr99pg==",
+        "Apache-2.0",
+        ("dist/tokenizers.min.mjs",),
+    ),
+)
+
+
+def write_libraries(target: Path, source: str | os.PathLike[str] | None = None) -> None:
+    """Write the files of RELEASES into a folder.
+
+    source: a folder with the archives, as `npm pack` writes them; without one they are downloaded, and kept in the
+    assets beside the hub's cache.  NotFoundError, OfflineError where an archive is not to be had, CheckpointError where
+    it is not the one that is known.
+    """
+    for release in RELEASES:
+        data = _downloaded(release) if source is None else _given(release, Path(source))
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            for name in release.files:
+                member = archive.extractfile(f"package/{name}")
+                assert member is not None  # the digest says which archive it is
+                with atomic_write(target / Path(name).name) as path:
+                    path.write_bytes(member.read())
+
+
+def _given(release: Release, folder: Path) -> bytes:
+    path = folder / release.archive
+    try:
+        if path.stat().st_size > LIMIT:
+            raise CheckpointError(f"{path}: {path.stat().st_size} bytes, at most {LIMIT} were expected")
+        data = path.read_bytes()
+    except OSError as e:
+        raise NotFoundError(
+            f"{path}: {e.strerror or e}; `npm pack {release.package}@{release.version}` writes it"
+        ) from None
+    return _checked(release, data, str(path))
+
+
+def _downloaded(release: Release) -> bytes:
+    from huggingface_hub import cached_assets_path
+
+    kept = cached_assets_path("zoo", namespace="npm", subfolder="archives") / release.archive
+    if kept.is_file():
+        data = kept.read_bytes()
+        if _digest(data) == release.integrity:
+            return data
+    try:
+        with urllib.request.urlopen(release.url, timeout=TIMEOUT) as answer:  # the digest decides what is taken
+            data = answer.read(LIMIT + 1)
+    except urllib.error.HTTPError as e:
+        raise NotFoundError(f"{release.url}: the npm registry answers {e.code} {e.reason}") from None
+    except (OSError, ValueError) as e:
+        raise OfflineError(
+            f"{release.url} cannot be reached: {getattr(e, 'reason', e)}; offline, give the folder where `npm pack "
+            f"{release.package}@{release.version}` wrote {release.archive}"
+        ) from None
+    _checked(release, data, release.url)
+    with atomic_write(kept) as path:
+        path.write_bytes(data)
+    return data
+
+
+def _checked(release: Release, data: bytes, where: str) -> bytes:
+    if (found := _digest(data)) != release.integrity:
+        raise CheckpointError(
+            f"{where}: sha512 {found[:16]}..., expected {release.integrity[:16]}... of {release.package} "
+            f"{release.version}: damaged, or another release"
+        )
+    return data
+
+
+def _digest(data: bytes) -> str:
+    return base64.b64encode(hashlib.sha512(data).digest()).decode()

@@ -1,0 +1,163 @@
+"""A folder with an exported graph becomes a page that runs it in the browser.
+
+What is written: index.html, and in web/ zoo.js, page.json (which model, tokenizer and processor), the tokenizer in the
+form of the tokenizers library, and the libraries.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ....checkpoint.sentence_encoder import normalize
+from ....errors import UnsupportedError
+from ....files.atomic_write import atomic_write, copy_file
+from ....images import ImageProcessor
+from ....tasks.base import Task, TextTask
+from ....tasks.classify import Classify, function_for
+from ....tasks.detect import Detect
+from ....tasks.embed import Embed
+from ....tasks.fill_mask import FillMask
+from ....tasks.image_classify import ImageClassify
+from ....tasks.image_task import ImageTask
+from ....text.tokenizer import Tokenizer
+from ...tables.structure import COLUMN, ROW
+from .libraries import RELEASES, write_libraries
+
+PAGE, MODULE, FOLDER, ABOUT, TOKENIZER = "index.html", "zoo.js", "web", "page.json", "tokenizer.json"
+MOST_BYTES = 2 << 30  # of a model: WebAssembly has addresses for 4 GB, and the weights are there twice while they load
+NEAREST = 0  # Pillow's number of the filter that zoo.js does not have
+
+
+def write_page(
+    task: Task,
+    folder: str | os.PathLike[str],
+    graph: str = "model.onnx",
+    libraries: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Write the page beside a task's graph -> the path of index.html.
+
+    graph: a file of `folder`, its weights in it or in GRAPH.data.  libraries: see `write_libraries`.
+    UnsupportedError where the page has nothing for the task, or a model is too large for a browser.
+    """
+    folder = Path(folder)
+    about = describe(task)
+    files = [graph, *([f"{graph}.data"] if (folder / f"{graph}.data").is_file() else [])]
+    if (size := sum((folder / name).stat().st_size for name in files)) > MOST_BYTES:
+        raise UnsupportedError(f"{folder / graph}: {size / 1e9:.1f} GB with its weights, a browser holds about 2")
+    inside = folder / FOLDER
+    inside.mkdir(exist_ok=True)
+    about["model"] = {"file": f"../{files[0]}", "data": [f"../{name}" for name in files[1:]]}
+    if isinstance(task, TextTask):
+        # The backend's own words: what tokenizer_config.json and the like say is in them.
+        _write(inside / TOKENIZER, task.tokenizer.backend.to_str())
+    _write(inside / ABOUT, json.dumps(about, ensure_ascii=False))
+    _write(inside / "LICENSES.txt", "".join(f"{r.package} {r.version}: {r.licence}, {r.url}\n" for r in RELEASES))
+    write_libraries(inside, libraries)
+    copy_file(Path(__file__).parent / MODULE, inside / MODULE)
+    copy_file(Path(__file__).parent / PAGE, folder / PAGE)
+    return folder / PAGE
+
+
+def check_page(of: Any, wanted: object) -> None:
+    """Refuse a page that is wanted of what has none, before anything is written."""
+    if wanted and not isinstance(of, Task):
+        raise UnsupportedError(f"{of!r} has no task, and a page is for one: export without --web")
+    if wanted:
+        describe(of)
+
+
+def remove_page(folder: Path) -> None:
+    """Take away what an earlier page said of its model, so that it runs no other as if it were that."""
+    (folder / FOLDER / ABOUT).unlink(missing_ok=True)
+
+
+def describe(task: Task) -> dict[str, Any]:
+    """What page.json says of a task, without its graph; UnsupportedError where the page cannot do as the task does."""
+    about: dict[str, Any] = {"name": _name(task)}
+    if isinstance(task, Embed):
+        return {**about, "task": "embed", **_texts(task), "encoder": _encoder(task)}
+    if isinstance(task, FillMask):
+        return {**about, "task": "fill-mask", **_texts(task)}
+    if isinstance(task, Classify):
+        return {**about, "task": "classify", **_texts(task), **_labels(task), "function": function_for(task.config)}
+    if isinstance(task, ImageClassify):
+        function = function_for(task.config)
+        return {**about, "task": "classify-image", **_images(task), **_labels(task), "function": function}
+    if isinstance(task, Detect):
+        kind = "table" if {ROW, COLUMN} <= set(task.config.id2label.values()) else "detect"
+        return {**about, "task": kind, **_images(task), **_labels(task)}
+    raise UnsupportedError(
+        f"--web has no page for the task {task.name!r} of {about['name']}: it has one for embed (of texts), classify, "
+        "fill-mask and detect"
+    )
+
+
+def _name(task: Task) -> str:
+    """The hub's name, or that of the folder: its path is nobody else's business."""
+    if task.checkpoint is None:
+        return type(task.model).__name__
+    return task.checkpoint.name if task.checkpoint.revision else task.checkpoint.folder.resolve().name
+
+
+def _texts(task: TextTask) -> dict[str, Any]:
+    lower_case = isinstance(task, Embed) and task.encoder.lower_case
+    return {"tokenizer": describe_tokenizer(task.tokenizer, task.max_tokens, lower_case)}
+
+
+def describe_tokenizer(tokenizer: Tokenizer, max_tokens: int, lower_case: bool = False) -> dict[str, Any]:
+    """What page.json says of a tokenizer besides tokenizer.json.  lower_case: whether texts are lowered before it."""
+    row = tokenizer.encode_batch(["a"], truncation=False).rows[0]
+    own = [i for i, sequence in enumerate(row.sequence_ids) if sequence == 0]
+    normalizer = json.loads(tokenizer.backend.to_str())["normalizer"] or {}
+    return {
+        "file": TOKENIZER,
+        "prefix": row.ids[: own[0]],
+        "suffix": row.ids[own[-1] + 1 :],
+        "max_tokens": max_tokens,
+        "truncation_side": tokenizer.truncation_side,
+        "lower_case": lower_case,
+        "lowers": any(part["type"] == "Lowercase" or part.get("lowercase") for part in _parts(normalizer)),
+        "mask_token": tokenizer.mask_token,
+        "mask_token_id": tokenizer.mask_token_id,
+    }
+
+
+def _parts(normalizer: dict[str, Any]) -> list[dict[str, Any]]:
+    if not normalizer:
+        return []
+    return [part for one in normalizer.get("normalizers", []) for part in _parts(one)] + [normalizer]
+
+
+def _encoder(task: Embed) -> dict[str, Any]:
+    encoder = task.encoder
+    if any(step is not normalize for step in encoder.steps):
+        raise UnsupportedError(f"--web: {task!r} has a Dense module after pooling, which the page does not compute")
+    prompt = encoder.prompts[encoder.default_prompt] if encoder.default_prompt else ""
+    skip = 0 if encoder.include_prompt or not prompt else task.prompt_length(prompt)
+    return {"pooling": list(encoder.pooling), "normalize": bool(encoder.steps), "prompt": prompt, "skip": skip}
+
+
+def _images(task: ImageTask) -> dict[str, Any]:
+    processor: ImageProcessor = task.processor
+    if processor.pad_size is not None:
+        raise UnsupportedError(f"--web: the processor of {task!r} pads to {processor.pad_size}, the page does not pad")
+    if processor.size is not None and processor.resample == NEAREST:
+        raise UnsupportedError(f"--web: the processor of {task!r} resizes to the nearest pixel, the page does not")
+    if processor.pad_line:
+        raise UnsupportedError(f"--web: the processor of {task!r} pads lines with paper, the page does not")
+    steps = {"size": processor.size, "resample": processor.resample, "crop": processor.crop}
+    return {"processor": {**steps, "table": processor.table.T.astype(float).tolist()}}
+
+
+def _labels(task: Task) -> Mapping[str, Any]:
+    labels = task.config.id2label
+    return {"labels": [labels[i] for i in sorted(labels)]}
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_write(path) as partial:
+        partial.write_text(text, encoding="utf-8")

@@ -1,0 +1,75 @@
+"""A table as JSON, and back: nothing is lost, nothing is guessed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import TableError, nearest
+from ...files.json_file import parse_json
+from .grid import Cell, G, Grid, Word
+
+CELL = tuple(field.name for field in dataclasses.fields(Cell))
+WORD = tuple(field.name for field in dataclasses.fields(Word))
+LATER = ("angle",)  # of a word: files of before do not have it
+GRID = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
+
+
+def to_dict(table: Grid) -> dict[str, Any]:
+    """The fields of the table and of its cells, by their names; boxes are lists of four numbers."""
+    out = {field.name: getattr(table, field.name) for field in dataclasses.fields(table) if field.init}
+    out["cells"] = [_lists({name: getattr(cell, name) for name in CELL}) for cell in table.cells]
+    if "outside" in out:
+        out["outside"] = [_lists({name: getattr(word, name) for name in WORD}) for word in out["outside"]]
+    return _lists(out)
+
+
+def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
+    """The table, a `cls`, with these fields: every one of a grid is wanted, and none that a `cls` does not have."""
+    more = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in GRID]
+    fields = _fields(data, GRID, "the table", more)
+    for name in ("cells", "row_boxes", "column_boxes", "outside", "row_pages"):
+        if not isinstance(fields.get(name, []), list | tuple):
+            raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
+    fields["cells"] = [Cell(**_fields(cell, CELL, f"cells[{i}]")) for i, cell in enumerate(fields["cells"])]
+    if "outside" in fields:
+        wanted = [name for name in WORD if name not in LATER]
+        words = enumerate(fields["outside"])
+        fields["outside"] = [Word(**_fields(word, wanted, f"outside[{i}]", LATER)) for i, word in words]
+    return cls(**fields)
+
+
+def to_json(table: Grid, *, indent: int | None = None) -> str:
+    """`to_dict` as JSON, texts as they are (UTF-8 once it is written)."""
+    return json.dumps(to_dict(table), ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def from_json(text: str | bytes, cls: type[G], where: object = "the table") -> G:
+    """The table that `to_json` wrote; `where` is what the message names if the JSON cannot be read."""
+    try:
+        data = text if isinstance(text, bytes) else text.encode()
+    except UnicodeEncodeError:
+        raise TableError(f"{where}: half of a surrogate pair in the text") from None
+    return from_dict(parse_json(data, where, TableError), cls)
+
+
+def _fields(data: Any, names: Sequence[str], where: str, more: Sequence[str] = ()) -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise TableError(f"{where} is a {type(data).__name__}, expected an object with the fields {', '.join(names)}")
+    for name in data:
+        if name not in (known := [*names, *more]):
+            raise TableError(f"{where} has a field {name!r} that tables do not have{nearest(str(name), known)}")
+    if missing := [name for name in names if name not in data]:
+        raise TableError(f"{where} has no {', '.join(missing)}")
+    return dict(data)
+
+
+def _lists(fields: dict[str, Any]) -> dict[str, Any]:
+    """Tuples, also of tuples, as the lists that JSON makes of them."""
+    return {name: _list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+
+
+def _list(values: tuple[Any, ...]) -> list[Any]:
+    return [_list(value) if isinstance(value, tuple) else value for value in values]

@@ -1,0 +1,141 @@
+"""Tables as an XLSX workbook, a sheet for each, with merged cells."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InputError, TableError
+from ...optional import optional
+from .export import write
+from .grid import Cell, Grid
+from .values import Number, Value, table_values
+
+if TYPE_CHECKING:
+    from openpyxl.worksheet.worksheet import Worksheet
+
+# https://support.microsoft.com/office/1672b34d-7043-467e-8e27-269d656771c3
+MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
+LONGEST_TEXT = 32_767  # UTF-16 units of a cell
+LONGEST_NAME = 31
+
+# ECMA-376 part 1, 22.9.2.19: _xHHHH_ stands for a character that XML or its readers would not keep, and an underscore
+# that would begin such a thing by chance is written so itself.
+ESCAPED = re.compile("[\\x00-\\x08\\x0b-\\x1f\\ufffe\\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+FIRST_DATE = datetime.date(1900, 3, 1)  # before it, spreadsheets count a day that there was not
+
+
+def save_xlsx(
+    tables: Sequence[Grid],
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    *,
+    types: bool = False,
+    cut: bool = False,
+) -> None:
+    """Write tables to a workbook, each to a sheet of its own; a spanning cell becomes a merged one.
+
+    names: of the sheets; by default Table 1, Table 2 and so on.
+    types: texts that are numbers, percent or dates beyond doubt (see `zoo.apps.tables.values`) become such, and are
+    shown with as many decimals.  By default every cell is a text, as it was seen; a text that begins with =
+    stays a text, never a formula.
+    cut: shorten texts beyond the 32,767 characters that a cell holds, which are refused otherwise.
+
+    TableError, before anything is written, for what a workbook cannot hold, and where it cannot be written.
+    """
+    openpyxl = optional("openpyxl", "XLSX", "zoo[tables]")
+    if Path(path).suffix.lower() != ".xlsx":
+        raise TableError(f"cannot write to {Path(path)}: a workbook's name ends in .xlsx")
+    if not tables:
+        raise TableError("no tables: a workbook has at least one sheet")
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for name, table in zip(_sheet_names(len(tables), names), tables, strict=True):
+        _fill(book.create_sheet(name), table, types, cut)
+    write(path, book.save)
+
+
+def _sheet_names(count: int, names: Sequence[str] | None) -> list[str]:
+    """As Excel permits them: it calls a workbook damaged that has others."""
+    if names is None:
+        return [f"Table {i + 1}" for i in range(count)]
+    if isinstance(names, str) or len(names) != count:
+        raise InputError(f"names is {names!r}, expected {count} texts, one for each table")
+    seen: dict[str, str] = {}
+    for name in names:
+        if not 1 <= _units(name) <= LONGEST_NAME:
+            raise TableError(f"the sheet name {name!r} has {_units(name)} characters, expected 1 ... {LONGEST_NAME}")
+        if found := re.search(r"[\[\]:*?/\\\x00-\x1f\ufffe\uffff]", name):
+            raise TableError(f"the sheet name {name!r} has {found[0]!r}, which names of sheets must not")
+        if name[0] == "'" or name[-1] == "'":
+            raise TableError(f"the sheet name {name!r} begins or ends with an apostrophe")
+        if name.casefold() == "history":
+            raise TableError(f"the sheet name {name!r} is one that Excel keeps for itself")
+        if (other := seen.setdefault(name.casefold(), name)) is not name or names.count(name) > 1:
+            raise TableError(f"the sheet names {other!r} and {name!r} are the same to Excel")
+    return list(names)
+
+
+def _fill(sheet: Worksheet, table: Grid, types: bool, cut: bool) -> None:
+    rows, columns = table.shape
+    if rows > MAX_ROWS or columns > MAX_COLUMNS:
+        raise TableError(f"the table has {rows:,} x {columns:,} positions, a sheet {MAX_ROWS:,} x {MAX_COLUMNS:,}")
+    values = table_values(table) if types else [[None] * columns] * rows
+    for cell in table.cells:
+        if cell.text:
+            _write(sheet.cell(cell.row + 1, cell.column + 1), cell, values[cell.row][cell.column], cut)
+    for cell in table.cells:
+        if cell.row_span > 1 or cell.column_span > 1:
+            last_row, last_column = cell.row + cell.row_span, cell.column + cell.column_span
+            sheet.merge_cells(None, cell.row + 1, cell.column + 1, last_row, last_column)
+
+
+def _write(target: Any, cell: Cell, value: Value | None, cut: bool) -> None:
+    from openpyxl.styles import Alignment
+
+    if isinstance(value, Number):
+        target.value = value.value
+        decimals = "." + "0" * value.decimals if value.decimals else ""
+        target.number_format = ("#,##0" if value.grouped else "0") + decimals + ("%" if value.percent else "")
+        return
+    if value is not None and value >= FIRST_DATE:
+        target.value, target.number_format = value, "yyyy-mm-dd"
+        return
+    text = _escaped(cell.text)
+    if _units(text) > LONGEST_TEXT:
+        if not cut:
+            where = f"the cell at row {cell.row}, column {cell.column}"
+            found = f"{where} has a text of {_units(text):,} characters"
+            raise TableError(f"{found}, at most {LONGEST_TEXT:,} fit; cut=True shortens it")
+        text = _escaped(_shortened(cell.text))
+    target.value = text
+    target.data_type = "s"  # whatever it looks like: a formula, an error such as #N/A
+    if "\n" in text:  # which is shown as a line's end only so
+        target.alignment = Alignment(wrap_text=True)
+
+
+def _escaped(text: str) -> str:
+    text = ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+    if text and not text.strip():  # openpyxl does not mark the white space of such a text as significant
+        return f"_x{ord(text[0]):04X}_" + text[1:]
+    return text
+
+
+def _shortened(text: str) -> str:
+    """As much of its beginning as a cell holds."""
+    low, high = 0, min(len(text), LONGEST_TEXT)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _units(_escaped(text[:middle])) <= LONGEST_TEXT:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,122 @@
+"""A part of a page, set upright, and where its boxes lie on the page.
+
+Shapes: H, W of the page, Y, X of the crop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import InputError
+from ...images import MAX_PIXELS
+from ...images.boxes import Box
+from .boxes import hull, inside
+from .direction import quarters, tilt_of, turned, untilted
+from .grid import Word
+
+HALF = 0.5  # a word belongs to what holds at least so much of its area
+
+
+@dataclass(frozen=True, eq=False)
+class Crop:
+    """A part of a page that is turned so that its text runs from left to right."""
+
+    pixels: np.ndarray  # (Y, X, 3) uint8
+    matrix: np.ndarray  # (2, 3): from (x, y, 1) of the crop to (x, y) of the page
+    angle: float = 0.0  # degrees clockwise: the direction that its text has on the page
+
+    def to_page(self, box: Box) -> Box:
+        """Around where a box of the crop lies on the page."""
+        return _mapped(box, self.matrix)
+
+    def from_page(self, box: Box) -> Box:
+        """Around where a box of the page lies in the crop."""
+        return _mapped(box, _inverse(self.matrix))
+
+    def words(self, words: Sequence[Word]) -> list[Word]:
+        """Those of the page's words of which at least half lies in the crop, with boxes of the crop.
+
+        A word that says how it lies gets a box that is not made larger by its tilt.
+        """
+        Y, X = self.pixels.shape[:2]
+        back = _inverse(self.matrix)
+        found = []
+        for word in _near(words, self.to_page((0.0, 0.0, float(X), float(Y)))):
+            if inside(box := self._moved(word, back), (0, 0, X, Y)) >= HALF:
+                angle = None if word.angle is None else word.angle - self.angle
+                found.append(replace(word, box=box, angle=angle))
+        return found
+
+    def _moved(self, word: Word, back: np.ndarray) -> Box:
+        own = self.angle if word.angle is None else word.angle
+        if not tilt_of(self.angle):  # exactly, and with the tilt that the word has beside the others
+            return _mapped(word.box, back)
+        x, y = back @ ((word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2, 1)
+        x0, y0, x1, y1 = turned(untilted(word.box, tilt_of(own)), -quarters(self.angle))
+        half = (x1 - x0) / 2, (y1 - y0) / 2
+        return x - half[0], y - half[1], x + half[0], y + half[1]
+
+
+def cut(page: np.ndarray, box: Box, margin: int, angle: float = 0.0) -> Crop:
+    """What lies in a box of the page (H, W, 3) uint8, and white where that ends, turned by -`angle` degrees."""
+    H, W = page.shape[:2]
+    x0, y0 = (math.floor(v) - margin for v in box[:2])
+    x1, y1 = (math.ceil(v) + margin for v in box[2:])
+    if (x1 - x0) * (y1 - y0) > MAX_PIXELS:
+        raise InputError(f"a crop of {x1 - x0} x {y1 - y0} with a padding of {margin} is more than {MAX_PIXELS} pixels")
+    pixels = np.full((y1 - y0, x1 - x0, 3), 255, np.uint8)
+    left, top, right, bottom = max(x0, 0), max(y0, 0), min(x1, W), min(y1, H)
+    pixels[top - y0 : bottom - y0, left - x0 : right - x0] = page[top:bottom, left:right]
+    count, tilt = quarters(angle), tilt_of(angle)
+    upright = np.ascontiguousarray(np.rot90(pixels, count))
+    Y, X = upright.shape[:2]
+    cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[count]
+    begin = turned((0.0, 0.0, float(X), float(Y)), count)[:2]
+    # From the upright crop to the page: turned back clockwise about (0, 0), then moved.
+    matrix = np.array([[cos, -sin, x0 - begin[0]], [sin, cos, y0 - begin[1]]], np.float64)
+    if not tilt:
+        return Crop(upright, matrix, 90.0 * count)
+    return _straight(upright, matrix, count, tilt)
+
+
+def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -> Crop:
+    """Turned about its middle by -tilt, and as much larger as its corners need."""
+    from PIL import Image
+
+    Y, X = pixels.shape[:2]
+    cos, sin = math.cos(math.radians(tilt)), math.sin(math.radians(tilt))
+    wide, high = math.ceil(X * cos + Y * abs(sin)), math.ceil(X * abs(sin) + Y * cos)
+    turn = np.array([[cos, -sin], [sin, cos]])
+    tilted = np.column_stack([turn, np.array([X / 2, Y / 2]) - turn @ (wide / 2, high / 2)])
+    image = Image.fromarray(pixels).transform(
+        (wide, high),
+        Image.Transform.AFFINE,
+        tuple(tilted.ravel().tolist()),
+        Image.Resampling.BICUBIC,
+        fillcolor=(255, 255, 255),
+    )
+    return Crop(np.asarray(image), matrix @ np.vstack([tilted, (0, 0, 1)]), 90.0 * count + tilt)
+
+
+def _near(words: Sequence[Word], box: Box) -> list[Word]:
+    """Those of which something lies in the box: of a page with very many words, mostly few."""
+    if not words:
+        return []
+    boxes = np.array([word.box for word in words])
+    near = (boxes[:, :2] <= box[2:]).all(1) & (boxes[:, 2:] >= box[:2]).all(1)
+    return [words[i] for i in np.flatnonzero(near).tolist()]
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray:
+    turn = matrix[:, :2].T  # of a turn, the reverse
+    return np.column_stack([turn, -turn @ matrix[:, 2]])
+
+
+def _mapped(box: Box, matrix: np.ndarray) -> Box:
+    x0, y0, x1, y1 = box
+    corners = np.array([(x0, y0, 1), (x1, y0, 1), (x0, y1, 1), (x1, y1, 1)], np.float64) @ matrix.T
+    return hull((x, y, x, y) for x, y in corners.tolist())

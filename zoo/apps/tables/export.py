@@ -1,0 +1,49 @@
+"""Tables to files, each complete or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ...errors import TableError, ZooError
+from ...files.atomic_write import atomic_write
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """UTF-8, line ends as they are."""
+    data = text.encode()
+    write(path, lambda part: part.write_bytes(data))
+
+
+def write(path: str | os.PathLike[str], writing: Callable[[Path], object]) -> None:
+    """Let `writing` write a file that takes the place of `path` once it is complete; TableError if it cannot."""
+    path = Path(path)
+    try:
+        check_place(path)
+        with atomic_write(path) as part:
+            writing(part)
+    except (OSError, ValueError) as e:
+        if isinstance(e, ZooError):
+            raise
+        raise TableError(f"cannot write to {path}: {getattr(e, 'strerror', None) or e}") from e
+
+
+def check_place(path: Path) -> None:
+    """TableError if no file can be written there, as far as can be told before."""
+    try:
+        if path.is_dir():
+            raise TableError(f"cannot write to {path}: it is a folder")
+        if path.exists() and not path.is_file():
+            raise TableError(f"cannot write to {path}: it is not a regular file")
+        # A file is replaced, which the folder has to permit: its own permissions are asked for all the same.
+        if path.exists() and not os.access(path, os.W_OK):
+            raise TableError(f"cannot write to {path}: it is read-only")
+        if not path.parent.is_dir():
+            raise TableError(f"cannot write to {path}: No such file or directory")
+        if not os.access(path.parent, os.W_OK):
+            raise TableError(f"cannot write to {path}: Permission denied")
+    except (OSError, ValueError) as e:
+        if isinstance(e, ZooError):
+            raise
+        raise TableError(f"cannot write to {path}: {getattr(e, 'strerror', None) or e}") from None

@@ -1,0 +1,241 @@
+"""From the image of a page to its tables: found, cut out, set upright, taken apart and read.
+
+Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError, UnsupportedError
+from ...images import MAX_PIXELS, ImageInput, open_image
+from ...images.boxes import Box, Detection, check_fraction, draw_boxes
+from ...warning import warn
+from .boxes import check_box, inside, share
+from .crop import HALF, Crop, cut
+from .direction import text_direction
+from .ocr import READERS, Ocr, load_ocr
+from .reading import Reader, read_cells
+from .structure import COLUMN, ROW, TABLE, build_table
+from .table import Table, Word
+from .words import check_words, words_outside
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+ROTATED = "table rotated"  # as detection calls one that lies on its side
+UPWARDS = 270.0  # how the text of such a table mostly runs
+DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come with zoo
+# Structure was learned from crops with a margin of 20 to 30 pixels, of pages whose long side has 1000.
+PADDING = 25 / 1000
+
+# (image (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything like it.
+Detector = Callable[..., Sequence[Detection]]
+
+_COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
+
+
+class TableExtractor:
+    """The tables of images; made once, called for each page.
+
+    structure, detection: names or folders of checkpoints, or their loaded tasks (say, on another device), or any
+    callables of the kind.  The small ones that come with zoo, unless others are named, such as Microsoft's.  With
+    detection=None each image is taken for a table by itself.
+    reader: what reads lines of text where the caller has no words: "zoo-read", which comes with zoo, another TrOCR
+    checkpoint's name or folder, or its task, or a callable (see `reading.Reader`).
+    ocr: in place of a reader, what reads the words of a whole page: "rapidocr", "tesseract" or a callable
+    (see `ocr.Ocr`); "zoo-read" and "trocr" stand for readers.
+    threshold: the least score, exclusive, of tables and of their parts; 0.5 is Microsoft's.
+    padding: pixels of margin around a table; by default 25 of a page whose long side has 1000, as structure was
+    trained.  Where the margin leaves the image it is white.
+    size: for the structure's processor in place of the checkpoint's.  The v1.1 checkpoints say 800, but were trained
+    with {"longest_edge": 1000}.
+    lock, device, dtype, local_files_only: as for `zoo.load`, for all checkpoints that are given by name or folder.
+    """
+
+    def __init__(
+        self,
+        structure: str | os.PathLike[str] | Detector = STRUCTURE,
+        detection: str | os.PathLike[str] | Detector | None = DETECTION,
+        *,
+        reader: str | os.PathLike[str] | Reader | None = None,
+        ocr: str | Ocr | None = None,
+        threshold: float = 0.5,
+        padding: int | None = None,
+        size: Mapping[str, int] | None = None,
+        lock: str | os.PathLike[str] | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        local_files_only: bool = False,
+    ):
+        check_fraction("threshold", threshold)
+        if ocr is not None and reader is not None:
+            raise InputError("ocr reads the page, and reader the cells: give one of them")
+        if isinstance(ocr, str) and ocr in READERS:
+            reader, ocr = READERS[ocr], None
+        if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
+            raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
+        lock = None if lock is None else os.fspath(lock)
+        loading = {"lock": lock, "device": device, "dtype": dtype, "local_files_only": local_files_only}
+        if not any(isinstance(n, str | os.PathLike) for n in (structure, detection, reader)):
+            for option, value in loading.items():
+                if value not in (None, False):
+                    raise InputError(
+                        f"{option} is {value!r}, but no checkpoint is loaded by name: {option}= where it is loaded"
+                    )
+        self.structure = _detector(structure, "structure", (ROW, COLUMN), loading)
+        self.detection = None if detection is None else _detector(detection, "detection", (TABLE,), loading)
+        self.reader = _loaded(reader, "read", loading) if isinstance(reader, str | os.PathLike) else reader
+        self.ocr = load_ocr(ocr) if isinstance(ocr, str) else ocr
+        self.threshold, self.padding = threshold, padding
+        self.options = {} if size is None else {"size": size}
+
+    def __call__(
+        self,
+        image: ImageInput,
+        words: Sequence[Word] | None = None,
+        *,
+        data_format: str | None = None,
+        max_pixels: int = MAX_PIXELS,
+    ) -> list[Table]:
+        """The tables of a page, from the top down and from left to right; none is an empty list.
+
+        words: of the page, in its pixels as they are seen upright; they go into the cells, and rows and columns
+        without any are dropped.  Without words the reader reads the cells, without both the texts are "".
+        data_format, max_pixels: as in `open_image`.
+
+        All boxes are on the page.  A table is turned first so that its text runs from left to right, which its words
+        say (`Word.angle`; of words without it, and of a tilt of up to 10 degrees, their lines).  Where they do not, one
+        that the detection calls rotated is taken for one that is read from the bottom of the page up: its rows then
+        stand upright on the page, the first one on the left.  Of a tilted row, a box on the page is what is around it.
+        A detected table in which no row and no column is found is left out, with a warning.
+        """
+        if words is not None:
+            check_words(words)
+        page = np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels))
+        places = self.places(page)
+        if words is None and self.ocr is not None:
+            words = self._ocr_words(self.ocr, page, places)
+        tables = []
+        for found in places:
+            table = self._table(self.crop(page, found, words or ()), words)
+            if not table.cells:
+                if self.detection is not None:
+                    box = ", ".join(f"{v:.0f}" for v in found.box)
+                    warn(f"the table at ({box}) has no rows and no columns, and is left out")
+                continue
+            left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
+            score = table.score if self.detection is None else found.score
+            tables.append(replace(table, score=score, outside=tuple(left_out)))
+        return tables
+
+    def places(self, page: np.ndarray) -> list[Detection]:
+        """Where the tables of a page (H, W, 3) are, clipped to it; of two that share half of the smaller the better."""
+        H, W = page.shape[:2]
+        if self.detection is None:
+            return [Detection(TABLE, 1.0, (0.0, 0.0, float(W), float(H)))]
+        kept: list[Detection] = []
+        for found in sorted(self.detection(page, threshold=self.threshold), key=lambda d: -d.score):
+            x0, y0, x1, y1 = check_box(f"the box of a {found.label!r} that detection found", found.box)
+            box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
+            if found.label not in (TABLE, ROTATED) or box[0] >= box[2] or box[1] >= box[3]:
+                continue
+            if all(max(inside(box, k.box), inside(k.box, box)) < HALF for k in kept):
+                kept.append(found._replace(box=box))
+        return list(_reading_order(kept))
+
+    def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> Crop:
+        """A table of a page (H, W, 3) with its margin, upright: as its words run, or else as detection says."""
+        margin = round(PADDING * max(page.shape[:2])) if self.padding is None else self.padding
+        own = [word for word in words if inside(word.box, found.box) >= HALF]
+        return cut(page, found.box, margin, text_direction(own, UPWARDS if found.label == ROTATED else 0.0))
+
+    def _ocr_words(self, ocr: Ocr, page: np.ndarray, places: Sequence[Detection]) -> list[Word]:
+        """The words of the page; those in a place that lies on its side are read there, once it is set upright."""
+        on_side = [found for found in places if found.label == ROTATED]
+        words: list[Word] = []
+        if len(on_side) < len(places):
+            words += ocr(page)
+            check_words(words)
+        for found in on_side:
+            crop = self.crop(page, found)
+            read = list(ocr(crop.pixels))
+            check_words(read)
+            words = [word for word in words if inside(word.box, found.box) < HALF]
+            words += [replace(w, box=crop.to_page(w.box), angle=crop.angle + (w.angle or 0.0)) for w in read]
+        return words
+
+    def _table(self, crop: Crop, words: Sequence[Word] | None) -> Table:
+        """The table of a crop, its boxes on the page."""
+        objects = self.structure(crop.pixels, threshold=self.threshold, **self.options)
+        table = build_table(objects, None if words is None else crop.words(words), thresholds=self.threshold)
+        if words is None and self.reader is not None:
+            table = build_table(objects, read_cells(crop.pixels, table, self.reader), thresholds=self.threshold)
+        return replace(
+            table,
+            cells=tuple(replace(cell, box=crop.to_page(cell.box)) for cell in table.cells),
+            row_boxes=tuple(map(crop.to_page, table.row_boxes)),
+            column_boxes=tuple(map(crop.to_page, table.column_boxes)),
+            box=crop.to_page(table.box),
+        )
+
+
+def extract_tables(image: ImageInput, words: Sequence[Word] | None = None, **options: Any) -> list[Table]:
+    """The tables of one page; options as for `TableExtractor`, which is the one to use for several pages.
+
+    >>> for table in zoo.apps.tables.extract_tables("page.png", words=zoo.apps.tables.read_words("words.json")):
+    ...     print(table.to_markdown())
+    """
+    return TableExtractor(**options)(image, words)
+
+
+def draw_tables(image: ImageInput, tables: Sequence[Table], *, data_format: str | None = None) -> Image.Image:
+    """The image with the tables, their cells, column headers and projected row headers outlined."""
+    boxes: list[tuple[str, Box, tuple[int, int, int]]] = []
+    for i, table in enumerate(tables, 1):
+        for cell in sorted(table.cells, key=lambda cell: cell.is_header or cell.is_projected_row_header):
+            kind = "heading" if cell.is_projected_row_header else "header" if cell.is_header else "cell"
+            boxes.append(("", cell.box, _COLOURS[kind]))
+        boxes.append((f"table {i} {table.score:.2f}", table.box, _COLOURS["table"]))
+    return draw_boxes(open_image(image, data_format=data_format), boxes)
+
+
+def _loaded(name: str | os.PathLike[str], task: str, loading: Mapping[str, Any]) -> Any:
+    from ...tasks import load_task
+
+    return load_task(name, task=task, **loading)
+
+
+def _detector(given: Any, name: str, labels: Sequence[str], loading: Mapping[str, Any]) -> Detector:
+    """What detects objects with these labels among others."""
+    if isinstance(given, str | os.PathLike):
+        given = _loaded(given, "detect", loading)
+    if not isinstance(given, Callable):
+        raise InputError(f"{name} is of type {type(given).__name__}, expected a name, a folder or a detector")
+    config = getattr(given, "config", None)
+    known = [] if config is None else list(config.id2label.values())
+    if config is not None and not set(labels) <= set(known):
+        raise UnsupportedError(
+            f"{name} is {given!r}, which detects {', '.join(known)}, and not {' and '.join(labels)}: "
+            f"it is no checkpoint for {name}"
+        )
+    return given
+
+
+def _reading_order(found: Sequence[Detection]) -> Iterator[Detection]:
+    """From the top down; those that lie beside each other, by half of the lower one's height, from left to right."""
+    rest = sorted(found, key=lambda d: d.box[1])
+    while rest:
+        _, top, _, bottom = rest[0].box
+        beside = [
+            d
+            for d in rest
+            if max(share(d.box[1], d.box[3], top, bottom), share(top, bottom, d.box[1], d.box[3])) >= HALF
+        ]
+        yield from sorted(beside, key=lambda d: d.box[0])
+        rest = [d for d in rest if d not in beside]

@@ -1,0 +1,195 @@
+"""What a table is made of: words, and cells that cover a grid without overlap.
+
+Boxes are (x0, y0, x1, y1) in pixels of the image, x to the right and y down.  Shapes: R rows, C columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ...errors import TableError
+from ...images.boxes import Box
+
+G = TypeVar("G", bound="Grid")
+
+MAX_POSITIONS = 1_000_000  # of a grid: a small file may claim more than memory holds
+
+
+@dataclass(frozen=True)
+class Word:
+    """A piece of text with its place in the image, from OCR or from a PDF's text layer."""
+
+    text: str
+    box: Box
+    confidence: float = 1.0
+    # Which way it runs: degrees clockwise from left to right, so that 90 is downwards and -90 upwards; -180 ... 180.
+    angle: float | None = None  # None: not known
+
+    def __post_init__(self) -> None:
+        _set(self, box=_box(self.box, "a word's box"), confidence=_number(self.confidence, "a word's confidence"))
+        if self.angle is not None:
+            _set(self, angle=180 - (180 - _number(self.angle, "a word's angle")) % 360)
+        _check_text(self.text, "a word")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What lies at rows row ... row + row_span - 1 and columns column ... column + column_span - 1, from 0."""
+
+    row: int
+    column: int
+    row_span: int
+    column_span: int
+    box: Box
+    text: str = ""  # "" where there are no words
+    confidence: float = 1.0
+    is_header: bool = False  # lies in the column header
+    is_projected_row_header: bool = False  # a heading across the table, for the rows below it
+
+    def __post_init__(self) -> None:
+        where = f"the cell at row {self.row}, column {self.column}"
+        counts = {"row": 0, "column": 0, "row_span": 1, "column_span": 1}
+        _set(self, **{name: _count(getattr(self, name), least, f"{name} of {where}") for name, least in counts.items()})
+        _set(self, box=_box(self.box, f"the box of {where}"))
+        _set(self, confidence=_number(self.confidence, f"the confidence of {where}"))
+        for name in ("is_header", "is_projected_row_header"):
+            _set(self, **{name: _flag(getattr(self, name), f"{name} of {where}")})
+        _check_text(self.text, where)
+
+
+@dataclass(frozen=True, repr=False)
+class Grid:
+    """A grid of R rows and C columns, each position covered by exactly one cell.
+
+    The first `header_rows` rows are the column header: their cells, and no others, have is_header, and no cell reaches
+    across the line below them.  A table may have no rows or no columns; then it has no cells.  TableError if the cells
+    do not fit.
+    """
+
+    cells: tuple[Cell, ...]  # by row, then by column, in whichever order they are given
+    row_boxes: tuple[Box, ...]  # R, from the top down
+    column_boxes: tuple[Box, ...]  # C, from left to right
+    box: Box
+    score: float = 1.0
+    header_rows: int = 0
+    _at: tuple[int, ...] = field(init=False, repr=False, compare=False)  # R * C: the index of each position's cell
+
+    def __post_init__(self) -> None:
+        for name in ("row_boxes", "column_boxes"):
+            _set(self, **{name: tuple(_box(box, f"{name}[{i}]") for i, box in enumerate(getattr(self, name)))})
+        _set(self, cells=tuple(sorted(self.cells, key=lambda cell: (cell.row, cell.column))))
+        _set(self, box=_box(self.box, "the table's box"), score=_number(self.score, "the table's score"))
+        _set(self, header_rows=_count(self.header_rows, 0, "header_rows"))
+        _set(self, _at=_covered(self.cells, self.shape, self.header_rows))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(R, C)."""
+        return len(self.row_boxes), len(self.column_boxes)
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        header = f", {self.header_rows} of header" if self.header_rows else ""
+        size = f"{rows} rows{header}, {columns} columns, {len(self.cells)} cells"
+        return f"<{type(self).__name__}: {size}, score {self.score:.3f}>"
+
+    def grid(self) -> list[list[Cell]]:
+        """R lists of C cells; a cell that spans several positions is there at each of them."""
+        rows, columns = self.shape
+        return [[self.cells[i] for i in self._at[r * columns : (r + 1) * columns]] for r in range(rows)]
+
+    def rows(self, *, repeat: bool = True) -> list[list[str]]:
+        """R lists of C texts.
+
+        repeat: a spanning cell's text at each of its positions, or else at the first with "" at the others.
+        """
+        return [
+            [cell.text if repeat or (cell.row, cell.column) == (r, c) else "" for c, cell in enumerate(row)]
+            for r, row in enumerate(self.grid())
+        ]
+
+
+def _covered(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) -> tuple[int, ...]:
+    """(R * C): the index of the cell at each position; TableError unless each has exactly one."""
+    rows, columns = shape
+    if rows * columns > MAX_POSITIONS:
+        raise TableError(f"the grid has {rows:,} x {columns:,} positions, at most {MAX_POSITIONS:,} are possible")
+    if header_rows > rows:
+        raise TableError(f"header_rows is {header_rows}, and the table has {rows} rows")
+    at = [-1] * (rows * columns)
+    for i, cell in enumerate(cells):
+        where = f"the cell at row {cell.row}, column {cell.column} ({cell.row_span} x {cell.column_span} positions)"
+        if cell.row + cell.row_span > rows or cell.column + cell.column_span > columns:
+            raise TableError(f"{where} reaches out of the grid of {rows} x {columns}")
+        if cell.row < header_rows < cell.row + cell.row_span:
+            raise TableError(f"{where} reaches across the line below the {header_rows} header rows")
+        if cell.is_header != (cell.row < header_rows):
+            raise TableError(f"{where} has is_header={cell.is_header}, and there are {header_rows} header rows")
+        for r in range(cell.row, cell.row + cell.row_span):
+            first = r * columns + cell.column
+            for position in range(first, first + cell.column_span):
+                if at[position] >= 0:
+                    other = cells[at[position]]
+                    raise TableError(f"{where} overlaps the cell at row {other.row}, column {other.column}")
+                at[position] = i
+    if -1 in at:
+        row, column = divmod(at.index(-1), columns)
+        raise TableError(f"no cell covers row {row}, column {column} of the grid of {rows} x {columns}")
+    return tuple(at)
+
+
+def _set(of: Any, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(of, name, value)
+
+
+def _box(value: Any, what: str) -> Box:
+    """Four finite floats in order, of whichever number types they were."""
+    try:
+        x0, y0, x1, y1 = (_number(v, what) for v in value)
+    except (TypeError, ValueError):
+        raise TableError(f"{what} is {value!r}, expected four finite numbers (x0, y0, x1, y1)") from None
+    if x1 < x0 or y1 < y0:
+        raise TableError(f"{what} is {(x0, y0, x1, y1)}, expected x0 <= x1 and y0 <= y1")
+    return x0, y0, x1, y1
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise TableError(f"{what} is {value!r}, expected a finite number")
+    return number
+
+
+def _flag(value: Any, what: str) -> bool:
+    if value not in (True, False):
+        raise TableError(f"{what} is {value!r}, expected True or False")
+    return bool(value)
+
+
+def _count(value: Any, least: int, what: str) -> int:
+    try:
+        number = value.__index__()
+    except AttributeError:
+        number = -1
+    if number < least or isinstance(value, bool):
+        raise TableError(f"{what} is {value!r}, expected a whole number from {least}")
+    return number
+
+
+def _check_text(text: Any, where: str) -> None:
+    """A lone surrogate cannot be written to any file, so that it is refused where it comes in."""
+    if not isinstance(text, str):
+        raise TableError(f"the text of {where} is {text!r}, expected a str")
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        raise TableError(
+            f"the text of {where} has a lone surrogate, U+{ord(text[e.start]):04X}, at {e.start}"
+        ) from None

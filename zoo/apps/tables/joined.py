@@ -1,0 +1,325 @@
+"""A table that goes on over pages, put together from its parts.
+
+Parts are joined only where nothing speaks against it: the first ends its page, the next begins the one after it, and
+between them is nothing but page numbers, running titles and "(continued)"; their columns are as many and lie in the
+same places; the second repeats the first one's header, or has none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...images.boxes import Box
+from .boxes import share
+from .extract import TableExtractor
+from .grid import MAX_POSITIONS, Cell
+from .pages import SOMETHING, PageTables, around_of, page_tables
+from .table import Table
+from .values import column_values
+
+if TYPE_CHECKING:
+    from ..documents import Document, Selection
+
+log = logging.getLogger(__name__)
+
+END, BEGIN = 0.75, 0.3  # of the page's height: where the first part ends at least, and the next begins at most
+SAME_SIZE = 0.01  # how much pages may differ
+SHIFT = 0.1  # of the page's width: how far parts may be moved against one another, as left and right pages are
+COLUMN, COLUMNS = 0.5, 0.7  # how much of two columns together is in both, at least, and on the average
+ALIKE = 0.9  # of two headers' characters: an engine may read one of them otherwise
+
+# Captions of a table and of its continuation, in languages in which tables are mostly printed.
+_TITLE = r"(?:table|tab\.|tabelle|tableau|tabla|tabella|tabela|exhibit)\s*[0-9IVXA-Z][\w.:]*"
+_MARK = (
+    r"\(?(?:continued|cont['’.]?d?|carried forward|fortsetzung|suite|continuación|continuação|segue|vervolg)\b\.?\)?"
+)
+_GOES_ON = re.compile(rf"(?:{_TITLE}\W*{_MARK}.{{0,150}}|{_TITLE}.{{0,150}}\({_MARK}|{_MARK})\W*", re.IGNORECASE)
+_WILL_GO_ON = re.compile(rf"{_MARK}.{{0,40}}", re.IGNORECASE)
+_ANY_MARK = re.compile(_MARK, re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A table on its page; the first `skip` rows of it are the header once more."""
+
+    result: PageTables
+    index: int
+    skip: int = 0
+
+    @property
+    def table(self) -> Table:
+        return self.result.tables[self.index]
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.result.page, self.index
+
+
+@dataclass(eq=False)
+class _Chain:
+    """A table, of one part or several."""
+
+    parts: list[_Part]
+    rows: int
+
+    @property
+    def head(self) -> Table:
+        return self.parts[0].table
+
+    def add(self, part: _Part) -> None:
+        self.parts.append(part)
+        self.rows += part.table.shape[0] - part.skip
+
+
+def join_pages(results: Iterable[PageTables], say: Callable[[str], object] = log.info) -> Iterator[PageTables]:
+    """The same results, in which a table that goes on over pages is one, at the place of its first part.
+
+    results: in the order of documents and pages.  A page is held back until it is known where its tables end.  say: is
+    told why two tables that may be one were not joined.
+    """
+    held: list[PageTables] = []
+    chains: dict[tuple[int, int], _Chain] = {}  # of the held pages: the table that each of their tables is a part of
+    for result in results:
+        going_on: list[_Chain] = []
+        if held and not _follows(held[-1], result):
+            yield from _written(held, chains)
+            held, chains = [], {}
+        elif held:
+            before = [chains[held[-1].page, i] for i in range(len(held[-1].around))]
+            for chain, part in _pairs(before, [_Part(result, i) for i in range(len(result.around))], say):
+                chain.add(part)
+                chains[part.key] = chain
+                going_on.append(chain)
+        for i, table in enumerate(result.tables):
+            chains.setdefault((result.page, i), _Chain([_Part(result, i)], table.shape[0]))
+        held.append(result)
+        # What lies before the first part of all that may go on is done.
+        first = min((chain.parts[0].result.page for chain in going_on), default=result.page)
+        done = [one for one in held if one.page < first]
+        yield from _written(done, chains)
+        for one in done:
+            for i in range(len(one.tables)):
+                del chains[one.page, i]
+        held = held[len(done) :]
+    yield from _written(held, chains)
+
+
+def extract_document(
+    document: Document,
+    extract: TableExtractor | None = None,
+    pages: str | Selection | None = None,
+    *,
+    join: bool = False,
+) -> Iterator[Table]:
+    """The tables of a document's pages, page by page; with join=True one that goes on over pages is one.
+
+    extract: made with its defaults if not given.  pages: as in `Document.pages`.  Why two parts were not joined is
+    logged (INFO, "zoo.apps.tables.joined").
+    """
+    extract = extract or TableExtractor()
+
+    def results() -> Iterator[PageTables]:
+        for page in document.pages(pages):
+            tables = page_tables(extract, page)
+            height, width = page.image.shape[:2]
+            around = around_of(page, tables) if join else ()
+            yield PageTables(
+                page.source, document.sha256, page.number, page.count, tables, size=(width, height), around=around
+            )
+
+    for result in join_pages(results()) if join else results():
+        yield from result.tables
+
+
+def _follows(before: PageTables, after: PageTables) -> bool:
+    """Whether one is the next page of the other, and it is known what lies around the tables of both."""
+    same = (before.source, before.document) == (after.source, after.document)
+    known = all(len(one.around) == len(one.tables) and one.error is None for one in (before, after))
+    return same and before.page + 1 == after.page and known
+
+
+def _pairs(
+    before: Sequence[_Chain], after: Sequence[_Part], say: Callable[[str], object]
+) -> list[tuple[_Chain, _Part]]:
+    """Which tables of a page go on in which of the next."""
+    found: list[tuple[_Chain, _Part]] = []
+    for chain in before:
+        first = chain.parts[-1]
+        for second in after:
+            place = f"{second.result.source}, pages {first.result.page} and {second.result.page}"
+            fitting = _fitted(chain, second)
+            if isinstance(fitting, _Part):
+                found.append((chain, fitting))
+            elif fitting:
+                say(f"{place}: two tables are not joined: {fitting}")
+    of_first, of_second = Counter(id(chain) for chain, _ in found), Counter(part.index for _, part in found)
+    clear = [(chain, part) for chain, part in found if of_first[id(chain)] == of_second[part.index] == 1]
+    if len(clear) < len(found):
+        place = f"{after[0].result.source}, pages {after[0].result.page - 1} and {after[0].result.page}"
+        say(f"{place}: tables are not joined: there are several ways to do it")
+    return clear
+
+
+def _fitted(chain: _Chain, second: _Part) -> _Part | str:
+    """The part with what of it is to be skipped; or what speaks against joining, "" where nothing speaks for it."""
+    first = chain.parts[-1]
+    columns, place = _columns_differ(first, second), _place_differs(first, second)
+    skip, header = _header_of(chain, second)
+    if columns or place:
+        # Tables of the same form are worth a word, and those that lie as one that goes on does.
+        return (columns or place or "") if not place or (not columns and not header) else ""
+    if header:
+        return header
+    part = replace(second, skip=skip)
+    if (chain.rows + second.table.shape[0] - skip) * chain.head.shape[1] > MAX_POSITIONS:
+        return f"together they have more than {MAX_POSITIONS:,} positions"
+    return part
+
+
+def _place_differs(first: _Part, second: _Part) -> str | None:
+    """Whether the parts are at the end and the beginning of pages."""
+    above, below = second.result.around[second.index].above, first.result.around[first.index].below
+    if above and not _GOES_ON.fullmatch(above):
+        return f"above the second lies {_named(above)}"
+    if below and not _WILL_GO_ON.fullmatch(below):
+        return f"below the first lies {_named(below)}"
+    if first.result.size is None or second.result.size is None:
+        return "it is not known how large the pages are"
+    if (end := first.table.box[3] / first.result.size[1]) < END:
+        return f"the first ends at {end:.0%} of its page's height"
+    if (begin := second.table.box[1] / second.result.size[1]) > BEGIN:
+        return f"the second begins at {begin:.0%} of its page's height"
+    return None
+
+
+def _named(text: str) -> str:
+    return "something" if text == SOMETHING else repr(text[:60])
+
+
+def _columns_differ(first: _Part, second: _Part) -> str | None:
+    a, b = first.table, second.table
+    if a.shape[1] != b.shape[1]:
+        return f"they have {a.shape[1]} and {b.shape[1]} columns"
+    if not (_is_upright(a) and _is_upright(b)):
+        return "one of them lies on its side"
+    sizes = first.result.size, second.result.size
+    if sizes[0] is None or sizes[1] is None:
+        return "it is not known how large the pages are"
+    if any(abs(p - q) > SAME_SIZE * p for p, q in zip(sizes[0], sizes[1], strict=True)):
+        return "their pages are not of the same size"
+    pairs = [((p[0], p[2]), (q[0], q[2])) for p, q in zip(a.column_boxes, b.column_boxes, strict=True)]
+    moves = sorted((q[0] + q[1] - p[0] - p[1]) / 2 for p, q in pairs)
+    move = moves[len(moves) // 2]
+    if abs(move) > SHIFT * sizes[0][0]:
+        return "their columns lie in other places"
+    both = [_in_both(p, (q[0] - move, q[1] - move)) for p, q in pairs]
+    if min(both) < COLUMN or sum(both) / len(both) < COLUMNS:
+        return "their columns lie in other places"
+    return None
+
+
+def _in_both(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """The length that two intervals share, of what they cover together."""
+    common = share(*a, *b) * (a[1] - a[0])
+    together = (a[1] - a[0]) + (b[1] - b[0]) - common
+    return common / together if together > 0 else 1.0
+
+
+def _is_upright(table: Table) -> bool:
+    """Whether rows follow one another down the page, and columns to the right."""
+    down = all(a[1] + a[3] <= b[1] + b[3] for a, b in zip(table.row_boxes, table.row_boxes[1:], strict=False))
+    right = all(a[0] + a[2] <= b[0] + b[2] for a, b in zip(table.column_boxes, table.column_boxes[1:], strict=False))
+    return down and right
+
+
+def _header_of(chain: _Chain, second: _Part) -> tuple[int, str | None]:
+    """How many rows of the second part are the header once more, and what is wrong if it has one of its own."""
+    head, table = chain.head, second.table
+    if not any(cell.text for cell in head.cells) or not any(cell.text for cell in table.cells):
+        return 0, "there is no text that could be compared"
+    n = head.header_rows
+    again = (
+        0 < n < table.shape[0]
+        and table.header_rows in (0, n)
+        and head.shape[1] == table.shape[1]
+        and _is_cut(table, n)
+        and all(_same(a, b) for a, b in zip(head.rows()[:n], table.rows()[:n], strict=True))
+    )
+    if again or not table.header_rows or _reads_as_body(head, table):
+        return n if again else 0, None
+    return 0, "the second has another header"
+
+
+def _is_cut(table: Table, row: int) -> bool:
+    return not any(cell.row < row < cell.row + cell.row_span for cell in table.cells)
+
+
+def _same(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Whether two rows say the same; an engine may read a letter otherwise, but no digit."""
+    one, other = ("\n".join(_ANY_MARK.sub("", text).casefold().split()) for text in map(" | ".join, (a, b)))
+    if one == other:
+        return True
+    if re.findall(r"\d+", one) != re.findall(r"\d+", other):
+        return False
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio() >= ALIKE
+
+
+def _reads_as_body(head: Table, table: Table) -> bool:
+    """Whether what was taken for a header has numbers where the body has, and the header of the first part has not."""
+    if not head.header_rows or table.header_rows != 1 or head.shape[1] != table.shape[1]:
+        return False
+    rows = head.rows()
+    body, above, row = rows[head.header_rows :], rows[head.header_rows - 1], table.rows()[0]
+    numbers = 0
+    for c in range(head.shape[1]):
+        texts = [line[c] for line in body if line[c].strip()]
+        if texts and None not in column_values(texts) and column_values([above[c]]) == [None]:
+            if column_values([row[c]]) == [None]:
+                return False
+            numbers += 1
+    return numbers > 0
+
+
+def _written(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _Chain]) -> Iterator[PageTables]:
+    """Pages with their chains as tables; what went to the first page of one is not on the others."""
+    for result in held:
+        of = [chains[result.page, i] for i in range(len(result.tables))]
+        if all(len(chain.parts) == 1 for chain in of):
+            yield result
+            continue
+        own = [i for i, chain in enumerate(of) if chain.parts[0].result is result]
+        tables = tuple(_one(of[i].parts) for i in own)
+        yield replace(result, tables=tables, around=tuple(result.around[i] for i in own))
+
+
+def _one(parts: Sequence[_Part]) -> Table:
+    """The table of all parts; the boxes of each row and its cells are on the page that `row_pages` says."""
+    head = parts[0].table
+    if len(parts) == 1:
+        return head
+    cells: list[Cell] = []
+    boxes: list[Box] = []
+    pages: list[int] = []
+    for part in parts:
+        shift = len(boxes) - part.skip
+        cells += [
+            replace(cell, row=cell.row + shift, is_header=cell.is_header and part is parts[0])
+            for cell in part.table.cells
+            if cell.row >= part.skip
+        ]
+        boxes += part.table.row_boxes[part.skip :]
+        pages += [part.result.page] * (len(boxes) - len(pages))
+    return replace(
+        head,
+        cells=tuple(cells),
+        row_boxes=tuple(boxes),
+        score=min(part.table.score for part in parts),
+        outside=tuple(word for part in parts for word in part.table.outside),
+        row_pages=tuple(pages),
+    )

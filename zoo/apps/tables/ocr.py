@@ -1,0 +1,120 @@
+"""Engines that read the words of a page: RapidOCR (a package) and Tesseract (a program), each behind the same call.
+
+Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import math
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError, UnsupportedError, nearest
+from ...ops.on_numpy import threads
+from ...optional import optional
+from .grid import Word
+
+# (page (H, W, 3) uint8) -> its words.
+Ocr = Callable[[np.ndarray], Sequence[Word]]
+
+SECONDS = 300  # that Tesseract may take for a page
+# Engines that read the lines of cells, and so know nothing of a page's other words: the checkpoint of each.
+READERS = {"zoo-read": "zoo-read", "trocr": "microsoft/trocr-base-printed"}
+
+
+def load_ocr(name: str) -> Ocr:
+    """The engine of a name, one of ENGINES; InputError if it is not installed."""
+    if name not in ENGINES:
+        known = [*READERS, *ENGINES]
+        raise UnsupportedError(f"ocr {name!r} is not known, expected {' or '.join(known)}{nearest(name, known)}")
+    return ENGINES[name]()
+
+
+class RapidOcr:
+    """https://github.com/RapidAI/RapidOCR: PaddleOCR's models, which come with its wheel, on ONNX Runtime."""
+
+    def __init__(self) -> None:
+        rapidocr = optional("rapidocr", "this OCR engine", "zoo[ocr]")
+        logging.getLogger("RapidOCR").setLevel(logging.WARNING)  # it reports every file that it opens
+        options = {"EngineConfig.onnxruntime.intra_op_num_threads": threads.count(), "Global.log_level": "warning"}
+        self._engine: Any = rapidocr.RapidOCR(params=options)
+
+    def __call__(self, image: np.ndarray) -> list[Word]:
+        found = self._engine(np.ascontiguousarray(image[:, :, ::-1]), return_word_box=True)  # it takes OpenCV's order
+        words: list[Word] = []
+        for line in found.word_results or ():
+            angle = _angle([corners for _, _, corners in line])
+            for text, score, corners in line:
+                if text.strip():
+                    x, y = np.array(corners, np.float64).T
+                    box = float(x.min()), float(y.min()), float(x.max()), float(y.max())
+                    words.append(Word(text, box, min(max(float(score), 0.0), 1.0), angle))
+        return words
+
+
+def _angle(line: Sequence[Any]) -> float | None:
+    """The tilt of a line's words, by their corners (first the upper left one, then clockwise).
+
+    None where it is high: such lines are read in either way, and RapidOCR does not say in which.
+    """
+    if not line:
+        return None
+    first, last = np.array(line[0], np.float64), np.array(line[-1], np.float64)
+    x, y = (last[1] + last[2] - first[0] - first[3]) / 2
+    return math.degrees(math.atan2(y, x)) if x > abs(y) else None
+
+
+class Tesseract:
+    """https://github.com/tesseract-ocr/tesseract: the program, with the languages that are installed beside it.
+
+    ZOO_TESSERACT_LANG names those to read, such as deu+eng (eng).
+    """
+
+    def __init__(self) -> None:
+        program = shutil.which("tesseract")
+        if program is None:
+            raise InputError("the OCR engine tesseract is not installed: no program of that name is on the PATH")
+        self._command = [program, "stdin", "stdout", "-l", os.environ.get("ZOO_TESSERACT_LANG", "eng"), "tsv"]
+
+    def __call__(self, image: np.ndarray) -> list[Word]:
+        from PIL import Image
+
+        png = io.BytesIO()
+        Image.fromarray(image).save(png, "PNG", compress_level=1)
+        environment = os.environ | {"OMP_THREAD_LIMIT": str(threads.count())}
+        try:
+            done = subprocess.run(
+                self._command, input=png.getvalue(), capture_output=True, timeout=SECONDS, env=environment, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise InputError(f"tesseract took more than {SECONDS} s for a page") from None
+        if done.returncode:
+            said = " ".join(done.stderr.decode(errors="replace").split())
+            raise InputError(f"tesseract failed: {said[-300:]}")
+        return [word for row in _rows(done.stdout) if (word := _word(row)) is not None]
+
+
+def _rows(tsv: bytes) -> csv.DictReader[str]:
+    return csv.DictReader(io.StringIO(tsv.decode(errors="replace")), delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _word(row: dict[str, str]) -> Word | None:
+    """Of a row of Tesseract's table; None where it is of a block, a line, or of white space."""
+    text = (row.get("text") or "").strip()
+    if row.get("level") != "5" or not text:
+        return None
+    x, y, width, height, confidence = (float(row[name]) for name in ("left", "top", "width", "height", "conf"))
+    return Word(
+        text, (x, y, x + width, y + height), 0.0 if math.isnan(confidence) else min(max(confidence, 0), 100) / 100
+    )
+
+
+ENGINES: dict[str, Callable[[], Ocr]] = {"rapidocr": RapidOcr, "tesseract": Tesseract}

@@ -1,0 +1,257 @@
+"""Where the tables of documents go: one file for all, or a folder with files for each document.
+
+Results come in page by page, in the order of documents and pages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...errors import TableError
+from ...files.json_file import parse_json
+from ...optional import optional
+from .as_xlsx import LONGEST_NAME, save_xlsx
+from .export import check_place, write, write_text
+from .pages import PageTables
+from .table import PAGE, TEXTS, Table
+
+LINES = "tables.jsonl"  # of a folder: what is known of each page, from which a job is resumed
+FOR_ALL = (".jsonl", ".parquet")  # files that are made for the tables of many documents
+
+
+class Output(Protocol):
+    """Takes results; `close` writes what is left and says which files were written."""
+
+    by_page: bool  # what was found on each page, not what is made of it (joined, flat)
+
+    def add(self, result: PageTables) -> None: ...
+    def close(self) -> list[Path]: ...
+
+
+def sheet_names(tables: Sequence[Table]) -> list[str]:
+    """Of the tables of one document: by page, and by number where a page has several."""
+    of_page: dict[int | None, int] = {}
+    names = []
+    for table in tables:
+        number = of_page[table.page] = of_page.get(table.page, 0) + 1
+        pages = table.pages
+        place = f"Pages {pages[0]}-{pages[-1]} " if len(pages) > 1 else f"Page {table.page} " if pages else ""
+        names.append(f"{place}Table {number}"[:LONGEST_NAME])
+    return names
+
+
+def save_tables(
+    tables: Sequence[Table], path: Path, suffix: str, *, safe: bool = False, types: bool = False
+) -> list[Path]:
+    """Write tables to a file as the suffix says, or to several, NAME-1.csv and so on; the files written."""
+    if suffix == ".csv":  # the one format that holds no more than one
+        paths = [path] if len(tables) == 1 else [path.with_name(f"{path.stem}-{i + 1}.csv") for i in range(len(tables))]
+        for table, to in zip(tables, paths, strict=True):
+            write_text(table.to_csv(safe=safe), to)
+        return paths
+    if suffix == ".xlsx":
+        names = sheet_names(tables) if len({table.source for table in tables}) == 1 else None
+        save_xlsx(tables, path, names, types=types)
+    elif suffix == ".json":
+        write_text(json_of(tables), path)
+    elif suffix == ".html":
+        write_text(PAGE + "\n".join(table.to_html() for table in tables), path)
+    else:
+        write_text("\n".join(map(TEXTS[suffix], tables)), path)
+    return [path]
+
+
+def json_of(tables: Sequence[Table]) -> str:
+    """An array, also of one."""
+    return json.dumps([table.to_dict() for table in tables], ensure_ascii=False, allow_nan=False) + "\n"
+
+
+class Lines:
+    """A line of JSON for each page, written at once: what is there after a kill is what was done."""
+
+    def __init__(self, path: Path, key: str, keep: bool = False, by_page: bool = True):
+        """key: of the recipe; "" where nothing is to go on from.  keep: with what is there, or else it begins anew."""
+        self.path, self.key, self.by_page = path, key, by_page
+        self.done: dict[tuple[str, int], PageTables] = {}
+        if keep:
+            self.done = _known(path, key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = open(path, "a" if keep else "w", encoding="utf-8")  # noqa: SIM115 - until `close`
+            if keep and not _ends_a_line(path):
+                self._file.write("\n")
+        except OSError as e:
+            raise TableError(f"cannot write to {path}: {e.strerror or e}") from None
+
+    def add(self, result: PageTables) -> None:
+        if (result.document, result.page) in self.done:
+            return
+        line = json.dumps(result.to_dict() | {"key": self.key}, ensure_ascii=False, allow_nan=False)
+        try:
+            self._file.write(line + "\n")
+            self._file.flush()
+        except OSError as e:
+            raise TableError(f"cannot write to {self.path}: {e.strerror or e}") from None
+
+    def close(self) -> list[Path]:
+        self._file.close()
+        return [self.path]
+
+
+class Folder:
+    """Files for each document, as soon as its pages are through."""
+
+    by_page = False
+
+    def __init__(self, folder: Path, names: Mapping[str, str], suffixes: Sequence[str], options: Mapping[str, bool]):
+        """names: path -> what its files are called."""
+        self.folder, self.names, self.suffixes, self.options = folder, names, suffixes, options
+        self.written: list[Path] = []
+        self.failed: list[str] = []  # what was wrong with single files
+        self._source: str | None = None
+        self._tables: list[Table] = []
+
+    def add(self, result: PageTables) -> None:
+        if result.source != self._source:
+            self._write()
+            self._source = result.source
+        self._tables += result.tables
+
+    def close(self) -> list[Path]:
+        self._write()
+        return self.written
+
+    def _write(self) -> None:
+        tables, self._tables = self._tables, []
+        if self._source is None or not tables:
+            return
+        path = self.folder / self.names[self._source]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            self.failed.append(f"cannot write to {path.parent}: {e.strerror or e}")
+            return
+        for suffix in self.suffixes:
+            try:
+                self.written += self._files(tables, path, suffix)
+            except TableError as e:  # the other files are none the worse for it
+                self.failed.append(f"{self._source}: {e}")
+
+    def _files(self, tables: list[Table], path: Path, suffix: str) -> list[Path]:
+        if suffix != ".csv":
+            return save_tables(tables, path.with_name(path.name + suffix), suffix, **self.options)
+        written = []  # named by page, so that a resumed or a larger job names them alike
+        for name, table in zip(sheet_names(tables), tables, strict=True):
+            to = path.with_name(f"{path.name}-{name.lower().replace(' ', '-')}.csv")
+            written += save_tables([table], to, suffix, **self.options)
+        return written
+
+
+class OneFile:
+    """All tables in one file (of CSV: one for each), written at the end."""
+
+    by_page = False
+
+    def __init__(self, path: Path, suffix: str, options: Mapping[str, bool]):
+        check_place(path)  # not only when all is done
+        self.path, self.suffix, self.options = path, suffix, options
+        self.tables: list[Table] = []
+
+    def add(self, result: PageTables) -> None:
+        self.tables += result.tables
+
+    def close(self) -> list[Path]:
+        return save_tables(self.tables, self.path, self.suffix, **self.options) if self.tables else []
+
+
+class Parquet:
+    """A row for each table: source, pages, number, its size, its header and score, its CSV and all of it as JSON."""
+
+    by_page = False
+
+    def __init__(self, path: Path):
+        optional("pyarrow", "Parquet")
+        check_place(path)
+        self.path = path
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, result: PageTables) -> None:
+        self.rows += rows_of(result)
+
+    def close(self) -> list[Path]:
+        import pyarrow
+        from pyarrow import parquet
+
+        kinds = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+        schema = pyarrow.schema([(name, kinds[kind]) for name, kind in ROW.items()])
+        table = pyarrow.Table.from_pylist(self.rows, schema=schema)
+        write(self.path, lambda part: parquet.write_table(table, part))
+        return [self.path]
+
+
+ROW = {
+    "source": str,
+    "page": int,
+    "last_page": int,  # of a joined table
+    "number": int,
+    "rows": int,
+    "columns": int,
+    "header_rows": int,
+    "score": float,
+    "csv": str,
+    "json": str,
+    "error": str,
+}
+
+
+def rows_of(result: PageTables) -> list[dict[str, Any]]:
+    """A row of ROW's columns for each table of a page, or one with its error."""
+    place = {"source": result.source, "page": result.page}
+    if result.error is not None:
+        return [dict.fromkeys(ROW) | place | {"error": result.error}]
+    return [
+        dict.fromkeys(ROW)
+        | place
+        | {"last_page": max(table.pages, default=result.page), "number": i}
+        | {"rows": table.shape[0], "columns": table.shape[1], "header_rows": table.header_rows}
+        | {"score": table.score, "csv": table.to_csv(), "json": table.to_json()}
+        for i, table in enumerate(result.tables, 1)
+    ]
+
+
+def _known(path: Path, key: str) -> dict[tuple[str, int], PageTables]:
+    """What the lines of a file say of pages that went well, by the same recipe; one that was cut off says nothing."""
+    known: dict[tuple[str, int], PageTables] = {}
+    for line in _lines(path):
+        try:
+            data = parse_json(line, path, TableError)
+            if data.pop("key", None) != key:
+                continue
+            result = PageTables.from_dict(data)
+        except (TableError, AttributeError):
+            continue
+        if result.error is None:
+            known[result.document, result.page] = result
+    return known
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except FileNotFoundError:
+        return
+    except OSError as e:
+        raise TableError(f"{path} cannot be read: {e.strerror or e}") from None
+
+
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"

@@ -1,0 +1,114 @@
+"""Reading the cells of a table in an image: each is cut into lines of text, which a reader is given.
+
+Shapes: Y, X of the image, h, w of a cell in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...images.boxes import Box, check_fraction
+from ...images.lines import split_lines
+from .gutters import INK, uncut
+from .table import Table, Word
+
+# (crops (y, x, 3) uint8 of one line of text each) -> for each (text, confidence), or an object with these attributes:
+# the task Read, or anything like it.
+Reader = Callable[[list[np.ndarray]], Sequence[Any]]
+
+# Pixels of ink; fewer in a cell are no text.
+SPECKS = 4
+# The share of a cell's width or height that makes a line of ink a rule and not letters.
+RULE = 0.9
+# Pixels: what is lower is a part of a line, or a rule of dots if it goes through the cell, flat as no text is.
+LOWEST = 6
+THROUGH, FLAT = 0.7, 8  # of the cell's width; times its own height
+# The part of a line's usual height, below which what it is can only be told from what it is not: "-", "_", "'".
+LOW = 0.6
+# So many lines are given to the reader at once.
+AT_ONCE = 64
+
+
+def read_cells(image: np.ndarray, table: Table, reader: Reader) -> list[Word]:
+    """The text of a table's cells, a Word for each line, in the pixels of the image (Y, X, 3) uint8.
+
+    Cells without ink are not given to the reader; lines in which it finds nothing give no Word.
+    """
+    found = [(box, *line) for box in uncut(image, table) for line in text_lines(image, box)]
+    usual = float(np.median([place[3] - place[1] for _, place, _ in found])) if found else 0.0
+    words: list[Word] = []
+    for i in range(0, len(found), AT_ONCE):
+        part = found[i : i + AT_ONCE]
+        lines = [line if len(line) >= LOW * usual else _higher(image, place, box, usual) for box, place, line in part]
+        read = list(reader(lines))
+        if len(read) != len(lines):
+            raise InputError(f"the reader gave {len(read)} texts for {len(lines)} lines")
+        for (_, place, _), one in zip(part, read, strict=True):
+            text, confidence = _reading(one)
+            if text.strip():
+                words.append(Word(text, place, confidence))
+    return words
+
+
+def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarray:
+    """The pixels of a low line, such as a lone dash, with as much of its cell around it as a line mostly has."""
+    x0, y0, x1, y1 = place
+    more = max(0.0, (height - (y1 - y0)) / 2)
+    top, bottom = max(y0 - more, min(y0, math.ceil(box[1])), 0), min(y1 + more, max(y1, math.floor(box[3])))
+    return np.ascontiguousarray(image[round(top) : round(bottom), round(x0) : round(x1)])
+
+
+def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
+    """The lines of text in a box of the image (Y, X, 3), from the top: (where it is, its pixels without rules)."""
+    Y, X = image.shape[:2]
+    left, top = max(math.ceil(box[0]), 0), max(math.ceil(box[1]), 0)
+    right, bottom = min(math.floor(box[2]), X), min(math.floor(box[3]), Y)
+    if left >= right or top >= bottom:
+        return
+    cell = image[top:bottom, left:right]
+    paper = np.median(cell, (0, 1))
+    ink = np.abs(cell.mean(-1) - paper.mean()) > INK  # (h, w)
+    rows, columns = ink.mean(1) >= RULE, ink.mean(0) >= RULE
+    if np.count_nonzero(ink[~rows][:, ~columns]) < SPECKS:
+        return
+    if rows.any() or columns.any():
+        cell = cell.copy()
+        cell[rows] = cell[:, columns] = paper
+    for x0, y0, x1, y1 in _joined([line for line in split_lines(cell) if not _is_rule(line, right - left)]):
+        place = float(left + x0), float(top + y0), float(left + x1), float(top + y1)
+        yield place, np.ascontiguousarray(cell[y0:y1, x0:x1])
+
+
+def _is_rule(line: tuple[int, int, int, int], wide: int) -> bool:
+    """Whether a line of ink in a cell so wide is a rule of dots or dashes."""
+    x0, y0, x1, y1 = line
+    return y1 - y0 < LOWEST and x1 - x0 >= max(THROUGH * wide, FLAT * (y1 - y0))
+
+
+def _joined(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Lines of which none is lower than LOWEST, unless it is the only one: those of a lone "=" are one."""
+    while len(lines) > 1:
+        low = min(range(len(lines)), key=lambda i: lines[i][3] - lines[i][1])
+        if lines[low][3] - lines[low][1] >= LOWEST:
+            break
+        near = [i for i in (low - 1, low) if 0 <= i < len(lines) - 1]
+        i = min(near, key=lambda i: lines[i + 1][1] - lines[i][3])
+        (a0, b0, a1, b1), (c0, d0, c1, d1) = lines[i : i + 2]
+        lines[i : i + 2] = [(min(a0, c0), min(b0, d0), max(a1, c1), max(b1, d1))]
+    return lines
+
+
+def _reading(one: Any) -> tuple[str, float]:
+    """Text and confidence of what a reader gave for a line."""
+    try:
+        text, confidence = (one.text, one.confidence) if hasattr(one, "text") else one
+    except (AttributeError, TypeError, ValueError):
+        text, confidence = None, None
+    if not isinstance(text, str):
+        raise InputError(f"the reader gave {one!r:.100} for a line, expected (text, confidence)")
+    return text, check_fraction("the confidence of a text that the reader gave", confidence)

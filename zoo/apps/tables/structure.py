@@ -1,0 +1,301 @@
+"""From the objects that a structure recogniser detects, and words, to a table.
+
+The steps are those of Table Transformer (https://arxiv.org/abs/2110.00061); where they depart from Microsoft's code,
+which loses tables of one column, spans and rows in corner cases, a comment says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...errors import InputError, nearest
+from ...images.boxes import Box, Detection, check_fraction
+from .boxes import check_box, hull, inside, share
+from .crop import HALF
+from .missed import add_columns, cut_rows
+from .table import Cell, Table, Word
+from .words import Lane, check_words, first_choices, join, lanes_of, place
+
+TABLE, COLUMN, ROW, HEADER = "table", "table column", "table row", "table column header"
+PROJECTED, SPANNING = "table projected row header", "table spanning cell"
+# The last is what a detector of tables says of one that lies on its side: no part of the table that was then turned.
+LABELS = (TABLE, COLUMN, ROW, HEADER, PROJECTED, SPANNING, "table rotated")
+
+# The most of a row or column that better ones together may cover.  Microsoft's code allows a column a quarter, but the
+# boxes of narrow columns are off by more than that, and one of two neighbours would go.
+_COVERED = 0.5
+# Far beyond what any detector has queries for; pairs of objects cost time, positions memory.
+MAX_OBJECTS = 4096
+MAX_POSITIONS = 1_000_000
+
+
+class _Span(NamedTuple):
+    """A rectangle of grid positions, ends excluded."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+    score: float | None  # None for a position by itself
+    projected: bool
+
+    @property
+    def positions(self) -> int:
+        return max(0, self.bottom - self.top) * max(0, self.right - self.left)
+
+
+def build_table(
+    objects: Sequence[Detection],
+    words: Sequence[Word] | None = None,
+    *,
+    box: Box | None = None,
+    thresholds: float | Mapping[str, float] = 0.5,
+) -> Table:
+    """The table that objects and words form, in their own pixels; the text of a cell is "" where it has no words.
+
+    objects: of LABELS; those of a score up to `thresholds` (one number, or one for each label, 0.5 where there is
+    none) do not count.  The table is `box`, or else the best object "table", or else all rows and columns: objects of
+    which less than half lies in it are left out.  `words_outside(table, words)` says which words went to no cell.
+
+    A row whose lines of words lie as far apart as rows do, in much the same columns, is a row for each, if these are
+    three or more or the row is lower than its lines.
+    A column is two where a gap as wide as the words are high runs down the table, which no word crosses; words of
+    three rows or more that lie in no column are one by themselves.
+    Rows alone make a table of one column, columns alone one of one row, neither one of shape (0, 0).  Rows and columns
+    without a word are left out if there are words, save a row that lies under cells spanning rows, and the reverse.
+
+    A cell's confidence is the mean of up to four: the mean score of its rows, that of its columns, the score of the
+    object that made it span, the mean confidence of its words.  The table's score is that of its object "table", or
+    else the mean score of rows and columns.
+
+    InputError: a label that is none of LABELS, a score, threshold or confidence outside 0 ... 1, a box that is not
+    finite or is upside down.
+    """
+    found, table = _checked(objects, thresholds), None if box is None else check_box("box", box)
+    words = list(words or ())
+    check_words(words)
+    best = max(found[TABLE], key=lambda o: (o.score, o.box), default=None) if box is None else None
+    if best is not None:
+        table = best.box
+    if table is not None:
+        found = {label: [o for o in of if inside(o.box, table) >= HALF] for label, of in found.items()}
+
+    rows, columns = _lanes(found[ROW], ROW), _lanes(found[COLUMN], COLUMN)
+    if not rows and not columns:
+        return Table((), (), (), table or (0.0, 0.0, 0.0, 0.0), _score(found[TABLE], []))
+    around = hull(o.box for o in found[ROW] + found[COLUMN])
+    rows = rows or [Lane(around[1], around[3], None)]
+    if columns:
+        columns = add_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
+    columns = columns or [Lane(around[0], around[2], None)]
+    rows = cut_rows(rows, columns, _inside(words, rows, columns), _header_rows(found[HEADER], rows))
+    if len(rows) * len(columns) > MAX_POSITIONS:
+        raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
+
+    spanning = sorted(found[SPANNING] + found[PROJECTED], key=lambda o: (-o.score, o.box, o.label))
+    while True:  # once, and again if rows or columns go, since what spans them shrinks
+        header_rows = _header_rows(found[HEADER], rows)
+        spans = _spans(spanning, rows, columns, header_rows)
+        words = _inside(words, rows, columns)
+        ys, xs = lanes_of(words, rows, 1), lanes_of(words, columns, 0)
+        full_rows, full_columns = _under_spans(spans, len(rows), len(columns))
+        full_rows |= first_choices(words, ys, rows, 1)
+        full_columns |= first_choices(words, xs, columns, 0)
+        if not words or (len(full_rows) == len(rows) and len(full_columns) == len(columns)):
+            break
+        rows, columns = [rows[i] for i in sorted(full_rows)], [columns[i] for i in sorted(full_columns)]
+    spread, owner = _spread(spans, len(rows), len(columns))
+    held = place(words, rows, columns, ys, xs, owner, len(spread))
+    x0, y0, x1, y1 = _extent(rows, columns)
+    return Table(
+        tuple(_cell(span, rows, columns, header_rows, of) for span, of in zip(spread, held, strict=True)),
+        tuple((x0, row.start, x1, row.end) for row in rows),
+        tuple((column.start, y0, column.end, y1) for column in columns),
+        (x0, y0, x1, y1),
+        _score(found[TABLE], rows + columns),
+        header_rows,
+    )
+
+
+def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, float]) -> dict[str, list[Detection]]:
+    """The objects of each label that are above its threshold."""
+    if isinstance(thresholds, Mapping):
+        for label in thresholds:
+            if label not in LABELS:
+                raise InputError(
+                    f"thresholds has a label {label!r}, known are {', '.join(LABELS)}{nearest(str(label), LABELS)}"
+                )
+        limits = {label: check_fraction(f"thresholds[{label!r}]", thresholds.get(label, 0.5)) for label in LABELS}
+    else:
+        limits = dict.fromkeys(LABELS, check_fraction("thresholds", thresholds))
+    if len(objects) > MAX_OBJECTS:
+        raise InputError(f"{len(objects)} objects, at most {MAX_OBJECTS:,} are taken")
+    found: dict[str, list[Detection]] = {label: [] for label in LABELS}
+    for i, one in enumerate(objects):
+        if not isinstance(one, Detection):
+            raise InputError(f"objects[{i}] is of type {type(one).__name__}, expected zoo.images.Detection")
+        label, score, box = one
+        if label not in LABELS:
+            known = ", ".join(LABELS)
+            raise InputError(
+                f"objects[{i}] has the label {label!r:.100}, known are {known}{nearest(str(label), LABELS)}"
+            )
+        box, score = check_box(f"objects[{i}].box", box), check_fraction(f"objects[{i}].score", score)
+        if score > limits[label]:
+            found[label].append(Detection(label, score, box))
+    return found
+
+
+def _lanes(objects: Sequence[Detection], label: str) -> list[Lane]:
+    """Rows from the top down or columns from the left to the right, without those that better ones cover.
+
+    What counts is the extent across, since every row becomes as wide as the table.  One without any holds nothing.
+    """
+    axis = 1 if label == ROW else 0
+    lanes = [Lane(o.box[axis], o.box[axis + 2], o.score) for o in objects if o.box[axis] < o.box[axis + 2]]
+    kept: list[Lane] = []
+    for lane in sorted(lanes, key=lambda lane: (-(lane.score or 0), lane)):
+        if _covered(lane, kept) < _COVERED:
+            kept.append(lane)
+    return sorted(kept, key=lambda lane: (lane.start + lane.end, lane))
+
+
+def _covered(lane: Lane, others: Sequence[Lane]) -> float:
+    """How much of a lane the others cover together, as two rows may cover a tall one."""
+    covered, reached = 0.0, lane.start
+    for start, end in sorted((o.start, o.end) for o in others if o.start < lane.end and lane.start < o.end):
+        covered += share(lane.start, lane.end, max(start, reached), max(end, reached))
+        reached = max(reached, end)
+    return covered
+
+
+def _header_rows(headers: Sequence[Detection], rows: Sequence[Lane]) -> int:
+    """How many rows from the first are the header: up to the end of the first run that a header covers by half."""
+    covered = [any(share(row.start, row.end, o.box[1], o.box[3]) >= HALF for o in headers) for row in rows]
+    if True not in covered:
+        return 0
+    end = covered.index(True)
+    while end < len(rows) and covered[end]:
+        end += 1
+    return end
+
+
+def _spans(
+    objects: Sequence[Detection], rows: Sequence[Lane], columns: Sequence[Lane], header_rows: int
+) -> list[_Span]:
+    """The rectangles of the grid that spanning cells and projected row headers cover, the best first, disjoint."""
+    spans: list[_Span] = []
+    for label, score, box in objects:
+        (top, bottom), (left, right) = _snapped(box, rows, 1), _snapped(box, columns, 0)
+        if top < header_rows < bottom:  # it must not cross the line below the header: the smaller part goes
+            top, bottom = (top, header_rows) if 2 * header_rows >= top + bottom else (header_rows, bottom)
+        span = _Span(top, bottom, left, right, score, label == PROJECTED)
+        for i, better in enumerate(spans):
+            if span[:4] == better[:4] and span.projected:  # detected as both, which Microsoft's code forgets
+                spans[i] = better._replace(projected=True)
+            span = _cut(span, better)
+        # In a table of one column the row header projects over one position.
+        if span.positions > 1 or (span.positions == 1 and span.projected and len(columns) == 1):
+            spans.append(span)
+    return spans
+
+
+def _snapped(box: Box, lanes: Sequence[Lane], axis: int) -> tuple[int, int]:
+    """The first of the lanes that a box covers by half, and the one after the last; (0, 0) for none."""
+    covered = [i for i, lane in enumerate(lanes) if share(lane.start, lane.end, box[axis], box[axis + 2]) >= HALF]
+    return (covered[0], covered[-1] + 1) if covered else (0, 0)
+
+
+def _cut(span: _Span, better: _Span) -> _Span:
+    """What is left of a span without the rows, or the columns, that a better one needs: the most that can be."""
+    if span.bottom <= better.top or better.bottom <= span.top or span.right <= better.left or better.right <= span.left:
+        return span
+    return max(
+        span._replace(bottom=better.top),
+        span._replace(top=better.bottom),
+        span._replace(right=better.left),
+        span._replace(left=better.right),
+        key=lambda left: left.positions,
+    )
+
+
+def _under_spans(spans: Sequence[_Span], rows: int, columns: int) -> tuple[set[int], set[int]]:
+    """The rows that lie wholly under cells spanning several rows, and the columns likewise."""
+    under_rows, under_columns = [0] * rows, [0] * columns
+    for span in spans:
+        for row in range(span.top, span.bottom) if span.bottom - span.top > 1 else ():
+            under_rows[row] += span.right - span.left
+        for column in range(span.left, span.right) if span.right - span.left > 1 else ():
+            under_columns[column] += span.bottom - span.top
+    return {i for i in range(rows) if under_rows[i] == columns}, {i for i in range(columns) if under_columns[i] == rows}
+
+
+def _extent(rows: Sequence[Lane], columns: Sequence[Lane]) -> Box:
+    return (
+        min(column.start for column in columns),
+        min(row.start for row in rows),
+        max(column.end for column in columns),
+        max(row.end for row in rows),
+    )
+
+
+def _inside(words: Sequence[Word], rows: Sequence[Lane], columns: Sequence[Lane]) -> list[Word]:
+    """The words that are in the table and not blank."""
+    extent = _extent(rows, columns)
+    return [word for word in words if inside(word.box, extent) >= HALF and word.text.strip()]
+
+
+def _unspanned(words: Sequence[Word], rows: Sequence[Lane], around: Box, spanning: Sequence[Detection]) -> list[Word]:
+    """The words in the rows, wherever in `around` they are, and in no spanning cell."""
+    held = _inside(words, rows, [Lane(around[0], around[2], None)])
+    return [word for word in held if all(inside(word.box, o.box) < HALF for o in spanning)]
+
+
+def _spread(spans: Sequence[_Span], rows: int, columns: int) -> tuple[list[_Span], list[list[int]]]:
+    """The rectangles of all cells, row by row, and for each position of the grid the index of its own."""
+    corners = {(span.top, span.left): span for span in spans}
+    spread: list[_Span] = []
+    owner = [[-1] * columns for _ in range(rows)]
+    for span in spans:
+        for row in range(span.top, span.bottom):
+            owner[row][span.left : span.right] = [-2] * (span.right - span.left)
+    for row in range(rows):
+        for column in range(columns):
+            span = corners.get((row, column))
+            if span is not None:
+                for r in range(span.top, span.bottom):
+                    owner[r][span.left : span.right] = [len(spread)] * (span.right - span.left)
+                spread.append(span)
+            elif owner[row][column] == -1:
+                owner[row][column] = len(spread)
+                spread.append(_Span(row, row + 1, column, column + 1, None, False))
+    return spread, owner
+
+
+def _cell(span: _Span, rows: Sequence[Lane], columns: Sequence[Lane], header_rows: int, words: Sequence[Word]) -> Cell:
+    rows, columns = rows[span.top : span.bottom], columns[span.left : span.right]
+    structure = [_mean([lane.score for lane in rows]), _mean([lane.score for lane in columns]), span.score]
+    return Cell(
+        span.top,
+        span.left,
+        len(rows),
+        len(columns),
+        _extent(rows, columns),
+        join(words),
+        _mean([*structure, _mean([word.confidence for word in words])]) or 0.0,
+        span.top < header_rows,
+        span.projected,
+    )
+
+
+def _score(tables: Sequence[Detection], lanes: Sequence[Lane]) -> float:
+    if tables:
+        return max(o.score for o in tables)
+    return _mean([lane.score for lane in lanes]) or 0.0
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,143 @@
+"""A table as it was found, with its exports as methods."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import TableError, nearest
+from . import as_frame, as_html, as_json, as_text, as_xlsx
+from .export import write_text
+from .flat import flat
+from .from_html import from_html
+from .grid import Cell, Grid, Word
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+__all__ = ["PAGE", "SUFFIXES", "TEXTS", "Cell", "Table", "Word", "suffix_of"]
+
+
+@dataclass(frozen=True, repr=False)
+class Table(Grid):
+    """A `Grid` that knows where it was found and what it left out, and is written in many forms."""
+
+    source: str | None = None  # the document, as it was named
+    page: int | None = None  # of the document, from 1
+    outside: tuple[Word, ...] = ()  # of the words in the place of the table, those that lie in no cell
+    # Of a table that was joined from several pages, the page of each row: its box, and its cells', lie there.  `box`
+    # and `column_boxes` are of the first page.
+    row_pages: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.source, str | None):
+            raise TableError(f"source of the table is {self.source!r}, expected a text")
+        if self.page is not None and (isinstance(self.page, bool) or not isinstance(self.page, int) or self.page < 1):
+            raise TableError(f"page of the table is {self.page!r}, expected a whole number from 1")
+        if not all(isinstance(word, Word) for word in self.outside):
+            raise TableError("outside of the table holds what is no Word")
+        object.__setattr__(self, "outside", tuple(self.outside))
+        object.__setattr__(self, "row_pages", tuple(self.row_pages))
+        if self.row_pages and (
+            len(self.row_pages) != self.shape[0]
+            or not all(isinstance(page, int) and page >= 1 for page in self.row_pages)
+            or list(self.row_pages) != sorted(self.row_pages)
+            or self.row_pages[0] != self.page
+        ):
+            wanted = f"a page for each of {self.shape[0]} rows, in their order, the first of them {self.page}"
+            raise TableError(f"row_pages of the table is {self.row_pages!r:.100}, expected {wanted}")
+
+    @property
+    def pages(self) -> tuple[int, ...]:
+        """The pages of the document that it is on, from 1; none where no document is known."""
+        return tuple(dict.fromkeys(self.row_pages)) or (() if self.page is None else (self.page,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in lists, numbers and texts: what `from_dict` reads."""
+        return as_json.to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Table:
+        """The table of which `data` is the `to_dict`; TableError naming the field if it is not one."""
+        return as_json.from_dict(data, cls)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """All of it as JSON: what `from_json` reads."""
+        return as_json.to_json(self, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Table:
+        """The table of which `text` is the `to_json`; TableError naming the field if it is not one."""
+        return as_json.from_json(text, cls)
+
+    def to_csv(self, *, repeat: bool = True, header: str = "rows", safe: bool = False) -> str:
+        """RFC 4180: see `zoo.apps.tables.as_text.to_csv`."""
+        return as_text.to_csv(self, repeat=repeat, header=header, safe=safe)
+
+    def to_markdown(self, *, repeat: bool = True) -> str:
+        """A table of GitHub Flavored Markdown: see `zoo.apps.tables.as_text.to_markdown`."""
+        return as_text.to_markdown(self, repeat=repeat)
+
+    def to_html(self) -> str:
+        """A `<table>` with rowspan and colspan: see `zoo.apps.tables.as_html.to_html`."""
+        return as_html.to_html(self)
+
+    @classmethod
+    def from_html(cls, text: str) -> Table:
+        """The one table in `text`: see `zoo.apps.tables.from_html.from_html`."""
+        return from_html(text, cls)
+
+    def to_xlsx(self, path: str | os.PathLike[str], *, types: bool = False, cut: bool = False) -> None:
+        """A workbook of one sheet, with merged cells: see `zoo.apps.tables.as_xlsx.save_xlsx`."""
+        as_xlsx.save_xlsx([self], path, types=types, cut=cut)
+
+    def to_pandas(self, *, header: str = "rows", types: bool = False) -> pandas.DataFrame:
+        """A DataFrame of texts or values: see `zoo.apps.tables.as_frame.to_pandas`."""
+        return as_frame.to_pandas(self, header=header, types=types)
+
+    def to_polars(self, *, types: bool = False) -> polars.DataFrame:
+        """A DataFrame of texts or values: see `zoo.apps.tables.as_frame.to_polars`."""
+        return as_frame.to_polars(self, types=types)
+
+    def to_records(self, *, types: bool = False) -> list[dict[str, Any]]:
+        """A dict of texts or values for each row: see `zoo.apps.tables.as_frame.to_records`."""
+        return as_frame.to_records(self, types=types)
+
+    def flat(self) -> Table:
+        """With one header row and without headings across the table: see `zoo.apps.tables.flat.flat`."""
+        return flat(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .csv, .html, .md, .json or .xlsx file, by the suffix, complete or not at all."""
+        suffix = suffix_of(path)
+        if suffix == ".xlsx":
+            self.to_xlsx(path)
+        else:
+            write_text(TEXTS[suffix](self), path)
+
+
+# So that a browser takes the file for what it is.
+PAGE = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Table</title>\n'
+
+TEXTS: dict[str, Callable[[Table], str]] = {
+    ".csv": lambda table: table.to_csv(),
+    ".html": lambda table: PAGE + table.to_html(),
+    ".md": lambda table: table.to_markdown(),
+    ".json": lambda table: table.to_json() + "\n",
+}
+SUFFIXES = (*TEXTS, ".xlsx")
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """One of SUFFIXES; TableError if the path ends in none of them."""
+    suffix = Path(path).suffix
+    if suffix.lower() not in SUFFIXES:
+        found = f"the suffix {suffix!r}" if suffix else "no suffix"
+        guess = nearest(suffix.lower(), SUFFIXES, 1)
+        raise TableError(f"cannot write to {Path(path)}: {found}, expected {', '.join(SUFFIXES)}{guess}")
+    return suffix.lower()

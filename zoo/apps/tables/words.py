@@ -1,0 +1,201 @@
+"""Words with boxes: read from a JSON file, placed into the cells of a grid, joined to text in reading order."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import InputError, TableError, nearest
+from ...files.json_file import parse_json_list, read_bounded
+from ...images.boxes import check_fraction
+from .boxes import check_box, inside, share
+from .crop import HALF
+from .direction import quarters, tilt_of, turned, untilted
+from .table import Table, Word
+
+# A page of a newspaper has some ten thousand words of a hundred bytes each.
+MAX_BYTES = 64 << 20
+MAX_WORDS = 200_000  # of a page
+_KEYS = ("text", "box", "confidence", "angle")
+# Words share a line if so much of the height of the lower one lies beside the other: of raised and lowered characters
+# about 0.4 does, of neighbouring lines whose boxes include the leading about 0.15.
+_SAME_LINE = 0.3
+# How many words are compared with all lanes at once, which bounds the memory.
+_CHUNK = 2048
+
+
+class Lane(NamedTuple):
+    """A row or a column of a table, across its length."""
+
+    start: float
+    end: float
+    score: float | None  # None where nothing was detected: the one column of a table of rows alone, and the reverse
+
+    @property
+    def middle(self) -> float:
+        return (self.start + self.end) / 2
+
+
+def read_words(path: str | os.PathLike[str]) -> list[Word]:
+    """The words of a JSON file: a list of {"text": str, "box": [x0, y0, x1, y1], "confidence": 0 ... 1, "angle": 0}.
+
+    Boxes are in pixels of the image that the words were read from; confidence may be left out (1), and so may the angle
+    (not known; see `Word`).  Everything else is an InputError that names the file, the entry and the key.
+    """
+    found = []
+    path = Path(path)
+    entries = parse_json_list(read_bounded(path, MAX_BYTES, InputError), path, InputError)
+    if len(entries) > MAX_WORDS:
+        raise InputError(f"{path} has {len(entries):,} words, at most {MAX_WORDS:,} of a page are read")
+    for i, entry in enumerate(entries):
+        name = f"{path}: words[{i}]"
+        if not isinstance(entry, dict):
+            raise InputError(f"{name} is {entry!r:.100}, expected an object with text and box")
+        for key in entry:
+            if key not in _KEYS:
+                raise InputError(f"{name} has a key {key!r:.100}, known are {', '.join(_KEYS)}{nearest(key, _KEYS)}")
+        for key in ("text", "box"):
+            if key not in entry:
+                raise InputError(f"{name} has no {key!r}")
+        box = check_box(f"{name}: box", entry["box"])
+        confidence = check_fraction(f"{name}: confidence", entry.get("confidence", 1.0))
+        try:
+            found.append(Word(entry["text"], box, confidence, entry.get("angle")))
+        except TableError as e:
+            raise InputError(f"{name}: {e}") from None
+    return found
+
+
+def check_words(words: Sequence[Word]) -> None:
+    """InputError says which of them is no word, or has a confidence that is no share (per cent, say)."""
+    if len(words) > MAX_WORDS:
+        raise InputError(f"{len(words):,} words of a page, at most {MAX_WORDS:,} are taken")
+    for i, word in enumerate(words):
+        if not isinstance(word, Word):
+            raise InputError(f"words[{i}] is of type {type(word).__name__}, expected zoo.apps.tables.Word")
+        check_fraction(f"words[{i}].confidence", word.confidence)
+
+
+def words_outside(table: Table, words: Sequence[Word]) -> list[Word]:
+    """The words that `build_table` gave to no cell: less than half of their area lies in the table's box."""
+    return [word for word in words if not table.cells or inside(word.box, table.box) < HALF]
+
+
+def lanes_of(words: Sequence[Word], lanes: Sequence[Lane], axis: int) -> list[list[tuple[int, float]]]:
+    """For each word the lanes that it lies in, and how much of it; the nearest lane (1.0) if it lies in none.
+
+    axis: 0 for columns, 1 for rows.
+    """
+    starts, ends = np.array([(lane.start, lane.end) for lane in lanes]).T
+    found: list[list[tuple[int, float]]] = []
+    for first in range(0, len(words), _CHUNK):
+        boxes = np.array([word.box for word in words[first : first + _CHUNK]])
+        low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
+        lengths = np.minimum(high, ends) - np.maximum(low, starts)  # below zero: how far away
+        near: list[list[tuple[int, float]]] = [[] for _ in boxes]
+        which, lane = np.nonzero(lengths > 0)
+        for w, i, length in zip(which.tolist(), lane.tolist(), lengths[which, lane].tolist(), strict=True):
+            near[w].append((i, length))
+        found += [of or [(i, 1.0)] for of, i in zip(near, lengths.argmax(1).tolist(), strict=True)]
+    return found
+
+
+def first_choices(
+    words: Sequence[Word], near: Sequence[Sequence[tuple[int, float]]], lanes: Sequence[Lane], axis: int
+) -> set[int]:
+    """The lanes that hold most of some word, or are the nearest to its centre where several hold as much."""
+    chosen = set()
+    for word, of in zip(words, near, strict=True):
+        middle = (word.box[axis] + word.box[axis + 2]) / 2
+        chosen.add(max(of, key=lambda n: (n[1], -abs(lanes[n[0]].middle - middle)))[0] if len(of) > 1 else of[0][0])
+    return chosen
+
+
+def place(
+    words: Sequence[Word],
+    rows: Sequence[Lane],
+    columns: Sequence[Lane],
+    ys: Sequence[Sequence[tuple[int, float]]],
+    xs: Sequence[Sequence[tuple[int, float]]],
+    owner: Sequence[Sequence[int]],
+    cells: int,
+) -> list[list[Word]]:
+    """The words of each of `cells` cells; owner[row][column] says whose a position of the grid is.
+
+    ys, xs: the rows and columns of each word (`lanes_of`).  A word goes to the cell that holds most of it, or the one
+    with the nearest row and column where several hold as much.
+    """
+    found: list[list[Word]] = [[] for _ in range(cells)]
+    for word, of_y, of_x in zip(words, ys, xs, strict=True):
+        if len(of_y) == len(of_x) == 1:  # as nearly all words do
+            found[owner[of_y[0][0]][of_x[0][0]]].append(word)
+            continue
+        x, y = (word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2
+        held: dict[int, tuple[float, float]] = {}
+        for row, height in of_y:
+            for column, width in of_x:
+                cell = owner[row][column]
+                area, distance = held.get(cell, (0.0, np.inf))
+                away = abs(rows[row].middle - y) + abs(columns[column].middle - x)
+                held[cell] = area + height * width, min(distance, away)
+        found[max(held, key=lambda cell: (held[cell][0], -held[cell][1]))].append(word)
+    return found
+
+
+def join(words: Sequence[Word]) -> str:
+    """The text of a cell: lines from top to bottom, each from left to right, with a space between words.
+
+    From top to bottom as the words themselves lie, where they say how (`Word.angle`); of words that run in several
+    ways, those that begin further up, or further left, come first.  Hyphens at the ends of lines stay: whether they
+    belong to the word is not for geometry to say.
+    """
+    if len(words) == 1:
+        return words[0].text.strip()
+    ways: dict[int, list[Word]] = {}
+    for word in words:
+        ways.setdefault(quarters(word.angle or 0.0), []).append(word)
+    begins = {way: min((w.box[1], w.box[0]) for w in of) for way, of in ways.items()}
+    return " ".join(_joined(ways[way], way) for way in sorted(ways, key=lambda way: begins[way]))
+
+
+def _joined(words: Sequence[Word], way: int) -> str:
+    """The text of words that all run in the same way, a number of quarter turns."""
+    if way or any(word.angle and tilt_of(word.angle) for word in words):
+        words = _set_upright(words, way)
+    lines: list[list[Word]] = []  # each begins with its highest word, which is no raised or lowered one
+    for word in sorted(words, key=lambda w: (w.box[1] + w.box[3], w.box[0])):
+        if not lines or _beside(word, lines[-1][0]) < _SAME_LINE:
+            lines.append([word])
+            continue
+        line = lines[-1]
+        line.append(word)
+        if word.box[3] - word.box[1] > line[0].box[3] - line[0].box[1]:
+            line[0], line[-1] = word, line[0]
+    ordered = (word for line in lines for word in sorted(line, key=lambda w: (w.box[0], w.box[2])))
+    return " ".join(word.text.strip() for word in ordered)
+
+
+def _set_upright(words: Sequence[Word], way: int) -> list[Word]:
+    """Turned so that all of them run from left to right: by the quarter turns, then by the tilt of the middle word."""
+    tilts = sorted(0.0 if word.angle is None else tilt_of(word.angle) for word in words)
+    tilt = tilts[len(tilts) // 2]
+    cos, sin = math.cos(math.radians(tilt)), math.sin(math.radians(tilt))
+    found = []
+    for word in words:
+        x0, y0, x1, y1 = untilted(turned(word.box, -way), tilt)
+        x, y, wide, high = (x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2
+        x, y = x * cos + y * sin, y * cos - x * sin
+        found.append(replace(word, box=(x - wide, y - high, x + wide, y + high)))
+    return found
+
+
+def _beside(a: Word, b: Word) -> float:
+    """How much of the height of the lower one lies beside the other."""
+    (_, top, _, bottom), (_, low, _, high) = a.box, b.box
+    return max(share(top, bottom, low, high), share(low, high, top, bottom))

@@ -1,0 +1,126 @@
+"""From a checkpoint and a file of examples to a checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...errors import UnsupportedError, nearest
+from ...lock import find
+from ...registry import family_of
+from ...tasks import default_task, load_task
+from .data import read_rows
+from .loop import Run, Settings, has_bfloat16
+from .lora import LoRA
+from .recipes import RECIPES
+
+EPOCHS = 3
+RUN = "run"  # the folder in the checkpoint's own where state, log and curve lie
+
+
+def finetune(
+    checkpoint: str | os.PathLike[str],
+    data: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    text: str | None = None,
+    label: str | None = None,
+    device: str | None = None,
+    epochs: float = EPOCHS,
+    steps: int | None = None,
+    lora: int | None = None,
+    settings: dict[str, Any] | None = None,
+    progress: bool | None = None,
+    **where: Any,
+) -> Path:
+    """Train a checkpoint on data and write it to `folder`, which `zoo.load` and transformers read.
+
+    task: "classify" (texts or images), "tag", "embed", "generate" or "read"; by default the checkpoint's own.
+    text, label: the columns of what is given and of what is asked; "text" ("image") and "label" where not named.
+    device: "cuda" where there is one, else "torch:cpu".  steps, or else epochs: how long.  lora: the rank of an adapter
+    (Hu et al. 2021, https://arxiv.org/abs/2106.09685), which alone is trained and saved, in peft's layout.
+    settings: of `Settings`.  A run that was stopped goes on where it was.  where: revision, local_files_only, ...
+    """
+    device = device or ("cuda" if torch.cuda.is_available() else "torch:cpu")
+    found = find(checkpoint, **where)
+    config = found.config
+    task = task or default_task(found)
+    reads_images = family_of(config.model_type).reads_images
+    if (task, reads_images) not in RECIPES:
+        known = sorted({name for name, images in RECIPES if images == reads_images})
+        raise UnsupportedError(
+            f"{found.name}: there is no training for the task {task!r}, only for {', '.join(known)} "
+            f"(name one with task, or --task){nearest(task, known)}"
+        )
+    rows = read_rows(data)
+    text = text or ("image" if reads_images else "text")
+    if label is None and task != "generate":
+        label = "text" if task == "read" else "label"
+    recipe = RECIPES[task, reads_images](rows, text, label, data)
+    options: dict[str, Any] = {}
+    names = recipe.names()
+    if recipe.head_labels and not set(names) <= set(config.id2label.values()):
+        options["id2label"] = names
+    given = dict(settings or {})
+    if lora is not None and given.get("shard"):
+        raise UnsupportedError("an adapter is small, and its training is not sharded: leave out one of lora and shard")
+    seed = given.get("seed", 0)
+    loaded: Any = load_task(
+        found.folder,
+        task=task,
+        device=device,
+        trainable=True,
+        new_head=True,
+        seed=seed,
+        local_files_only=True,
+        **options,
+    )
+    recipe.prepare(loaded)
+    given["batch_size"] = min(given.get("batch_size", 16), max(len(rows), 1))
+    if steps is None:
+        steps = max(1, math.ceil(epochs * len(rows) / given["batch_size"]))
+    chosen = Settings(steps=steps, **given)
+    if chosen.precision == "bfloat16" and not has_bfloat16(loaded.model.like.device):
+        raise UnsupportedError(f"precision bfloat16: this {loaded.model.like.device.type} has no fast bfloat16")
+    model, target = loaded.model, Path(folder).expanduser()
+    adapter = None if lora is None else LoRA(model, lora, seed=seed, keep=loaded.report.new)
+    parameters = model.named_parameters() if adapter is None else adapter.named_parameters()
+
+    def loss(examples: list[int]) -> Any:
+        if adapter is not None:
+            adapter.apply()
+        return recipe.loss(examples)
+
+    identity = [str(found.name), task, text, label, lora, _digest(rows)]
+    run = Run(
+        iter(list(parameters)),
+        loss,
+        range(len(rows)),
+        target / RUN,
+        chosen,
+        statistics=model.statistics,
+        identity=identity,
+        progress=progress,
+        model=model,
+    )
+    model.train()
+    run.train()
+    model.eval()
+    if run.rank == 0:
+        if adapter is None:
+            loaded.save(target)
+        else:
+            adapter.save(target, str(checkpoint), task)
+        run.path.unlink(missing_ok=True)
+    return target
+
+
+def _digest(rows: Any) -> str:
+    return hashlib.sha256(json.dumps(rows, sort_keys=True, default=str).encode()).hexdigest()

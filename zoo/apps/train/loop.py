@@ -1,0 +1,356 @@
+"""The training loop: what a step sees follows from its number, the state lies on disk, and a run that was stopped goes
+on as if it had not been.
+
+Several processes (torchrun) share each batch; their gradients are averaged. With `shard` they share the weights too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import InputError, ZooError, nearest
+from .curve import write_curve
+from .state import read_state, write_state
+
+if TYPE_CHECKING:
+    from .shard import Sharded
+
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "linear": lambda part: 1 - part,
+    "cosine": lambda part: 0.5 * (1 + math.cos(math.pi * part)),
+    "constant": lambda part: 1.0,
+}
+PATIENCE = 0.5  # seconds between two progress lines
+
+
+class StoppedError(ZooError):
+    """A signal ended the run; its state is saved."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a model is trained.
+
+    batch_size: examples of a step, of all processes together, computed in `accumulate` parts.
+    learning_rate: the highest, after a rise over `warm_up` of the steps; then by `schedule`.
+    weight_decay: of matrices, not of biases and norms.  clip: the norm of the gradient, 0 for none.
+    precision: "bfloat16" computes products in it (autocast); weights stay in float32.
+    save_every: steps from one state on disk to the next.
+    shard: each of several processes keeps a part of weights, gradients and moments (FSDP2), instead of all of them.
+    """
+
+    steps: int
+    batch_size: int = 16
+    accumulate: int = 1
+    learning_rate: float = 5e-5
+    warm_up: float = 0.1
+    schedule: str = "linear"
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    precision: str = "float32"
+    seed: int = 0
+    save_every: int = 500
+    shard: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "accumulate", "save_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if not 0 < self.learning_rate < 100:
+            raise InputError(f"learning_rate is {self.learning_rate}, expected a number above 0")
+        if not 0 <= self.warm_up < 1:
+            raise InputError(f"warm_up is {self.warm_up}, expected a part of the steps, 0 ... 1")
+        for name, known in (("schedule", SCHEDULES), ("precision", ("float32", "bfloat16"))):
+            value = getattr(self, name)
+            if value not in known:
+                raise InputError(f"{name} is {value!r}, expected {', '.join(known)}{nearest(str(value), known)}")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        rise = max(1, round(self.warm_up * self.steps))
+        if step < rise:
+            return self.learning_rate * (step + 1) / rise
+        return self.learning_rate * SCHEDULES[self.schedule]((step - rise) / max(1, self.steps - rise))
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether products in bfloat16 are fast; where a CPU lacks them they are dozens of times slower."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    try:
+        return any(flag in Path("/proc/cpuinfo").read_text() for flag in ("avx512_bf16", "amx_bf16", " bf16"))
+    except OSError:
+        return False
+
+
+def batch_of(step: int, count: int, size: int, seed: int) -> list[int]:
+    """Which of `count` examples a step sees: each once an epoch, in an order that follows from seed and epoch."""
+    found: list[int] = []
+    for at in range(step * size, (step + 1) * size):
+        epoch, place = divmod(at, count)
+        found.append(int(_order(count, seed, epoch)[place]))
+    return found
+
+
+_orders: dict[tuple[int, int, int], np.ndarray] = {}
+
+
+def _order(count: int, seed: int, epoch: int) -> np.ndarray:
+    key = count, seed, epoch
+    if key not in _orders:
+        while len(_orders) > 2:
+            del _orders[next(iter(_orders))]
+        _orders[key] = np.random.default_rng([seed, epoch]).permutation(count)
+    return _orders[key]
+
+
+class Run:
+    """One run in a folder: state.pt, log.jsonl (a line a saved state) and loss.svg.
+
+    parameters: (name, tensor).  loss: of a list of examples.  examples: all of them.  identity: what else a state must
+    agree with to be gone on from; settings and the number of examples are part of it.  model: which is sharded, if it
+    is to be; after `train` it has what was learned.
+    """
+
+    def __init__(
+        self,
+        parameters: Iterator[tuple[str, Tensor]],
+        loss: Callable[[list[Any]], Tensor],
+        examples: Sequence[Any],
+        folder: str | os.PathLike[str],
+        settings: Settings,
+        *,
+        statistics: Callable[[], dict[str, Tensor]] = dict,
+        identity: Any = None,
+        progress: bool | None = None,
+        model: Any = None,
+    ):
+        self.loss, self.examples, self.folder, self.settings = loss, examples, Path(folder), settings
+        self.parameters = {name: p for name, p in parameters if p.requires_grad}
+        if not self.parameters:
+            raise InputError("nothing is to be trained: no parameter wants a gradient")
+        if not examples:
+            raise InputError("there are no examples to train on")
+        self.statistics = statistics
+        self.progress = sys.stderr.isatty() if progress is None else progress
+        self.step, self.losses = 0, []
+        self.device = next(iter(self.parameters.values())).device
+        self.rank, self.world = _processes(self.device)
+        self.sharded = self._shard(model) if settings.shard else None
+        shared = {"examples": len(examples), "processes": self.world, "of": identity}
+        self.identity = {**asdict(settings), **shared}
+        del self.identity["shard"]  # a state holds whole tensors
+        if settings.batch_size % (self.world * settings.accumulate):
+            raise InputError(
+                f"batch_size = {settings.batch_size} cannot be shared by {self.world} processes in "
+                f"{settings.accumulate} parts"
+            )
+        matrices = [p for p in self.parameters.values() if p.ndim > 1]
+        others = [p for p in self.parameters.values() if p.ndim < 2]
+        groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        self.optimiser = torch.optim.AdamW([g for g in groups if g["params"]], lr=settings.learning_rate)
+        self.path = self.folder / "state.pt"
+        torch.manual_seed(settings.seed + self.rank)
+        if self.path.exists():
+            self._resume()
+
+    def _whole(self, x: Any) -> Any:
+        """All of a tensor of which this process may have a part."""
+        return self.sharded.whole(x) if self.sharded else x
+
+    def _like(self, x: Any, parameter: Any) -> Any:
+        """This process's part of a whole tensor, if it has but a part of the parameter."""
+        return self.sharded.like(x, parameter) if self.sharded else x
+
+    def _shard(self, model: Any) -> Sharded:
+        if self.world == 1:
+            raise InputError("shard is for several processes, which torchrun starts, and there is one")
+        if model is None:
+            raise InputError("shard wants the model, whose layers share their weights: Run(..., model=)")
+        from .shard import Sharded  # which takes a second to import
+
+        sharded = Sharded(model, self.loss)
+        self.parameters, self.loss = dict(sharded.named_parameters()), sharded.loss
+        return sharded
+
+    def _resume(self) -> None:
+        state = read_state(self.path)
+        found = state.get("identity")
+        if found != self.identity:
+            differs = [k for k in self.identity if not isinstance(found, dict) or found.get(k) != self.identity[k]]
+            raise InputError(
+                f"{self.path} is the state of another run (it differs in {', '.join(differs) or 'what it is'}): train "
+                "into another folder, or remove it to begin anew"
+            )
+        with torch.no_grad():
+            for name, tensor in {**self.statistics(), **self.parameters}.items():
+                tensor.copy_(self._like(state["tensors"][name], tensor))
+        optimiser, owners = state["optimiser"], [p for g in self.optimiser.param_groups for p in g["params"]]
+        for i, moments in optimiser["state"].items():
+            optimiser["state"][i] = {k: self._like(v, owners[i]) for k, v in moments.items()}
+        self.optimiser.load_state_dict(optimiser)
+        self.step, self.losses = state["step"], state["losses"]
+        torch.set_rng_state(state["rng"][self.rank])
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(state["cuda_rng"][self.rank], self.device)
+
+    def save(self) -> None:
+        """Beside its place, then moved there: a kill or a full disk leaves the state of before."""
+        rng = _gathered(torch.get_rng_state(), self.world)
+        on_gpu = self.device.type == "cuda"
+        cuda = _gathered(torch.cuda.get_rng_state(self.device), self.world) if on_gpu else []
+        tensors = {name: self._whole(p.detach()) for name, p in {**self.statistics(), **self.parameters}.items()}
+        optimiser = self.optimiser.state_dict()
+        moments = {i: {k: self._whole(v) for k, v in one.items()} for i, one in optimiser["state"].items()}
+        if self.rank:
+            return
+        state = {"identity": self.identity, "step": self.step, "losses": self.losses, "rng": rng, "cuda_rng": cuda}
+        write_state(self.path, {**state, "tensors": tensors, "optimiser": {**optimiser, "state": moments}})
+        with open(self.folder / "log.jsonl", "a", encoding="utf-8") as file:
+            last = self.losses[-self.settings.save_every :]
+            file.write(json.dumps({"step": self.step, "loss": round(sum(last) / max(1, len(last)), 6)}) + "\n")
+        write_curve(self.folder / "loss.svg", self.losses)
+
+    def update(self) -> float:
+        """One step; ZooError where the loss is not finite: the state on disk stays as it was."""
+        s, total = self.settings, 0.0
+        indices = batch_of(self.step, len(self.examples), s.batch_size, s.seed)[self.rank :: self.world]
+        size = len(indices) // s.accumulate
+        autocast = torch.autocast(self.device.type, torch.bfloat16) if s.precision == "bfloat16" else nullcontext()
+        for part in range(s.accumulate):
+            chosen = [self.examples[i] for i in indices[part * size : (part + 1) * size]]
+            with autocast:
+                loss = self.loss(chosen) / s.accumulate
+            loss.backward()
+            total += float(loss.detach())
+        parameters = [] if self.sharded else self.parameters.values()  # whose gradients are averaged already
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        total = _averaged(total, gradients, self.device, self.world)
+        if not math.isfinite(total):
+            self.optimiser.zero_grad()
+            kept = f"the last good state is in {self.path}" if self.path.exists() else "no state was saved yet"
+            raise ZooError(
+                f"the loss of step {self.step} is {total}: a lower learning_rate (now {s.learning_rate}) or other data "
+                f"may help; {kept}"
+            )
+        if s.clip:
+            torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), s.clip)
+        for group in self.optimiser.param_groups:
+            group["lr"] = s.rate(self.step)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        self.step += 1
+        self.losses.append(total)
+        return total
+
+    def train(self) -> None:
+        """To the last step.  SIGTERM and SIGINT end it after the step that it is at, with the state saved
+        (StoppedError).
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise ZooError(f"cannot write to {self.folder}: {e.strerror or e}") from e
+        began, told, first = time.time(), 0.0, self.step
+        with _signals() as caught:
+            while self.step < self.settings.steps:
+                loss = self.update()
+                if caught:
+                    self.save()
+                    raise StoppedError(
+                        f"stopped after step {self.step}, the state is in {self.path}: run again to go on"
+                    )
+                if self.step % self.settings.save_every == 0 or self.step == self.settings.steps:
+                    self.save()
+                if (
+                    self.progress
+                    and not self.rank
+                    and (time.time() - told > PATIENCE or self.step == self.settings.steps)
+                ):
+                    told = time.time()
+                    self._tell(loss, (told - began) / (self.step - first))
+        if self.progress and not self.rank:
+            print(file=sys.stderr)
+        if self.sharded:
+            self.sharded.gather()
+
+    def _tell(self, loss: float, pace: float) -> None:
+        left = pace * (self.settings.steps - self.step)
+        line = f"step {self.step}/{self.settings.steps}  loss {loss:.4f}  {pace:.2f} s a step, {left:.0f} s left"
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """What SIGTERM and SIGINT have come meanwhile; a second one ends the process as it would without this."""
+    caught: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # only there may signals be caught
+        yield caught
+        return
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def note(number: int, frame: Any) -> None:
+        caught.append(number)
+        signal.signal(number, before[number])
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _processes(device: torch.device) -> tuple[int, int]:
+    """This process's number, and how many there are, as torchrun says."""
+    import torch.distributed as dist
+
+    if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
+        return 0, 1
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        atexit.register(dist.destroy_process_group)  # or who ends first may abort the others
+    return dist.get_rank(), dist.get_world_size()
+
+
+def _gathered(x: Tensor, world: int) -> list[Tensor]:
+    if world == 1:
+        return [x]
+    import torch.distributed as dist
+
+    found: list[Any] = [None] * world
+    dist.all_gather_object(found, x)
+    return found
+
+
+def _averaged(loss: float, gradients: list[Tensor], device: torch.device, world: int) -> float:
+    """The gradients of all processes, averaged in place; -> the loss likewise."""
+    if world == 1:
+        return loss
+    import torch.distributed as dist
+
+    flat = torch.cat([torch.tensor([loss], device=device), *(g.reshape(-1) for g in gradients)])
+    dist.all_reduce(flat)
+    flat /= world
+    at = 1
+    for g in gradients:
+        g.copy_(flat[at : at + g.numel()].reshape(g.shape))
+        at += g.numel()
+    return float(flat[0])

@@ -1,0 +1,199 @@
+"""The loss of each head, as transformers has it.
+
+Shapes: B rows, T tokens, C labels, V vocab_size, Y and X height and width in pixels, N patches, Q queries, n objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...errors import InputError, UnsupportedError, nearest
+from ...registry import FAMILIES
+from .set_loss import set_loss, wide
+
+IGNORED = -100  # the label of what is not judged: padding, pieces of a word but its first
+PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
+
+Inputs = Mapping[str, Any]
+Loss = Callable[[Any, Inputs, Any], Tensor]
+
+
+def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    """The loss of a model's head on a batch: a number to call `backward()` on.
+
+    inputs: the arguments of the model's call.  labels by head, integers where nothing else is said:
+
+    - masked and causal language models, tags: (B, T), -100 where nothing is asked; causal ones are shifted here
+    - classification of texts and images: (B,); of several labels at once (B, C) floats 0 ... 1; of a regression floats.
+      problem_type in the config says which; else one label is a regression, and floats are several labels
+    - multiple choice, next sentence: (B,)
+    - answers: {"start_positions": (B,), "end_positions": (B,)}
+    - pretraining: {"labels": (B, T), "next_sentence_label": (B,)}
+    - images with hidden patches: of ViT none (the pixels are compared), of BEiT (hidden patches,) visual tokens
+    - segmentation: (B, Y, X), 255 where nothing is asked
+    - detection: for each image {"class_labels": (n,), "boxes": (n, 4)}: centre x and y, width and height as parts of 1
+    - an image's text (VisionEncoderDecoder): (B, T), from which decoder_input_ids follow
+
+    UnsupportedError for a head without a loss; InputError for labels that do not fit.
+    """
+    head = type(model).__name__.removeprefix(FAMILIES[model.config.model_type].prefix)
+    loss = _OF_FAMILY.get((model.config.model_type, head)) or _OF_HEAD.get(head)
+    if loss is None:
+        raise UnsupportedError(f"{type(model).__name__} has no loss: its outputs are features, not answers")
+    return loss(model, inputs, labels)
+
+
+def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORED) -> Tensor:
+    """logits (..., C), labels (...) in [0, C) or `ignored` -> their mean, over those that are not ignored."""
+    target = _integers(labels, logits).reshape(-1)
+    logits = wide(logits).reshape(-1, logits.shape[-1])
+    if len(target) != len(logits):
+        raise InputError(f"labels: {len(target)} of them for {len(logits)} answers of the model")
+    judged = target[target != ignored]
+    if (
+        judged.device.type == "cpu"
+        and len(judged)
+        and not 0 <= int(judged.min()) <= int(judged.max()) < logits.shape[1]
+    ):
+        raise InputError(
+            f"labels lie in {int(judged.min())} ... {int(judged.max())}, expected 0 ... {logits.shape[1] - 1}"
+        )
+    return F.cross_entropy(logits, target, ignore_index=ignored)
+
+
+def shift_right(labels: Tensor, start: int, padding: int) -> Tensor:
+    """What a decoder is given to write `labels` (B, T): the start token, then all but the last."""
+    begun = torch.cat([torch.full_like(labels[:, :1], start), labels[:, :-1]], 1)
+    return begun.masked_fill(begun == IGNORED, padding)
+
+
+def _integers(labels: Any, like: Tensor) -> Tensor:
+    found = torch.as_tensor(labels, device=like.device)
+    if found.is_floating_point():
+        raise InputError(f"labels are of {found.dtype}, expected integers")
+    return found.long()
+
+
+def _each(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    return cross_entropy(model(**inputs), labels)
+
+
+def _next_token(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    logits = model(**inputs)
+    return cross_entropy(logits[:, :-1], _integers(labels, logits)[:, 1:])
+
+
+def _classes(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    logits, problem = model(**inputs), model.config.extra.get("problem_type")
+    target = torch.as_tensor(labels, device=logits.device)
+    if problem is None:
+        several = PROBLEMS[2] if target.is_floating_point() else PROBLEMS[1]
+        problem = PROBLEMS[0] if logits.shape[-1] == 1 else several
+    if problem == "single_label_classification":
+        return cross_entropy(logits, labels)
+    if problem not in PROBLEMS:
+        raise InputError(
+            f"problem_type is {problem!r}, expected {', '.join(PROBLEMS)}{nearest(str(problem), PROBLEMS)}"
+        )
+    if logits.shape[-1] == 1:
+        target = target.reshape(len(logits), -1)
+    if target.shape != logits.shape:
+        raise InputError(f"labels have shape {tuple(target.shape)}, expected {tuple(logits.shape)}")
+    judge = F.mse_loss if problem == "regression" else F.binary_cross_entropy_with_logits
+    return judge(wide(logits), target.to(wide(logits).dtype))
+
+
+def _answer(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    parts = []
+    for name, logits in zip(("start_positions", "end_positions"), model(**inputs), strict=True):
+        T = logits.shape[1]
+        parts.append(cross_entropy(logits, _integers(labels[name], logits).clamp(0, T), ignored=T))
+    return (parts[0] + parts[1]) / 2
+
+
+def _pretraining(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    words, following = model(**inputs)
+    return cross_entropy(words, labels["labels"]) + cross_entropy(following, labels["next_sentence_label"])
+
+
+def _hidden_pixels(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    made = model(**inputs)
+    (B, Y, X, C) = made.shape
+    h, w = model.grid(inputs["pixel_values"])
+    hidden = torch.as_tensor(inputs["bool_masked_pos"], device=made.device).reshape(B, h, 1, w, 1).to(made.dtype)
+    hidden = hidden.expand(B, h, Y // h, w, X // w).reshape(B, Y, X, 1)
+    wanted = torch.as_tensor(inputs["pixel_values"], device=made.device, dtype=made.dtype)
+    return ((made - wanted).abs() * hidden).sum() / (hidden.sum() + 1e-5) / C
+
+
+def _hidden_tokens(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    logits = model(**inputs)
+    return cross_entropy(logits[torch.as_tensor(inputs["bool_masked_pos"], device=logits.device).bool()], labels)
+
+
+def _segmentation(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    cfg, maps = model.config, model.maps(model.pixels(**inputs))
+    target = _integers(labels, maps[0])
+
+    def judged(logits: Tensor) -> Tensor:
+        large = F.interpolate(logits.permute(0, 3, 1, 2), target.shape[1:], mode="bilinear", align_corners=False)
+        return cross_entropy(large.permute(0, 2, 3, 1), target, ignored=cfg.semantic_loss_ignore_index)
+
+    loss = judged(model.decode_head(maps))
+    if model.auxiliary_head is None:
+        return loss
+    return loss + cfg.auxiliary_loss_weight * judged(model.auxiliary_head(maps))
+
+
+def _detection(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    cfg, found = model.config, model.body.forward(model.pixels(**inputs))
+    steps = [found.last_hidden_state]
+    if found.intermediate_hidden_states is not None:
+        steps += found.intermediate_hidden_states[:-1]
+    losses = []
+    for x in steps:
+        logits, boxes = model.objects(x)
+        losses.append(set_loss(logits, boxes, labels, cfg))
+    return torch.stack(losses).sum()
+
+
+def _text_of_image(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    # Version 5 of transformers says these for both; files of before have them in the decoder's config.
+    decoder, both = model.config.decoder, model.config.extra
+    start = both.get("decoder_start_token_id", decoder.decoder_start_token_id)
+    padding = both.get("pad_token_id", decoder.pad_token_id)
+    if start is None or padding is None:
+        raise InputError(
+            "the config says neither decoder_start_token_id nor pad_token_id, which training needs both of"
+        )
+    target = _integers(labels, model.like)
+    logits = model(**inputs, decoder_input_ids=shift_right(target, start, padding)).logits
+    return cross_entropy(logits, target)
+
+
+_OF_HEAD: dict[str, Loss] = {
+    "ForMaskedLM": _each,
+    "ForTokenClassification": _each,
+    "ForMultipleChoice": _each,
+    "ForNextSentencePrediction": _each,
+    "ForCausalLM": _next_token,
+    "LMHeadModel": _next_token,
+    "ForSequenceClassification": _classes,
+    "ForImageClassification": _classes,
+    "ForQuestionAnswering": _answer,
+    "ForPreTraining": _pretraining,
+    "ForMaskedImageModeling": _hidden_pixels,
+    "ForSemanticSegmentation": _segmentation,
+    "ForObjectDetection": _detection,
+}
+# Where a family's head of that name is something else.
+_OF_FAMILY: dict[tuple[str, str], Loss] = {
+    ("beit", "ForMaskedImageModeling"): _hidden_tokens,
+    ("trocr", "ForCausalLM"): _each,  # what it is given has been shifted
+    ("vision-encoder-decoder", "Model"): _text_of_image,
+}

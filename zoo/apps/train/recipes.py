@@ -1,0 +1,265 @@
+"""What each task makes of rows, and its loss on a batch of them.
+
+Shapes: B rows of a batch, T tokens, D hidden_size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...errors import InputError, UnsupportedError
+from ...images import open_image
+from .data import Row, column
+from .losses import IGNORED, compute_loss
+
+MAX_TOKENS = 512
+SIMILARITY_SCALE = 20.0  # of cosines, as sentence-transformers has it
+
+
+class Recipe:
+    """Examples are numbers of rows; `loss` of a list of them.
+
+    texts, labels: the columns.  source: what messages call the rows, and the folder that images are relative to.
+    """
+
+    head_labels = False  # whether the model's labels are those of the data
+
+    def __init__(self, rows: Sequence[Row], texts: str, labels: str | None, source: Any):
+        self.rows, self.texts, self.source, self.label_column = rows, texts, source, labels
+
+    def names(self) -> list[str]:
+        """The labels, where the model's head has one output for each."""
+        return []
+
+    def prepare(self, task: Any) -> None:
+        """Once the model is there: whatever can be done before the first step."""
+
+    def loss(self, chosen: list[int]) -> Tensor:
+        raise NotImplementedError
+
+    def _needed(self) -> str:
+        if self.label_column is None:
+            raise InputError(f"{self.source}: this task needs the column of the answers (--label)")
+        return self.label_column
+
+    def _encoded(self, task: Any, texts: list[str], pairs: list[str] | None = None) -> Any:
+        self.tokenizer, self.model = task.tokenizer, task.model
+        return task.tokenizer.encode_batch(texts, pairs, truncation=True, max_length=min(task.max_tokens, MAX_TOKENS))
+
+    def _inputs(self, encodings: Any, chosen: list[int]) -> dict[str, np.ndarray]:
+        batch = self.tokenizer.pad(encodings, chosen, padding_side="right")
+        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+        if "token_type_ids" in self.model.inputs and batch.token_type_ids.any():
+            inputs["token_type_ids"] = batch.token_type_ids
+        return inputs
+
+
+def _distinct(found: set[str], source: Any, name: str) -> list[str]:
+    if len(found) < 2:
+        raise InputError(
+            f"{source}: the column {name!r} has one label alone, {next(iter(found), '')!r}: nothing to be told apart"
+        )
+    return sorted(found)
+
+
+class Classify(Recipe):
+    """One label a text."""
+
+    head_labels = True
+
+    def names(self) -> list[str]:
+        name = self._needed()
+        self.answers = column(self.rows, name, self.source)
+        return _distinct(set(self.answers), self.source, name)
+
+    def prepare(self, task: Any) -> None:
+        self.encodings = self._encoded(task, column(self.rows, self.texts, self.source))
+        self.targets = [task.config.label2id[answer] for answer in self.answers]
+
+    def loss(self, chosen: list[int]) -> Tensor:
+        return compute_loss(self.model, self._inputs(self.encodings, chosen), [self.targets[i] for i in chosen])
+
+
+class ClassifyImages(Classify):
+    """One label an image."""
+
+    def prepare(self, task: Any) -> None:
+        self.task, self.model = task, task.model
+        self.targets = [task.config.label2id[answer] for answer in self.answers]
+        self.paths = images_of(self.rows, self.texts, self.source)
+
+    def loss(self, chosen: list[int]) -> Tensor:
+        pixels = self.task.processor([open_image(self.paths[i]) for i in chosen]).pixel_values
+        return compute_loss(
+            self.model, {"pixel_values": pixels, **self.task.options}, [self.targets[i] for i in chosen]
+        )
+
+
+class Tag(Recipe):
+    """A label a word: lists of words, and of as many labels; of a word's tokens the first is judged."""
+
+    head_labels = True
+
+    def names(self) -> list[str]:
+        name = self._needed()
+        self.words, self.answers = (column(self.rows, key, self.source, list) for key in (self.texts, name))
+        for i, (words, labels) in enumerate(zip(self.words, self.answers, strict=True)):
+            if len(words) != len(labels) or not all(isinstance(x, str) for x in (*words, *labels)):
+                raise InputError(
+                    f"{self.source}: row {i + 1} has {len(words)} words and {len(labels)} labels, expected as many"
+                )
+        return _distinct({label for labels in self.answers for label in labels}, self.source, name)
+
+    def prepare(self, task: Any) -> None:
+        self.encodings = self._encoded(task, [" ".join(words) for words in self.words])
+        self.ids = task.config.label2id
+
+    def loss(self, chosen: list[int]) -> Tensor:
+        batch = self.tokenizer.pad(self.encodings, chosen, padding_side="right")
+        targets = np.full(batch.input_ids.shape, IGNORED)
+        for b, i in enumerate(chosen):
+            at, begins = 0, {}
+            for word, label in zip(self.words[i], self.answers[i], strict=True):
+                begins.update(dict.fromkeys(range(at, at + len(word)), (at, label)))
+                at += len(word) + 1
+            seen = set()
+            for t in np.flatnonzero(~batch.special_tokens_mask[b]):
+                start, end = batch.offsets[b, t]
+                # Some tokenizers count the space before a word as a part of it.
+                word = next((begins[c] for c in range(start, end) if c in begins), None)
+                if word is not None and word[0] not in seen:
+                    seen.add(word[0])
+                    targets[b, t] = self.ids[word[1]]
+        return compute_loss(self.model, self._inputs(self.encodings, chosen), targets)
+
+
+class Embed(Recipe):
+    """Pairs of texts that mean the same: each is to be nearer to its other half than to those of the batch
+    (van den Oord et al. 2018, https://arxiv.org/abs/1807.03748).
+    """
+
+    def prepare(self, task: Any) -> None:
+        encoder = task.encoder
+        if (
+            len(encoder.pooling) != 1
+            or encoder.pooling[0] not in ("mean", "cls", "lasttoken")
+            or len(encoder.steps) > 1
+        ):
+            raise UnsupportedError(
+                f"{task!r} pools by {', '.join(encoder.pooling)} and {len(encoder.steps)} steps: what is trained pools "
+                "by mean, cls or lasttoken alone"
+            )
+        self.pooling = encoder.pooling[0]
+        sides = (column(self.rows, name, self.source) for name in (self.texts, self._needed()))
+        self.sides = [self._encoded(task, texts) for texts in sides]
+
+    def loss(self, chosen: list[int]) -> Tensor:
+        if len(chosen) < 2:
+            raise InputError("contrastive training compares the rows of a batch: a batch_size of at least 2 is needed")
+        a, b = (self._vectors(encodings, chosen) for encodings in self.sides)
+        return F.cross_entropy(a @ b.T * SIMILARITY_SCALE, torch.arange(len(chosen), device=a.device))
+
+    def _vectors(self, encodings: Any, chosen: list[int]) -> Tensor:
+        inputs = self._inputs(encodings, chosen)
+        x = self.model(**inputs).last_hidden_state
+        mask = torch.as_tensor(inputs["attention_mask"], device=x.device)
+        if self.pooling == "cls":
+            pooled = x[:, 0]
+        elif self.pooling == "lasttoken":
+            pooled = x[torch.arange(len(x), device=x.device), mask.sum(1) - 1]
+        else:
+            pooled = (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+        return F.normalize(pooled.float(), dim=-1)
+
+
+class Write(Recipe):
+    """A causal language model on texts; with answers, on those alone, each after its text."""
+
+    def prepare(self, task: Any) -> None:
+        self.model, self.limit = task.model, min(task.max_tokens, MAX_TOKENS)
+        texts = column(self.rows, self.texts, self.source)
+        answers = None if self.label_column is None else column(self.rows, self.label_column, self.source)
+        end = task.tokenizer.eos_token_id
+        self.ids: list[tuple[list[int], int]] = []  # ids, and how many of them are not asked for
+        for i, text in enumerate(texts):
+            given = self._ids(task, text if answers is None else text.rstrip() + " ")
+            whole = given if answers is None else self._ids(task, f"{text.rstrip()} {answers[i].lstrip()}")
+            asked_from = 0
+            if answers is not None:  # where the two begin to differ: a tokenizer may join what meets there
+                asked_from = next((k for k, (a, b) in enumerate(zip(given, whole, strict=False)) if a != b), len(given))
+            whole = ([*whole, end] if end is not None and whole[-1] != end else whole)[: self.limit]
+            if len(whole) < 2 or asked_from >= len(whole):
+                raise InputError(f"{self.source}: row {i + 1} leaves nothing to be learned within {self.limit} tokens")
+            self.ids.append((whole, asked_from))
+
+    def _ids(self, task: Any, text: str) -> list[int]:
+        row: Any = task.tokenizer.encode_batch([text], truncation=False).rows[0]
+        return list(row.ids)
+
+    def loss(self, chosen: list[int]) -> Tensor:
+        rows = [self.ids[i] for i in chosen]
+        width = max(len(ids) for ids, _ in rows)
+        ids, labels = np.zeros((len(rows), width), np.int64), np.full((len(rows), width), IGNORED)
+        for b, (row, asked_from) in enumerate(rows):
+            ids[b, : len(row)] = row
+            labels[b, asked_from : len(row)] = row[asked_from:]
+        mask = np.arange(width) < np.array([[len(row)] for row, _ in rows])
+        return compute_loss(self.model, {"input_ids": ids, "attention_mask": mask}, labels)
+
+
+class Read(Recipe):
+    """Images of lines, and what they say."""
+
+    def prepare(self, task: Any) -> None:
+        self.task, self.model = task, task.model
+        self.paths = images_of(self.rows, self.texts, self.source)
+        limit = task.config.decoder.max_position_embeddings - 1
+        self.ids: list[list[int]] = []
+        end = task.tokenizer.eos_token_id
+        for i, text in enumerate(column(self.rows, self._needed(), self.source)):
+            row: Any = task.tokenizer.encode_batch([text], truncation=False).rows[0]
+            ids = list(row.ids)
+            if end is not None and ids[-1] != end:
+                ids.append(end)
+            if len(ids) > limit:
+                raise InputError(
+                    f"{self.source}: the text of row {i + 1} has {len(ids)} tokens, the decoder {limit} positions"
+                )
+            self.ids.append(ids)
+
+    def loss(self, chosen: list[int]) -> Tensor:
+        pixels = self.task.processor([open_image(self.paths[i]) for i in chosen]).pixel_values
+        width = max(len(self.ids[i]) for i in chosen)
+        labels = np.full((len(chosen), width), IGNORED)
+        for b, i in enumerate(chosen):
+            labels[b, : len(self.ids[i])] = self.ids[i]
+        return compute_loss(self.model, {"pixel_values": pixels, **self.task.options}, labels)
+
+
+def images_of(rows: Sequence[Row], name: str, source: Any) -> list[Any]:
+    """What `open_image` takes: paths, relative to the file that names them, or the images of a data set."""
+    if rows and name in rows[0] and not isinstance(rows[0][name], str):
+        return [row[name] for row in rows]
+    base = Path(str(source)).expanduser().parent
+    paths = [base / path for path in column(rows, name, source)]
+    gone = [path for path in paths if not path.is_file()]
+    if gone:
+        raise InputError(f"{source}: {len(gone)} of {len(paths)} images are not there, the first is {gone[0]}")
+    return paths
+
+
+RECIPES: dict[tuple[str, bool], type[Recipe]] = {
+    ("classify", False): Classify,
+    ("classify", True): ClassifyImages,
+    ("tag", False): Tag,
+    ("embed", False): Embed,
+    ("generate", False): Write,
+    ("read", True): Read,
+}

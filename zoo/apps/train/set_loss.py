@@ -1,0 +1,85 @@
+"""DETR's loss (Carion et al. 2020, https://arxiv.org/abs/2005.12872): each object is matched with the query that says
+it best, and the other queries shall say that there is none.
+
+Shapes: B images, Q queries, C labels, n objects.  Boxes are centre x and y, width and height, as parts of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...errors import InputError, UnsupportedError
+
+
+def wide(x: Tensor) -> Tensor:
+    """In float32 at least."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def set_loss(logits: Tensor, boxes: Tensor, labels: Sequence[Mapping[str, Any]], cfg: Any) -> Tensor:
+    """logits (B, Q, C + 1), boxes (B, Q, 4), labels: for each image class_labels (n,) and boxes (n, 4); the weights of
+    the parts are the config's.
+    """
+    B, Q, none = *logits.shape[:2], logits.shape[2] - 1
+    if len(labels) != B:
+        raise InputError(f"labels are those of {len(labels)} images, expected {B}")
+    wanted, places, targets = torch.full((B, Q), none, device=logits.device), [], []
+    for b, one in enumerate(labels):
+        classes = torch.as_tensor(one["class_labels"], device=logits.device).long().reshape(-1)
+        true = torch.as_tensor(one["boxes"], device=logits.device, dtype=wide(boxes).dtype).reshape(-1, 4)
+        if len(classes) != len(true) or (len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < none):
+            raise InputError(f"labels[{b}]: {len(classes)} class_labels in 0 ... {none - 1} and as many boxes expected")
+        if len(classes) > Q:
+            raise InputError(f"labels[{b}] are {len(classes)} objects, and the model has {Q} queries")
+        query, truth = match(logits[b], boxes[b], classes, true, cfg)
+        wanted[b, query] = classes[truth]
+        places.append(torch.stack([torch.full_like(query, b), query]))
+        targets.append(true[truth])
+    weight = torch.ones(none + 1, device=logits.device, dtype=wide(logits).dtype)
+    weight[none] = cfg.eos_coefficient
+    loss = F.cross_entropy(wide(logits).transpose(1, 2), wanted, weight)
+    found, true = wide(boxes)[tuple(torch.cat(places, 1))], torch.cat(targets)
+    count = max(len(true), 1)
+    loss = loss + cfg.bbox_loss_coefficient * (found - true).abs().sum() / count
+    return loss + cfg.giou_loss_coefficient * (1 - giou(corners(found), corners(true))).sum() / count
+
+
+@torch.no_grad()
+def match(logits: Tensor, boxes: Tensor, classes: Tensor, true: Tensor, cfg: Any) -> tuple[Tensor, Tensor]:
+    """Of one image, the assignment of least cost: logits (Q, C + 1), boxes (Q, 4), classes (n,), true (n, 4) -> two of
+    (n,), the queries in their order and the object of each.
+    """
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError:
+        raise UnsupportedError("the loss of detection needs scipy: install zoo with its extra 'train'") from None
+    boxes = wide(boxes)
+    cost = cfg.bbox_cost * torch.cdist(boxes, true, p=1) - cfg.class_cost * wide(logits).softmax(-1)[:, classes]
+    cost = cost - cfg.giou_cost * giou(corners(boxes)[:, None], corners(true)[None])
+    rows, columns = linear_sum_assignment(torch.nan_to_num(cost, 1e9, 1e9, -1e9).cpu().numpy())
+    return torch.as_tensor(rows, device=logits.device), torch.as_tensor(columns, device=logits.device)
+
+
+def corners(boxes: Tensor) -> Tensor:
+    """(..., 4) -> (..., 4): left, top, right, bottom."""
+    centre, size = boxes[..., :2], boxes[..., 2:]
+    return torch.cat([centre - size / 2, centre + size / 2], -1)
+
+
+def giou(a: Tensor, b: Tensor) -> Tensor:
+    """Generalised IoU (Rezatofighi et al. 2019, https://arxiv.org/abs/1902.09630) of corners (..., 4) -> (...)."""
+
+    def area(x: Tensor) -> Tensor:
+        return (x[..., 2] - x[..., 0]).clamp(min=0) * (x[..., 3] - x[..., 1]).clamp(min=0)
+
+    def spanned(least: Any, most: Any) -> Tensor:
+        return torch.cat([least(a[..., :2], b[..., :2]), most(a[..., 2:], b[..., 2:])], -1)
+
+    both = area(spanned(torch.maximum, torch.minimum))
+    either, around = area(a) + area(b) - both, area(spanned(torch.minimum, torch.maximum))
+    return both / either.clamp(min=1e-12) - (around - either) / around.clamp(min=1e-12)

@@ -1,0 +1,87 @@
+"""Checkpoint: the files of a checkpoint on this machine, and what they say, each read once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .config_file import read_config
+from .modules import MODULES, read_modules
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..weights.gguf.unpack import Unpacked
+
+_SMALL_FILES = {
+    *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
+    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),
+    *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
+    *("sentence_roberta_config.json", "sentence_xlm-roberta_config.json"),
+}
+_MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+")  # 1_Pooling, 2_Dense: the steps of a sentence encoder
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint whose files are on this machine."""
+
+    name: str
+    """What the user said."""
+    folder: Path
+    """Holds the files: a snapshot in the hub's cache, or the user's own folder."""
+    revision: str | None
+    """The commit hash of a hub name; None for a folder."""
+    files: tuple[str, ...]
+    """Names relative to `folder`, with forward slashes, of what belongs to the checkpoint and is present."""
+    weights: tuple[Path, ...]
+    """One weight file, or an index and its shards, in the index's order."""
+    fingerprint: str | None = None
+    """Of the files, where they were compared with a lock: see `zoo.lock`."""
+    unpacked: Unpacked | None = None
+    """Of a GGUF file: what it says beside its weights, which `folder` then holds, for as long as this is there."""
+
+    @property
+    def origin(self) -> Path:
+        """The folder from which it came: `folder`, or the one that a GGUF file's path is relative to."""
+        return self.folder if self.unpacked is None else self.unpacked.origin
+
+    @cached_property
+    def config(self) -> Config:
+        """config.json, of its family's class."""
+        return read_config(self.folder)
+
+    @cached_property
+    def modules(self) -> list[tuple[str, str]]:
+        """(kind, folder) of each of sentence-transformers' modules, in order; none without a modules.json."""
+        return read_modules(self.folder) if (self.folder / MODULES).is_file() else []
+
+
+def beside_weights(folder: Path) -> list[str]:
+    """The names, relative to a folder, of what it holds of a checkpoint beside its weights."""
+    names = os.listdir(folder)
+    modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
+    there = {*names, *(f"{n}/{file}" for n in modules for file in os.listdir(folder / n))}
+    return sorted(n for n in beside_weights_among(there) if (folder / n).is_file())
+
+
+def beside_weights_among(names: Collection[str]) -> list[str]:
+    """The files that a checkpoint needs beside its weights; among them the one weight file of a Dense module."""
+    found = []
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        if _MODULE_FOLDER.fullmatch(folder):
+            wanted = {"config.json"}
+            if folder.endswith("_Dense"):
+                is_new = f"{folder}/model.safetensors" in names
+                wanted.add("model.safetensors" if is_new else "pytorch_model.bin")
+            if last in wanted:
+                found.append(name)
+        elif name in _SMALL_FILES:
+            found.append(name)
+    return found

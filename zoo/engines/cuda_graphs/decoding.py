@@ -1,0 +1,145 @@
+"""A decoder's steps by graphs.
+
+Shapes: B rows that a graph has, R of them that are in use, T tokens, S capacity, V vocab_size.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from ... import ops
+from ...cache import KVCache
+from ...typing import Array
+
+if TYPE_CHECKING:
+    from .runner import GraphRunner
+
+MAX_FREE = 2  # slots of ended generations that are kept for the next
+CAPACITY = 256  # tokens that a slot's capacity is a multiple of, where the checkpoint has so many positions
+
+
+class _Slot:
+    """The memory of a cache, of one generation after the other, with the record of a step that is captured on it."""
+
+    def __init__(self, model: Any, rows: int, capacity: int):
+        self.shape = rows, capacity
+        self.memory: KVCache = model.new_cache(rows, capacity)
+        self.static = self.memory.first(rows)
+        self.static.whole = True  # sizes do not change with what is in it
+        self.step = model.tokens(np.zeros((rows, 1), np.int64), cache=self.static)
+        self.used = rows
+        self.tenant: Callable[[], KVCache | None] = lambda: None
+
+    def lend(self, rows: int, capacity: int) -> KVCache:
+        for x in (*self.memory.keys, *self.memory.values):  # as new: not a NaN of the tenant before may be left
+            x[:] = 0
+        cache = self.memory.first(rows)
+        cache.capacity, self.tenant = capacity, weakref.ref(cache)
+        return cache
+
+    def has_step(self, cache: KVCache) -> bool:
+        """Whether the graph computes a step of the cache: of rows in this memory, each with an encoder of its own."""
+        is_here = _address(cache.keys[0]) == _address(self.memory.keys[0])
+        return is_here and all(mask is None and len(k) == len(cache.counts) for k, _, mask in cache.cross.values())
+
+    def take_in(self, cache: KVCache) -> bool:
+        """Bring what has changed to where the graph reads it; whether that is where it was."""
+        R, own = len(cache.counts), self.static.cross
+        stays = {i: x[0].shape[1:] for i, x in own.items()} == {i: x[0].shape[1:] for i, x in cache.cross.items()}
+        if not stays:
+            rows = self.shape[0]
+            own.clear()
+            for i, (k, v, _) in cache.cross.items():
+                own[i] = ops.zeros((rows, *k.shape[1:]), k), ops.zeros((rows, *v.shape[1:]), v), None
+        for i, (k, v, _) in cache.cross.items():
+            places = own[i][0][:R], own[i][1][:R]
+            if _address(places[0]) != _address(k):
+                places[0][:], places[1][:] = k, v
+                cache.cross[i] = *places, None
+        if self.used != R:  # of those that left, the tokens go where they do no harm
+            self.static.start[R:] = 0
+            self.used = R
+        assert cache.start is not None  # by now the device knows the counts
+        return stays
+
+
+def _address(x: Any) -> int:
+    return x.data_ptr()
+
+
+class Decoder:
+    """A decoder whose steps of one token are captured, at any position: a graph for so many rows of such a capacity.
+
+    Rows that leave the batch go on as padding.  What moves rows to other memory, as beams do, goes on without a graph.
+    """
+
+    def __init__(self, model: Any, runner: GraphRunner):
+        self._model, self._runner = model, runner
+        self._slots: list[_Slot] = []
+
+    @property
+    def max_positions(self) -> int:
+        return self._model.max_positions
+
+    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
+        """As the model's; it may lie in more memory than it has room for."""
+        most = self.max_positions
+        capacity = most if capacity is None else capacity
+        if self._runner.failed or self._model.depends_on_length or not (batch > 0 and 0 < capacity <= most):
+            return self._model.new_cache(batch, capacity)
+        shape = 1 << (batch - 1).bit_length(), min(-(-capacity // CAPACITY) * CAPACITY, most)
+        with self._runner.lock:
+            slot = next((slot for slot in self._free() if slot.shape == shape), None)
+            if slot is None:
+                self._give_up(self._free()[: 1 - MAX_FREE])
+                try:
+                    slot = _Slot(self._model, *shape)
+                except torch.OutOfMemoryError:
+                    self._give_up(self._free())
+                    slot = _Slot(self._model, *shape)
+            else:
+                self._slots.remove(slot)
+            self._slots.append(slot)  # the last used is the last to be given up
+            with self._runner.recorder.turn():
+                return slot.lend(batch, capacity)
+
+    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array:
+        """As the model's."""
+        if lengths is None and not context and not self._runner.failed:
+            with self._runner.lock:
+                slot = next((slot for slot in self._slots if slot.tenant() is cache), None)
+                logits = None if slot is None else self._step(slot, input_ids, cache)
+            if logits is not None:
+                return logits
+        return self._model.next_logits(input_ids, lengths, cache, **context)
+
+    def _step(self, slot: _Slot, input_ids: Array, cache: KVCache) -> Array | None:
+        if np.shape(input_ids)[1:] != (1,) or not slot.has_step(cache):
+            return None
+        t = self._model.tokens(input_ids, cache=cache)
+        R = len(cache.counts)
+        cache.check_room(R, 1)
+        with self._runner.recorder.turn():
+            if not slot.take_in(cache):
+                self._runner.drop(slot)
+            slot.step.input_ids[:R] = t.input_ids
+            slot.step.input_ids[R:] = 0
+            graph = self._runner.graph(slot, self._model.forward, lambda: slot.step)
+            if graph is None:
+                return None
+            logits = graph()[:R, -1].clone()
+        cache.advance(1)
+        return logits
+
+    def _free(self) -> list[_Slot]:
+        return [slot for slot in self._slots if slot.tenant() is None]
+
+    def _give_up(self, slots: list[_Slot]) -> None:
+        for slot in slots:
+            self._slots.remove(slot)
+            self._runner.drop(slot)

@@ -1,0 +1,221 @@
+"""Graphs that were made before, on disk: which weights and which programs they are of, and where their weights lie.
+
+A graph is two or three files.  NAME.json says what it takes, gives and assumes, and NAME.onnx is the graph.  Its
+weights are said to lie where they do, in the checkpoint's own files; only where too many of them are not as they lie
+there, NAME.onnx.data has them all.  Each file appears complete or not at all, the JSON last; what does not fit its JSON
+is made again.
+
+The folder is `assets/zoo/onnx` beside the hub's cache (HF_HOME, HF_ASSETS_CACHE).  What was used least recently is
+removed where all together have more than LIMIT bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...files.atomic_write import atomic_write
+from ...nn import leaves
+from ...packed import Packed
+from ...weights.mapped import place_of
+from .proto import SMALL, Places, nbytes, numbers, save_placed
+from .session import runtime
+from .signature import Signature
+
+if TYPE_CHECKING:
+    from .trace import Traced
+
+LIMIT = 8 << 30  # bytes
+EMBEDDED = 64 << 20  # bytes of weights, at most, that are in NAME.onnx while the others lie in the checkpoint's files
+VERSION = 1  # of the files' form
+SAMPLES, SAMPLE = 8, 16  # of each array that is looked at, and how many numbers
+
+
+class Kept(NamedTuple):
+    """A graph as it lies on disk.  folder: of the checkpoint, where weights lie there."""
+
+    signature: Signature
+    onnx: Path
+    folder: Path | None
+    weight_bytes: int
+
+
+def root() -> Path:
+    """Where all graphs are."""
+    home = os.environ.get("HF_HOME") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface"
+    )
+    assets = os.environ.get("HF_ASSETS_CACHE") or os.path.join(home, "assets")
+    return Path(os.path.expanduser(assets)) / "zoo" / "onnx"
+
+
+def fingerprint(model: Any, files: Iterable[Path]) -> str:
+    """What tells a model's weights from others at the cost of a look at each: their shapes, some numbers of every
+    array, the sizes of their files and when these were written; and the config.
+    """
+    digest = hashlib.sha256(json.dumps(model.config.to_dict(), sort_keys=True, default=str).encode())
+    for path in files:
+        about = os.stat(path)
+        digest.update(f"{about.st_size} {about.st_mtime_ns}\n".encode())
+    for path, leaf in leaves(model):
+        packed = isinstance(leaf, Packed)
+        kinds = [part.kind.name for part in leaf.parts] if packed else []
+        digest.update(f"{path} {leaf.shape} {leaf.dtype} {kinds}\n".encode())
+        arrays: Any = [array for part in leaf.parts for array in part.arrays] if packed else [leaf]
+        for array in arrays:
+            flat = array.reshape(-1)
+            for at in np.linspace(0, max(0, flat.size - SAMPLE), SAMPLES).astype(int) if flat.size else ():
+                digest.update(np.ascontiguousarray(flat[at : at + SAMPLE]).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+@functools.cache
+def program() -> str:
+    """The programs that a graph comes from: zoo's files as they are, and ONNX Runtime."""
+    package = Path(__file__).parents[2]
+    files = sorted(package.rglob("*.py"))
+    stats = [(path.relative_to(package).as_posix(), os.stat(path)) for path in files]
+    of_files = [(name, about.st_size, about.st_mtime_ns) for name, about in stats]
+    text = json.dumps([VERSION, runtime().__version__, of_files])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Folder:
+    """The graphs of one model, in one precision."""
+
+    def __init__(self, key: str):
+        name = hashlib.sha256(f"{program()} {key}".encode()).hexdigest()[:32]
+        self.path = root() / name
+        self._is_ours: tempfile.TemporaryDirectory[str] | None = None
+
+    def graphs(self, method: str, takes: str) -> Iterator[Kept]:
+        """Those of a method and records of a form that are whole; what is damaged is removed."""
+        try:
+            found = sorted(self.path.glob("*.json"))
+        except OSError:
+            return
+        for path in found:
+            try:
+                raw = json.loads(path.read_bytes())
+                if (raw["method"], raw["takes"]) != (method, takes):
+                    continue
+                kept = _checked(path, raw)
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+                for part in (path, path.with_suffix(".onnx"), path.with_suffix(".onnx.data")):
+                    with suppress(OSError):
+                        part.unlink()
+                continue
+            with suppress(OSError):
+                os.utime(path)
+            yield kept
+
+    def writable(self) -> Path:
+        """The folder itself, or a temporary one where none can be made there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.path):
+                return self.path
+        except OSError:
+            if self._is_ours is None:
+                self._is_ours = tempfile.TemporaryDirectory(prefix="zoo-onnx-", ignore_cleanup_errors=True)
+            return Path(self._is_ours.name)
+
+
+def _checked(path: Path, raw: dict[str, Any]) -> Kept:
+    """What a JSON file says of the files beside it; ValueError where these are others."""
+    onnx, data = path.with_suffix(".onnx"), path.with_suffix(".onnx.data")
+    if hashlib.sha256(onnx.read_bytes()).hexdigest() != raw["sha256"]:
+        raise ValueError(f"{onnx} is damaged")
+    if raw["data"] is not None and digest_of(data) != raw["data"]:
+        raise ValueError(f"{data} is damaged")
+    folder = None if raw["folder"] is None else Path(raw["folder"])
+    for name, size in raw["uses"].items():
+        if folder is None or os.path.getsize(folder / name) != size:
+            raise ValueError(f"{folder / name} is another file")
+    return Kept(Signature.from_json(raw["signature"]), onnx, folder, raw["weight_bytes"])
+
+
+def digest_of(path: Path) -> str:
+    """Of a file's size and some of its blocks."""
+    size = os.path.getsize(path)
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        for at in np.linspace(0, max(0, size - 4096), 64).astype(int):
+            file.seek(int(at))
+            digest.update(file.read(4096))
+    return digest.hexdigest()
+
+
+def keep(traced: Traced, folder: Path, method: str, takes: str) -> Kept:
+    """Write a graph into a folder."""
+    signature = traced.signature
+    name = hashlib.sha256(json.dumps([method, takes, signature.to_json()]).encode()).hexdigest()[:32]
+    weight_bytes = sum(nbytes(stored) for stored in traced.constants.values())
+    base, places = _places(traced)
+    rest = sum(nbytes(stored) for name, stored in traced.constants.items() if name not in places)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".", ignore_cleanup_errors=True) as part:
+        onnx = Path(part) / f"{name}.onnx"
+        data = onnx.with_name(f"{name}.onnx.data")
+        if rest <= EMBEDDED and base is not None:
+            save_placed(traced, onnx, places)
+        else:
+            base, places = None, {}
+            traced.save(onnx)
+        about = {
+            "method": method,
+            "takes": takes,
+            "signature": signature.to_json(),
+            "sha256": hashlib.sha256(onnx.read_bytes()).hexdigest(),
+            "data": digest_of(data) if data.exists() else None,
+            "folder": None if base is None else str(base),
+            "uses": {place[0]: os.path.getsize(base / place[0]) for of in places.values() for place in of if base},
+            "weight_bytes": weight_bytes,
+        }
+        for path in (data, onnx):
+            if path.exists():
+                os.replace(path, folder / path.name)
+    with atomic_write(folder / f"{name}.json") as path:
+        path.write_text(json.dumps(about), encoding="utf-8")
+    _bound(folder)
+    return Kept(signature, folder / f"{name}.onnx", base, weight_bytes)
+
+
+def _places(traced: Traced) -> tuple[Path | None, Places]:
+    """A folder, and of the constants whose parts all lie in files of it: file, offset, of each part."""
+    found: dict[str, list[tuple[Path, int]]] = {}
+    for name, stored in traced.constants.items():
+        arrays = [numbers(part) for part in stored.parts]
+        places = [None if array is None else place_of(array) for array in arrays]
+        if nbytes(stored) > SMALL and None not in places:
+            found[name] = [(Path(os.path.realpath(place[0])), place[1]) for place in places if place]
+    folders = {path.parent for places in found.values() for path, _ in places}
+    if len(folders) != 1:
+        return None, {}
+    return folders.pop(), {name: [(path.name, at) for path, at in places] for name, places in found.items()}
+
+
+def _bound(kept: Path) -> None:
+    """Remove the folders that were used least recently, as long as all have more than LIMIT bytes."""
+    folders = []
+    with suppress(OSError):
+        for folder in root().iterdir():
+            with suppress(OSError):
+                stats = [os.stat(path) for path in folder.iterdir()]
+                folders.append((max((s.st_mtime for s in stats), default=0.0), sum(s.st_size for s in stats), folder))
+    total = sum(size for _, size, _ in folders)
+    for _, size, folder in sorted(folders):
+        if total <= LIMIT:
+            return
+        if folder != kept:
+            shutil.rmtree(folder, ignore_errors=True)
+            total -= size

@@ -1,0 +1,135 @@
+"""Arrays made, joined, looked up and chosen from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import UnsupportedError
+from . import packed
+from .dims import Repeated, is_fixed, text_of
+from .symbol import BOOL, FLOAT, FOLDED, INT, Symbol, broadcast, constant
+
+
+def embedding(ids: Symbol, table: Symbol, name: str) -> Symbol:
+    policy = table.graph.precision
+    rows = None if policy is None else policy.embedding(ids, table)
+    rows = packed.embedding(ids, table) if rows is None else rows
+    return table.new("Gather", [table, ids], (*ids.shape, *table.shape[1:]), axis=0) if rows is None else rows
+
+
+def cumsum(x: Symbol, axis: int) -> Symbol:
+    if x.is_constant:
+        return x.constant(np.cumsum(x.value, axis, dtype=np.int64))
+    x = x.to(INT)
+    return x.new("CumSum", [x, np.array(axis, np.int64)], x.shape)
+
+
+def cat(arrays: Sequence[Symbol], axis: int) -> Symbol:
+    first = arrays[0]
+    if isinstance(arrays, Repeated):
+        return _repeated(first if len(arrays) == 1 else cat(list(arrays), axis), arrays.times, axis)
+    if len(arrays) == 1:
+        return first
+    if all(x.is_constant for x in arrays):
+        return first.constant(np.concatenate([x.value for x in arrays], axis))
+    total: int = 0
+    for x in arrays:
+        total = total + x.shape[axis]
+    others = [_known([x.shape[i] for x in arrays]) for i in range(first.ndim)]
+    axis %= first.ndim
+    return first.new("Concat", list(arrays), (*others[:axis], total, *others[axis + 1 :]), axis=axis)
+
+
+def _known(lengths: Sequence[int]) -> int:
+    return next((n for n in lengths if is_fixed(n)), lengths[0])
+
+
+def _repeated(x: Symbol, count: int, axis: int) -> Symbol:
+    axis %= x.ndim
+    shape = (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :])
+    if is_fixed(x.shape[axis]) and x.shape[axis] == 1:
+        return x.expand(shape)
+    times = tuple(count if i == axis else 1 for i in range(x.ndim))
+    return x.new("Tile", [x, x.graph.lengths(times)], shape)
+
+
+def arange(count: int, like: Symbol) -> Symbol:
+    if is_fixed(count):
+        return like.constant(np.arange(count, dtype=np.int64))
+    memo, key = like.graph.memo, ("arange", text_of(count))
+    if key not in memo:
+        stop = like.graph.node("Squeeze", [like.graph.length(count)])
+        memo[key] = like.new("Range", [np.array(0), stop, np.array(1)], (count,), INT)
+    return memo[key]
+
+
+def zeros(shape: tuple[int, ...], like: Symbol) -> Symbol:
+    if all(is_fixed(n) for n in shape):
+        return like.constant(np.zeros(shape, like.dtype))
+    return like.constant(np.zeros((1,) * len(shape), like.dtype)).expand(shape)
+
+
+def mean(x: Symbol, axis: int) -> Symbol:
+    axis %= x.ndim
+    return x.new("ReduceMean", [x, np.array([axis])], (*x.shape[:axis], *x.shape[axis + 1 :]), keepdims=0)
+
+
+def where(condition: Symbol, x: Symbol, y: Symbol) -> Symbol:
+    shape = broadcast(condition.shape, broadcast(x.shape, y.shape))
+    return y.new("Where", [condition, x, y], shape)
+
+
+def add_scaled(x: Symbol, y: Symbol, scale: Symbol) -> Symbol:
+    return x + y * scale
+
+
+def gather_bias(table: Symbol, index: Symbol) -> Symbol:
+    heads = table.transpose(1, 0)
+    if heads.is_constant and index.is_constant and heads.shape[0] * index.value.size <= FOLDED:
+        return heads.constant(heads.value[:, index.value][None])
+    y = heads.new("Gather", [heads, index], (heads.shape[0], *index.shape), axis=1)
+    return y[None]
+
+
+def sinusoids(x: Symbol, size: int, like: Symbol, base: float) -> Symbol:
+    waves = np.float32(base) ** (2 * np.arange(size // 2, dtype=np.float32) / size)
+    angle = x.to(FLOAT)[..., None] / waves
+    pair = [angle.new(op, [angle], angle.shape)[..., None] for op in ("Sin", "Cos")]
+    return cat(pair, -1).reshape(*x.shape, size)
+
+
+def as_ids(x: Any, like: Symbol) -> Symbol:
+    return x.to(INT) if isinstance(x, Symbol) else constant(like.graph, np.asarray(x, np.int64))
+
+
+def as_mask(x: Any, like: Symbol) -> Symbol:
+    return x.to(BOOL) if isinstance(x, Symbol) else constant(like.graph, np.asarray(x) != 0)
+
+
+def as_pixels(x: Any, like: Symbol) -> Symbol:
+    return x.to(FLOAT) if isinstance(x, Symbol) else constant(like.graph, np.asarray(x, np.float32))
+
+
+def all_true(mask: Symbol) -> bool:
+    return mask.is_constant and bool(mask.value.all())
+
+
+def skips_unseen(like: Symbol) -> bool:
+    return False
+
+
+def to_numpy(x: Symbol) -> np.ndarray:
+    if not x.is_constant:
+        raise UnsupportedError(f"the numbers of {x} are known only when its graph runs")
+    return x.value
+
+
+def write_(out: Symbol, x: Symbol, start: Symbol) -> Symbol:
+    raise UnsupportedError("the arrays of a graph cannot be written to")
+
+
+def assign_(out: Symbol, x: Any) -> Symbol:
+    raise UnsupportedError("the arrays of a graph cannot be written to")

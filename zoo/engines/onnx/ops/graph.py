@@ -1,0 +1,145 @@
+"""The graph that a trace writes: nodes as plain records, constants as the arrays that they are.
+
+Nothing here needs onnx: `zoo.engines.onnx.proto` makes a model of the format of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....packed import Rows
+from .dims import OPPOSITE, Dim, terms_of, text_of
+
+MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
+DTYPES = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))
+
+
+class Node(NamedTuple):
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, Any]
+    domain: str = ""
+
+
+class Stored(NamedTuple):
+    """A constant: an array, or arrays and packed matrices whose rows follow one another."""
+
+    parts: tuple[np.ndarray | Rows, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        first = self.parts[0]
+        return np.dtype(np.float32) if isinstance(first, Rows) else first.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        first = self.parts[0].shape
+        return first if len(self.parts) == 1 else (sum(len(p) for p in self.parts), *first[1:])
+
+    def array(self) -> np.ndarray:
+        """C-contiguous; what is stored already so is not copied."""
+        parts = [p.dequantise() if isinstance(p, Rows) else p for p in self.parts]
+        # ascontiguousarray would make a vector of a number.
+        return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts), order="C")
+
+
+class Graph:
+    """Nodes, constants, and what is assumed of the inputs' lengths.
+
+    standard: whether operators are those of ONNX alone, for any runtime.  precision: an object whose
+    `linear(x, weight, bias)` and `embedding(ids, table)` may write nodes of their own, or give None for the plain ones.
+    """
+
+    def __init__(self, standard: bool = False, precision: Any = None):
+        self.standard, self.precision = standard, precision
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Stored] = {}
+        self.guards: dict[str, None] = {}  # in order, as "T <= 512"
+        self.quotients: dict[str, tuple[int, int]] = {}
+        self.names: dict[int, str] = {}  # of weights, by the identity of their arrays
+        self.memo: dict[Any, Any] = {}  # what several ops share
+        self._known: dict[Any, str] = {}
+        self._measured: dict[str, tuple[str, int]] = {}  # of which input, and along which axis
+        self._lengths: dict[Any, str] = {}
+        self._count = 0
+
+    def node(
+        self, op: str, inputs: list[str] | tuple[str, ...], outputs: int = 1, domain: str = "", **attributes: Any
+    ) -> Any:
+        """Append a node -> the name of its output, or the names of several."""
+        names = tuple(f"{op.lower()}_{self._count + i}" for i in range(outputs))
+        self._count += outputs
+        self.nodes.append(Node(op, tuple(inputs), names, attributes, domain))
+        return names[0] if outputs == 1 else names
+
+    def store(self, *parts: np.ndarray | Rows, name: str | None = None) -> str:
+        """The name of a constant; arrays that were stored before are not stored again, nor small equal ones."""
+        first = parts[0]
+        if len(parts) == 1 and isinstance(first, np.ndarray) and first.size <= 64:
+            key = (first.dtype.str, first.shape, first.tobytes())
+        else:
+            arrays = (p.arrays if isinstance(p, Rows) else (p,) for p in parts)
+            key = tuple(id(array) for some in arrays for array in some)
+        if key not in self._known:
+            name = self.names.get(id(first)) if name is None else name
+            if name is None or name in self.constants:
+                name = f"constant_{len(self.constants)}"
+            self.constants[name] = Stored(parts)
+            self._known[key] = name
+        return self._known[key]
+
+    def guard(self, a: int, comparison: str, b: int) -> None:
+        """Note what is assumed.  The number, if there is one, stands on the right."""
+        if not isinstance(a, Dim):
+            a, b = b, a
+            comparison = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(comparison, comparison)
+        assert comparison in OPPOSITE
+        self.guards[f"{text_of(a)} {comparison} {text_of(b)}"] = None
+
+    def input_dim(self, name: str, value: int, tensor: str, axis: int) -> Dim:
+        """A length that the graph reads off one of its inputs."""
+        self._measured.setdefault(name, (tensor, axis))
+        return Dim(value, self, {(name,): 1})
+
+    def length(self, value: int) -> str:
+        """A tensor (1,) of int64 that holds a length."""
+        if not isinstance(value, Dim):
+            return self.store(np.array([value], np.int64))
+        key = ("dim", *value.terms.items())
+        if key not in self._lengths:
+            total = None
+            for factors, count in terms_of(value).items():
+                names = [self._factor(f) for f in factors]
+                if count != 1 or not names:
+                    names.append(self.store(np.array([count], np.int64)))
+                product = names[0]
+                for other in names[1:]:
+                    product = self.node("Mul", [product, other])
+                total = product if total is None else self.node("Add", [total, product])
+            assert total is not None
+            self._lengths[key] = total
+        return self._lengths[key]
+
+    def _factor(self, name: str) -> str:
+        if name not in self._lengths:
+            if name in self.quotients:
+                a, b = self.quotients[name]
+                self._lengths[name] = self.node("Div", [self.length(a), self.length(b)])
+            else:
+                tensor, axis = self._measured[name]
+                self._lengths[name] = self.node("Shape", [tensor], start=axis, end=axis + 1)
+        return self._lengths[name]
+
+    def lengths(self, shape: tuple[int, ...]) -> str:
+        """A tensor (N,) of int64 that holds a shape."""
+        if not any(isinstance(n, Dim) for n in shape):
+            return self.store(np.array(shape, np.int64))
+        if len(shape) == 1:
+            return self.length(shape[0])
+        key = ("shape", *(text_of(n) for n in shape))
+        if key not in self._lengths:
+            self._lengths[key] = self.node("Concat", [self.length(n) for n in shape], axis=0)
+        return self._lengths[key]

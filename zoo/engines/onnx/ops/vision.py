@@ -1,0 +1,147 @@
+"""Images: (B, Y, X, C) in the model's eyes, planes (B, C, Y, X) in the format's.
+
+The transposes between two of these ops cancel one another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ops import on_numpy
+from .activations import activate
+from .arrays import arange, cat
+from .dims import is_fixed, same
+from .symbol import FLOAT, INT, Symbol
+
+Pair = tuple[int, int]
+
+
+def planes(x: Symbol) -> Symbol:
+    return x.transpose(0, 3, 1, 2)
+
+
+def image(x: Symbol) -> Symbol:
+    return x.transpose(0, 2, 3, 1)
+
+
+def conv2d(
+    x: Symbol,
+    weight: Symbol,
+    bias: Symbol | None,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    act: str | None,
+    residual: Symbol | None,
+    post: str | None,
+    prepared: Any,
+) -> Symbol:
+    O, _, *kernel = weight.shape  # noqa: E741
+    size = [_windows(*of) for of in zip(x.shape[1:3], kernel, stride, padding, dilation, strict=True)]
+    inputs = [planes(x), weight] if bias is None else [planes(x), weight, bias]
+    window = {
+        "kernel_shape": kernel,
+        "strides": list(stride),
+        "pads": [*padding, *padding],
+        "dilations": list(dilation),
+    }
+    y = activate(x.new("Conv", inputs, (x.shape[0], O, *size), **window), act)
+    return image(activate(y if residual is None else y + planes(residual), post))
+
+
+def _windows(n: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    return (n + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def prepare_conv(weight: Symbol, stride: Pair, dilation: Pair) -> None:
+    return None
+
+
+def conv_transpose2d(
+    x: Symbol, weight: Symbol, bias: Symbol | None, stride: Pair, padding: Pair, act: str | None
+) -> Symbol:
+    _, O, *kernel = weight.shape  # noqa: E741
+    size = [(n - 1) * s + k - 2 * p for n, s, k, p in zip(x.shape[1:3], stride, kernel, padding, strict=True)]
+    inputs = [planes(x), weight] if bias is None else [planes(x), weight, bias]
+    window = {"kernel_shape": kernel, "strides": list(stride), "pads": [*padding, *padding]}
+    return image(activate(x.new("ConvTranspose", inputs, (x.shape[0], O, *size), **window), act))
+
+
+def fold_norm(weight, bias, gamma, beta, mean, var, eps, axis):
+    """Of constants."""
+    arrays = [None if a is None else a.value for a in (weight, bias, gamma, beta, mean, var)]
+    return tuple(weight.constant(a) for a in on_numpy.fold_norm(*arrays, eps, axis))  # type: ignore[arg-type]
+
+
+def max_pool2d(x: Symbol, kernel: Pair, stride: Pair, padding: Pair) -> Symbol:
+    size = [_windows(*of, 1) for of in zip(x.shape[1:3], kernel, stride, padding, strict=True)]
+    window = {"kernel_shape": list(kernel), "strides": list(stride), "pads": [*padding, *padding]}
+    return image(x.new("MaxPool", [planes(x)], (x.shape[0], x.shape[3], *size), **window))
+
+
+def adaptive_avg_pool2d(x: Symbol, size: Pair) -> Symbol:
+    for axis, count in zip((1, 2), size, strict=True):
+        n, bands = x.shape[axis], []
+        for i in range(count):
+            band = slice(i * n // count, ((i + 1) * n + count - 1) // count)
+            band = x[:, band] if axis == 1 else x[:, :, band]
+            shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+            bands.append(band.new("ReduceMean", [band, np.array([axis])], shape, keepdims=1))
+        x = cat(bands, axis)
+    return x
+
+
+def pixel_shuffle(x: Symbol, factor: int) -> Symbol:
+    B, Y, X, D = x.shape
+    shape = (B, D // factor**2, Y * factor, X * factor)
+    return image(x.new("DepthToSpace", [planes(x)], shape, blocksize=factor, mode="CRD"))
+
+
+def interpolate(x: Symbol, size: tuple[int, int], mode: str) -> Symbol:
+    B, Y, X, C = x.shape
+    if same(Y, size[0]) and same(X, size[1]):
+        return x
+    if x.is_constant and all(is_fixed(n) for n in size):
+        return x.constant(on_numpy.interpolate(x.value, size, mode))
+    if mode != "bilinear":
+        for axis, count in zip((1, 2), size, strict=True):
+            x = _nearest(x, axis, count) if mode == "nearest" else _cubic(x, axis, count)
+        return x
+    sizes, how = x.graph.lengths((B, C, *size)), {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+    return image(x.new("Resize", [planes(x), "", "", sizes], (B, C, *size), **how))
+
+
+def _taken(x: Symbol, at: Symbol, axis: int) -> Symbol:
+    """x at the places `at` (N,) along an axis."""
+    return x.new("Gather", [x, at], (*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]), axis=axis)
+
+
+def _cubic(x: Symbol, axis: int, count: int) -> Symbol:
+    """By hand: ONNX Runtime moves the channels of its own behind the axes, and then refuses to make them smaller."""
+    n, a = x.shape[axis], -0.75
+    # The place (2 i + 1) n / (2 count) - 1 / 2 of the i-th sample, as a whole number and a rest, exactly.
+    twice = x.constant(np.array(0)) + 2 * count
+    at = (arange(count, x) * 2 + 1) * n + count
+    first, t = at // twice - 1, (at % twice).to(FLOAT) / twice.to(FLOAT)
+    total = None
+    for k, d in ((-1, t + 1.0), (0, t), (1, 1.0 - t), (2, 2.0 - t)):
+        near = ((d * (a + 2)) - (a + 3)) * d * d + 1.0
+        far = ((d * a - 5 * a) * d + 8 * a) * d - 4 * a
+        place = first + k
+        place = place.new("Clip", [place, np.array(0), (x.constant(np.array(0)) + n) - 1], place.shape)
+        part = _taken(x, place, axis) * (near if k in (0, 1) else far)[(slice(None), *[None] * (x.ndim - 1 - axis))]
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _nearest(x: Symbol, axis: int, count: int) -> Symbol:
+    """The format's own rule divides where torch's multiplies, which tells at whole numbers."""
+    n = x.shape[axis]
+    before, after = (x.constant(np.array(0)) + m for m in (n, count))
+    at = arange(count, x).to(FLOAT) * (before / after)
+    at = at.new("Floor", [at], at.shape).to(INT)
+    at = at.new("Min", [at, before - 1], at.shape)
+    return _taken(x, at, axis)

@@ -1,0 +1,139 @@
+"""ONNX Runtime: its providers by the names of devices, and sessions that run a graph.  It is imported here alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import UnsupportedError, ZooError, nearest
+from ...ops.on_numpy import threads
+
+# Where ONNX Runtime's own name of a provider is not what its users call it.
+ALIASES = {"directml": "dml"}
+# The packages of ONNX Runtime that bring a provider; there is one of them in an environment at a time.
+PACKAGES = {
+    "CUDAExecutionProvider": "onnxruntime-gpu",
+    "TensorrtExecutionProvider": "onnxruntime-gpu",
+    "DmlExecutionProvider": "onnxruntime-directml",
+    "OpenVINOExecutionProvider": "onnxruntime-openvino",
+    "CoreMLExecutionProvider": "onnxruntime on macOS",
+}
+# Bytes of weights that ONNX Runtime brings into the order of its kernels in a second, roughly.
+PACKING = 1e9
+FATAL = 3  # of its levels of logging: what goes wrong is raised, too
+
+
+def runtime() -> Any:
+    """The package onnxruntime."""
+    try:
+        import onnxruntime
+    except ImportError as e:
+        why = "is not installed" if isinstance(e, ModuleNotFoundError) else f"cannot be loaded ({e})"
+        raise UnsupportedError(f"device 'onnx' needs ONNX Runtime, which {why}: pip install 'zoo[onnx]'") from None
+    return onnxruntime
+
+
+def provider_of(device: str) -> str:
+    """ONNX Runtime's name of the provider for "onnx" (its CPU), "onnx:cuda", "onnx:coreml", "onnx:directml", ..."""
+    ort = runtime()
+    _, colon, asked = device.lower().partition(":")
+    if colon and not asked:
+        raise UnsupportedError(f"device {device!r}: expected a provider after the colon, as in 'onnx:cuda'")
+    asked = asked or "cpu"
+    known = {_short(name): name for name in ort.get_all_providers()}
+    there = ort.get_available_providers()
+    name = known.get(ALIASES.get(asked, asked))
+    if name is None:
+        raise UnsupportedError(
+            f"device {device!r}: ONNX Runtime has no provider {asked!r}, only {', '.join(known)}{nearest(asked, known)}"
+        )
+    if name not in there:
+        hint = f"; {PACKAGES[name]} brings it" if name in PACKAGES else ""
+        raise UnsupportedError(
+            f"device {device!r}: the ONNX Runtime {ort.__version__} that is installed has no {name}, only "
+            f"{', '.join(f'onnx:{_short(one)} ({one})' for one in there)}{hint}"
+        )
+    return name
+
+
+def _short(provider: str) -> str:
+    return provider.removesuffix("ExecutionProvider").lower()
+
+
+class Session:
+    """A graph, ready to run.  Threads may share it.
+
+    model: the bytes of an ONNX file, or its path.  folder: where what it calls external data lies, if it is bytes.
+    weight_bytes: of its weights, roughly.
+
+    Of float32 products ONNX Runtime wants the weights in an order of its own, which takes as long as several runs and
+    as much memory again.  So the first runs use them where they lie in their file, mapped; once as much time went into
+    runs as packing takes, the weights are packed.
+    """
+
+    def __init__(self, model: bytes | Path, provider: str, folder: Path | None = None, weight_bytes: int = 0):
+        self._made_of = model, provider, folder
+        self._packs_after = weight_bytes / PACKING if provider == "CPUExecutionProvider" else 0.0
+        self._ran = 0.0
+        self._lock = threading.Lock()
+        self._is_packed = self._packs_after < 0.05
+        self._session = self._made(self._is_packed)
+        self._pid = os.getpid()
+        self.inputs = [one.name for one in self._session.get_inputs()]
+        self.outputs = [one.name for one in self._session.get_outputs()]
+
+    def __call__(self, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs, in their order."""
+        session, began = self._session, time.process_time()
+        if self._pid != os.getpid():  # a fork has none of the threads that a session works with
+            session = self._after_fork()
+        try:
+            found = session.run(None, feeds)
+        except Exception as e:  # ONNX Runtime's errors have no class in common
+            raise ZooError(f"ONNX Runtime: {' '.join(str(e).split())}") from e
+        if not self._is_packed:
+            self._ran += time.process_time() - began
+            if self._ran > self._packs_after and self._lock.acquire(blocking=False):
+                try:
+                    if not self._is_packed:
+                        self._session, self._is_packed = self._made(True), True
+                finally:
+                    self._lock.release()
+        return found
+
+    def _made(self, packed: bool) -> Any:
+        ort = runtime()
+        model, provider, folder = self._made_of
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads.count()
+        options.log_severity_level = FATAL
+        if not packed:
+            options.add_session_config_entry("session.disable_prepacking", "1")
+        if folder is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+        named = [provider] if provider == "CPUExecutionProvider" else [provider, "CPUExecutionProvider"]
+        try:
+            session = ort.InferenceSession(model if isinstance(model, bytes) else str(model), options, providers=named)
+        except Exception as e:
+            raise ZooError(f"ONNX Runtime {ort.__version__} cannot load a graph: {' '.join(str(e).split())}") from e
+        if session.get_providers()[0] != provider:
+            raise ZooError(
+                f"ONNX Runtime {ort.__version__} has {provider}, but could not start it (its messages above say why)"
+            )
+        return session
+
+    def _after_fork(self) -> Any:
+        """A session of this process.  The parent's is kept: to end it would wait for threads that are not here."""
+        _parents.append(self._session)
+        self._lock = threading.Lock()
+        self._session, self._pid = self._made(self._is_packed), os.getpid()
+        return self._session
+
+
+_parents: list[Any] = []

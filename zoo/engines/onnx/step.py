@@ -1,0 +1,118 @@
+"""A decoder's step as a graph: new tokens in, logits and what the cache must keep of them out.
+
+The cache lies outside, in arrays (B, G, S, K) of any room S, which the graph reads and does not copy: of row b the keys
+before past_lengths[b] are seen, whatever lies beyond.  One graph takes prompts, their chunks, and single tokens.
+
+Shapes: B rows, T new tokens, S room of the cache, G heads of keys, K size of one, V vocab_size; C encoders' states (B
+is a multiple: rows that follow one another share one), M states of each, E their width, H heads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...errors import UnsupportedError
+from ...inputs import Context, Tokens
+from ...inputs.causal import CausalLM
+from .ops import CachedKeys, CachedValues
+from .ops.graph import Graph
+from .ops.symbol import BOOL, FLOAT, INT, Symbol
+from .signature import Input
+from .trace import Traced, as_symbols, finish
+
+PAST, PRESENT, CROSS = "past_key_values", "present", "cross_key_values"
+# Lengths in the trace, none of which is 1, or another's.
+HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11}
+
+
+class _Layer:
+    """One layer's part of the cache: inputs of the graph, and what the layer adds to them."""
+
+    def __init__(self, keys: Symbol, values: Symbol, cross: Any):
+        self.keys, self.values, self.cross = keys, values, cross  # (B, G, S, K), the same, and of an encoder
+        self.new: tuple[Symbol, Symbol] | None = None
+
+    def extend(self, k: Any, v: Any, masked: bool = False) -> tuple[Symbol, Symbol]:
+        self.new = k, v
+        return CachedKeys(self.keys, k), CachedValues(self.values, v)
+
+    def extend_rotated(self, q: Any, k: Any, v: Any, cos_sin: Any, masked: bool = False) -> tuple[Any, Any, Any]:
+        return (ops.rope(q, *cos_sin), *self.extend(ops.rope(k, *cos_sin), v))
+
+
+def trace_step(model: CausalLM, cross: bool = False, standard: bool = False, precision: Any = None) -> Traced:
+    """Of input_ids (B, T), past_lengths (B,), last (B,) and past_key_values.I.key and .value (B, G, S, K), floats:
+    logits (B, V) of the token after each row's last[b]-th new one, and present.I.key and .value (B, G, T, K).
+
+    cross: it takes an encoder's keys and values, too, cross_key_values.I.key and .value (C, H, M, K), as the graph
+    of `trace_cross` gives them, and encoder_attention_mask (C, M).
+    """
+    step = _Step(model, standard, precision)
+    t, last = step.tokens(), step.input("last", ("B",), INT)
+    cache = step.cache(t.start, cross)
+    x: Any = step.model.body.states(t._replace(cache=cache))
+    B, T, D = x.shape
+    rows = ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "last")
+    outputs = [("logits", step.model.head(rows), False)]
+    for i, layer in enumerate(cache):
+        assert layer.new is not None
+        for name, new in zip(("key", "value"), layer.new, strict=True):
+            outputs.append((f"{PRESENT}.{i}.{name}", new.transpose(0, 2, 1, 3), False))
+    return finish(step.graph, step.inputs, outputs)
+
+
+def trace_cross(model: CausalLM, standard: bool = False, precision: Any = None) -> Traced:
+    """Of encoder_hidden_states (C, M, E): cross_key_values.I.key and .value (C, H, M, K), once for all steps."""
+    step = _Step(model, standard, precision)
+    width = getattr(model.config, model.inputs["encoder_hidden_states"])
+    states: Any = step.input("encoder_hidden_states", ("C", "M", width), FLOAT)
+    t = step.tokens()
+    cache = step.cache(t.start, cross=False)
+    t = t._replace(context=t.context._replace(encoder_states=states), cache=cache)  # type: ignore[arg-type]
+    step.model.body.states(t)
+    outputs = [
+        (f"{CROSS}.{i}.{name}", layer.cross[j].transpose(0, 2, 1, 3), False)
+        for i, layer in enumerate(cache)
+        for j, name in enumerate(("key", "value"))
+    ]
+    return finish(step.graph, step.inputs[:1], outputs)
+
+
+class _Step:
+    """The symbolic model, and the inputs of its step."""
+
+    def __init__(self, model: CausalLM, standard: bool, precision: Any):
+        if model.depends_on_length:
+            raise UnsupportedError("positions that change with a text's length (rope_type 'dynamic') have no graph")
+        self.graph = Graph(standard, precision)
+        self.model = as_symbols(self.graph, model)
+        self.inputs: list[Input] = []
+
+    def input(self, name: str, dims: tuple[int | str, ...], dtype: np.dtype) -> Symbol:
+        self.inputs.append(Input(name, dims, str(dtype), -1, name))
+        lengths = [n if isinstance(n, int) else self.graph.input_dim(n, HINTS[n], name, i) for i, n in enumerate(dims)]
+        return Symbol(self.graph, name, lengths, dtype)
+
+    def tokens(self) -> Tokens:
+        ids: Any = self.input("input_ids", ("B", "T"), INT)
+        start: Any = self.input("past_lengths", ("B",), INT)
+        return Tokens(ids, None, None, None, Context(start=start), None, ids.shape[1])
+
+    def cache(self, start: Any, cross: bool) -> Any:
+        layers, heads, size = self.model.cache_shape
+        mask, found = None, []
+        if cross:
+            mask = self.input("encoder_attention_mask", ("C", "M"), INT).to(BOOL)
+        for i in range(layers):
+            keys, values = (
+                self.input(f"{PAST}.{i}.{name}", ("B", heads, "S", size), FLOAT) for name in ("key", "value")
+            )
+            seen = None
+            if cross:
+                k, v = (self.input(f"{CROSS}.{i}.{name}", ("C", heads, "M", size), FLOAT) for name in ("key", "value"))
+                seen = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), mask
+            found.append(_Layer(keys, values, seen))
+        return found

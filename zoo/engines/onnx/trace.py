@@ -1,0 +1,197 @@
+"""A method of a model, called with arrays that record, as a graph.
+
+    traced = trace(model.forward, model.tokens(ids, mask))
+    traced.save("model.onnx")
+
+Shapes: letters of the legends of `zoo.inputs`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...inputs import ImageModel, Pixels, Tokens
+from ...nn import Memo, Module, leaves, map_leaves
+from .ops.dims import Dim, text_of
+from .ops.graph import Graph, Node, Stored
+from .ops.symbol import BOOL, INT, Symbol, constant
+from .signature import FIELDS, Field, Input, Output, Signature, get, put
+
+CHANNELS = "channels"  # of images, which a graph has before height and width
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A graph: nodes in an order in which they can be run, the constants that they use, what goes in and comes out."""
+
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Stored]
+    signature: Signature
+    standard: bool
+
+    def proto(self, inline: bool = True) -> Any:
+        """An onnx.ModelProto; without the large constants, which stay arrays, if not inline."""
+        from .proto import model_proto
+
+        return model_proto(self, inline)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write PATH, and beside it PATH.data with the constants that are not small."""
+        from .proto import save
+
+        save(self, path)
+
+
+def trace(
+    fn: Callable[..., Any],
+    *records: Any,
+    output: str = "logits",
+    any_size: bool = False,
+    standard: bool = False,
+    precision: Any = None,
+) -> Traced:
+    """The graph of `fn`, a method of a model that takes records of its door: `model.forward`, `model.states`, ...
+
+    records: NumPy arrays as the door checked them; what they hold besides, the graph takes masks and token types even
+    where they are None.  Batch and number of tokens are free, the size of images where the model takes any, or is
+    asked to (any_size).  output: the name of an array that `fn` returns by itself.  standard: operators of the ONNX
+    standard alone.  precision: may write products of its own, see `Graph`.
+    """
+    model = fn.__self__  # type: ignore[attr-defined]
+    graph = Graph(standard, precision)
+    symbolic = as_symbols(graph, model)
+    inputs: list[Input] = []
+    given = [_symbolic(graph, symbolic, record, i, any_size, inputs) for i, record in enumerate(records)]
+    found = fn.__func__(symbolic, *given)  # type: ignore[attr-defined]
+    is_image = isinstance(model, ImageModel)
+    return finish(graph, inputs, [_output(*named, is_image) for named in _named(found, output)])
+
+
+def finish(graph: Graph, inputs: list[Input], outputs: list[tuple[str, Symbol, bool]]) -> Traced:
+    """What is needed for the outputs (name, array, whether it is an image) of all that was recorded."""
+    nodes = [Node("Identity", (array.name,), (name,), {}) for name, array, _ in outputs]
+    used, kept = {array.name for _, array, _ in outputs}, []
+    for node in reversed(graph.nodes):
+        if used.intersection(node.outputs):
+            kept.append(node)
+            used.update(node.inputs)
+    described = tuple(
+        Output(name, tuple(text_of(n) if isinstance(n, Dim) else n for n in array.shape), str(array.dtype), is_image)
+        for name, array, is_image in outputs
+    )
+    constants = {name: stored for name, stored in graph.constants.items() if name in used}
+    signature = Signature(tuple(inputs), described, tuple(graph.guards))
+    return Traced((*reversed(kept), *nodes), constants, signature, graph.standard)
+
+
+def as_symbols(graph: Graph, model: Module) -> Any:
+    """A copy of a model with constants of a graph for arrays, named by their paths."""
+    for path, array in leaves(model):
+        graph.names.setdefault(id(array), path)
+    as_constant: Any = partial(constant, graph)
+    symbolic: Any = map_leaves(as_constant, model, packed=as_constant)
+    _forget(symbolic, set())
+    return symbolic
+
+
+def _forget(node: Any, seen: set[int]) -> None:
+    """Empty every memo of a copied model: what it holds is of one size."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, Memo):
+        node._latest = node.max_elements = None
+    elif isinstance(node, (list, tuple)):
+        for child in node:
+            _forget(child, seen)
+    elif isinstance(node, Module):
+        for child in vars(node).values():
+            _forget(child, seen)
+
+
+def _symbolic(graph: Graph, model: Any, record: Any, index: int, any_size: bool, inputs: list[Input]) -> Any:
+    """A record with inputs of the graph in place of its arrays."""
+    of_images = isinstance(record, Pixels)
+    fixed = {CHANNELS, "D", "E"}
+    if of_images and not (any_size or _encoder(model).any_size):
+        fixed |= {"Y", "X", "N"}
+    # Images are rows by themselves, if there are no texts of a decoder that share them.
+    letters = {"C": "B"} if of_images and isinstance(model, ImageModel) else {}
+    lengths: dict[str, int] = {}
+    taken = _standard(model, record)
+    for field in FIELDS[type(record)]:
+        array = get(record, field.path)
+        if array is not None:
+            lengths.update(zip(field.dims, array.shape, strict=True))
+        elif field.name not in taken:
+            continue
+        name = f"decoder_{field.name}" if index else field.name
+        shape = {n: (lengths[n] if n in fixed else letters.get(n, n), lengths[n]) for n in field.dims}
+        record = put(record, field.path, _input(graph, inputs, field._replace(name=name), shape, index))
+    if of_images:
+        return record._replace(grid=_encoder(model).grid(record.pixel_values))
+    return _placed(graph, getattr(model, "decoder", model), record)
+
+
+def _standard(model: Any, record: Any) -> set[str]:
+    """The inputs that a graph has even where the record has none of them: all but alternatives and rarities."""
+    if isinstance(record, Pixels):
+        return {"pixel_mask"}.intersection(_encoder(model).inputs)
+    found, model = {"attention_mask"}, getattr(model, "decoder", model)
+    if "token_type_ids" in model.inputs and model.config.type_vocab_size > 1:
+        found.add("token_type_ids")
+    if record.context.encoder_states is not None:
+        found.add("encoder_attention_mask")
+    return found
+
+
+def _input(
+    graph: Graph, inputs: list[Input], field: Field, shape: dict[str, tuple[int | str, int]], index: int
+) -> Symbol:
+    """An input of the graph; shape: for each letter its name, or a fixed length, and its length in the trace."""
+    turned = field.path == "pixel_values"
+    dims = [shape[field.dims[i]] for i in ((0, 3, 1, 2) if turned else range(len(field.dims)))]
+    inputs.append(Input(field.name, tuple(n for n, _ in dims), field.dtype, index, field.path, field.fill))
+    lengths = [n if isinstance(n, int) else graph.input_dim(n, hint, field.name, i) for i, (n, hint) in enumerate(dims)]
+    array = Symbol(graph, field.name, lengths, np.dtype(field.dtype))
+    if turned:
+        return array.transpose(0, 2, 3, 1)
+    return array.to(BOOL) if field.fill or field.dtype == "bool" else array
+
+
+def _placed(graph: Graph, model: Any, t: Tokens) -> Tokens:
+    """Tokens without a cache: each row begins at 0, and has no more than there are positions for."""
+    if t.position_ids is None:
+        graph.guard(t.shape[1], "<=", model.max_positions)
+    start = None if t.context.start is None else constant(graph, np.zeros(1, INT))
+    t = t._replace(context=t.context._replace(start=start))
+    return t._replace(length=t.shape[1])
+
+
+def _encoder(model: Any) -> Any:
+    """What looks at images."""
+    return model if isinstance(model, ImageModel) else model.encoder
+
+
+def _named(found: Any, output: str) -> list[tuple[str, Symbol]]:
+    """The arrays of what a method returns, by the names of its fields."""
+    if isinstance(found, Symbol):
+        return [(output, found)]
+    named = []
+    for name, value in found._asdict().items():
+        if isinstance(value, Symbol):
+            named.append((name, value))
+        elif value is not None:
+            named += [(f"{name}.{i}", one) for i, one in enumerate(value)]
+    return named
+
+
+def _output(name: str, array: Symbol, of_images: bool) -> tuple[str, Symbol, bool]:
+    is_image = of_images and array.ndim == 4 and name != "intermediate_hidden_states"
+    return name, array.transpose(0, 3, 1, 2) if is_image else array, is_image

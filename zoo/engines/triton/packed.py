@@ -1,0 +1,70 @@
+"""What the products with packed matrices share: the fields of a matrix, and how its blocks' factors are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ...errors import InputError
+from ...packed.kinds import KINDS as ALL
+from ...packed.kinds import OF_BLOCKS
+from . import activations
+
+KINDS = ("INT8", *(kind.name for kind in OF_BLOCKS))
+
+
+class Fields(NamedTuple):
+    """Of a matrix (O, I), contiguous; None where its kind has no such field."""
+
+    data: Tensor
+    scale: Tensor
+    zero: Tensor | None = None
+    offset: Tensor | None = None
+    scale_step: Tensor | None = None
+    offset_step: Tensor | None = None
+
+    @property
+    def per(self) -> int:
+        """Numbers of a byte."""
+        return 2 if self.data.dtype == torch.uint8 else 1
+
+    @property
+    def size(self) -> int:
+        """Numbers that have one scale; 0 for a whole row."""
+        return 0 if self.scale.ndim == 1 else self.per * self.data.shape[1] // self.scale.shape[1]
+
+
+def begun(
+    x: Tensor, kind: str, fields: Sequence[Tensor], act: str | None, suits: bool, takes: str
+) -> tuple[Fields, Tensor]:
+    """The fields of a matrix (O, I), and room for its product with x (..., I): (..., O).
+
+    InputError where `suits` is False, with `takes`, what x should have been; UnsupportedError of an unknown activation.
+    """
+    if not suits:
+        raise InputError(f"{takes} and a matrix of {', '.join(KINDS)}, found {tuple(x.shape)} of {x.dtype} and {kind}")
+    activations.check(act)
+    given = Fields(**ALL[kind].named([field.contiguous() for field in fields]))
+    return given, torch.empty((*x.shape[:-1], len(given.data)), dtype=x.dtype, device=x.device)
+
+
+@triton.jit
+def of_blocks(each, step, at, live, EVEN: tl.constexpr, SIZE: tl.constexpr):
+    """What blocks of SIZE numbers have, float32: each[at], times a step of 256 numbers if there is one.
+
+    EVEN: all of them are live.
+    """
+    if EVEN:
+        found = tl.load(each + at).to(tl.float32)
+        if step is not None:
+            found *= tl.load(step + at // (256 // SIZE)).to(tl.float32)
+    else:
+        found = tl.load(each + at, mask=live, other=0).to(tl.float32)
+        if step is not None:
+            found *= tl.load(step + at // (256 // SIZE), mask=live, other=0.0).to(tl.float32)
+    return found

@@ -1,0 +1,65 @@
+"""What makes a decoder's class one that `generate` takes: the pass of its prompts, whatever their lengths.
+
+Shapes: B rows, T tokens, D width, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..cache import KVCache
+from ..typing import Array
+from . import TextModel
+
+CHUNK = 512  # tokens of a prompt that pass through the layers at a time: bounds memory, and fills a matrix product
+CHUNK_GPU = 8 * CHUNK  # a GPU wants larger products, and has the memory
+
+
+class CausalLM(TextModel):
+    """A decoder: logits of the next token, step by step with a cache from `new_cache`.
+
+    Its body has `states(tokens)`, (B, T, D) of every token, and `head` makes logits of them.
+    """
+
+    options = ("cache", "logits_to_keep")
+    head: Any
+
+    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
+        """Logits (B, V) of the token after each row's first `lengths` (B,) of the T given, which go into the cache.
+
+        lengths: None if all count, the others are padding on the right.  A long prompt passes in chunks.  context: with
+        the first call of a model with cross-attention, encoder_hidden_states and encoder_attention_mask.
+        """
+        steps = self.runner.decoder(self)
+        if steps is not self:  # what else takes steps in the place of the model
+            return steps.next_logits(input_ids, lengths, cache, **context)
+        t = self.tokens(input_ids, cache=cache, **context)
+        B, T = t.shape
+        if lengths is not None:
+            lengths = cache.checked(lengths, T)
+        elif T <= CHUNK:
+            x = self.body.states(t)
+            cache.advance(T)
+            return self.head(x[:, -1])
+        ids, last = t.input_ids, None
+        assert ids is not None
+        chunk = CHUNK_GPU if ops.is_cuda(self.like) else CHUNK
+        for a in range(0, T, chunk):
+            x = self.body.states(t._replace(input_ids=ids[:, a : a + chunk]))
+            width, D = x.shape[1:]
+            if lengths is None:
+                cache.advance(width)
+                last = x[:, -1]
+            else:
+                count = np.clip(lengths - a, 0, width)  # of each row's tokens, in this chunk
+                cache.advance(count)
+                at = ops.as_ids(np.maximum(count - 1, 0), x, "lengths", width, ndim=1)
+                x = ops.embedding(ops.arange(B, x) * width + at, x.reshape(B * width, D), "lengths")
+                inside = ops.as_ids(count, x, "lengths", width + 1, ndim=1)[:, None] > 0
+                last = x if last is None else ops.where(inside, x, last)
+            # An encoder's states are in the cache by now; where the rows begin has moved.
+            t = t._replace(context=t.context._replace(start=cache.start, encoder_states=None, encoder_mask=None))
+        return self.head(last)

@@ -1,0 +1,82 @@
+"""An encoder of images and a decoder that writes what it sees, as one model that `generate` takes.
+
+Shapes: B rows, C images (B is a multiple: rows that follow one another share one), T tokens, S tokens of the encoder,
+E their width, V vocab_size.  Images are (C, Y, X, channels).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..cache import KVCache
+from ..errors import InputError
+from ..pretrained import Pretrained
+from ..typing import Array
+from . import Pixels, Tokens, refuse
+from .causal import CausalLM
+
+INPUTS = ("pixel_values", "decoder_input_ids", "decoder_attention_mask", "interpolate_pos_encoding")
+
+
+class ImageToText(Pretrained):
+    """`states(pixels)` is what the decoder looks at; `forward(pixels, tokens)` the whole."""
+
+    encoder: Any  # an ImageModel with `states`
+    decoder: CausalLM
+
+    def __call__(
+        self,
+        pixel_values: Array,
+        decoder_input_ids: Array,
+        decoder_attention_mask: Array | None = None,
+        interpolate_pos_encoding: bool = False,
+        **unknown: Any,
+    ) -> Any:
+        """pixel_values (C, Y, X, channels), decoder_input_ids and decoder_attention_mask (B, T) -> logits (B, T, V)."""
+        if unknown:
+            refuse(self, next(iter(unknown)), INPUTS, is_known=False)
+        p = self._pixels(pixel_values, interpolate_pos_encoding)
+        t = self.decoder.tokens(decoder_input_ids, decoder_attention_mask)
+        B, C = t.shape[0], p.pixel_values.shape[0]
+        if B % C:
+            raise InputError(f"decoder_input_ids have {B} rows, which {C} images cannot share")
+        return self.runner.run(self.forward, p, t)
+
+    def forward(self, p: Pixels, t: Tokens) -> Any:
+        raise NotImplementedError
+
+    def states(self, p: Pixels) -> Array:
+        """-> what the decoder looks at, (C, S, E)."""
+        raise NotImplementedError
+
+    def encode(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
+        """pixel_values (C, Y, X, channels) -> what `next_logits` takes as encoder_hidden_states (C, S, E)."""
+        return self.runner.run(self.states, self._pixels(pixel_values, interpolate_pos_encoding))
+
+    @property
+    def max_positions(self) -> int:
+        """The length of the longest row that there are positions for."""
+        return self.decoder.max_positions
+
+    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
+        """An empty cache for the decoder; capacity in tokens, all positions of the checkpoint if not given."""
+        return self.decoder.new_cache(batch, capacity)
+
+    def next_logits(
+        self,
+        input_ids: Array,
+        lengths: np.ndarray | None,
+        cache: KVCache,
+        *,
+        encoder_hidden_states: Array | None = None,
+    ) -> Array:
+        """As the decoder's; encoder_hidden_states (C, S, E): what `encode` gave, in the first call."""
+        if encoder_hidden_states is None and not cache.cross:
+            raise InputError("the first call with a cache needs encoder_hidden_states: what `encode` makes of images")
+        return self.decoder.next_logits(input_ids, lengths, cache, encoder_hidden_states=encoder_hidden_states)
+
+    def _pixels(self, pixel_values: Array, any_size: bool) -> Pixels:
+        asked = any_size and not self.encoder.any_size  # one that takes any size by itself need not be asked
+        return self.encoder.pixels(pixel_values, interpolate_pos_encoding=asked)

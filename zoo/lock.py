@@ -1,0 +1,396 @@
+"""Lock files: which files a name stood for, by their hashes, so that a later load takes exactly those or refuses.
+
+A lock is JSON.  For each checkpoint it has the commit (null for a folder) and, for every file that loading uses, its
+size and sha256; and a fingerprint, one digest of the commit and of all names and hashes, by which a parity report and a
+program that runs can say that they mean the same files.
+
+    {"version": 1, "checkpoints": {"org/name": {"revision": "<40 hex digits>", "fingerprint": "sha256:...",
+     "files": {"config.json": {"size": 612, "sha256": "..."}, ...}}}}
+
+The bytes are hashed before they are used.  A file that another process changes between the two is outside of the
+protection: keep the folder where only those write whom you trust.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import hub
+from .checkpoint.files import Checkpoint
+from .checkpoint.modules import leaves_folder
+from .errors import ConfigError, LockError, NotFoundError, OfflineError, ZooError, nearest
+from .files.atomic_write import atomic_write
+from .files.inside import checkpoint_file
+from .files.json_file import parse_json_list, read_bounded, read_json
+from .options import DEFAULTS, Options
+from .weights.files import WANTED, read_index
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import LoadOptions
+
+NAME = "zoo.lock"
+VERSION = 1
+MAX_BYTES = 16 << 20
+_CHUNK = 1 << 20
+_HASH = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_NO_FILE_NAME = re.compile(r'[\x00-\x1f\\:*?"<>|]|^/|//|/$|(^|/)\.\.?(/|$)')
+PATIENCE = 10  # seconds to wait for another process that writes the same lock
+
+
+@dataclass(frozen=True)
+class LockedFile:
+    """What is known of a file: its size in bytes, and 64 hexadecimal digits."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A checkpoint in a lock: its commit, None for a folder, and its files by their names relative to the folder."""
+
+    revision: str | None
+    files: Mapping[str, LockedFile]
+
+    @property
+    def fingerprint(self) -> str:
+        """The digest of a canonical text of the commit, all names and all hashes, after "sha256:"."""
+        files = {name: file.sha256 for name, file in self.files.items()}
+        text = json.dumps({"version": VERSION, "revision": self.revision, "files": files}, sort_keys=True)
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def fingerprint(checkpoint: Checkpoint) -> str:
+    """One digest of a checkpoint whose files are at hand: the one that its lock entry has.  Reads all files."""
+    return entry_of(checkpoint).fingerprint
+
+
+def entry_of(checkpoint: Checkpoint) -> Entry:
+    """What a lock says of a checkpoint.  Reads all files, four at a time and a MiB of each."""
+    return Entry(checkpoint.revision, _hashed(checkpoint.origin, used_files(checkpoint)))
+
+
+def used_files(checkpoint: Checkpoint) -> list[str]:
+    """The names, relative to the folder, of all files that loading may read; those of sentence encoders' modules too,
+    whose folders modules.json may name as it likes."""
+    folder = checkpoint.folder
+    if checkpoint.unpacked is not None:
+        return sorted(path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights)
+    names = set(checkpoint.files)
+    for where in _module_folders(folder):
+        inside = checkpoint_file(folder, where)
+        weights = [name for name in WANTED if (inside / name).is_file()][:1]
+        shards = [shard for name in weights if name.endswith(".index.json") for shard in read_index(inside / name)]
+        paths = [checkpoint_file(inside, name) for name in ("config.json", *weights, *shards)]
+        names.update(path.relative_to(folder).as_posix() for path in paths if path.is_file())
+    return sorted(names)
+
+
+def _module_folders(folder: Path) -> list[str]:
+    """The folders that modules.json leads to, without those that loading refuses to follow."""
+    path = checkpoint_file(folder, "modules.json")
+    if not path.is_file():
+        return []
+    modules = parse_json_list(read_bounded(path, 1 << 20, ConfigError), path)
+    named = [module.get("path") for module in modules if isinstance(module, dict)]
+    return [n for n in named if isinstance(n, str) and n and not leaves_folder(n) and (folder / n).is_dir()]
+
+
+def write_lock(path: str | os.PathLike[str], entries: Mapping[str, Entry]) -> None:
+    """Add entries to a lock file, or put them in the place of those of the same names; the others stay.
+
+    Where `path` is a link, what it leads to is written.
+    """
+    path = _path(path)
+    try:
+        target = Path(os.path.realpath(path))
+        with _alone(target):
+            merged = {**(read_lock(path) if path.exists() else {}), **entries}
+            checkpoints = {name: _as_json(merged[name]) for name in sorted(merged)}
+            text = json.dumps({"version": VERSION, "checkpoints": checkpoints}, indent=1, ensure_ascii=False) + "\n"
+            with atomic_write(target) as part:
+                part.write_text(text, encoding="utf-8")
+    except OSError as e:
+        raise LockError(f"cannot write {path}: {e.strerror or e}") from e
+
+
+def read_lock(path: str | os.PathLike[str]) -> dict[str, Entry]:
+    """The entries of a lock file by name; LockError where it is not one, or is another version's."""
+    path = _path(path)
+    try:
+        raw = read_json(path, MAX_BYTES, LockError)
+    except NotFoundError:
+        raise LockError(f"{path}: no such file; `zoo lock NAME -o {path}` writes one") from None
+    _expect_fields(raw, ("version", "checkpoints"), str(path))
+    if type(raw["version"]) is not int or raw["version"] != VERSION:
+        raise LockError(f"{path}: version {raw['version']!r}, wanted {VERSION}")
+    return {name: _entry(found, f"{path}: {name!r}") for name, found in _object(raw["checkpoints"], path).items()}
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    """A lock's path as a user said it."""
+    if not isinstance(path, str | os.PathLike):
+        raise LockError(f"lock is {path!r}, expected the path of a file that `zoo lock` wrote")
+    if not os.fspath(path):
+        raise LockError("the lock's path is empty, expected the path of a file that `zoo lock` wrote or is to write")
+    return Path(path)
+
+
+def lock(
+    names: Iterable[str | os.PathLike[str]],
+    path: str | os.PathLike[str] = NAME,
+    **options: Unpack[LoadOptions],
+) -> dict[str, Entry]:
+    """Find checkpoints, hash their files, and write them to a lock file; arguments as for `zoo.load`.
+
+    The key of a folder is its path as it was said, "./model/" being "model": it is found again under the same working
+    directory, wherever the lock file is.
+    """
+    entries: dict[str, Entry] = {}
+    if _path(path).exists():
+        read_lock(path)  # a damaged one is an error before anything is downloaded
+    for name in names:
+        found = hub.find(name, **options)
+        entries[_key(name)] = entry_of(found)
+    write_lock(path, entries)
+    return entries
+
+
+def find(
+    name_or_folder: str | os.PathLike[str], options: Options = DEFAULTS, **more: Unpack[LoadOptions]
+) -> Checkpoint:
+    """`hub.find`; with a lock for the commit that it names, and all bytes of the files compared with it.
+
+    The hub is asked only for what the cache lacks.  LockError where the lock does not name the checkpoint, where
+    `revision` is not the locked commit, and where a file is missing, different, or not in the lock.
+    """
+    options = options.update(more)
+    lock, revision = options.lock, options.revision
+    if lock is None:
+        return hub.find(name_or_folder, options)
+    entries, key = read_lock(lock), _key(name_or_folder)
+    if key not in entries:
+        raise LockError(f"{lock} has no {key!r}{nearest(key, entries) or f': `zoo lock {key} -o {lock}` adds it'}")
+    entry = entries[key]
+    if revision is not None and revision != entry.revision:
+        locked = f"commit {entry.revision}" if entry.revision else "a folder"
+        raise LockError(f"{lock}: revision {revision!r} of {key!r} was asked for, and {locked} is locked")
+    found = _located(name_or_folder, entry, f"{lock}: {key!r}", options)
+    if problems := differences(entry, found):
+        others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise LockError(f"{lock}: {key!r}: {problems[0]}{others}")
+    return replace(found, fingerprint=entry.fingerprint)
+
+
+def check(
+    path: str | os.PathLike[str] = NAME,
+    names: Collection[str | os.PathLike[str]] = (),
+    *,
+    cache_dir: str | os.PathLike[str] | None = None,
+) -> dict[str, list[str]]:
+    """What on disk is not as a lock says, by name; all empty where all is well.  No names: all of the lock.
+
+    The network is not used.  LockError where a name is not in the lock.
+    """
+    entries = read_lock(path)
+    keys = [_key(name) for name in names] or list(entries)
+    offline = Options(local_files_only=True, cache_dir=cache_dir)
+    for key in keys:
+        if key not in entries:
+            raise LockError(f"{path} has no {key!r}{nearest(key, entries)}; it names {', '.join(entries) or 'nothing'}")
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        try:
+            checkpoint = _located(key, entries[key], f"{path}: {key!r}", offline)
+            found[key] = differences(entries[key], checkpoint)
+        except ZooError as e:
+            found[key] = [str(e)]
+    return found
+
+
+def differences(entry: Entry, found: Checkpoint) -> list[str]:
+    """What of a checkpoint is not as its lock entry says: file, what was found, what was wanted."""
+    folder, problems = found.origin, []
+    if found.revision != entry.revision:
+        problems.append(f"{folder} is of commit {found.revision}, the lock names {entry.revision}")
+    there = used_files(found)
+    extra = sorted(set(there) - set(entry.files))
+    others = sorted(set(entry.files) - set(there))
+    missing = [name for name in others if not (folder / name).is_file()]
+    problems += [f"{folder / name} is missing, which the lock names{nearest(name, extra)}" for name in missing]
+    problems += [f"{folder / name} would be loaded, and the lock does not name it" for name in extra]
+    problems += [
+        f"{folder / name} would not be loaded, and the lock names it" for name in others if name not in missing
+    ]
+    same_size = []
+    for name in sorted(set(there) & set(entry.files)):
+        size, wanted = os.path.getsize(folder / name), entry.files[name].size
+        if size == wanted:
+            same_size.append(name)
+        else:
+            problems.append(f"{folder / name} has {size} bytes, the lock names {wanted}")
+    for name, file in _hashed(folder, same_size).items():
+        if file != entry.files[name]:
+            problems.append(f"{folder / name} has sha256 {file.sha256}, the lock names {entry.files[name].sha256}")
+    return problems
+
+
+def _located(
+    name: str | os.PathLike[str],
+    entry: Entry,
+    where: str,
+    options: Options,
+) -> Checkpoint:
+    """The checkpoint at the locked commit; from the hub only if the cache does not have all that is locked."""
+    said, is_path = hub.display_name(name)
+    if is_path or said in hub.EMBEDDED:
+        if entry.revision is not None:
+            raise LockError(f"{where} is a folder here, and the lock names commit {entry.revision} of the hub")
+        try:
+            return hub.find(name)
+        except NotFoundError as e:
+            hint = "" if os.path.isabs(os.path.expanduser(said)) else _relative()
+            raise LockError(f"{where}: {e}{hint}") from e
+    if entry.revision is None:
+        raise LockError(f"{where} was locked as a folder, and there is no such folder here{_relative()}")
+    options = replace(options, revision=entry.revision)
+    try:
+        cached = hub.find(said, replace(options, local_files_only=True))
+        if options.local_files_only or entry.files.keys() <= set(used_files(cached)):
+            return cached
+    except OfflineError:
+        if options.local_files_only:
+            raise
+    return hub.find(said, options)
+
+
+def _relative() -> str:
+    return f" (a lock's folders are relative to the working directory, {Path.cwd()})"
+
+
+def _key(name_or_folder: str | os.PathLike[str]) -> str:
+    said, is_path = hub.display_name(name_or_folder)
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        raise LockError(f"the path {said!r} is not UTF-8, which a lock is") from None
+    return Path(os.path.normpath(said)).as_posix() if is_path else said
+
+
+def _hashed(folder: Path, names: Collection[str]) -> dict[str, LockedFile]:
+    """What is known of these files, by name; hashing lets go of the interpreter, so several are read at once."""
+    with ThreadPoolExecutor(4) as pool:
+        return dict(zip(names, pool.map(lambda name: _hashed_file(folder / name), names), strict=True))
+
+
+def _hashed_file(path: Path) -> LockedFile:
+    digest, size, buffer = hashlib.sha256(), 0, bytearray(_CHUNK)
+    try:
+        with path.open("rb", buffering=0) as file:
+            while count := file.readinto(buffer):
+                digest.update(memoryview(buffer)[:count])
+                size += count
+    except OSError as e:
+        raise LockError(f"{path}: cannot be read: {e.strerror or e}") from e
+    return LockedFile(size, digest.hexdigest())
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Held by one process or thread at a time: the lock of a file beside `path`, which ends with the process."""
+    mark, end = path.with_name(f".{path.name}.writing"), time.monotonic() + PATIENCE
+    while True:
+        file = os.open(mark, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            held = _try_lock(file) and os.path.samestat(os.fstat(file), os.stat(mark))
+        except FileNotFoundError:  # who held it before has removed it
+            held = False
+        if held:
+            break
+        os.close(file)
+        if time.monotonic() > end:
+            raise LockError(f"{path} is being written by another process, for more than {PATIENCE} s") from None
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows removes no open file: it stays, unlocked
+            mark.unlink()
+        os.close(file)
+
+
+def _try_lock(file: int) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as e:
+        if e.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+            return False
+        raise
+    return True
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    files = {name: {"size": file.size, "sha256": file.sha256} for name, file in sorted(entry.files.items())}
+    return {"revision": entry.revision, "fingerprint": entry.fingerprint, "files": files}
+
+
+def _entry(found: Any, where: str) -> Entry:
+    _expect_fields(found, ("revision", "fingerprint", "files"), where)
+    revision = found["revision"]
+    if revision is not None and not (isinstance(revision, str) and _COMMIT.fullmatch(revision)):
+        raise LockError(f"{where}: revision {revision!r}, wanted 40 hexadecimal digits, or null for a folder")
+    files: dict[str, LockedFile] = {}
+    for name, file in _object(found["files"], where).items():
+        if _NO_FILE_NAME.search(name) or not name.strip(" ."):
+            raise LockError(f"{where}: {name!r} is no name of a file in a checkpoint: wanted 'file' or 'folder/file'")
+        _expect_fields(file, ("size", "sha256"), f"{where}: {name}")
+        size, sha256 = file["size"], file["sha256"]
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise LockError(f"{where}: {name}: size {size!r}, wanted a number of bytes")
+        if not isinstance(sha256, str) or not _HASH.fullmatch(sha256):
+            raise LockError(f"{where}: {name}: sha256 {sha256!r}, wanted 64 hexadecimal digits")
+        files[name] = LockedFile(size, sha256)
+    entry = Entry(revision, files)
+    if found["fingerprint"] != entry.fingerprint:
+        raise LockError(
+            f"{where}: fingerprint {found['fingerprint']!r}, and revision and files give {entry.fingerprint}: "
+            "edited by hand? `zoo lock` writes it anew"
+        )
+    return entry
+
+
+def _expect_fields(found: Any, fields: tuple[str, ...], where: str) -> None:
+    """That a value is an object with these fields and no other."""
+    for name in _object(found, where):
+        if name not in fields:
+            raise LockError(f"{where}: the field {name!r} is not known{nearest(name, fields)}")
+    for field in fields:
+        if field not in found:
+            raise LockError(f"{where}: no {field!r}{nearest(field, found)}")
+
+
+def _object(found: Any, where: object) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise LockError(f"{where}: a {type(found).__name__}, an object was wanted")
+    return found

@@ -1,0 +1,67 @@
+"""The options of loading: how a checkpoint is found, where and in which numbers it computes, and how it is trained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypedDict
+
+from .errors import nearest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The keyword arguments of `zoo.load`, which says what each of them means."""
+
+    # Finding the files.
+    revision: str | None = None
+    local_files_only: bool = False
+    cache_dir: str | os.PathLike[str] | None = None
+    token: str | bool | None = None
+    lock: str | os.PathLike[str] | None = None
+    # Placing the model.
+    device: str | None = None
+    dtype: str | None = None
+    weights: str | None = None
+    graphs: bool | None = None
+    strict: bool = False  # tensors that no part of the model knows are an error, not a warning
+    # Training it.
+    trainable: bool = False
+    new_head: bool = False
+    num_labels: int | None = None
+    id2label: Mapping[int, str] | Sequence[str] | None = None
+    seed: int = 0
+    adapter: str | os.PathLike[str] | None = None
+
+    def update(self, more: Mapping[str, Any]) -> Options:
+        """These options with some changed; TypeError where one of the names is not an option."""
+        if unknown := more.keys() - NAMES:
+            name = min(unknown)
+            raise TypeError(f"{name!r} is not an option of loading{nearest(name, NAMES)}")
+        return replace(self, **more) if more else self
+
+
+NAMES = tuple(field.name for field in fields(Options))
+DEFAULTS = Options()
+
+
+class LoadOptions(TypedDict, total=False):
+    """The same as keyword arguments, for editors and type checkers."""
+
+    revision: str | None
+    local_files_only: bool
+    cache_dir: str | os.PathLike[str] | None
+    token: str | bool | None
+    lock: str | os.PathLike[str] | None
+    device: str | None
+    dtype: str | None
+    weights: Literal["int8", "int4"] | None
+    graphs: bool | None
+    strict: bool
+    trainable: bool
+    new_head: bool
+    num_labels: int | None
+    id2label: Mapping[int, str] | Sequence[str] | None
+    seed: int
+    adapter: str | os.PathLike[str] | None

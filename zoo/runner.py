@@ -1,0 +1,90 @@
+"""How a task runs its model: as it is, without gradients while it is trained, or by an engine.
+
+The engines: ONNX Runtime (`zoo.engines.onnx`), and on a GPU CUDA graphs (`zoo.engines.cuda_graphs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import ops, plugins
+from .errors import InputError, UnsupportedError
+from .nn import an_array
+from .trainable import evaluating
+
+R = TypeVar("R")
+
+
+class Runner:
+    """Calls a model as it is."""
+
+    has_weights = True  # whether the model's own arrays hold numbers, so that parts of it may be called by themselves
+
+    def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
+        """The output of model(*args, **options)."""
+        return model(*args, **options)
+
+    def run(self, fn: Callable[..., R], *records: Any) -> R:
+        """The output of fn(*records): a method of a model on inputs that `zoo.inputs` has checked."""
+        return fn(*records)
+
+    def decoder(self, model: Any) -> Any:
+        """The decoder that `zoo.generate` calls."""
+        return model
+
+
+class EvaluatingRunner(Runner):
+    """Calls a model that is being trained as it will be used: without dropout and gradients."""
+
+    def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
+        with evaluating(model):
+            return model(*args, **options)
+
+    def run(self, fn: Callable[..., R], *records: Any) -> R:
+        model: Any = getattr(fn, "__self__", None)
+        with evaluating(model):
+            return fn(*records)
+
+    def decoder(self, model: Any) -> Any:
+        return _Evaluated(model)
+
+
+class _Evaluated:
+    """A model whose methods compute without dropout and gradients."""
+
+    def __init__(self, model: Any):
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._model, name)
+        if not callable(value):
+            return value
+
+        def called(*args: Any, **options: Any) -> Any:
+            with evaluating(self._model):
+                return value(*args, **options)
+
+        return called
+
+
+def runner_for(model: Any, graphs: bool | None = None) -> Runner:
+    """The model's own runner, CUDA graphs where it is on a GPU (unless graphs=False), or one without gradients."""
+    if model.is_trainable:
+        return EvaluatingRunner()
+    if type(model.runner) is not Runner:
+        return model.runner
+    like: Any = an_array(model)
+    if graphs is False or not ops.is_cuda(like):
+        return Runner()
+    return plugins.engine("cuda-graphs").runner_for(like)
+
+
+def check_graphs(graphs: bool | None, device: str | None) -> None:
+    """Refuse graphs without a GPU, and values other than True, False and None."""
+    if graphs is not None and not isinstance(graphs, bool):
+        raise InputError(f"graphs is {graphs!r}, expected True, False or None")
+    if graphs and not str(device).removeprefix("torch:").startswith("cuda"):
+        raise UnsupportedError(
+            f"graphs=True needs device='cuda': CUDA graphs are for GPUs, and the device is {device or 'cpu'!r}"
+        )

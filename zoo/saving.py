@@ -1,0 +1,138 @@
+"""From a model to the folder of a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .checkpoint.conflicts import (
+    CONFIG,
+    PACKED_WEIGHTS,
+    WEIGHTS,
+    refuse_other_kind,
+    refuse_other_weights,
+    refuse_package,
+)
+from .errors import UnsupportedError, ZooError
+from .files.atomic_write import atomic_write
+from .nn import leaves
+from .ops import backend
+from .packed import Packed, Rows
+from .pretrained import Pretrained
+from .typing import Array
+from .weights.packed_names import QUANT_METHOD, stored_fields
+from .weights.safetensors import write_tensors
+
+if TYPE_CHECKING:
+    from .weights import Part
+
+
+def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
+    """Write config.json and model.safetensors, under the names and in the element types that the model was read with.
+
+    dtype: another element type for all ("float32", "float16", "bfloat16"), packed matrices too, which otherwise stay
+    so, in a layout of zoo's own (see `zoo.weights.packed_names`).  Files appear complete or not at all.
+    ZooError where the folder holds other weights, or a checkpoint of another class of model with files of its own.
+    """
+    refuse_other_kind(Path(folder).expanduser(), _saved_config(model, dtype))
+    return write_model(model, folder, dtype=dtype)
+
+
+def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
+    """`save_model` for one who has looked at what else the folder holds."""
+    folder = Path(folder).expanduser()
+    types = {None: None, "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
+    if dtype not in types:
+        raise UnsupportedError(f"dtype {dtype!r} is not supported, expected one of {', '.join(t for t in types if t)}")
+    refuse_package(folder)
+    name = PACKED_WEIGHTS if _stays_packed(model, dtype) else WEIGHTS
+    refuse_other_weights(folder, name)
+    tensors = _tensors(model, types[dtype])
+    text = json.dumps(_saved_config(model, dtype), indent=2, ensure_ascii=False) + "\n"
+    header = {name: (tensor.dtype, tuple(tensor.array.shape)) for name, tensor in tensors.items()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Neither takes its place before both are written.
+        with atomic_write(folder / CONFIG) as config, atomic_write(folder / name) as weights:
+            config.write_text(text, encoding="utf-8")
+            write_tensors(weights, header, lambda name: _converted(name, tensors[name]))
+    except OSError as e:
+        raise ZooError(f"cannot write to {folder}: {e.strerror or e}") from e
+    return folder
+
+
+def _saved_config(model: Pretrained, dtype: str | None) -> dict[str, Any]:
+    config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
+    config.pop("quantization_config", None)  # of the file that was read
+    if _stays_packed(model, dtype):
+        config["quantization_config"] = {"quant_method": QUANT_METHOD}
+    if dtype is not None:  # transformers loads what is named here, whatever the file has
+        config.pop("dtype", None)
+        config["torch_dtype"] = dtype
+    return config
+
+
+def _stays_packed(model: Pretrained, dtype: str | None) -> bool:
+    return dtype is None and any(isinstance(leaf, Packed) and not leaf.is_plain for _, leaf in leaves(model))
+
+
+class _Unsaved(NamedTuple):
+    """A tensor before it is converted to what its file holds."""
+
+    array: Array | Rows
+    was: str  # its element type in the file that it came from
+    dtype: str  # and in the one that is written
+
+
+def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
+    """Every tensor that the model was made of, by its name in the checkpoint."""
+    out: dict[str, _Unsaved] = {}
+    owners: dict[str, Any] = {}
+    for path, array in leaves(model):
+        for part, rows in rows_of(array, model._parts[path]):
+            if part.name in owners:
+                if owners[part.name] is not array:
+                    raise ZooError(
+                        f"{part.name} is shared by parts of the model that now differ: {path} is another array"
+                    )
+                continue
+            owners[part.name] = array
+            for name in (part.name, *model._copies.get(part.name, ())):
+                if isinstance(rows, Rows) and not rows.kind.plain and dtype is None:
+                    out |= {n: _Unsaved(a, kind, kind) for n, kind, a in stored_fields(name, rows)}
+                else:
+                    was = part.dtype if part.dtype in _FLOATS else "F32"
+                    out[name] = _Unsaved(rows, was, dtype or was)
+    return out
+
+
+def shapes_of(model: Pretrained) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors that a model was made of, by their names in the checkpoint."""
+    return {name: tuple(tensor.array.shape) for name, tensor in _tensors(model, "F32").items()}
+
+
+_FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+def rows_of(array: Any, parts: Sequence[Part]) -> Iterator[tuple[Part, Array | Rows]]:
+    """The rows of an array or a packed matrix that came from each tensor."""
+    if isinstance(array, Packed) and len(array.parts) == len(parts):
+        yield from zip(parts, array.parts, strict=True)
+        return
+    start, whole = 0, array.parts[0] if isinstance(array, Packed) else array
+    for part in parts:
+        yield part, whole if len(parts) == 1 else whole[start : start + part.rows]
+        start += part.rows
+
+
+def _converted(name: str, tensor: _Unsaved) -> np.ndarray:
+    of = tensor.array.arrays[0] if isinstance(tensor.array, Rows) else tensor.array
+    array = backend(of).to_raw(tensor.array, tensor.dtype).array
+    if tensor.dtype == "F16" and tensor.was != "F16" and np.isinf(array).any():
+        raise ZooError(f"{name} holds values beyond float16: save it as bfloat16 or float32")
+    return array

@@ -1,0 +1,172 @@
+"""From a GGUF file's metadata to what config.json would say, in transformers' names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConfigError, UnsupportedError
+from ...registry import config_class
+from .header import Entry, Header
+from .metadata import Metadata
+
+POOLINGS = {0: None, 1: "mean", 2: "cls", 3: "lasttoken", 4: "rank"}
+# Said of a file, or of its making, and nothing that the model computes.
+_SAID = ("tensor_data_layout", "vocab_size", "rope.scaling.finetuned", "pooling_type", "classifier.output_labels")
+
+
+def config_of(header: Header, architecture: str, factors: np.ndarray | None = None) -> dict[str, Any]:
+    """The object for config.json.  factors (K / 2,): the file's `rope_freqs.weight`, by which frequencies are divided.
+
+    ConfigError names a key that is missing or wrong, UnsupportedError one that asks for what is not implemented: an
+    unknown key of the architecture may change the result.
+    """
+    m = Metadata(header.metadata, architecture)
+    config = {"llama": _llama, "bert": _bert}[architecture](m, header.tensors)
+    vocabulary = _rows(header.tensors, "token_embd.weight", 0)
+    config |= {
+        "vocab_size": vocabulary,
+        "hidden_size": m.whole("embedding_length"),
+        "num_hidden_layers": m.whole("block_count"),
+        "intermediate_size": m.whole("feed_forward_length"),
+        "num_attention_heads": m.whole("attention.head_count"),
+    }
+    config["pad_token_id"] = token_id(m, "padding", vocabulary)
+    if factors is not None and not (factors == 1).all():
+        config["rope_scaling"] = _llama3(config, factors, m.whole("rope.scaling.original_context_length", None))
+    unknown = [key for key in m.unasked() if key.removeprefix(architecture + ".") not in _SAID]
+    if unknown:
+        raise UnsupportedError(
+            f"{unknown[0]} = {str(header.metadata[unknown[0]])[:80]} is not implemented for {architecture}"
+        )
+    config_class(architecture).from_dict(config)  # whose error names the file, as this is called
+    return config
+
+
+def token_id(m: Metadata, role: str, below: int) -> int | None:
+    """`tokenizer.ggml.<role>_token_id`; None where it is absent, or an id of no token (some writers' "none")."""
+    value = m.whole(f"tokenizer.ggml.{role}_token_id", None)
+    return value if value is not None and value < below else None
+
+
+def _rows(tensors: Mapping[str, Entry], name: str, default: int | None) -> int:
+    if name not in tensors:
+        if default:
+            return default
+        raise ConfigError(f"the file has no tensor {name!r}, whose shape the config is read from")
+    return tensors[name].shape[0] if tensors[name].shape else 0
+
+
+def _llama(m: Metadata, tensors: Mapping[str, Entry]) -> dict[str, Any]:
+    heads, width = m.whole("attention.head_count"), m.whole("embedding_length")
+    if not heads:
+        raise ConfigError("llama.attention.head_count is 0")
+    size = m.whole("attention.key_length", width // heads)
+    _only(m, "attention.value_length", size)
+    _only(m, "rope.dimension_count", size)
+    _only(m, "attention.key_length_swa", size)
+    _only(m, "attention.value_length_swa", size)
+    for name in ("expert_count", "expert_used_count"):
+        _only(m, name, 0)
+    if not m.flag("attention.causal", True):
+        raise UnsupportedError("llama.attention.causal = False is not implemented")
+    positions = m.whole("context_length")
+    if (window := m.whole("attention.sliding_window", positions)) and window < positions:
+        raise UnsupportedError(f"llama.attention.sliding_window = {window} is not implemented")
+    vocabulary = _rows(tensors, "token_embd.weight", None)
+    return {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "num_key_value_heads": m.whole("attention.head_count_kv", heads),
+        "head_dim": size,
+        "hidden_act": "silu",
+        "max_position_embeddings": positions,
+        "rms_norm_eps": m.number("attention.layer_norm_rms_epsilon"),
+        "rope_theta": m.number("rope.freq_base", 10000.0),
+        "rope_scaling": _scaling(m),
+        "attention_bias": "blk.0.attn_q.bias" in tensors,
+        "mlp_bias": "blk.0.ffn_up.bias" in tensors,
+        "tie_word_embeddings": "output.weight" not in tensors,
+        "bos_token_id": token_id(m, "bos", vocabulary),
+        "eos_token_id": token_id(m, "eos", vocabulary),
+    }
+
+
+def _only(m: Metadata, name: str, wanted: int) -> None:
+    found = m.whole(name, wanted)
+    if found != wanted:
+        raise UnsupportedError(f"{m.key(name)} = {found} is not implemented, only {wanted} is")
+
+
+def _scaling(m: Metadata) -> dict[str, Any] | None:
+    kind = m.text("rope.scaling.type", "linear" if "rope.scale_linear" in m else "none")
+    factor = m.number("rope.scaling.factor", m.number("rope.scale_linear", 1.0))
+    original = m.whole("rope.scaling.original_context_length", None)
+    attention = m.number("rope.scaling.attn_factor", 1.0)
+    m.number("rope.scaling.yarn_log_multiplier", 0.0)
+    fast, slow = m.number("rope.scaling.yarn_beta_fast", 32.0), m.number("rope.scaling.yarn_beta_slow", 1.0)
+    for name, wanted in (("yarn_log_multiplier", 0.0), ("yarn_ext_factor", 1.0), ("yarn_attn_factor", 1.0)):
+        if (found := m.number(f"rope.scaling.{name}", wanted)) != wanted:
+            raise UnsupportedError(f"llama.rope.scaling.{name} = {found} is not implemented, only {wanted} is")
+    if attention != 1:
+        raise UnsupportedError(f"llama.rope.scaling.attn_factor = {attention} is not implemented, only 1 is")
+    if kind not in ("none", "linear", "yarn"):
+        raise UnsupportedError(f"llama.rope.scaling.type = {kind!r} is not implemented, only none, linear, yarn are")
+    if kind == "yarn":
+        if original is None:
+            raise ConfigError("the metadata has no 'llama.rope.scaling.original_context_length', which yarn needs")
+        more = {"beta_fast": fast, "beta_slow": slow}
+        return {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original, **more}
+    return {"rope_type": "linear", "factor": factor} if kind == "linear" and factor != 1 else None
+
+
+# What Llama 3.1 and all after it have.
+_LLAMA3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+
+
+def _llama3(config: dict[str, Any], factors: np.ndarray, original: int | None) -> dict[str, Any]:
+    """The scaling whose divided frequencies these are: a file has the numbers, and not what they follow from."""
+    if config.get("rope_scaling") is not None:
+        raise UnsupportedError("both rope_freqs.weight and llama.rope.scaling.type are not implemented")
+    size = config["head_dim"] // 2
+    if factors.shape != (size,) or not np.isfinite(factors).all() or factors.min(initial=1) < 1:
+        raise ConfigError(f"rope_freqs.weight is of shape {factors.shape}, expected ({size},) and numbers from 1 on")
+    plain = _frequencies(config, None)
+    for factor in dict.fromkeys([float(factors.max()), 8.0, 32.0, 16.0, 4.0, 2.0]):
+        scaling = {**_LLAMA3, "factor": factor, "original_max_position_embeddings": original or 8192}
+        if np.allclose(plain / _frequencies(config, scaling), factors, rtol=1e-4, atol=0):
+            return scaling
+    raise UnsupportedError(
+        "rope_freqs.weight is not Llama 3's scaling (low_freq_factor 1, high_freq_factor 4, of 8192 tokens), and no "
+        "other is implemented"
+    )
+
+
+def _frequencies(config: dict[str, Any], scaling: dict[str, Any] | None) -> np.ndarray:
+    made: Any = config_class("llama").from_dict({**config, "rope_scaling": scaling})
+    return np.array(made.rope().frequencies(0))
+
+
+def _bert(m: Metadata, tensors: Mapping[str, Entry]) -> dict[str, Any]:
+    if m.flag("attention.causal", False):
+        raise UnsupportedError("bert.attention.causal = True is not implemented")
+    if "position_embd.weight" not in tensors:
+        raise UnsupportedError("a bert without position_embd.weight is not implemented")
+    pooling = m.whole("pooling_type", 0)
+    if pooling not in POOLINGS:
+        raise UnsupportedError(f"bert.pooling_type = {pooling} is not implemented, only 0 to 4 are")
+    labels = m.texts("classifier.output_labels", None)
+    ranks = POOLINGS[pooling] == "rank"
+    if ranks and labels is None:
+        labels = [f"LABEL_{i}" for i in range(_rows(tensors, "cls.output.weight", None))]
+    return {
+        "model_type": "bert",
+        "architectures": ["BertForSequenceClassification" if ranks else "BertModel"],
+        **({"id2label": {str(i): label for i, label in enumerate(labels)}} if ranks else {}),
+        "hidden_act": "gelu",
+        "max_position_embeddings": _rows(tensors, "position_embd.weight", m.whole("context_length")),
+        "type_vocab_size": _rows(tensors, "token_types.weight", 2),
+        "layer_norm_eps": m.number("attention.layer_norm_epsilon"),
+    }

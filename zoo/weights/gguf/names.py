@@ -1,0 +1,96 @@
+"""What llama.cpp calls a tensor, and what transformers does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...errors import UnsupportedError, nearest
+
+
+@dataclass(frozen=True)
+class Names:
+    """One architecture: patterns of llama.cpp's names, N for a layer's number, and transformers' names.
+
+    rotated: the layers' tensors whose rows llama.cpp has in another order (see `rows_of_halves`).
+    """
+
+    whole: Mapping[str, str]
+    layer: Mapping[str, str]
+    layers: str  # of transformers: "model.layers"
+    rotated: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # what the config says already
+
+    def theirs(self, name: str) -> str | None:
+        """transformers' name for one of llama.cpp's; None where there is none."""
+        if match := re.fullmatch(r"blk\.(0|[1-9][0-9]{0,5})\.(.+)\.(weight|bias)", name):
+            inner = self.layer.get(match[2])
+            return None if inner is None else f"{self.layers}.{match[1]}.{inner}.{match[3]}"
+        stem, _, kind = name.rpartition(".")
+        found = self.whole.get(stem)
+        return None if found is None or kind not in ("weight", "bias") else f"{found}.{kind}"
+
+    def ours(self, name: str) -> str | None:
+        """llama.cpp's name for one of transformers'; None where there is none."""
+        stem, _, kind = name.rpartition(".")
+        if match := re.fullmatch(rf"{re.escape(self.layers)}\.([0-9]+)\.(.+)", stem):
+            return next((f"blk.{match[1]}.{k}.{kind}" for k, v in self.layer.items() if v == match[2]), None)
+        return next((f"{k}.{kind}" for k, v in self.whole.items() if v == stem), None)
+
+    def is_rotated(self, name: str) -> bool:
+        """Of one of llama.cpp's names."""
+        return name.startswith("blk.") and name.rpartition(".")[0].rpartition(".")[2] in self.rotated
+
+
+NAMES: dict[str, Names] = {
+    "llama": Names(
+        whole={"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"},
+        layer={
+            "attn_norm": "input_layernorm",
+            "attn_q": "self_attn.q_proj",
+            "attn_k": "self_attn.k_proj",
+            "attn_v": "self_attn.v_proj",
+            "attn_output": "self_attn.o_proj",
+            "ffn_norm": "post_attention_layernorm",
+            "ffn_gate": "mlp.gate_proj",
+            "ffn_up": "mlp.up_proj",
+            "ffn_down": "mlp.down_proj",
+        },
+        layers="model.layers",
+        rotated=("attn_q", "attn_k"),
+        ignored=("rope_freqs.weight",),
+    ),
+    "bert": Names(
+        whole={
+            "token_embd": "bert.embeddings.word_embeddings",
+            "position_embd": "bert.embeddings.position_embeddings",
+            "token_types": "bert.embeddings.token_type_embeddings",
+            "token_embd_norm": "bert.embeddings.LayerNorm",
+            "cls": "bert.pooler.dense",
+            "cls.output": "classifier",
+        },
+        layer={
+            "attn_q": "attention.self.query",
+            "attn_k": "attention.self.key",
+            "attn_v": "attention.self.value",
+            "attn_output": "attention.output.dense",
+            "attn_output_norm": "attention.output.LayerNorm",
+            "ffn_up": "intermediate.dense",
+            "ffn_down": "output.dense",
+            "layer_output_norm": "output.LayerNorm",
+        },
+        layers="bert.encoder.layer",
+    ),
+}
+
+
+def names_of(architecture: object) -> Names:
+    """UnsupportedError where `general.architecture` is not one that zoo has."""
+    if not isinstance(architecture, str) or architecture not in NAMES:
+        guess = nearest(architecture, NAMES) if isinstance(architecture, str) else ""
+        found = repr(architecture[:100]) if isinstance(architecture, str) else "not stated"
+        raise UnsupportedError(
+            f"general.architecture is {found}, which is not implemented, only {', '.join(NAMES)} are{guess}"
+        )
+    return NAMES[architecture]

@@ -1,0 +1,99 @@
+"""The tensors of a GGUF file under transformers' names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import MissingWeightError, ZooError, nearest
+from ...packed import KINDS, Rows
+from ...typing import RawTensor
+from .header import Entry, Header
+from .metadata import Metadata
+from .names import names_of
+from .parts import paths_of, read_parts
+
+_PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+
+
+class GGUFFile:
+    """A Source: each tensor a read-only view of the mapped file, but for a llama's queries and keys.
+
+    Names that transformers has no other for stay as they are, so that they are reported.
+    """
+
+    def __init__(self, path: str | Path):
+        """path: of a file, or of one of the parts of one."""
+        self.path = Path(path)
+        self.files = paths_of(self.path)
+        self.header = read_parts(self.path)
+        m = Metadata(self.header.metadata, str(self.header.metadata.get("general.architecture")))
+        try:
+            names = names_of(self.header.metadata.get("general.architecture"))
+            size = _head_size(m) if names.rotated else 0
+        except ZooError as e:
+            raise type(e)(f"{self.path}: {e}") from None
+        self._head = 0 if size % 2 else size  # an odd one is refused with the config
+        self._rotated = names.is_rotated
+        self._origin = {names.theirs(n) or n: n for n in self.header.tensors if n not in names.ignored}
+
+    def names(self) -> Collection[str]:
+        return self._origin.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._origin
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._entry(name).shape
+
+    def dtype(self, name: str) -> str:
+        return self._entry(name).dtype
+
+    def read(self, name: str) -> RawTensor | Rows:
+        entry = self._entry(name)
+        stored: RawTensor | Rows = RawTensor(read_entry(self.header, entry), entry.dtype)
+        if entry.dtype not in _PLAIN:
+            stored = Rows(KINDS[entry.dtype], entry.shape[-1], (stored.array,))
+            if len(entry.shape) != 2:
+                stored = RawTensor(stored.check(name).dequantise().reshape(entry.shape), "F32")
+        if not self._rotated(self._origin[name]) or not entry.shape or not self._head or entry.shape[0] % self._head:
+            return stored
+        order = rows_of_halves(entry.shape[0], self._head)
+        return stored[order] if isinstance(stored, Rows) else RawTensor(stored.array[order], stored.dtype)
+
+    def _entry(self, name: str) -> Entry:
+        try:
+            return self.header.tensors[self._origin[name]]
+        except KeyError:
+            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._origin)}") from None
+
+
+def read_entry(header: Header, entry: Entry) -> np.ndarray:
+    """A tensor in llama.cpp's order: of its shape, or in blocks (rows, bytes of a row)."""
+    data = header.data[entry.file][entry.begin : entry.end]
+    if kind := _PLAIN.get(entry.dtype):
+        return data.view(kind).reshape(entry.shape)
+    columns = entry.shape[-1] if entry.shape else 1
+    kind = KINDS[entry.dtype]
+    return data.reshape(math.prod(entry.shape[:-1]), columns // kind.block * kind.fields[0].per_block)
+
+
+def rows_of_halves(rows: int, size: int) -> np.ndarray:
+    """(rows,): where transformers' rows of queries or keys, in heads of `size`, lie in llama.cpp's.
+
+    Rotary positions turn pairs of features: the two halves of a head in transformers, neighbours in llama.cpp.  Blocks
+    lie along a row, so that rows of blocks move like any others.
+    """
+    return np.arange(rows).reshape(-1, size // 2, 2).swapaxes(1, 2).reshape(-1)
+
+
+def rows_of_neighbours(rows: int, size: int) -> np.ndarray:
+    """(rows,): the other way."""
+    return np.arange(rows).reshape(-1, 2, size // 2).swapaxes(1, 2).reshape(-1)
+
+
+def _head_size(m: Metadata) -> int:
+    return m.whole("attention.key_length", 0) or m.whole("embedding_length") // max(1, m.whole("attention.head_count"))
