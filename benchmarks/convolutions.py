@@ -166,7 +166,7 @@ def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
     from zoo.models.table_transformer.config import ResNetConfig as OurConfig
     from zoo.models.table_transformer.resnet import ResNet
     from zoo.ops import on_numpy
-    from zoo.weights import Weights
+    from zoo.weights import Reader, Weights
     from zoo.weights.files import open_weights
     from zoo.weights.layout import Layout, Named
 
@@ -177,7 +177,7 @@ def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
         path = Path(folder) / "model.safetensors"
         save_file(theirs.state_dict(), path)
         named = Named(open_weights(path), Layout("", ("embedder", "encoder")), is_body=True, tied={})
-        ours = ResNet(Weights(named, on_numpy), OurConfig(**fields))
+        ours = ResNet(Weights(Reader(named, on_numpy)), OurConfig(**fields))
     x = np.random.default_rng(0).standard_normal((1, Y, X, 3), np.float32)
     first = torch.from_numpy(_first(x)).contiguous()
     calls: dict[str, Callable[[], Any]] = {

@@ -18,7 +18,7 @@ from .runner import Runner
 from .trainable import Trainable, make_trainable
 from .typing import Array
 from .warning import warn
-from .weights import CHOICES, Choice, Layout, Named, NewHead, Part, Random, Report, Source, Weights
+from .weights import CHOICES, Choice, Layout, Named, NewHead, Part, Random, Reader, Report, Source, Weights
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -101,7 +101,7 @@ class Pretrained(Trainable):
         if not where.is_numpy and dtype is None:
             dtype = "float32" if trainable else _one_dtype(named)
         head = NewHead(cls.layout.prefix, _deviation(config), options.seed) if options.new_head else None
-        w = Weights(
+        reader = Reader(
             named,
             where.backend,
             dtype=dtype,
@@ -114,10 +114,10 @@ class Pretrained(Trainable):
             new_head=head,
         )
         with ops.allowance(sum(path.stat().st_size for path in source.files)):
-            model = cls(w, config)
-        model.report = w.report()
+            model = cls(Weights(reader), config)
+        model.report = reader.report()
         paths, arrays = zip(*leaves(model), strict=True)
-        model._parts = dict(zip(paths, w.reads.parts_of(arrays), strict=True))
+        model._parts = dict(zip(paths, reader.reads.parts_of(arrays), strict=True))
         model._copies = named.copies
         if trainable:
             make_trainable(model)

@@ -180,7 +180,7 @@ def _modes(raw: dict[str, Any], path: Path) -> tuple[str, ...]:
 
 def _dense(folder: Path, raw: dict[str, Any], size: int) -> tuple[Step, int]:
     """A linear layer of the folder's weights with its activation, and the size that it gives."""
-    from ..weights import Layout, Named, Weights
+    from ..weights import Layout, Named, Reader, Weights
     from ..weights.files import open_weights
 
     path = folder / "config.json"
@@ -193,9 +193,9 @@ def _dense(folder: Path, raw: dict[str, Any], size: int) -> tuple[Step, int]:
     if not act.startswith("torch.nn.") or kind not in ACTIVATIONS:
         raise UnsupportedError(f"{path}: activation_function {act!r} is not implemented, only {', '.join(ACTIVATIONS)}")
     named = Named(open_weights(folder), Layout(prefix="linear", body=()), is_body=False, tied={})
-    w = Weights(named, on_numpy)
-    linear = Linear(w / "linear", size, out, bias=raw.get("bias") is not False, act=ACTIVATIONS[kind])
-    if unused := w.report().unused:
+    reader = Reader(named, on_numpy)
+    linear = Linear(Weights(reader) / "linear", size, out, bias=raw.get("bias") is not False, act=ACTIVATIONS[kind])
+    if unused := reader.report().unused:
         raise CheckpointError(f"{folder}: tensors that a Dense module does not know: {', '.join(unused)}")
     return cast(Step, linear), out
 

@@ -6,240 +6,72 @@ so that what no model asked for can be reported, and a model can be written back
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-
-from ..errors import CheckpointError, MissingWeightError, WeightShapeError, nearest
-from ..packed import KINDS, Packed, Rows
+from ..packed import Packed
 from ..typing import Array, RawTensor
 from .layout import Layout, Named
-from .mapped import release
 from .new_head import NewHead
 from .random import Random
-from .source import Source, stored_arrays
+from .reader import CHOICES, Choice, Part, Reader, Report
+from .source import Source
 
-__all__ = ["Layout", "Named", "NewHead", "Part", "Random", "RawTensor", "Report", "Source", "Weights"]
+__all__ = [
+    "CHOICES",
+    "Choice",
+    "Layout",
+    "Named",
+    "NewHead",
+    "Part",
+    "Random",
+    "RawTensor",
+    "Reader",
+    "Report",
+    "Source",
+    "Weights",
+]
 
-
-class Part(NamedTuple):
-    """The rows of an array that came from one tensor of the checkpoint."""
-
-    name: str
-    rows: int
-    dtype: str
-
-
-class Choice(NamedTuple):
-    """The kinds that a checkpoint's matrices are quantised to."""
-
-    matrices: str
-    tables: str  # with a row for each word
-
-
-# What `weights=` may say.  Words of int4 cost half as much again as all else, of int8 next to nothing.
-CHOICES = {"int8": Choice("INT8", "INT8"), "int4": Choice("INT4_32", "INT8")}
-# A matrix with fewer rows or columns stays as it is: it is a head of a few labels, whose errors nothing averages.
+# A matrix with fewer rows or columns is not quantised: it is a head of a few labels, whose errors nothing averages.
 MIN_ROWS, MIN_COLS = 32, 32
-
-
-@dataclass
-class Reads:
-    """What has been read so far, by all scopes of one checkpoint."""
-
-    arrays: dict[tuple[str, ...], Any] = field(default_factory=dict)  # names in the file -> what was made of them
-    parts: dict[tuple[str, ...], list[Part]] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)
-
-    def parts_of(self, arrays: Iterable[Any]) -> list[list[Part]]:
-        """For each array or packed matrix, the tensors that its rows came from."""
-        origins = {id(one): origins for origins, one in self.arrays.items()}  # all are held here: no id is another's
-        return [self.parts[origins[id(array)]] for array in arrays]
-
-
-@dataclass(frozen=True)
-class Report:
-    """What became of each tensor of a checkpoint.
-
-    renamed: canonical name -> legacy name in the file.  tied: name -> the one whose array it shares.
-    ignored: held by the file, not needed, and known to be so.  unused: held by the file, and unknown to the model.
-    new: not held by the file, but drawn at random (see `NewHead`).
-    fingerprint: of the checkpoint's files, where they were compared with a lock (see `zoo.lock`).
-    """
-
-    renamed: dict[str, str]
-    tied: dict[str, str]
-    ignored: tuple[str, ...]
-    unused: tuple[str, ...]
-    new: tuple[str, ...] = ()
-    fingerprint: str | None = None
 
 
 class Weights:
     """`w / "encoder.layer" / 0` narrows the path; `get`, `cat` and `matrix` read, and state the shape they expect."""
 
-    def __init__(
-        self,
-        named: Named,
-        backend: ModuleType,
-        *,
-        dtype: str | None = None,
-        device: str = "cpu",
-        sizes: Mapping[str, int] | None = None,
-        keeps_halves: bool = False,
-        keeps_packed: bool = False,
-        joins: bool = True,
-        new_head: NewHead | None = None,
-        choice: Choice | None = None,
-        path: str = "",
-        reads: Reads | None = None,
-    ):
-        self.named, self.backend, self.dtype, self.device, self.path = named, backend, dtype, device, path
-        self.sizes = sizes or {}  # config field -> value, to say which field a wrong shape contradicts
-        # Whether matrices stay as the file has them: those of 16-bit numbers, and those of packed kinds.
-        self.keeps_halves, self.keeps_packed = keeps_halves, keeps_packed
-        self.joins = joins  # whether matrices that are used together lie one below the other, or as a tuple
-        self.new_head = new_head
-        self.choice = choice  # what matrices of floating-point numbers are quantised to
-        self.reads = Reads() if reads is None else reads
+    def __init__(self, reader: Reader, path: str = ""):
+        self.reader, self.path = reader, path
 
     def __truediv__(self, part: str | int) -> Weights:
-        return Weights(
-            self.named,
-            self.backend,
-            dtype=self.dtype,
-            device=self.device,
-            sizes=self.sizes,
-            keeps_halves=self.keeps_halves,
-            keeps_packed=self.keeps_packed,
-            joins=self.joins,
-            new_head=self.new_head,
-            choice=self.choice,
-            path=f"{self.path}{part}.",
-            reads=self.reads,
-        )
+        return Weights(self.reader, f"{self.path}{part}.")
 
     def __contains__(self, name: str) -> bool:
         """Whether the checkpoint has this tensor, or tensors below this path."""
         full = self.path + name
-        return full in self.named or any(n.startswith(full + ".") for n in self.named.names())
+        return full in self.reader.named or any(n.startswith(full + ".") for n in self.reader.named.names())
 
     def get(self, name: str, shape: tuple[int, ...]) -> Array:
         return self._read([name], [shape], lambda parts: parts[0])
 
     def cat(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> Array:
         """Arrays joined along the first axis."""
-        return self._read(names, shapes, lambda parts: self.backend.cat(parts, 0))
+        return self._read(names, shapes, lambda parts: self.reader.backend.cat(parts, 0))
 
     def matrix(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array | Packed:
         """Matrices (rows[i], cols), one below the other, for `ops.linear` and `ops.embedding` alone: maybe packed."""
-        return self._matrix(names, rows, cols, self.choice and self.choice.matrices)
+        return self._matrix(names, rows, cols, self._kind("matrices"))
 
     def table(self, name: str, words: int, cols: int) -> Array | Packed:
         """A matrix with a row for each word of a vocabulary."""
-        return self._matrix([name], [words], cols, self.choice and self.choice.tables)
+        return self._matrix([name], [words], cols, self._kind("tables"))
 
     def _matrix(self, names: Sequence[str], rows: Sequence[int], cols: int, kind: str | None) -> Array | Packed:
         shapes = [(r, cols) for r in rows]
-        small = sum(rows) < MIN_ROWS or cols < MIN_COLS
-        return self._read(
-            names, shapes, lambda parts: self.backend.rows(parts, self.dtype), True, None if small else kind
-        )
+        r, small = self.reader, sum(rows) < MIN_ROWS or cols < MIN_COLS
+        return self._read(names, shapes, lambda parts: r.backend.rows(parts, r.dtype), True, None if small else kind)
 
-    def _read(
-        self,
-        names: Sequence[str],
-        shapes: Sequence[tuple[int, ...]],
-        join: Callable[[list[Any]], Any],
-        is_matrix: bool = False,
-        kind: str | None = None,
-    ) -> Any:
-        full = [self.path + name for name in names]
-        origins = tuple(self.named.resolve(name) for name in full)
-        if origins in self.reads.arrays:
-            for name, shape in zip(full, shapes, strict=True):
-                self._check(name, shape)
-            return self.reads.arrays[origins]
-        placed = [self._place(name, shape, is_matrix, kind) for name, shape in zip(full, shapes, strict=True)]
-        parts = [
-            Part(origin, shape[0] if shape else 1, "F32" if self._is_new(name, shape) else self.named.dtype(name))
-            for name, origin, shape in zip(full, origins, shapes, strict=True)
-        ]
-        self.reads.names.update(origins)
-        if not self.joins and len(placed) > 1:
-            for origin, one, part in zip(origins, placed, parts, strict=True):
-                self.reads.arrays[origin,], self.reads.parts[origin,] = one, [part]
-            return tuple(placed)
-        array = join(placed) if is_matrix or len(placed) > 1 else placed[0]
-        self.reads.arrays[origins], self.reads.parts[origins] = array, parts
-        return array
+    def _kind(self, what: str) -> str | None:
+        return None if self.reader.choice is None else getattr(self.reader.choice, what)
 
-    def _is_new(self, name: str, shape: tuple[int, ...]) -> bool:
-        """Whether a tensor is one of a new head, which the checkpoint lacks or has for other labels."""
-        if self.new_head is None or not self.new_head.covers(name):
-            return False
-        return name not in self.named or self.named.shape(name, shape) != shape
-
-    def _check(self, name: str, shape: tuple[int, ...]) -> None:
-        if self._is_new(name, shape):
-            return
-        if name not in self.named:
-            raise MissingWeightError(f"the checkpoint has no tensor {name!r}{nearest(name, self.named.names())}")
-        found = self.named.shape(name, shape)
-        kind, wanted = KINDS.get(self.named.dtype(name)), shape
-        if kind is not None and len(shape) == 2:  # a row's last block may hold more columns
-            wanted = (shape[0], -(-shape[1] // kind.block) * kind.block)
-        if found != wanted:
-            fields = [f"{k} = {v}" for k, v in self.sizes.items() if v in shape and v not in found]
-            because = f" (by {', '.join(fields)} in the config)" if fields else ""
-            raise WeightShapeError(f"tensor {self.named.resolve(name)!r} has shape {found}, expected {shape}{because}")
-
-    def _place(self, name: str, shape: tuple[int, ...], is_matrix: bool, kind: str | None) -> Array | Rows:
-        self._check(name, shape)
-        try:
-            is_new = self._is_new(name, shape)
-            stored = self.new_head.draw(name, shape) if self.new_head and is_new else self.named.read(name, shape)
-            file = stored_arrays(stored)
-            if isinstance(stored, Rows):
-                stored = Rows(stored.kind, shape[-1], stored.arrays).check(name)
-            elif kind is not None:
-                from ..ops.on_numpy.quantise import quantise
-
-                stored = quantise(stored, kind, name)
-            elif is_matrix and self.keeps_halves and stored.dtype in ("F16", "BF16"):
-                stored = Rows(KINDS[stored.dtype], shape[1], (stored.array,))
-            if isinstance(stored, RawTensor):
-                placed = self.backend.to_parameter(stored, name, self.dtype, self.device)
-            elif is_matrix and (stored.kind.plain or self.keeps_packed):
-                placed = self.backend.keep(stored, self.device)
-            else:
-                wide = RawTensor(stored.dequantise(), "F32")
-                placed = self.backend.to_parameter(wide, name, self.dtype, self.device)
-        except MemoryError:
-            raise CheckpointError(f"not enough memory for tensor {name!r} of shape {shape}") from None
-        for array in file:
-            if not any(np.may_share_memory(one, array) for one in _of_numpy(placed)):
-                release(array)
-        return placed
-
-    def report(self) -> Report:
-        """What was renamed, tied, ignored and left unread.  Call it when the model is complete."""
-        taken = self.reads.names | {copy for copies in self.named.copies.values() for copy in copies}
-        unread = {name: origin for name, origin in self.named.origin.items() if origin not in taken}
-        ignored = [o for name, o in unread.items() if any(re.search(p, name) for p in self.named.layout.ignored)]
-        return Report(
-            renamed={n: o for n, o in self.named.origin.items() if n != o and n not in self.named.tied},
-            tied=dict(self.named.tied),
-            ignored=(*ignored, *self.named.heads),
-            unused=tuple(o for o in unread.values() if o not in ignored),
-            new=() if self.new_head is None else tuple(self.new_head.drawn),
-        )
-
-
-def _of_numpy(placed: Array | Rows) -> list[np.ndarray]:
-    arrays = placed.arrays if isinstance(placed, Rows) else (placed,)
-    return [array for array in arrays if isinstance(array, np.ndarray)]
+    def _read(self, names: Sequence[str], *how: Any) -> Any:
+        return self.reader.read([self.path + name for name in names], *how)

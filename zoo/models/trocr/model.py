@@ -244,7 +244,7 @@ def _encoder_found(w: Weights, cfg: VisionEncoderDecoderConfig) -> str:
     grid = cfg.encoder.grid
     if name not in w:
         return "" if kind == "beit" else f"; there is no {name}: a BEiT encoder? (the config says {kind})"
-    rows = w.named.shape(name, (1, 0, 0))[1]
+    rows = w.reader.named.shape(name, (1, 0, 0))[1]
     for found, (special, what) in SPECIAL.items():
         if found != kind and rows == grid[0] * grid[1] + special:
             return (
