@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from .apps.tables import TableExtractor
     from .options import LoadOptions
     from .pretrained import Pretrained
     from .tasks.answer import Answer
@@ -35,7 +36,17 @@ if TYPE_CHECKING:
     _Classify = Classify | ImageClassify
 
 __version__ = "0.1.0"
-__all__ = ["ZooError", "__version__", "export", "get_num_threads", "load", "load_model", "save", "set_num_threads"]
+__all__ = [
+    "TableExtractor",
+    "ZooError",
+    "__version__",
+    "export",
+    "get_num_threads",
+    "load",
+    "load_model",
+    "save",
+    "set_num_threads",
+]
 
 
 @overload
@@ -161,3 +172,12 @@ def get_num_threads() -> int:
     from .ops.on_numpy import threads
 
     return threads.count()
+
+
+def __getattr__(name: str) -> Any:
+    """`zoo.TableExtractor`, imported when it is first used."""
+    if name == "TableExtractor":
+        from .apps.tables import TableExtractor
+
+        return TableExtractor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

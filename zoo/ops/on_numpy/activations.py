@@ -24,7 +24,7 @@ def _gelu(x: np.ndarray) -> None:
     if x.dtype == np.float64:  # asked for by whoever judges: exact rather than fast
         x *= 0.5 * (1 + np.asarray(_erf(x / math.sqrt(2)), np.float64))
         return
-    h, t = scratch(0, x.shape, x.dtype), scratch(1, x.shape, x.dtype)
+    h, t = scratch("work", x.shape, x.dtype), scratch("work 2", x.shape, x.dtype)
     _mul(x, 0.5, x)
     np.absolute(x, h)
     _mul(h, _Q[0], t)
@@ -41,7 +41,7 @@ def _gelu(x: np.ndarray) -> None:
 
 
 def _gelu_tanh(x: np.ndarray) -> None:
-    t = scratch(0, x.shape, x.dtype)
+    t = scratch("work", x.shape, x.dtype)
     _mul(x, x, t)
     _mul(t, 0.044715 * math.sqrt(2 / math.pi), t)
     _add(t, math.sqrt(2 / math.pi), t)
@@ -65,7 +65,7 @@ def _sigmoid(x: np.ndarray) -> None:
 
 
 def _quick_gelu(x: np.ndarray) -> None:
-    t = scratch(0, x.shape, x.dtype)
+    t = scratch("work", x.shape, x.dtype)
     _mul(x, -1.702, t)
     np.exp(t, t)
     _add(t, 1, t)
@@ -73,7 +73,7 @@ def _quick_gelu(x: np.ndarray) -> None:
 
 
 def _silu(x: np.ndarray) -> None:
-    t = scratch(0, x.shape, x.dtype)
+    t = scratch("work", x.shape, x.dtype)
     np.negative(x, t)
     np.exp(t, t)
     _add(t, 1, t)
@@ -82,7 +82,7 @@ def _silu(x: np.ndarray) -> None:
 
 def _mish(x: np.ndarray) -> None:
     # With e = exp(x), tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2): 1 from x = 20 on.
-    e, t = scratch(0, x.shape, x.dtype), scratch(1, x.shape, x.dtype)
+    e, t = scratch("work", x.shape, x.dtype), scratch("work 2", x.shape, x.dtype)
     np.minimum(x, 20, out=e)
     np.exp(e, e)
     _add(e, 2, t)
@@ -112,13 +112,13 @@ def _relu6(x: np.ndarray) -> None:
 
 
 def _leaky_relu(x: np.ndarray) -> None:
-    t = scratch(0, x.shape, x.dtype)
+    t = scratch("work", x.shape, x.dtype)
     _mul(x, 0.01, t)
     np.maximum(x, t, out=x)
 
 
 def _hardswish(x: np.ndarray) -> None:
-    t = scratch(0, x.shape, x.dtype)
+    t = scratch("work", x.shape, x.dtype)
     _add(x, 3, t)
     np.clip(t, 0, 6, out=t)
     _mul(t, 1 / 6, t)

@@ -75,8 +75,8 @@ def attention(
             return
         kt, vs = KT[b0:b1, g0:g1, :, :keys], V[b0:b1, g0:g1, ..., :keys]
         heads, queries = (1, r * (t1 - t0)) if folds else (r, t1 - t0)
-        qs = scratch(0, (b1 - b0, g1 - g0, heads, K, queries), dtype)
-        p = scratch(1, (b1 - b0, g1 - g0, heads, keys, queries), dtype)
+        qs = scratch("work", (b1 - b0, g1 - g0, heads, K, queries), dtype)
+        p = scratch("work 2", (b1 - b0, g1 - g0, heads, keys, queries), dtype)
         np.multiply(Q[b0:b1, g0:g1, ..., t0:t1], scale, out=_unfolded(qs, r) if folds else qs)
         extra = None if plain else _extra(block, r, G, start, mask, bias, dtype)
         if extra is not None and folds and extra.shape[-1] > 1:
@@ -108,7 +108,7 @@ def attention(
             np.matmul(p.swapaxes(-1, -2), vs.swapaxes(-1, -2), out=y)
             np.multiply(y, z.swapaxes(-1, -2), out=y)
         elif folds:
-            each = np.matmul(vs, p, out=scratch(2, qs.shape, dtype))
+            each = np.matmul(vs, p, out=scratch("block", qs.shape, dtype))
             np.multiply(_unfolded(each, r), _unfolded(z, r), out=y)
         else:
             np.matmul(vs, p, out=y)

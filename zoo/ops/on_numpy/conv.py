@@ -93,7 +93,7 @@ def _windows(
         return images.reshape(-1, C)
     b, y, z, c = images.strides
     shape = (B, rows.stop - rows.start, width, *kernel, C)
-    out = scratch(3, shape, x.dtype)
+    out = scratch("tiles", shape, x.dtype)
     strides = (b, y * stride[0], z * stride[1], y * dilation[0], z * dilation[1], c)
     np.copyto(out, as_strided(images, shape, strides))
     return out.reshape(-1, math.prod(kernel) * C)
@@ -135,7 +135,7 @@ def conv_transpose2d(
         own = slice(i * D // shares, (i + 1) * D // shares)
         for j in range(kY):
             for k in range(kX):
-                y = scratch(2, (own.stop - own.start, pixels.shape[1]), x.dtype)
+                y = scratch("block", (own.stop - own.start, pixels.shape[1]), x.dtype)
                 np.matmul(W[j, k, own], pixels, out=y)
                 window = planes[own, :, j : j + (Y - 1) * sy + 1 : sy, k : k + (X - 1) * sx + 1 : sx]
                 y = y.reshape(window.shape)

@@ -32,7 +32,7 @@ def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
     def block(i: int) -> None:
         own = slice(i * TOKENS, (i + 1) * TOKENS)
         t, y = X[:, own], Y[:, own]
-        s = scratch(0, y.shape, dtype)
+        s = scratch("work", y.shape, dtype)
         np.multiply(t, t, out=s)
         np.multiply(t, _inverse(mean @ s, eps), out=s)
         np.multiply(s, g, out=y)
@@ -53,7 +53,7 @@ def add_rms_norm(x: np.ndarray, residual: np.ndarray, weight: np.ndarray, eps: f
     def block(i: int) -> None:
         own = slice(i * TOKENS, (i + 1) * TOKENS)
         t, y = S[:, own], Y[:, own]
-        s = scratch(0, y.shape, dtype)
+        s = scratch("work", y.shape, dtype)
         np.add(X[:, own], R[:, own], out=t)
         np.multiply(t, t, out=s)
         np.multiply(t, _inverse(mean @ s, eps), out=s)
@@ -130,7 +130,7 @@ def write_(out: np.ndarray, x: np.ndarray, start: np.ndarray) -> np.ndarray:
 def _rotate(
     a: np.ndarray, b: np.ndarray, cos: np.ndarray, sin: np.ndarray, first: np.ndarray, second: np.ndarray
 ) -> None:
-    t = scratch(0, a.shape, a.dtype)
+    t = scratch("work", a.shape, a.dtype)
     np.multiply(a, cos, out=first)
     np.multiply(b, sin, out=t)
     np.subtract(first, t, out=first)

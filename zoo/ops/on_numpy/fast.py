@@ -68,9 +68,7 @@ def operand(weights: Sequence[np.ndarray | Rows], x: np.ndarray) -> Operand:
         code = engine("compiled")
         steps = x.shape[1] // code.COLUMNS[kind]
         if steps:
-            out = scratch(
-                10 + list(code.COLUMNS).index(kind), (len(x), code.LINE + steps * code.STEP[kind]), np.dtype(np.uint8)
-            )
+            out = scratch(f"digits of {kind}", (len(x), code.LINE + steps * code.STEP[kind]), np.dtype(np.uint8))
             code.digit_functions(kind, len(x), own.way)[0](x, out, steps)
             digits[kind] = out
     return Operand(x, digits)

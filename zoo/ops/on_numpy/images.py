@@ -31,7 +31,7 @@ def blocks(B: int, rows: int, width: int, wanted: int) -> list[Block]:
 def padded(x: np.ndarray, y: tuple[int, int], z: tuple[int, int], fill: float = 0) -> np.ndarray:
     """x (B, Y, X, C), rows y[0] to y[1] and columns z[0] to z[1] of it, row-major; `fill` where there is no pixel."""
     B, Y, X, C = x.shape
-    out = scratch(2, (B, y[1] - y[0], z[1] - z[0], C), x.dtype)
+    out = scratch("block", (B, y[1] - y[0], z[1] - z[0], C), x.dtype)
     top, left = max(0, -y[0]), max(0, -z[0])
     bottom, right = max(top, min(y[1], Y) - y[0]), max(left, min(z[1], X) - z[0])
     out[:, :top], out[:, bottom:] = fill, fill

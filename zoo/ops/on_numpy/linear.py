@@ -111,7 +111,7 @@ def _packed_product(
         rows = slice(a, a + step)
         out = y[:, rows] if rowwise else y[rows]
         for k, (part, x) in enumerate(zip(packed.widened(W[rows], len(xs)), xs, strict=True)):
-            z = out if k == 0 else scratch(7, out.shape, y.dtype)
+            z = out if k == 0 else scratch("rest", out.shape, y.dtype)
             if rowwise:
                 _row_product(x, part, z)
             elif tile:
@@ -156,7 +156,7 @@ def _lies_well(X: np.ndarray, tile: Tile) -> bool:
 
 
 def _padded(X: np.ndarray, width: int) -> np.ndarray:
-    out = scratch(4, (len(X), width), X.dtype)
+    out = scratch("columns", (len(X), width), X.dtype)
     np.copyto(out[:, : X.shape[1]], X)
     out[:, X.shape[1] :] = 0
     return out
@@ -172,7 +172,7 @@ def _tiled_product(parts: list[tuple[np.ndarray, np.ndarray]], X: np.ndarray, ti
                 x = _padded(x, width)
             for W, y in parts:
                 y = y[:, c : c + width]
-                out = y if d == 0 else scratch(5, y.shape, y.dtype)
+                out = y if d == 0 else scratch("product", y.shape, y.dtype)
                 _stacked_product(W, d, x, out, tile.rows)
                 if d:
                     np.add(y, out, out=y)
@@ -195,7 +195,7 @@ def _row_product(x: np.ndarray, W: np.ndarray, y: np.ndarray) -> None:
     """y = x @ W.T, row-major, as a stack of products so small that BLAS does not stop to pack the weights."""
     (N, D), E = x.shape, len(W)
     if 1 < N < 8 and N % 4 and not blas.unpacked():  # kernels for AVX2 take rows by fours, and one by one what is left
-        rows, out = scratch(8, (-(-N // 4) * 4, D), x.dtype), scratch(9, (-(-N // 4) * 4, E), y.dtype)
+        rows, out = scratch("rows", (-(-N // 4) * 4, D), x.dtype), scratch("rows out", (-(-N // 4) * 4, E), y.dtype)
         rows[:N], rows[N:] = x, 0
         _row_product(rows, W, out)
         np.copyto(y, out[:N])

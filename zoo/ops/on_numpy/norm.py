@@ -33,7 +33,7 @@ def layer_norm(
     def block(i: int) -> None:
         own = slice(i * BLOCK, (i + 1) * BLOCK)
         y = Y[:, own]
-        t = scratch(0, y.shape, dtype)
+        t = scratch("work", y.shape, dtype)
         if R is None:
             np.copyto(t, X[:, own])
         else:
@@ -64,7 +64,7 @@ def add_layer_norm(
         own = slice(i * BLOCK, (i + 1) * BLOCK)
         y, s = Y[:, own], S[:, own]
         np.add(X[:, own], R[:, own], out=s)
-        _block(s, scratch(0, y.shape, dtype), g, b, eps, mean, y)
+        _block(s, scratch("work", y.shape, dtype), g, b, eps, mean, y)
 
     threads.run(block, -(-N // BLOCK), cost=1.75 * x.size)
     return logical(Y, lead), logical(S, lead)
@@ -74,7 +74,7 @@ def _block(
     x: np.ndarray, t: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float, mean: np.ndarray, out: np.ndarray
 ) -> None:
     """The norm of the columns of x (D, n); t (D, n): to compute in, which may be x."""
-    s = scratch(1, x.shape, x.dtype)
+    s = scratch("work 2", x.shape, x.dtype)
     np.subtract(x, mean @ x, out=t)
     np.multiply(t, t, out=s)
     np.multiply(t, _inverse(mean @ s, eps), out=t)

@@ -56,13 +56,13 @@ def widened(W: np.ndarray | Rows, parts: int) -> Iterator[np.ndarray]:
         yield W
     elif parts == 2:
         bits = W.arrays[0].view(np.uint32)
-        out = scratch(6, bits.shape, float32)
+        out = scratch("widened", bits.shape, float32)
         np.left_shift(bits, _SHIFT, out=out.view(np.uint32))
         yield out
         np.bitwise_and(bits, _UPPER, out=out.view(np.uint32))
         yield out
     else:
-        out = scratch(6, (len(W), W.width), float32)
+        out = scratch("widened", (len(W), W.width), float32)
         if not fast.widen(W, out):
             if W.kind.name == "INT8":
                 np.copyto(out, W.arrays[0])
@@ -86,8 +86,8 @@ def vector_product(W: Rows, xs: list[np.ndarray], y: np.ndarray) -> None:
     bits = W.arrays[0].view(np.uint32)
     even, odd = xs[0][0], xs[1][0]
     step = max(8, TILE // max(1, len(even)))
-    part = scratch(6, (step, len(even)), np.dtype(np.float32))
-    words, rest = part.view(np.uint32), scratch(7, y.shape, y.dtype)
+    part = scratch("widened", (step, len(even)), np.dtype(np.float32))
+    words, rest = part.view(np.uint32), scratch("rest", y.shape, y.dtype)
     for a in range(0, len(bits), step):
         now = bits[a : a + step]
         if len(now) < step:
@@ -103,7 +103,7 @@ def int8_product(W: Rows, x: np.ndarray, y: np.ndarray) -> None:
     """The same of an INT8 matrix, x (D,): by tiles of half the size, which suit its one pass better."""
     data, scale = W.arrays
     step = max(8, TILE // 2 // max(1, len(x)))
-    part = scratch(6, (step, len(x)), np.dtype(np.float32))
+    part = scratch("widened", (step, len(x)), np.dtype(np.float32))
     for a in range(0, len(data), step):
         now = data[a : a + step]
         part = part[: len(now)]

@@ -23,7 +23,7 @@ def max_pool2d(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], 
     def block(i: int) -> None:
         own, rows = work[i]
         images, y = x[own], out[own, rows]
-        tall = scratch(3, (*y.shape[:2], X, C), x.dtype)
+        tall = scratch("tiles", (*y.shape[:2], X, C), x.dtype)
         _maxima(images.swapaxes(0, 1), tall.swapaxes(0, 1), rows.start * sy - py, kernel[0], sy)
         _maxima(tall.transpose(2, 0, 1, 3), y.transpose(2, 0, 1, 3), -px, kernel[1], sx)
 

@@ -31,7 +31,7 @@ def quantise(stored: RawTensor, kind_name: str, name: str) -> Rows:
     def share(i: int) -> None:
         own = slice(i * step, (i + 1) * step)
         part, out = source[own], rows[own].arrays
-        wide = scratch(6, (len(part), width), FLOAT32)
+        wide = scratch("widened", (len(part), width), FLOAT32)
         wide[:, D:] = 0
         if width == D:
             source.kind.dequantise(part.arrays, wide)
@@ -56,15 +56,15 @@ def _rows(wide: np.ndarray, kind: Kind, data: np.ndarray, scale: np.ndarray) -> 
 def _blocks(wide: np.ndarray, kind: Kind, data: np.ndarray, scale: np.ndarray) -> None:
     x = wide.reshape(-1, BLOCK)
     if kind is KINDS["INT8_32"]:
-        q = scratch(7, x.shape, FLOAT32)
+        q = scratch("rest", x.shape, FLOAT32)
         scale[:] = (np.maximum(x.max(1), -x.min(1)) / 127).reshape(scale.shape)
         _round(x, scale.reshape(-1, 1), 127, q)
         np.copyto(data, q.reshape(wide.shape), casting="unsafe")
         return
     # A row for each place in a block: sums over 32 neighbours would take several times as long.
-    places = scratch(8, (BLOCK, len(x)), FLOAT32)
+    places = scratch("rows", (BLOCK, len(x)), FLOAT32)
     np.copyto(places, x.T)
-    q, products = scratch(7, (2, *places.shape), FLOAT32)
+    q, products = scratch("rest", (2, *places.shape), FLOAT32)
     most, least = places.max(0), places.min(0)
     _round(places, np.where(most > -least, most, least) / -8, 8, q)
     best = np.multiply(places, q, out=products).sum(0)

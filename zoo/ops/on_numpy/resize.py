@@ -27,9 +27,9 @@ def interpolate(x: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
         own = slice(i * step, (i + 1) * step)
         y = out[own]
         # Along a row by a product, whose zeros cost less than a gather; from row to row by the few that count.
-        wide = scratch(2, (len(y), Y, size[1]), x.dtype)
+        wide = scratch("block", (len(y), Y, size[1]), x.dtype)
         np.matmul(planes[own], across.T, out=wide)
-        t = scratch(3, (len(y), size[1]), x.dtype)
+        t = scratch("tiles", (len(y), size[1]), x.dtype)
         for k in range(size[0]):
             np.multiply(wide[:, rows[0, k]], weights[0, k], out=y[:, k])
             for tap in range(1, len(rows)):

@@ -20,17 +20,22 @@ _probe = [np.empty(1)]
 _IDLE = sys.getrefcount(_probe[0]) if _counts else 0  # of an array that only a list holds
 
 
-def scratch(slot: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array of no defined content that the same thread's next call with this slot will use again."""
+def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array of no defined content, which the same thread's next call with this name gives out again.
+
+    Ops share names, and so memory that is warm in the caches: a buffer is no longer used when its op returns or calls
+    another op.  "work" and "work 2" are a block of an elementwise op; "block" and "tiles" parts of images and heads;
+    "columns", "product", "rows" and "rows out" parts of matrix products; "widened" and "rest" packed matrices.
+    """
     size = math.prod(shape)
     try:
-        buffer = _local.slots[slot, dtype]
+        buffer = _local.buffers[name, dtype]
     except (AttributeError, KeyError):
         buffer = None
     if buffer is None or buffer.size < size:
         buffer = _aligned(_empty(size, dtype), size)
         if buffer.nbytes <= KEEP // 8:
-            vars(_local).setdefault("slots", {})[slot, dtype] = buffer
+            vars(_local).setdefault("buffers", {})[name, dtype] = buffer
     return buffer[:size].reshape(shape)
 
 

@@ -89,17 +89,17 @@ def conv3x3(
         G, R = len(images), rows.stop - rows.start
         b, y, z, c = images.strides
         # Pixels by their column in a tile: the n n of all tiles in a row are then rows of a matrix.
-        tiles = scratch(3, (G, m * R + 2, n, tX, C), dtype)
+        tiles = scratch("tiles", (G, m * R + 2, n, tX, C), dtype)
         np.copyto(tiles, as_strided(images, tiles.shape, (b, y, z, m * z, c)))
         b, y, _, _, c = tiles.strides
         width = tX * C // parts
         shape, strides = (G, R, parts, n * n, width), (b, m * y, width * c, y // n, c)
-        V = scratch(4, (n * n, G * R * tX, C), dtype)
+        V = scratch("columns", (n * n, G * R * tX, C), dtype)
         by_tile = V.reshape(n * n, G, R, parts, width).transpose(1, 2, 3, 0, 4)
         np.matmul(to, as_strided(tiles, shape, strides), out=by_tile)
-        M = scratch(5, (n * n, G * R * tX, D), dtype)
+        M = scratch("product", (n * n, G * R * tX, D), dtype)
         np.matmul(V, U, out=M)
-        tiles = scratch(3, (G, m * R, m, tX, D), dtype)
+        tiles = scratch("tiles", (G, m * R, m, tX, D), dtype)
         np.matmul(
             back,
             M.reshape(n * n, G * R, parts_back, -1).transpose(1, 2, 0, 3),
