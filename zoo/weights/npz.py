@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, nearest
+from ..guards.zips import read_members
 from ..typing import RawTensor
 from .mapped import check_shape, elements, map_file, short
-from .zip_reader import read_members
 
 HEADER_LIMIT = 4096  # bytes of an array's header; ten numbers take 100
 # NumPy's name of an element type -> that of safetensors.

@@ -1,24 +1,23 @@
 """`pytorch_model.bin` without torch: the zip form (torch 1.6 and later) and the pickle stream before it.
 
-Both are a pickle of the tensors' shapes, read by PickleReader which runs nothing, and the storages' raw bytes, which
-are mapped.
+Both are a pickle of the tensors' shapes, read by GuardedUnpickler which runs nothing, and the storages' raw bytes,
+which are mapped.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import KeysView, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, UnsupportedError, nearest
+from ..guards.pickles import PICKLE_LIMIT, GuardedUnpickler
+from ..guards.zips import read_members
 from ..typing import RawTensor
 from .mapped import check_shape, element_bits, elements, map_file, short
-from .pickle_reader import PICKLE_LIMIT, Made, Ordered, PickleReader
-from .zip_reader import read_members
 
 # The numbers that begin every file of the older form.
 _MAGIC = 0x1950A86A20F9469CFC6C
@@ -69,18 +68,13 @@ _DTYPES = {
 _WRAPPERS = ("state_dict", "model")
 
 
-@dataclass(frozen=True)
-class _StorageType:
+class _ElementType(NamedTuple):
+    """Stands for torch.FloatStorage, torch.uint16, ..."""
+
     dtype: str
 
 
-@dataclass(frozen=True)
-class _Dtype:
-    dtype: str
-
-
-@dataclass(frozen=True)
-class _Storage:
+class _Storage(NamedTuple):
     """`numel` elements from element `first` of the storage `key`, which has `whole` of them."""
 
     key: str
@@ -90,8 +84,7 @@ class _Storage:
     numel: int
 
 
-@dataclass(frozen=True)
-class _Tensor:
+class _Tensor(NamedTuple):
     """Like torch: element (i, j, ...) is the storage's offset + i * stride[0] + j * stride[1] + ..."""
 
     storage: _Storage
@@ -249,10 +242,10 @@ def _read_zip(data: np.ndarray, path: Path) -> tuple[Any, dict[str, tuple[int, i
 
     if f"{root}byteorder" in members and (order := text("byteorder")) != b"little":
         raise UnsupportedError(f"{path}: the byte order {order[:20]!r}, little was wanted")
-    reader = PickleReader(text("data.pkl"), path, _names(path), lambda saved: _storage(saved, path))
+    reader = GuardedUnpickler(text("data.pkl"), path, _NAMES, _storage)
     found = reader.load()
-    if reader.at != len(reader.data):
-        raise CheckpointError(f"{path}: {len(reader.data) - reader.at} bytes after the pickle in data.pkl")
+    if left := members[f"{root}data.pkl"][1] - reader.at:
+        raise CheckpointError(f"{path}: {left} bytes after the pickle in data.pkl")
     prefix = f"{root}data/"
     return found, {name[len(prefix) :]: span for name, span in members.items() if name.startswith(prefix)}
 
@@ -261,13 +254,13 @@ def _read_stream(data: np.ndarray, path: Path) -> tuple[Any, dict[str, tuple[int
     storages: dict[str, _Storage] = {}
 
     def persistent(saved: Any) -> _Storage:
-        storage = _storage(saved, path)
+        storage = _storage(saved)
         first = storages.setdefault(storage.key, storage)
         if (first.dtype, first.whole) != (storage.dtype, storage.whole):
             raise CheckpointError(f"{path}: the storage {storage.key[:50]!r} in two sizes or types")
         return storage
 
-    reader = PickleReader(data[:PICKLE_LIMIT].tobytes(), path, {}, persistent)
+    reader = GuardedUnpickler(data[:PICKLE_LIMIT].tobytes(), path, _NAMES, persistent)
     if (magic := reader.load()) != _MAGIC:
         raise CheckpointError(f"{path}: a pickle of a {_kind(magic)}, but not a file that torch.save wrote")
     if (version := reader.load()) != _VERSION:
@@ -275,7 +268,6 @@ def _read_stream(data: np.ndarray, path: Path) -> tuple[Any, dict[str, tuple[int
     system = reader.load()
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise UnsupportedError(f"{path}: it does not say that its byte order is little")
-    reader.names = _names(path)
     found = reader.load()
     keys = reader.load()
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or len(set(keys)) != len(keys):
@@ -296,75 +288,50 @@ def _read_stream(data: np.ndarray, path: Path) -> tuple[Any, dict[str, tuple[int
     return found, spans
 
 
-def _storage(saved: Any, path: Path) -> _Storage:
+def _storage(saved: Any) -> _Storage:
     """A persistent id: ("storage", type, key, device, numel), in the older form also None or (key, first, numel)."""
     match saved:
-        case ("storage", _StorageType(dtype), str(key), str(), int(whole), *view) if 0 <= whole < 2**63:
+        case ("storage", _ElementType(dtype), str(key), str(), int(whole), *view) if 0 <= whole < 2**63:
             match view:
                 case [] | [None]:
                     return _Storage(key, dtype, whole, 0, whole)
                 case [(str(), int(first), int(numel))] if 0 <= first < 2**63 and 0 <= numel < 2**63:
                     return _Storage(key, dtype, whole, first, numel)
-    raise CheckpointError(f"{path}: a persistent id ({_kind(saved)}) that is not a storage")
+    raise ValueError(f"a persistent id ({_kind(saved)}) that is not a storage")
 
 
-def _names(path: Path) -> dict[str, Any]:
-    """All that a pickle may name, "module name" -> what stands for it here."""
+def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, grad: Any = None, hooks: Any = None, more: Any = None):
+    match storage, offset, shape, stride, more:
+        case (_Storage(), int(), tuple(), tuple(), None):
+            return _Tensor(storage, storage.dtype, offset, shape, stride)
+    raise ValueError("a tensor of unusual kind (conjugated, negated or damaged)")
 
-    def tensor(arguments: tuple) -> _Tensor:
-        match arguments:
-            case (_Storage() as storage, int(offset), tuple(shape), tuple(stride)):
-                pass
-            case (_Storage() as storage, int(offset), tuple(shape), tuple(stride), bool(), dict()):
-                pass
-            case (_Storage() as storage, int(offset), tuple(shape), tuple(stride), bool(), dict(), None):
-                pass
-            case _:
-                raise CheckpointError(f"{path}: a tensor of unusual kind (conjugated, negated or damaged)")
-        return _Tensor(storage, storage.dtype, offset, shape, stride)
 
-    def typed_tensor(arguments: tuple) -> _Tensor:
-        match arguments:
-            case (_Storage() as storage, int(offset), tuple(shape), tuple(stride), bool(), dict(), _Dtype(dtype)):
-                return _Tensor(storage, dtype, offset, shape, stride)
-        raise CheckpointError(f"{path}: a tensor of unusual kind (conjugated, negated or damaged)")
+def _typed_tensor(storage: Any, offset: Any, shape: Any, stride: Any, grad: Any, hooks: Any, dtype: Any) -> _Tensor:
+    if not isinstance(dtype, _ElementType):
+        raise ValueError(f"a tensor whose element type is a {_kind(dtype)}")
+    return _tensor(storage, offset, shape, stride)._replace(dtype=dtype.dtype)
 
-    def parameter(arguments: tuple) -> _Tensor:
-        match arguments:
-            case (_Tensor() as data, bool(), dict()):
-                return data
-        raise CheckpointError(f"{path}: a parameter of unusual kind")
 
-    def ordered(arguments: tuple) -> Ordered:
-        # Python 2 hands over the items in a list, Python 3 sets them afterwards.
-        made = Ordered()
-        match arguments:
-            case ():
-                return made
-            case (list(items),):
-                for item in items:
-                    match item:
-                        case [str(key), value] if key not in made:
-                            made[key] = value
-                        case _:
-                            raise CheckpointError(f"{path}: an OrderedDict of what are not pairs of a name and a value")
-                return made
-        raise CheckpointError(f"{path}: an OrderedDict of unusual arguments")
+def _parameter(data: Any, grad: Any, hooks: Any) -> _Tensor:
+    if not isinstance(data, _Tensor):
+        raise ValueError(f"a parameter that is a {_kind(data)}")
+    return data
 
-    def size(arguments: tuple) -> tuple:
-        match arguments:
-            case (tuple(shape),):
-                return shape
-        raise CheckpointError(f"{path}: a torch.Size of unusual arguments")
 
-    return {
-        "collections OrderedDict": Made("OrderedDict", ordered),
-        "torch Size": Made("Size", size),
-        "torch._utils _rebuild_tensor": Made("_rebuild_tensor", tensor),
-        "torch._utils _rebuild_tensor_v2": Made("_rebuild_tensor_v2", tensor),
-        "torch._utils _rebuild_tensor_v3": Made("_rebuild_tensor_v3", typed_tensor),
-        "torch._utils _rebuild_parameter": Made("_rebuild_parameter", parameter),
-        "torch.storage UntypedStorage": _StorageType("U8"),
-        **{f"torch {name}": _StorageType(dtype) for name, dtype in _STORAGES.items()},
-        **{f"torch {name}": _Dtype(dtype) for name, dtype in _DTYPES.items()},
-    }
+def _size(shape: Any) -> tuple[Any, ...]:
+    if not isinstance(shape, tuple):
+        raise ValueError(f"a torch.Size of a {_kind(shape)}")
+    return shape
+
+
+# All that a pickle may name beside OrderedDict: "module name" -> what stands for it here.
+_NAMES: dict[str, Any] = {
+    "torch Size": _size,
+    "torch._utils _rebuild_tensor": _tensor,
+    "torch._utils _rebuild_tensor_v2": _tensor,
+    "torch._utils _rebuild_tensor_v3": _typed_tensor,
+    "torch._utils _rebuild_parameter": _parameter,
+    "torch.storage UntypedStorage": _ElementType("U8"),
+    **{f"torch {name}": _ElementType(dtype) for name, dtype in (_STORAGES | _DTYPES).items()},
+}

@@ -94,10 +94,10 @@ TARGETS["torch-zip"] = Target(
 
 
 def _pickle(data: bytes, at: Path) -> None:
-    from zoo.weights.pickle_reader import PickleReader
-    from zoo.weights.torch_bin import _names, _storage
+    from zoo.guards.pickles import GuardedUnpickler
+    from zoo.weights.torch_bin import _NAMES, _storage
 
-    PickleReader(data, at, _names(at), lambda saved: _storage(saved, at)).load()
+    GuardedUnpickler(data, at, _NAMES, _storage).load()
 
 
 TARGETS["pickle"] = Target(

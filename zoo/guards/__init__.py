@@ -1,0 +1,1 @@
+"""Checks of untrusted files, before or while a library opens them."""
