@@ -17,7 +17,6 @@ from PIL import Image
 
 from zoo.errors import InputError
 from zoo.images import open_image
-from zoo.images.headers import webp_size
 
 NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
 
@@ -92,7 +91,8 @@ for name in sys.argv[1:]:
     try:
         open_image(name)
     except InputError as e:
-        assert "refused before decoding" in str(e), e
+        # libwebp itself refuses a canvas that memory does not suffice for.
+        assert "refused before decoding" in str(e) or "could not create decoder object" in str(e), e
     else:
         raise SystemExit(name + " was opened")
 """
@@ -104,7 +104,7 @@ for name in sys.argv[1:]:
 
 
 def test_most_pixels() -> None:
-    with pytest.raises(InputError, match="6 x 4 is more than 23 pixels, refused before decoding"):
+    with pytest.raises(InputError, match="refused before decoding: 6 x 4 is more than 23 pixels"):
         open_image(encoded(RGB), max_pixels=23)
     with pytest.raises(InputError, match="23 pixels"):
         open_image(Image.open(io.BytesIO(encoded(RGB))), max_pixels=23)
@@ -119,7 +119,6 @@ def test_most_pixels() -> None:
 def test_webp_sizes(lossless: bool, exif: bytes) -> None:
     """All three layouts: lossy, lossless and extended."""
     data = encoded(NOISE, "WEBP", lossless=lossless, exif=exif)
-    assert webp_size(data) == (60, 40)
     with pytest.raises(InputError, match="60 x 40 is more than 2399 pixels"):
         open_image(data, max_pixels=2399)
 
@@ -176,7 +175,7 @@ SMALL = {
         + struct.pack("<H", 4000)
         + struct.pack("<HHII", 1, 7, 50_000, 10) * 4000
         + bytes(17_000),
-        "EXIF whose tags claim",
+        "tags that claim 200000000 bytes",
     ),
     "JPEG, tags of an index": (
         b"\xff\xd8\xff\xe2\xff\xff"
@@ -184,16 +183,16 @@ SMALL = {
         + struct.pack("<H", 4000)
         + struct.pack("<HHII", 1, 7, 50_000, 10) * 4000
         + bytes(17_000),
-        "an index of images",
+        "tags that claim 200000000 bytes",
     ),
-    "PNG, chunks": (forged_png(4, 4)[:33] + chunk(b"tEXt", b"a\0b") * 300, "256 chunks beside"),
-    "PNG, empty chunks": (forged_png(4, 4)[:33] + chunk(b"IDAT", b"") * 9000, "chunks of pixels in"),
+    "PNG, chunks": (forged_png(4, 4)[:33] + chunk(b"tEXt", b"a\0b") * 9000, "more parts than a file"),
+    "PNG, chunks behind the pixels": (encoded(RGB)[:-12] + chunk(b"tEXt", b"a\0b") * 9000, "more parts than a file"),
     "GIF, a comment": (b"GIF89a\1\0\1\0\0\0\0!\xfe" + (b"\xff" + bytes(255)) * 5000, "bytes of extensions"),
-    "WebP, chunks": (b"RIFF\0\0\0\0WEBP" + b"ABCD\0\0\0\0" * 9000, "chunks in"),
+    "WebP, chunks": (b"RIFF\0\0\0\0WEBP" + b"ABCD\0\0\0\0" * 30_000, "chunks in"),
     "PPM of text": (b"P3 2000 2000 255 " + b"1 " * 3_000_000, "bytes of numbers in plain text"),
-    "PPM of odd samples": (b"P6 2000 2000 254 ", "12000000 samples of 0 ... 254"),
-    "PPM, number within a comment": (b"P6 2#\n000 2000 254 ", "12000000 samples of 0 ... 254"),
-    "PPM, long header": (b"P6 #" + bytes(70_000) + b"\n2 2 255\n", "a header that is not one of PBM"),
+    "PPM of odd samples": (b"P6 2000 2000 254 ", "12000000 samples that are not of 0 ... 255"),
+    "PPM, number within a comment": (b"P6 2#\n000 2000 254 ", "12000000 samples that are not of 0 ... 255"),
+    "PPM, long header": (b"P6 #" + bytes(70_000) + b"\n2 2 255\n", "more parts than a file"),
     "TIFF, each strip the image": (
         tiff("<", STRIPS, (256, 4, 1, 500), (257, 4, 1, 500), (278, 4, 1, 1000), (273, 4, 1000, 8), *GREY),
         "1000 strips or tiles, 1 make the image",
@@ -229,7 +228,11 @@ SMALL = {
         ),
         "strips of 2000000 bytes in a file of",
     ),
-    "BigTIFF, an offset beyond 63 bits": (b"II+\0\x08\0\0\0" + b"\xff" * 40, "cut off"),
+    "BigTIFF, an offset beyond 63 bits": (b"II+\0\x08\0\0\0" + b"\xff" * 40, "the image's header is damaged"),
+    "TIFF, many values": (
+        tiff("<", bytes(4 << 20), (256, 4, 1, 500), (257, 4, 1, 500), (273, 4, 1 << 20, 8), *GREY),
+        "a tag of more than 262144 values",
+    ),
 }
 
 

@@ -1,9 +1,10 @@
-"""What the first bytes of an image's file say: its format, a WebP's size, which way is up."""
+"""An image's format, for messages, and which way is up, from the bytes of its header."""
 
 from __future__ import annotations
 
-import struct
 from typing import Any
+
+from ..guards.images import first_tags
 
 # How files begin that Pillow is not asked to read but that people do pass: for the message alone.
 _OTHERS: tuple[tuple[bytes, str], ...] = (
@@ -38,37 +39,13 @@ def what(data: bytes) -> str:
     return f"not an image in a format that is known (begins with {data[:8]!r})"
 
 
-def webp_size(data: bytes) -> tuple[int, int]:
-    """(width, height) of a WebP's canvas, (0, 0) for anything else."""
-    head, body = data[12:16], data[20:30]
-    if data[:4] != b"RIFF" or data[8:12] != b"WEBP" or len(body) < 10:
-        return 0, 0
-    if head == b"VP8X":
-        return 1 + int.from_bytes(body[4:7], "little"), 1 + int.from_bytes(body[7:10], "little")
-    if head == b"VP8L":
-        bits = int.from_bytes(body[1:5], "little")
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    return int.from_bytes(body[6:8], "little") & 0x3FFF, int.from_bytes(body[8:10], "little") & 0x3FFF
-
-
 def orientation(exif: Any) -> int:
     """Tag 274 of the first directory of an EXIF block, 1 if there is none that can be read.
 
     Pillow would read the whole block for it.
     """
-    if not isinstance(exif, bytes):
-        return 1
-    block = exif.removeprefix(b"Exif\0\0")
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(block[:4])
-    if order is None:
-        return 1
-    try:
-        (at,) = struct.unpack_from(order + "I", block, 4)
-        (count,) = struct.unpack_from(order + "H", block, at)
-        for entry in range(at + 2, at + 2 + 12 * count, 12):
-            tag, kind, number = struct.unpack_from(order + "HHI", block, entry)
-            if tag == 274 and number == 1 and kind in (3, 4):
-                return struct.unpack_from(order + ("H" if kind == 3 else "I"), block, entry + 8)[0]
-    except struct.error:
-        pass
+    if isinstance(exif, bytes):
+        for tag in first_tags(exif.removeprefix(b"Exif\0\0")):
+            if tag.number == 274 and tag.count == 1 and tag.kind in (3, 4):
+                return tag.value
     return 1

@@ -6,7 +6,6 @@ failure is one InputError that names the image.
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, Union
@@ -15,8 +14,8 @@ import numpy as np
 
 from ..errors import InputError, ZooError
 from ..files.json_file import read_bounded
-from .excess import MAX_PAGES, MAX_SIDE, decoder_bytes, excess, pages, tiff_from_page
-from .headers import orientation, webp_size, what
+from ..guards.images import MAX_PAGES, MAX_PIXELS, BoundedFile, check_file, check_opened, page_frames
+from .headers import orientation, what
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
 ImageFile: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "IO[bytes]", "Image.Image"]
 ImageInput: TypeAlias = ImageFile | np.ndarray
 
-# Pillow's own limit (a quarter of 1 GiB at three bytes): above it Pillow warns, above twice that it refuses.
-MAX_PIXELS = 89_478_485
-# Bytes of memory while an image is decoded and made RGB: Pillow takes 4 a pixel for RGB, some forms take copies beside.
-MAX_MEMORY = 5 * MAX_PIXELS
-# Mode -> bytes a pixel for it, its copies and the RGB image that comes of it; 8 for those that are not named.
-_MODE_BYTES = {"RGB": 4, "1": 5, "L": 5, "P": 5, "I;16": 12, "I;16B": 12, "I;16L": 12, "I;16N": 12, "I": 18, "F": 22}
 # An uncompressed TIFF or BMP of MAX_PIXELS pixels, 16 bits a channel, still fits.
 MAX_BYTES = 640 << 20
 
@@ -63,8 +56,9 @@ def open_image(
     - A damaged EXIF block is no orientation, as browsers have it.
 
     More than `max_pixels` pixels or MAX_SIDE a side are refused before they are decoded, and so is what would take more
-    than MAX_MEMORY bytes (more where max_pixels is more) or has too many scans, strips or tags (see `excess`).  Every
-    failure is an InputError that begins with `name` or the path (a file that is not there: NotFoundError).
+    than MAX_MEMORY bytes (more where max_pixels is more) or has too many scans, strips or tags: see
+    `zoo.guards.images`.  Every failure is an InputError that begins with `name` or the path (a file that is not there:
+    NotFoundError).
     """
     from PIL import Image
 
@@ -78,10 +72,15 @@ def open_image(
         name = os.fspath(image)
     if isinstance(image, Image.Image):
         opened, data = image, _not_yet_decoded(image)
-        _refuse_excess(data, name)
+        check_file(data, name)
     else:
         data = read_file(image, name)
-        opened = _open(data, name, max_pixels)
+        opened = _open(data, name)
+        if (count := len(page_frames(opened, data))) > 1:
+            raise InputError(
+                f"{name}: {count}{' or more' if count == MAX_PAGES else ''} pages or frames, one image was wanted: "
+                "zoo.apps.documents.open_document gives each of them"
+            )
     return _decoded(opened, data, name, max_pixels)
 
 
@@ -93,37 +92,29 @@ class ImagePages:
 
     def __init__(self, data: bytes, *, max_pixels: int = MAX_PIXELS, name: str = "image"):
         self.data, self.max_pixels, self.name = data, max_pixels, name
-        self._opened = _open(data, name, max_pixels, several=True)  # of a damaged file InputError
-        self._count = pages(data)
-        if self._count == MAX_PAGES:
+        self._opened = _open(data, name)
+        self._frames = page_frames(self._opened, data)
+        if len(self._frames) == MAX_PAGES:
             raise InputError(f"{name}: {MAX_PAGES} or more pages or frames, fewer are read")
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._frames)
 
     def page(self, number: int) -> Image.Image:
         """Page `number`, counted from 1."""
-        name = self.name if self._count == 1 else f"{self.name}, page {number}"
-        if (data := tiff_from_page(self.data, number)) is not None:
-            opened = _open(data, name, self.max_pixels, several=True)
-        else:  # frames build upon one another: those that follow are found from the last
-            data, opened = self.data, self._opened
-            try:
-                opened.seek(number - 1)
-            except Exception as e:  # of Pillow's decoders, as in _decoded
-                raise InputError(f"{name}: the image is damaged or cut off: {_first_line(e)}") from None
-        decoded = _decoded(opened, data, name, self.max_pixels)
+        name = self.name if len(self) == 1 else f"{self.name}, page {number}"
+        try:
+            self._opened.seek(self._frames[number - 1])
+        except Exception as e:  # of Pillow's decoders, as in _decoded
+            raise InputError(f"{name}: the image is damaged or cut off: {_first_line(e)}") from None
+        decoded = _decoded(self._opened, self.data, name, self.max_pixels)
         return decoded.copy() if decoded is self._opened else decoded
 
 
 def _decoded(opened: Image.Image, data: bytes, name: str, max_pixels: int) -> Image.Image:
     """An image that has been opened, upright and in mode RGB; data: its file, b"" where it needs no check."""
-    if 0 in opened.size:
-        raise InputError(f"{name}: the image is empty ({opened.width} x {opened.height})")
-    _check_size(opened.size, name, max_pixels)
-    if data:
-        _check_memory(opened, data, name, max_pixels)
     try:
+        check_opened(opened, data, name, max_pixels)
         opened.load()
         opened = _upright(opened)
         return _to_rgb(opened, name)
@@ -168,28 +159,24 @@ def read_file(image: Any, name: str) -> bytes:
     return b"".join(parts)
 
 
-def _open(data: bytes, name: str, max_pixels: int, several: bool = False) -> Image.Image:
-    """Pillow's image, its header read and nothing decoded; several: whether it may have more pages than one."""
+def _open(data: bytes, name: str) -> Image.Image:
+    """Pillow's image, its header read and nothing decoded."""
     # Pillow registers these two only when it loads all of its plugins.
     from PIL import Image, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin  # noqa: F401  (for that)
 
     if not data:
         raise InputError(f"{name}: empty, an image was wanted")
-    _refuse_excess(data, name)
-    if not several and (count := pages(data)) > 1:
-        raise InputError(
-            f"{name}: {count}{' or more' if count == MAX_PAGES else ''} pages or frames, one image was wanted: "
-            "zoo.apps.documents.open_document gives each of them"
-        )
-    _check_size(webp_size(data), name, max_pixels)
+    check_file(data, name)
     try:
-        return Image.open(io.BytesIO(data), formats=FORMATS)
+        return Image.open(BoundedFile(data, name), formats=FORMATS)
     except UnidentifiedImageError:
         raise InputError(f"{name}: {what(data)}; zoo reads {', '.join(FORMATS)}") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as e:
         raise InputError(
             f"{name}: refused before decoding: {_first_line(e)} (this limit is Pillow's: PIL.Image.MAX_IMAGE_PIXELS)"
         ) from None
+    except InputError:
+        raise
     except Exception as e:  # as above
         raise InputError(f"{name}: the image's header is damaged: {_first_line(e)}") from None
 
@@ -207,35 +194,6 @@ def _not_yet_decoded(image: Image.Image) -> bytes:
     except (OSError, ValueError, AttributeError):
         return b""
     return data
-
-
-def _refuse_excess(data: bytes, name: str) -> None:
-    if complaint := excess(data):
-        raise InputError(f"{name}: refused before decoding: {complaint}")
-
-
-def _check_memory(opened: Image.Image, data: bytes, name: str, max_pixels: int) -> None:
-    each = _MODE_BYTES.get(opened.mode, 8) + decoder_bytes(data, opened.format, opened.mode)
-    if opened.mode in ("1", "L", "P", "RGB") and "transparency" in opened.info:
-        each += 4
-    most = max(max_pixels, MAX_PIXELS) / MAX_PIXELS * MAX_MEMORY
-    if opened.width * opened.height * each > most:
-        raise InputError(
-            f"{name}: {opened.width} x {opened.height} ({opened.format}, mode {opened.mode}) would take {each:.3g} "
-            f"bytes a pixel, more than {most / 1e6:.0f} MB in all, refused before decoding (pass a max_pixels of more "
-            f"than {MAX_PIXELS} if the image is to be trusted)"
-        )
-
-
-def _check_size(size: tuple[int, int], name: str, max_pixels: int) -> None:
-    width, height = size
-    if max(size) > MAX_SIDE:
-        raise InputError(f"{name}: {width} x {height}, at most {MAX_SIDE} a side are read, refused before decoding")
-    if width * height > max_pixels:
-        raise InputError(
-            f"{name}: {width} x {height} is more than {max_pixels} pixels, refused before decoding "
-            "(pass a larger max_pixels if the image is to be trusted)"
-        )
 
 
 def _upright(opened: Image.Image) -> Image.Image:
