@@ -6,7 +6,6 @@ what they mean to it.  Decided here: which files are needed, that all are of one
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable
@@ -23,7 +22,6 @@ from .warning import warn
 from .weights.files import choose_weight_files, read_index
 
 if TYPE_CHECKING:
-    from huggingface_hub.hf_api import RepoSibling
     from typing_extensions import Unpack
 
     from .options import LoadOptions
@@ -259,26 +257,26 @@ def _on_hub(wanted: _Wanted) -> Checkpoint:
     return _download(wanted, commit, listed)
 
 
-def _listing(wanted: _Wanted) -> tuple[str, dict[str, RepoSibling]]:
-    """The commit that the revision stands for now, and its files by name."""
+def _listing(wanted: _Wanted) -> tuple[str, list[str]]:
+    """The commit that the revision stands for now, and the names of its files."""
     from huggingface_hub import HfApi, constants
 
     try:
         info = HfApi(token=wanted.token).model_info(
-            wanted.repo, revision=wanted.revision, files_metadata=True, timeout=constants.HF_HUB_ETAG_TIMEOUT
+            wanted.repo, revision=wanted.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT
         )
     except Exception as error:  # whatever a server, a proxy or one of several HTTP libraries comes up with
         raise _explained(error, wanted) from error
     if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
         raise HubError(f"the hub answers with commit {info.sha!r} for {wanted}: wanted 40 hexadecimal digits")
-    listed = {str(sibling.rfilename): sibling for sibling in info.siblings or ()}
+    listed = [str(sibling.rfilename) for sibling in info.siblings or ()]
     for name in listed:
         if name.startswith("/") or ".." in name.split("/"):
             raise HubError(f"the hub lists {name!r} among the files of {wanted}: no path may leave the checkpoint")
     return info.sha, listed
 
 
-def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> Checkpoint:
+def _download(wanted: _Wanted, commit: str, listed: list[str]) -> Checkpoint:
     """Fetch what is needed and not cached; the weights last, so that a cache which has them has everything."""
     from .weights.gguf.parts import check_all, parts_of
 
@@ -290,20 +288,14 @@ def _download(wanted: _Wanted, commit: str, listed: dict[str, RepoSibling]) -> C
 
     # Asked for by the user's word for the revision: that makes huggingface_hub note which commit it stands for, which
     # offline loads go by.  Where somebody has pushed since the listing, we move on to what was pushed.
-    config, is_new = _fetch(wanted, first, wanted.revision)
-    folder = _without(config, first)
+    folder = _without(_fetch(wanted, first, wanted.revision), first)
     if folder.name != commit:
         commit, listed = _listing(wanted)
         if folder.name != commit:
             raise HubError(f"the hub lists commit {commit} for {wanted}, but hands out files of {folder.name}")
-    if is_new:
-        _verify(config, listed[first])
 
     def fetch(name: str) -> Path:
-        path, is_new = _fetch(wanted, name, commit)
-        if is_new:
-            _verify(path, listed[name])
-        return path
+        return _fetch(wanted, name, commit)
 
     if wanted.file:
         check_all(wanted.file, listed)
@@ -330,50 +322,14 @@ def _without(path: Path, name: str) -> Path:
     return path.parents[name.count("/")]
 
 
-def _fetch(wanted: _Wanted, name: str, revision: str | None) -> tuple[Path, bool]:
-    """Where the cache has the file, and whether it is new there."""
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+def _fetch(wanted: _Wanted, name: str, revision: str | None) -> Path:
+    from huggingface_hub import hf_hub_download
 
     try:
-        known = try_to_load_from_cache(wanted.repo, name, cache_dir=wanted.cache_dir, revision=revision)
-        before = os.path.realpath(known) if isinstance(known, str) else None
         path = hf_hub_download(wanted.repo, name, revision=revision, cache_dir=wanted.cache_dir, token=wanted.token)
     except Exception as error:
         raise _explained(error, wanted, name) from error
-    return Path(path), os.path.realpath(path) != before
-
-
-def _verify(path: Path, listed: RepoSibling) -> None:
-    """Compare a new file with the hash that the hub's listing gives; huggingface_hub itself compares sizes only."""
-    cache = next(parent for parent in path.parents if parent.name == "snapshots").parent.parent
-    links = _links(path)
-    if not all(link.is_relative_to(cache) for link in links):  # the blob's name is whatever the server's ETag says
-        path.unlink()
-        raise HubError(f"the hub answers for {path} with an ETag that leads out of the cache, to {links[-1]}")
-    if listed.lfs is not None:
-        expected, digest = listed.lfs.sha256, hashlib.sha256()
-    elif listed.blob_id is not None:  # git's name of a blob: SHA-1 of a short header and the content
-        expected, digest = listed.blob_id, hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    else:
-        return
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    if digest.hexdigest() != expected:
-        for link in links:
-            link.unlink(missing_ok=True)
-        raise HubError(
-            f"{path} arrived damaged, and was removed from the cache: its hash is "
-            f"{digest.hexdigest()}, the hub's listing says {expected}; try again, or another HF_ENDPOINT"
-        )
-
-
-def _links(path: Path) -> list[Path]:
-    """A file of a snapshot, the blob that it links to, and the shared blob that this may link to in turn."""
-    links = [path]
-    while links[-1].is_symlink():
-        links.append(Path(os.path.normpath(links[-1].parent / os.readlink(links[-1]))))
-    return links
+    return Path(path)
 
 
 def _explained(error: Exception, wanted: _Wanted, name: str | None = None) -> HubError:

@@ -13,12 +13,10 @@ protection: keep the folder where only those write whom you trust.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import re
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -311,43 +309,21 @@ def _hashed_file(path: Path) -> LockedFile:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Held by one process or thread at a time: the lock of a file beside `path`, which ends with the process."""
-    mark, end = path.with_name(f".{path.name}.writing"), time.monotonic() + PATIENCE
-    while True:
-        file = os.open(mark, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
-        try:
-            held = _try_lock(file) and os.path.samestat(os.fstat(file), os.stat(mark))
-        except FileNotFoundError:  # who held it before has removed it
-            held = False
-        if held:
-            break
-        os.close(file)
-        if time.monotonic() > end:
-            raise LockError(f"{path} is being written by another process, for more than {PATIENCE} s") from None
-        time.sleep(0.01)
+    """One process or thread writes `path` at a time, by a lock of the file beside it which ends with the process."""
+    from filelock import FileLock, Timeout
+
+    mark = path.with_name(f".{path.name}.writing")
+    if not path.parent.is_dir():  # which filelock would make
+        raise LockError(f"cannot write {path}: there is no folder {path.parent}")
     try:
-        yield
-    finally:
-        with suppress(OSError):  # Windows removes no open file: it stays, unlocked
-            mark.unlink()
-        os.close(file)
-
-
-def _try_lock(file: int) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as e:
-        if e.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
-            return False
-        raise
-    return True
+        with FileLock(mark, timeout=PATIENCE):
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows removes no open file: it stays, unlocked
+                    mark.unlink()
+    except Timeout:
+        raise LockError(f"{path} is being written by another process, for more than {PATIENCE} s") from None
 
 
 def _as_json(entry: Entry) -> dict[str, Any]:

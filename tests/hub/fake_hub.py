@@ -125,13 +125,7 @@ class FakeHub:
         commit = repo.refs.get(revision, revision)
         if commit not in repo.commits:
             return 404, {"X-Error-Code": "RevisionNotFound"}, b'{"error": "Invalid rev id"}'
-        siblings = []
-        for file, content in repo.commits[commit].items():
-            sibling = {"rfilename": file, "size": len(content), "blobId": git_blob_id(content)}
-            if file.endswith(LARGE):
-                sha256 = hashlib.sha256(content).hexdigest()
-                sibling["lfs"] = {"sha256": sha256, "size": len(content), "pointerSize": 134}
-            siblings.append(sibling)
+        siblings = [{"rfilename": file} for file in repo.commits[commit]]
         body = json.dumps({"id": name, "sha": commit, "siblings": siblings}).encode()
         return 200, {"Content-Type": "application/json"}, body
 

@@ -55,7 +55,7 @@ def test_cache_dir(worker, repo, tmp_path):
     for blob in blobs(tmp_path / "cache", name):
         blob.write_bytes(b"edited")
     again = worker.find(name, cache_dir=str(tmp_path / "link" / "cache"))
-    assert again == found  # hashes are compared once, after a download: not at each load
+    assert again == found  # hashes are a lock's affair
     offline = worker.find(name, cache_dir=str(tmp_path / "cache"), local_files_only=True)
     assert Path(offline["folder"]).samefile(found["folder"])
 

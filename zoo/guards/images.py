@@ -126,7 +126,7 @@ def _check_size(opened: Image.Image, data: bytes, max_pixels: int) -> None:
             f"{size} ({opened.format}, mode {opened.mode}) would take {each:.3g} bytes a pixel, more than "
             f"{most / 1e6:.0f} MB in all ({trust})"
         )
-    decoders, samples = {tile[0] for tile in opened.tile}, pixels * len(opened.getbands())
+    decoders, samples = {tile[0] for tile in getattr(opened, "tile", ())}, pixels * len(opened.getbands())
     if "bmp_rle" in decoders:
         raise _ExcessError("a BMP with compression, which zoo does not read: save it as PNG")
     if "ppm_plain" in decoders and len(data) > _SLOW_LIMIT:
@@ -232,12 +232,12 @@ class Tag(NamedTuple):
 
     number: int
     kind: int
-    count: int
+    values: int  # how many
     value: int
 
     @property
     def size(self) -> int:
-        return self.count * _TYPE_BYTES.get(self.kind, 1)
+        return self.values * _TYPE_BYTES.get(self.kind, 1)
 
 
 def tiff_directories(block: bytes) -> Iterator[tuple[bool, list[Tag]]]:
@@ -283,12 +283,12 @@ def _check_tags(block: bytes, most: int, of_tiff: bool = False) -> None:
     for is_page, tags in tiff_directories(block):
         if (claim := sum(tag.size for tag in tags)) > most:
             raise _ExcessError(f"tags that claim {claim} bytes, at most {most} were expected")
-        if any(tag.count > MAX_STRIPS and tag.size > tag.count for tag in tags):
+        if any(tag.values > MAX_STRIPS and tag.size > tag.values for tag in tags):
             raise _ExcessError(f"a tag of more than {MAX_STRIPS} values")
         if of_tiff and is_page and len({tag.number for tag in tags}) < len(tags):
             raise _ExcessError("a tag that occurs twice")
         for tag in tags if of_tiff else ():
-            if tag.number in _WHOLE_NUMBERS and (tag.kind not in (3, 4) or tag.count != 1):
+            if tag.number in _WHOLE_NUMBERS and (tag.kind not in (3, 4) or tag.values != 1):
                 raise _ExcessError(f"the tag {tag.number} is not one whole number")
 
 

@@ -46,6 +46,6 @@ def orientation(exif: Any) -> int:
     """
     if isinstance(exif, bytes):
         for tag in first_tags(exif.removeprefix(b"Exif\0\0")):
-            if tag.number == 274 and tag.count == 1 and tag.kind in (3, 4):
+            if tag.number == 274 and tag.values == 1 and tag.kind in (3, 4):
                 return tag.value
     return 1
