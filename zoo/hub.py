@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from .checkpoint.files import Checkpoint, beside_weights, beside_weights_among
 from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
 from .files.inside import checkpoint_file
+from .guards.names import is_file_name
 from .options import DEFAULTS, Options
 from .warning import warn
 from .weights.files import choose_weight_files, read_index
@@ -114,8 +115,7 @@ def _repo_and_file(said: str) -> tuple[str, str | None]:
     repo, colon, file = said.partition(":")
     if not colon or not file.endswith(GGUF):
         return said, None
-    parts = file.split("/")
-    if any(not part.strip(" .") or len(part) > 255 or re.search(r'[\x00-\x1f\\\\:*?"<>|]', part) for part in parts):
+    if not all(is_file_name(part) for part in file.split("/")):
         raise HubError(f"{file!r} is not the name of a file in a repository: wanted 'org/name:file{GGUF}'")
     return repo, file
 

@@ -31,6 +31,7 @@ from .errors import ConfigError, LockError, NotFoundError, OfflineError, ZooErro
 from .files.atomic_write import atomic_write
 from .files.inside import checkpoint_file
 from .files.json_file import parse_json_list, read_bounded, read_json
+from .guards.names import is_file_name
 from .options import DEFAULTS, Options
 from .weights.files import WANTED, read_index
 
@@ -45,7 +46,6 @@ MAX_BYTES = 16 << 20
 _CHUNK = 1 << 20
 _HASH = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_NO_FILE_NAME = re.compile(r'[\x00-\x1f\\:*?"<>|]|^/|//|/$|(^|/)\.\.?(/|$)')
 PATIENCE = 10  # seconds to wait for another process that writes the same lock
 
 
@@ -338,7 +338,7 @@ def _entry(found: Any, where: str) -> Entry:
         raise LockError(f"{where}: revision {revision!r}, wanted 40 hexadecimal digits, or null for a folder")
     files: dict[str, LockedFile] = {}
     for name, file in _object(found["files"], where).items():
-        if _NO_FILE_NAME.search(name) or not name.strip(" ."):
+        if not all(is_file_name(part) for part in name.split("/")):
             raise LockError(f"{where}: {name!r} is no name of a file in a checkpoint: wanted 'file' or 'folder/file'")
         _expect_fields(file, ("size", "sha256"), f"{where}: {name}")
         size, sha256 = file["size"], file["sha256"]

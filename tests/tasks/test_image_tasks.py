@@ -227,7 +227,7 @@ def test_what_is_no_image(task, images, tmp_path):
         for one in (classify, task("segment")):
             with pytest.raises(error, match=match):
                 one(bad)
-    with pytest.raises(InputError, match="refused before decoding: .* is more than 100 pixels"):
+    with pytest.raises(InputError, match=r"refused before decoding: .* is more than 100 pixels"):
         classify(images[0], max_pixels=100)
     with pytest.raises(InputError, match="top_k is 0"):
         classify(images[0], top_k=0)

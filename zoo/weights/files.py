@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -14,6 +13,7 @@ from .. import plugins
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
 from ..files.inside import checkpoint_file
 from ..files.json_file import read_json
+from ..guards.names import is_file_name
 from ..packed import Rows
 from ..typing import RawTensor
 from .mapped import release
@@ -34,7 +34,6 @@ _WEIGHT_SUFFIXES = {
     *(".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".pkl", ".npz", ".h5", ".msgpack"),
     *(".onnx", ".gguf", ".ggml", ".ot", ".tflite", ".mlmodel"),
 }
-_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 
 
 def choose_weight_files(names: Sequence[str]) -> list[str]:
@@ -104,8 +103,8 @@ def read_index(path: str | Path) -> dict[str, list[str]]:
     for name, shard in found.items():
         if not isinstance(shard, str):
             raise CheckpointError(f"{path}: {name[:200]!r} is mapped to a {type(shard).__name__}, not to a file name")
-        if shard not in index:
-            _check_name(shard, path)
+        if shard not in index and not is_file_name(shard):
+            raise CheckpointError(f"{path}: the shard {shard[:200]!r} is not the plain name of a file beside the index")
         index.setdefault(shard, []).append(name)
     return index
 
@@ -223,17 +222,6 @@ def _are_parts(paths: Sequence[Path]) -> bool:
     from .gguf.parts import paths_of
 
     return list(paths) == paths_of(paths[0])
-
-
-def _check_name(shard: str, index: str | Path) -> None:
-    bad = (
-        not shard.strip(" .")
-        or len(shard.encode()) > 255
-        or any(c in '/\\:*?"<>|' or ord(c) < 32 for c in shard)
-        or _DEVICE.fullmatch(shard)
-    )
-    if bad:
-        raise CheckpointError(f"{index}: the shard {shard[:200]!r} is not the plain name of a file beside the index")
 
 
 def _check_inside(path: Path, index: Path) -> None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import KeysView
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import CheckpointError, MissingWeightError, nearest
+from ..errors import CheckpointError
 from ..guards.zips import read_members
 from ..typing import RawTensor
 from .mapped import check_shape, elements, map_file, short
+from .source import ListedFile
 
 HEADER_LIMIT = 4096  # bytes of an array's header; ten numbers take 100
 # NumPy's name of an element type -> that of safetensors.
@@ -35,31 +35,19 @@ class _Entry(NamedTuple):
     end: int
 
 
-class NpzFile:
+class NpzFile(ListedFile):
     """A Source: the arrays of one file, each a read-only view of the mapped file unless it is stored by columns."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self.files = [self.path]
         self._data = map_file(self.path)
-        self._entries: dict[str, _Entry] = {}
+        self._entries = {}
         for member, (begin, size) in read_members(self._data, self.path).items():
             name = member.removesuffix(".npy")
             if name == member:
                 raise CheckpointError(f"{self.path}: the member {member[:100]!r} is no .npy file")
             self._entries[name] = _entry(self._data, begin, size, f"{self.path}: {name[:100]!r}")
-
-    def names(self) -> KeysView[str]:
-        return self._entries.keys()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self._entry(name).shape
-
-    def dtype(self, name: str) -> str:
-        return self._entry(name).dtype
 
     def read(self, name: str) -> RawTensor:
         dtype, shape, by_columns, begin, end = self._entry(name)
@@ -67,12 +55,6 @@ class NpzFile:
         if by_columns:
             return RawTensor(np.ascontiguousarray(array.reshape(shape, order="F")), dtype)
         return RawTensor(array.reshape(shape), dtype)
-
-    def _entry(self, name: str) -> _Entry:
-        try:
-            return self._entries[name]
-        except KeyError:
-            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._entries)}") from None
 
 
 def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _Entry:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, KeysView, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import CheckpointError, MissingWeightError, nearest
+from ..errors import CheckpointError, nearest
 from ..files.json_file import parse_json
 from ..typing import RawTensor
 from .mapped import DTYPES, check_shape, element_bits, elements, map_file, short
+from .source import ListedFile
 
 HEADER_LIMIT = 100_000_000  # the library's
 
@@ -32,7 +33,7 @@ class _Entry(NamedTuple):
     end: int
 
 
-class SafetensorsFile:
+class SafetensorsFile(ListedFile):
     """A Source: the tensors of one file, each a read-only view of the mapped file (not always aligned).
 
     The size of the file is checked here, once; see map_file on what must not be done to it later.
@@ -48,27 +49,9 @@ class SafetensorsFile:
         _check_spans(self._entries, len(self._data), self.path)
         _check_with_library(self.path)
 
-    def names(self) -> KeysView[str]:
-        return self._entries.keys()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self._entry(name).shape
-
-    def dtype(self, name: str) -> str:
-        return self._entry(name).dtype
-
     def read(self, name: str) -> RawTensor:
         dtype, shape, begin, end = self._entry(name)
         return RawTensor(elements(self._data[begin:end], dtype, f"{self.path}: {name}").reshape(shape), dtype)
-
-    def _entry(self, name: str) -> _Entry:
-        try:
-            return self._entries[name]
-        except KeyError:
-            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._entries)}") from None
 
 
 def _header_end(data: np.ndarray, path: Path) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from ..errors import MissingWeightError, nearest
 from ..packed import Rows
 from ..typing import RawTensor
 
-__all__ = ["RawTensor", "Source", "stored_arrays"]
+__all__ = ["ListedFile", "RawTensor", "Source", "stored_arrays"]
 
 
 class Source(Protocol):
@@ -33,6 +34,32 @@ class Source(Protocol):
         ...
 
     def read(self, name: str) -> RawTensor | Rows: ...
+
+
+class ListedFile:
+    """What all files share whose header lists their tensors: name -> an entry with its `shape` and `dtype`."""
+
+    path: Path
+    files: list[Path]
+    _entries: dict[str, Any]
+
+    def names(self) -> Collection[str]:
+        return self._entries.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._entry(name).shape
+
+    def dtype(self, name: str) -> str:
+        return self._entry(name).dtype
+
+    def _entry(self, name: str) -> Any:
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._entries)}") from None
 
 
 def stored_arrays(stored: RawTensor | Rows) -> tuple[np.ndarray, ...]:

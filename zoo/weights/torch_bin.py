@@ -7,17 +7,18 @@ which are mapped.
 from __future__ import annotations
 
 import math
-from collections.abc import KeysView, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import CheckpointError, MissingWeightError, UnsupportedError, nearest
+from ..errors import CheckpointError, UnsupportedError
 from ..guards.pickles import PICKLE_LIMIT, GuardedUnpickler
 from ..guards.zips import read_members
 from ..typing import RawTensor
 from .mapped import check_shape, element_bits, elements, map_file, short
+from .source import ListedFile
 
 # The numbers that begin every file of the older form.
 _MAGIC = 0x1950A86A20F9469CFC6C
@@ -94,7 +95,7 @@ class _Tensor(NamedTuple):
     stride: tuple[int, ...]
 
 
-class TorchBinFile:
+class TorchBinFile(ListedFile):
     """A Source: the tensors of one file, each a read-only view of the mapped file; shared storages stay shared.
 
     Accepted: a dict of tensors, or one dict of them under "state_dict" or "model".  `skipped` lists the entries that
@@ -114,30 +115,18 @@ class TorchBinFile:
             found, self._spans = _read_stream(self._data, self.path)
         else:
             raise CheckpointError(f"{path}: it begins with {head[:8]!r}, which is neither a zip nor a pickle")
-        self._tensors, self.skipped = _state_dict(found, self.path)
-        for name, tensor in self._tensors.items():
+        self._entries, self.skipped = _state_dict(found, self.path)
+        for name, tensor in self._entries.items():
             _check(tensor, self._spans, f"{self.path}: {name[:200]!r}")
-        named = sum(math.prod(t.shape) * element_bits(t.dtype) // 8 for t in self._tensors.values())
+        named = sum(math.prod(t.shape) * element_bits(t.dtype) // 8 for t in self._entries.values())
         if named > (most := _SHARED_TIMES * len(self._data) + _SHARED_BYTES):
             raise CheckpointError(
                 f"{self.path}: its tensors name {named} bytes of a file of {len(self._data)}, "
                 f"at most {most} were expected"
             )
 
-    def names(self) -> KeysView[str]:
-        return self._tensors.keys()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tensors
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self._tensor(name).shape
-
-    def dtype(self, name: str) -> str:
-        return self._tensor(name).dtype
-
     def read(self, name: str) -> RawTensor:
-        tensor = self._tensor(name)
+        tensor = self._entry(name)
         storage, size = tensor.storage, element_bits(tensor.dtype) // 8
         begin = self._spans[storage.key][0] + storage.first * element_bits(storage.dtype) // 8 + tensor.offset * size
         reach = _reach(tensor)
@@ -146,12 +135,6 @@ class TorchBinFile:
             return RawTensor(flat.reshape(tensor.shape), tensor.dtype)
         stride = [s * size if n > 1 else size for n, s in zip(tensor.shape, tensor.stride, strict=True)]
         return RawTensor(np.lib.stride_tricks.as_strided(flat, tensor.shape, stride, writeable=False), tensor.dtype)
-
-    def _tensor(self, name: str) -> _Tensor:
-        try:
-            return self._tensors[name]
-        except KeyError:
-            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._tensors)}") from None
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 
-from ...errors import MissingWeightError, ZooError, nearest
+from ...errors import ZooError
 from ...packed import KINDS, Rows
 from ...typing import RawTensor
+from ..source import ListedFile
 from .header import Entry, Header
 from .metadata import Metadata
 from .names import names_of
@@ -19,7 +19,7 @@ from .parts import paths_of, read_parts
 _PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
-class GGUFFile:
+class GGUFFile(ListedFile):
     """A Source: each tensor a read-only view of the mapped file, but for a llama's queries and keys.
 
     Names that transformers has no other for stay as they are, so that they are reported.
@@ -39,18 +39,7 @@ class GGUFFile:
         self._head = 0 if size % 2 else size  # an odd one is refused with the config
         self._rotated = names.is_rotated
         self._origin = {names.theirs(n) or n: n for n in self.header.tensors if n not in names.ignored}
-
-    def names(self) -> Collection[str]:
-        return self._origin.keys()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._origin
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return self._entry(name).shape
-
-    def dtype(self, name: str) -> str:
-        return self._entry(name).dtype
+        self._entries = {theirs: self.header.tensors[n] for theirs, n in self._origin.items()}
 
     def read(self, name: str) -> RawTensor | Rows:
         entry = self._entry(name)
@@ -63,12 +52,6 @@ class GGUFFile:
             return stored
         order = rows_of_halves(entry.shape[0], self._head)
         return stored[order] if isinstance(stored, Rows) else RawTensor(stored.array[order], stored.dtype)
-
-    def _entry(self, name: str) -> Entry:
-        try:
-            return self.header.tensors[self._origin[name]]
-        except KeyError:
-            raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._origin)}") from None
 
 
 def read_entry(header: Header, entry: Entry) -> np.ndarray:
