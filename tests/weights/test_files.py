@@ -214,43 +214,6 @@ def test_link_out_of_the_folder(sharded):
         open_weights(folder)
 
 
-def test_link_within_the_folder(sharded):
-    (sharded / SECOND).rename(sharded / "blob")
-    link(sharded / SECOND, "blob")
-    assert open_weights(sharded).read("c").array.item() == 3
-
-
-def test_layout_of_the_hub_cache(sharded, tmp_path):
-    """snapshots/<revision>/<file> -> ../../blobs/<hash>, also through a link to the snapshot."""
-    repo = tmp_path / "models--org--name"
-    snapshot = repo / "snapshots" / ("0" * 40)
-    snapshot.mkdir(parents=True)
-    (repo / "blobs").mkdir()
-    for i, name in enumerate((INDEX, FIRST, SECOND)):
-        (sharded / name).rename(repo / "blobs" / str(i))
-        link(snapshot / name, f"../../blobs/{i}")
-    assert open_weights(snapshot).read("c").array.item() == 3
-    link(tmp_path / "mine", snapshot)
-    assert open_weights(tmp_path / "mine").read("c").array.item() == 3
-    (snapshot / SECOND).unlink()
-    link(snapshot / SECOND, save(tmp_path / "outside.safetensors", c=np.float32([3])))
-    with pytest.raises(CheckpointError, match="a link out of its folder"):
-        open_weights(snapshot)
-
-
-def test_links_of_the_cache_into_the_store_of_all_repositories(sharded, tmp_path):
-    """huggingface_hub 2 keeps some files once for all: snapshots/... -> ../../blobs/<etag> -> ../../blobs/xx/<hash>."""
-    repo = tmp_path / "cache" / "models--org--name"
-    snapshot, store = repo / "snapshots" / ("0" * 40), repo.parent / "blobs" / "ab"
-    for folder in (snapshot, repo / "blobs", store):
-        folder.mkdir(parents=True)
-    for i, name in enumerate((INDEX, FIRST, SECOND)):
-        (sharded / name).rename(store / str(i))
-        link(repo / "blobs" / str(i), f"../../blobs/ab/{i}")
-        link(snapshot / name, f"../../blobs/{i}")
-    assert open_weights(snapshot).read("c").array.item() == 3
-
-
 def test_non_finite(tmp_path):
     torch = pytest.importorskip("torch")
     from safetensors.torch import save_file

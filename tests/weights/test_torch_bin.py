@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import collections
-import random
-import time
-
 import numpy as np
 import pytest
 
-from zoo.errors import CheckpointError, MissingWeightError, ZooError
+from zoo.errors import CheckpointError, MissingWeightError
 from zoo.weights.torch_bin import TorchBinFile
 
 FORMS = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "stream"])
@@ -144,38 +140,3 @@ def test_unknown_name(torch, tmp_path):
     file = TorchBinFile(save(torch, tmp_path, {"encoder.weight": torch.ones(1)}))
     with pytest.raises(MissingWeightError, match=r"did you mean 'encoder\.weight'"):
         file.read("encoder.wieght")
-
-
-@FORMS
-def test_mutations(torch, tmp_path, zipped):
-    """Every damaged file either has tensors within its bounds or raises a ZooError, and nothing else."""
-    values = collections.OrderedDict(a=torch.arange(6.0).reshape(2, 3), b=torch.ones(3, dtype=torch.int64)[1:])
-    real = save(torch, tmp_path, values, zipped).read_bytes()
-    program_end = real.index(b"u.") if zipped else real.index(b"u.", real.index(b"OrderedDict"))
-    rng = random.Random(0)
-    end, seen = time.monotonic() + 4, collections.Counter()
-    path = tmp_path / "mutated.bin"
-    for _ in range(4000):
-        if time.monotonic() > end:
-            break
-        data = bytearray(real)
-        for _ in range(rng.randint(1, 3)):
-            at = rng.randrange(program_end if rng.random() < 0.8 else len(data))
-            if zipped and rng.random() < 0.8:  # keep the length, so that the zip itself stays whole
-                data[at] = rng.randrange(256)
-            elif rng.random() < 0.5:
-                data[at : at + rng.randint(1, 3)] = b""
-            else:
-                data[at:at] = bytes([rng.randrange(256)])
-        path.write_bytes(data)
-        try:
-            file = TorchBinFile(path)
-            for name in file.names():
-                array = file.read(name).array
-                assert array.shape == file.shape(name)
-                array.copy()
-            seen["read"] += 1
-        except ZooError:
-            seen["refused"] += 1
-    assert seen["read"] > 0
-    assert seen["refused"] > 10

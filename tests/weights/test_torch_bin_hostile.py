@@ -144,12 +144,11 @@ def attacks(mark: str) -> dict[str, bytes]:
     }
 
 
-@BUILDERS
-def test_nothing_is_executed(saved, form, tmp_path):
+def test_nothing_is_executed(saved, tmp_path):
     mark = tmp_path / "executed"
     for name, attack in attacks(str(mark)).items():
         with pytest.raises(ZooError) as caught:
-            TorchBinFile(getattr(saved, form)(attack))
+            TorchBinFile(saved.zip(attack))
         assert not mark.exists(), name
         assert len(str(caught.value)) < 1000, name
 
@@ -194,11 +193,10 @@ DAMAGED = {
 }
 
 
-@BUILDERS
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
-def test_damaged_pickles(saved, form, data):
+def test_damaged_pickles(saved, data):
     with pytest.raises(CheckpointError, match=r"pytorch_model\.bin"):
-        TorchBinFile(getattr(saved, form)(data))
+        TorchBinFile(saved.zip(data))
 
 
 def test_damaged_streams(saved):
@@ -295,7 +293,7 @@ BOMBS = {
     ),
     "bytes of 2^62": (b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b"x.", "opcode"),
     "text of 2^62": (b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b"x.", "ends in the middle|not UTF-8|decode"),
-    "frame of 2^62": (b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"}.", r"^0$|ends in the middle"),
+    "frame of 2^62": (b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"}.", r"^0$"),
     "marks": (b"\x80\x02" + b"(" * 500_000 + b".", "damaged or unusual"),
     "nested lists": (b"\x80\x02" + b"(" * 400_000 + b"t" * 400_000 + b".", "it holds a tuple"),
     "links that double": (b"\x80\x02]q\x00" + LINKS + b"t.", "pickle"),
@@ -306,11 +304,9 @@ BOMBS = {
 }
 
 
-@BUILDERS
 @pytest.mark.parametrize(("data", "says"), BOMBS.values(), ids=BOMBS)
-def test_bombs_in_little_memory(saved, form, data, says):
-    unused = {} if form == "zip" or "storage" in str(data) else {"keys": [], "storages": b""}
-    assert re.search(says, run_limited(OPEN, getattr(saved, form)(data, **unused)))
+def test_bombs_in_little_memory(saved, data, says):
+    assert re.search(says, run_limited(OPEN, saved.zip(data)))
 
 
 PAIRS = b"](" + b"".join(text(f"k{i}") + b"N\x86" for i in range(20_000)) + b"e\x85q\x01R"
@@ -324,17 +320,15 @@ MUCH = {
 
 
 @pytest.mark.slow
-@BUILDERS
 @pytest.mark.parametrize("data", MUCH.values(), ids=MUCH)
-def test_the_limit_of_steps(saved, form, data):
-    assert "steps" in run_limited(OPEN, getattr(saved, form)(data))
+def test_the_limit_of_steps(saved, data):
+    assert "steps" in run_limited(OPEN, saved.zip(data))
 
 
-@BUILDERS
-def test_keys_that_collide(saved, form):
+def test_keys_that_collide(saved):
     """Integers of one hash, which make a dict take quadratic time."""
     keys = b"".join(integer((2**61 - 1) * k) + b"N" for k in range(1, 20_000))
-    said = run_limited(OPEN, getattr(saved, form)(b"\x80\x02}(" + keys + b"u."), seconds=20)
+    said = run_limited(OPEN, saved.zip(b"\x80\x02}(" + keys + b"u."), seconds=20)
     assert "names or numbers below" in said
 
 
