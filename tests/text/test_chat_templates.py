@@ -11,7 +11,7 @@ from chat_checkpoint import SPECIALS, TEMPLATE, write_chat_tokenizer
 
 from zoo.errors import InputError, TokenizerError, UnsupportedError, ZooError
 from zoo.text.chat import LIMIT, ChatTemplate
-from zoo.text.template.process import RENDERER
+from zoo.text.template import process_of
 from zoo.text.tokenizer import Tokenizer
 
 pytest.importorskip("jinja2", reason="needs jinja2, the extra 'chat'")
@@ -257,9 +257,9 @@ def test_no_template(tmp_path):
 
 def test_without_jinja(tmp_path, monkeypatch):
     ours = template(tmp_path)
-    RENDERER.close()
+    process_of.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UnsupportedError, match=r"chat templates need jinja2, which is not installed.*extra 'chat'"):
+    with pytest.raises(UnsupportedError, match=r"chat templates needs jinja2, which is not installed.*extra 'chat'"):
         ours.render([USER])
 
 

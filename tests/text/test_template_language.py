@@ -1,11 +1,11 @@
-"""What templates mean, against transformers; and that nothing in one leads to an object of Python's."""
+"""What templates mean, against transformers; templates that are out to break the process or its sandbox."""
 
 from __future__ import annotations
 
 import copy
-import inspect
+import sys
+import time
 import warnings
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -13,21 +13,18 @@ from template_samples import EXPRESSIONS, STATEMENTS, VARIABLES, MadeUp
 
 pytest.importorskip("jinja2", reason="needs jinja2, the extra 'chat'")
 
-import jinja2
-from jinja2.runtime import Context, LoopContext, Macro, Undefined
-from jinja2.utils import Cycler, Joiner
-from markupsafe import Markup
-
-from zoo.text.template import expressions, values
-from zoo.text.template.language import Template
-from zoo.text.template.scope import Run, TooMuchError
+from zoo.guards import template_job
+from zoo.text import template
+from zoo.text.template import Rendered, process_of, render
 
 MOST = 1 << 20
-NOW = datetime(2026, 7, 26, 12, 30)
+NOW = (2026, 7, 26, 12, 30)
 
 
-def ours(source: str, **more: Any) -> str:
-    return Template(source).render({**copy.deepcopy(VARIABLES), **more}, Run(MOST, NOW))
+def ours(source: str) -> str | None:
+    """The text that the job makes, here; None for an error, whichever."""
+    found = template_job.render(source, copy.deepcopy(VARIABLES), NOW, MOST).decode()
+    return found.partition("\n")[2] if found.startswith("text 0\n") else None
 
 
 def outcome(render: Any, *args: Any) -> str | None:
@@ -54,10 +51,9 @@ def theirs():
 
 @pytest.mark.parametrize("source", [f"{{{{ {e} }}}}" for e in EXPRESSIONS] + STATEMENTS)
 def test_equals_transformers(source, theirs):
-    wanted = outcome(theirs, source)
-    if (wanted and " at 0x" in wanted) or "{% block" in source:  # an address of memory; what chats do not use
-        wanted = None
-    assert outcome(ours, source) == wanted
+    wanted, found = outcome(theirs, source), ours(source)
+    if wanted is None or " at 0x" not in wanted:  # an address of memory
+        assert found == wanted
 
 
 def test_random_templates_equal_transformers(theirs):
@@ -65,7 +61,7 @@ def test_random_templates_equal_transformers(theirs):
     equal = refused = unreached = 0
     for seed in range(300):
         source = MadeUp(seed).source
-        wanted, found = outcome(theirs, source), outcome(ours, source)
+        wanted, found = outcome(theirs, source), ours(source)
         if wanted is None or " at 0x" in wanted:
             unreached += found is not None  # a fault that jinja2 finds in what is not rendered
         elif found is None:
@@ -77,84 +73,114 @@ def test_random_templates_equal_transformers(theirs):
     assert max(refused, unreached) < 0.05 * equal
 
 
-def test_lines_of_errors():
-    run = Run(MOST, NOW)
-    with pytest.raises(ZeroDivisionError):
-        Template("a\n{% for i in [1] %}\n\n{{ i }}{{ 1 / 0 }}\n{% endfor %}").render({}, run)
-    assert run.line == 4
+def test_answers():
+    ask = lambda source, **variables: render(source, variables, 1000)
+    text = "(1, [2.0, {3: None}], 1000000000000000000000000000000, 'é😀')"
+    assert ask("{{ v }}", v=(1, [2.0, {3: None}], 10**30, "é😀")) == Rendered("text", 0, text)
+    assert ask("\n{% if %}")[:2] == ("syntax", 2)
+    assert ask("\n{{ a.b.c }}") == Rendered("undefined", 2, "'a' is undefined")
+    assert ask("{{ raise_exception('no') }}") == Rendered("refused", 1, "no")
+    assert ask("{{ {}.update }}{{ {}.update({}) }}").kind == "forbidden"
+    assert ask("a\n{% for i in [1] %}\n\n{{ i }}{{ 1 / 0 }}\n{% endfor %}") == Rendered(
+        "fails", 4, "ZeroDivisionError: division by zero"
+    )
+    assert ask("{{ 'a' * 1001 }}") == Rendered("stopped", 0, "it writes too much")
+    assert ask("{{ 'é' * 1000 }}").text == "é" * 1000
 
 
-def test_bounds():
-    with pytest.raises(TooMuchError, match="steps"):
-        ours("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
-    with pytest.raises(TooMuchError, match="writes"):
-        ours("{% for i in range(999) %}{{ 'a' * 9999 }}{% endfor %}")
+def test_the_clock_is_this_processes(monkeypatch):
+    class Frozen(template.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2001, 2, 3, 4, 5, 6, 78)
+
+    monkeypatch.setattr(template, "datetime", Frozen)
+    text = render("{{ strftime_now('%d %b %Y %H:%M:%S.%f') }}", {}, 99).text
+    assert text == "03 Feb 2001 04:05:06.000078"
 
 
-# A capability walk: from everything that a template can name, by everything that it can do to it.
-
-ARGUMENTS: list[tuple[Any, ...]] = [(), (1,), ("a",), (0, 1), ("a", "b"), (["a"],), ({"a": "b"},)]
-
-
-def reached() -> dict[type, list[Any]]:
-    """Values of every kind that attributes, items, calls, filters and tests lead to, from all that has a name."""
-    environment, context = expressions.ENVIRONMENT, expressions.CONTEXT
-    macro = Macro(environment, lambda *args: "a", "f", ["a"], True, True, True, False)
-    found: dict[type, list[Any]] = {}
-    todo: list[Any] = []
-
-    def take(make: Any, *args: Any) -> None:
-        try:
-            value = make(*args)
-        except Exception:
-            return
-        for item in value if isinstance(value, list | tuple) else ():
-            take(values.closed, item)
-        known = found.setdefault(type(value), [])
-        if len(known) < 3 or isinstance(value, values.Function):
-            known.append(value)
-            todo.append(value)
-
-    def call(name: str, value: Any, args: tuple[Any, ...], of: Any) -> Any:
-        return values.closed(of(name, value, list(args), {}, context, context.eval_ctx))
-
-    for value in (*VARIABLES.values(), *expressions.GLOBALS.values(), values.Function(NOW.strftime), macro, None, 1.5):
-        take(copy.copy, value)
-    take(lambda: next(iter(LoopContext([1, 2], Undefined)))[1])
-    while todo:
-        value = todo.pop()
-        for name in {*dir(value), "a", "role", "_x", "environment", "__class__", "gi_frame", "format", "format_map"}:
-            take(environment.getattr, value, name)
-        for key in ("a", "__class__", 0, -1, None, ()):
-            take(environment.getitem, value, key)
-        for args in ARGUMENTS:
-            if type(value) in (values.Function, Macro, LoopContext, Joiner):
-                take(lambda value, args: values.closed(value(*args)), value, args)
-                continue
-            for name in environment.filters:
-                take(call, name, value, args, environment.call_filter)
-        for name in environment.tests:
-            take(call, name, value, (1,), environment.call_test)
-    return found
+def test_every_filter_and_test_works_where_no_file_can_be_opened():
+    filters, tests = template_job.ENVIRONMENT.filters, template_job.ENVIRONMENT.tests
+    values = ("'aé <b>'", "[1, 2]", "{'a': [1]}", "1.5", "none")
+    sources = [f"{{{{ {value} | {name} | string | length >= 0 }}}}" for name in filters for value in values]
+    for source in sources + [f"{{{{ 1 is {name} }}}}" for name in tests]:
+        data = (source, {}, NOW, 99)  # in one process, for all of them
+        text = process_of("").ask(*data, most=9999).decode()
+        assert "No module" not in text
+        assert "open files" not in text
+        assert "permitted" not in text
 
 
-def test_nothing_leads_to_an_object_of_pythons():
-    found = reached()
-    assert {str, list, dict, Markup, values.Function, values.Namespace, Undefined, Cycler, Joiner} <= found.keys()
-    assert sum(map(len, found.values())) > 300
-    for kind, some in found.items():
-        assert kind in values._KINDS, kind
-        for value in some:
-            for is_code in (inspect.isclass, inspect.ismodule, inspect.isframe, inspect.iscode, inspect.isroutine):
-                assert not is_code(value)
-            assert not isinstance(value, bytes | bytearray | memoryview | jinja2.Environment | Context)
+def test_a_template_has_a_process_of_its_own():
+    processes = [process_of(source) for source in ("a", "b", "a")]
+    assert processes[0] is processes[2]
+    assert processes[0] is not processes[1]
 
 
-@pytest.mark.parametrize("source", ["{{ v }}", "{{ v() }}", "{{ [v] | first }}", "{{ v ~ 'a' }}", "{{ d.v }}"])
-def test_what_is_not_data_is_refused_wherever_it_comes_in(source):
-    for value in (object(), b"x", type, expressions.ENVIRONMENT, inspect, lambda: 1, NOW):
-        with pytest.raises(Exception, match="of type"):
-            ours(source, v=value, d={"v": value})
+DOUBLE = "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
+NEST = "{% set n = namespace(x=[1]) %}{% for i in range(99999) %}{% set n.x = n.x | WRAP %}{% endfor %}{{ n.x | list }}"
+SQUARES = "{% set n = namespace(x=3) %}{% for i in range(24) %}{% set n.x = n.x * n.x %}{% endfor %}"
+BOMBS = {
+    "a text": "{{ 'a' * 10 ** 10 }}",
+    "a list": "{{ ([1] * 10 ** 9) | length }}",
+    "a tuple": "{{ ((1, 2) * 10 ** 9) | length }}",
+    "a power": "{{ 10 ** (10 ** 8) }}",
+    "powers of powers": "{{ (9 ** 20000) ** 900000 }}",
+    "a division": SQUARES + "{{ n.x // 7 }}",
+    "digits": "{{ 10 ** 5000 }}",
+    "a width": "{{ 'a' | center(10 ** 10) }}",
+    "a width of a method": "{{ 'a'.ljust(10 ** 10) }}",
+    "a width in a format": "{{ '%10000000000d' % 1 }}",
+    "a width in another": "{{ '{:>10000000000}'.format(1) }}",
+    "a computed width": "{{ '%*d' % (10 ** 9, 3) }}",
+    "widths": "{{ ('%(a)99999d' * 20000) % {'a': 1} }}",
+    "an indent": "{{ {'a': 1} | tojson(indent=10 ** 9) }}",
+    "a join": "{{ ('x' * 16000000).join(range(180) | map('string')) | length }}",
+    "a replacement": "{{ ('a' * 1000000).replace('a', 'b' * 1000000) }}",
+    "a translation": "{{ ('a' * 180).translate({97: 'b' * 16000000}) }}",
+    "many texts": "{{ range(9999) | map('string') | map('center', 1000000) | list | length }}",
+    "data that doubles": DOUBLE + "{{ n.x }}",
+    "data that doubles, as JSON": DOUBLE + "{{ n.x | tojson }}",
+    "data that doubles, compared": DOUBLE + "{% set a = n.x %}" + DOUBLE + "{{ n.x == a }}",
+    "data in data": NEST.replace("WRAP", "batch(1)"),
+    "slices in slices": NEST.replace("WRAP", "slice(1)"),
+    "maps of maps": NEST.replace("WRAP", "map('string')"),
+    "lists in lists": "{% set n = namespace() %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}",
+    "a loop": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+    "a range": "{{ range(10 ** 9) }}",
+    "recursion": "{% macro f(n) %}{{ f(n + 1) }}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
+    "a tree of calls": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(99) }}",
+    "recursion in a loop": "{% for i in [1] recursive %}{{ loop([1, 1]) }}{% endfor %}",
+    "brackets": "{{ " + "(" * 100_000 + "1" + ")" * 100_000 + " }}",
+    "lists": "{{ " + "[" * 100_000,
+    "signs": "{{ " + "-" * 300_000 + "1 }}",
+    "negations": "{{ " + "not " * 200_000 + "1 }}",
+    "attributes": "{{ x" + ".a" * 200_000 + " }}",
+    "filters": "{{ 1" + "|string" * 100_000 + " }}",
+    "sums": "{{ 1" + "+1" * 200_000 + " }}",
+    "conditions": "{% if 1 %}" * 100_000,
+    "tags": "{%" * 500_000,
+    "comments": "{#" * 500_000,
+    "white space": "{{" + " " * 1_000_000,
+    "quotes": "{{ '" + "\\" * 1_000_000,
+    "half a character": "{{ '\\ud800' }}",
+    "what an error says": "{{ raise_exception('a' * 10 ** 7) }}",
+    "a value in an error": "{{ ('a' * 10 ** 7)[none] + 1 }}",
+}
+
+
+@pytest.mark.parametrize("source", BOMBS.values(), ids=BOMBS)
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits, which Windows has not")
+def test_bombs(source, monkeypatch):
+    """Each ends in an error, in the time that there is; and a template is rendered after it."""
+    monkeypatch.setattr(template, "JOB", template.JOB._replace(seconds=2))
+    process_of.cache_clear()
+    began = time.monotonic()
+    answer = render(source, {}, 1 << 22)
+    assert time.monotonic() - began < 20
+    assert answer.kind in ("stopped", "fails", "syntax", "refused", "undefined")
+    assert len(answer.text) <= 2000
+    assert process_of(source).ask("a{{ x }}", {"x": 1}, NOW, 9, most=99) == b"text 0\na1"
 
 
 @pytest.mark.parametrize(
@@ -173,29 +199,23 @@ def test_what_is_not_data_is_refused_wherever_it_comes_in(source):
         "{{ self.__init__.__globals__ }}",
         "{{ self._TemplateReference__context.cycler }}",
         "{{ ''|attr('__class__') }}",
-        "{{ [''] | map('attr', '__class__') | list }}",
         "{{ [''] | map(attribute='__class__.__mro__') | list | string | length > 20 and 1 / 0 }}",
         "{{ '{0.__class__.__mro__}'.format('') | length > 5 and 1 / 0 }}",
         "{{ '{0.__class__}'.format_map({'0': 1}) }}",
         "{{ ('{0.__class__}' | safe).format(1) }}",
         "{{ ('%(a)s' % {'a': ''.__class__}) ~ 1 / 0 }}",
         "{{ (1).__class__.__bases__[0] }}",
-        "{{ 'x'.encode() }}",
-        "{{ 'x'.maketrans('a', 'b') }}",
         "{{ (messages | map('upper')).gi_frame }}",
         "{{ (messages | map('upper')).gi_code.co_consts }}",
         "{% macro f() %}{% endmacro %}{{ f._func.__globals__ }}{{ f.__call__.__globals__.x }}{{ f._environment.y }}",
         "{% macro f() %}{{ caller.x.y }}{% endmacro %}{{ f() }}",
         "{% for i in [1] %}{{ loop._iterable }}{{ loop.__class__.__init__.x }}{{ loop._undefined.x }}{% endfor %}",
         "{{ undefinedx.__class__.__init__.__globals__ }}",
-        "{{ (d.items()).mapping }}",
         "{{ d.keys().__reduce__().x }}",
         "{{ nothing.__getattr__('x') }}",
         "{% set ns = namespace() %}{% set ns.__class__ = 1 %}",
         "{% set ns = namespace(**{'__class__': 1}) %}",
         "{{ d.update({'a': 1}) }}{{ d.pop('a') }}",
-        "{{ 'a' | random }}",
-        "{{ 'http://a' | urlize }}",
         "{{ x | map('_written') | list }}",
         "{% autoescape true %}{% endautoescape %}",
         "{% include '/etc/passwd' %}",
@@ -211,4 +231,5 @@ def test_what_is_not_data_is_refused_wherever_it_comes_in(source):
     ],
 )
 def test_ways_out_that_are_known(source):
-    assert outcome(ours, source) in (None, "")
+    """jinja2's sandbox closes them; where it did not, the process could do no more (see tests/guards)."""
+    assert ours(source) in (None, "")

@@ -1,1 +1,1 @@
-"""Checks of untrusted files, before or while a library opens them."""
+"""What is done about files from strangers: bounds before a library opens them, and a confined child process."""

@@ -17,7 +17,8 @@ import numpy as np
 from ..errors import InputError, TokenizerError, nearest
 from ..files.json_file import read_bounded, read_json
 from .special_tokens import ROLES
-from .template.process import RENDERER
+from .template import render
+from .tokenizer_json import guarded
 
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
@@ -171,7 +172,7 @@ class ChatTemplate:
 
     def _rendered(self, name: str, variables: dict[str, Any]) -> str:
         most = RENDERED + 4 * sum(map(len, _texts(variables)))
-        kind, line, text = RENDERER.render(self.sources[name], variables, most)
+        kind, line, text = render(self.sources[name], variables, most)
         if kind == "text":
             return text
         at = f" (line {line})" if line else ""
@@ -185,14 +186,17 @@ class ChatTemplate:
         raise TokenizerError(f"{self.where}: the chat template {what}: {text}{at}")
 
     def _encode(self, text: str) -> list[int]:
-        return self._tokenizer.backend.encode(text, add_special_tokens=False).ids
+        with guarded(self.where):
+            return self._tokenizer.backend.encode(text, add_special_tokens=False).ids
 
     def _encode_plain(self, text: str) -> list[int]:
         """As if there were no added tokens; refused where the vocabulary makes one of plain text all the same."""
         backend = self._tokenizer.backend
-        normal = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
-        words = [(normal, (0, 0))] if backend.pre_tokenizer is None else backend.pre_tokenizer.pre_tokenize_str(normal)
-        ids = [token.id for word, _ in words for token in backend.model.tokenize(word)]
+        with guarded(self.where):
+            normal = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
+            splitter = backend.pre_tokenizer
+            words = [(normal, (0, 0))] if splitter is None else splitter.pre_tokenize_str(normal)
+            ids = [token.id for word, _ in words for token in backend.model.tokenize(word)]
         if backend.token_to_id(text) in ids:
             raise InputError(f"a message holds {text!r}, which this tokenizer cannot tell from its special token")
         return ids
