@@ -218,10 +218,10 @@ def test_flags_put_tokens_around(chat):
 
 
 def test_every_split_passes_the_door_and_has_a_name():
-    from zoo.text.components import check_component
+    from zoo.guards.tokenizer import check_part
 
     for name, split in SPLITS.items():
-        check_component("pre_tokenizer", split.pre_tokenizer)
+        check_part("pre_tokenizer", split.pre_tokenizer, name)
         found = name_of(split.pre_tokenizer, split.ignore_merges)
         assert found is not None
         assert SPLITS[found].pre_tokenizer == SPLITS[name].pre_tokenizer

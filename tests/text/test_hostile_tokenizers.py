@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from zoo.errors import TokenizerError
-from zoo.text.charsmap import check_charsmap
-from zoo.text.patterns import UnsafePatternError, check_pattern
+from zoo.guards.patterns import UnsafePatternError, check_pattern
+from zoo.guards.tokenizer import check_charsmap
 from zoo.text.sentencepiece_model import read_sentencepiece
 from zoo.text.tokenizer import Tokenizer
 from zoo.text.tokenizer_json import tokenizer_of
@@ -73,6 +73,8 @@ REFUSED = [
         "(" * 99,
         r"\g<1>",
         r"a{1,3}+b",
+        r"[]|a]*[]|a]*[]|a]*x",
+        r"a{12345}b{12345}",
     ),
 ]
 
@@ -178,11 +180,11 @@ HOSTILE = {
     ),
     "too many parts": (
         _tokenizer(normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}] * 100}),
-        "more than 32 parts",
+        "expected a list of at most 32 parts",
     ),
     "sequences in sequences": (
         _tokenizer(decoder=json.loads('{"type": "Sequence", "decoders": [' * 50 + "]}" * 50)),
-        "expected a list of parts",
+        "expected a list of at most 32 parts",
     ),
     "unknown unk": (_tokenizer(model={**WORDS, "vocab": {"b": 0}}), "'<unk>' is not in"),
     "no unk": (_tokenizer(model={"type": "WordPiece", "vocab": {"b": 0}}), "'[UNK]' is not in"),
@@ -198,10 +200,10 @@ HOSTILE = {
     "merges of three": (_tokenizer(model={"type": "BPE", "vocab": {}, "merges": ["a b c"]}), "merges[0] is 'a b c'"),
     "merges of nothing known": (
         _tokenizer(model={"type": "BPE", "vocab": {}, "merges": ["a b"]}),
-        "not a tokenizer file",
+        "model (BPE)",
     ),
     "dropout": (_tokenizer(model={"type": "BPE", "vocab": {}, "merges": [], "dropout": 0.5}), "dropout is 0.5"),
-    "unk_id beyond": (_tokenizer(model={**PIECES, "vocab": [["a", 0.0]], "unk_id": 7}), "unk_id is 7"),
+    "unk_id beyond": (_tokenizer(model={**PIECES, "vocab": [["a", 0.0]], "unk_id": 7}), "model (Unigram)"),
     "no score": (_tokenizer(model={**PIECES, "vocab": [["a"]]}), "vocab[0] is a list of 1"),
     "a score of 400 digits": (_tokenizer(model={**PIECES, "vocab": [["a", 10**400]]}), "vocab[0] is a list of 2"),
     "long pieces": (_tokenizer(model={**PIECES, "vocab": [["a" * 1000, 0.0]]}), "up to 1000 characters"),
@@ -215,7 +217,10 @@ HOSTILE = {
         _tokenizer(**_template([CLS, A], [A, B], x={"id": "x", "ids": [0, 1], "tokens": ["x"]})),
         "a token for each",
     ),
-    "a charsmap of nothing": (_tokenizer(normalizer={**RULES, "precompiled_charsmap": ""}), "rules of 0 bytes"),
+    "a charsmap of nothing": (
+        _tokenizer(normalizer={**RULES, "precompiled_charsmap": ""}),
+        "rules cannot be used: 0 bytes",
+    ),
     "a charsmap of 4 GB": (
         _tokenizer(normalizer={**RULES, "precompiled_charsmap": HUGE_TRIE}),
         "a trie of 4294967292",
@@ -294,7 +299,7 @@ def rules(folder):
 def test_a_damaged_charsmap_is_refused_or_stays_in_its_arrays(rules, capfd):
     from tokenizers import normalizers
 
-    check_charsmap(rules)
+    check_charsmap(rules, "rules")
     random.seed(1)
     refused = 0
     for _ in range(300):
@@ -302,8 +307,8 @@ def test_a_damaged_charsmap_is_refused_or_stays_in_its_arrays(rules, capfd):
         for _ in range(random.randint(1, 3)):
             damaged[random.randrange(len(damaged))] = random.randrange(256)
         try:
-            check_charsmap(bytes(damaged))
-        except ValueError:
+            check_charsmap(bytes(damaged), "rules")
+        except TokenizerError:
             refused += 1
             continue
         normalizers.Precompiled(bytes(damaged)).normalize_str("ﬁne ① ㌀ ﷺ é Å ｶﾞ a\u0301")
@@ -316,8 +321,8 @@ def test_a_charsmap_that_makes_much_of_one_character_is_refused():
     units[0] = 256 << 10
     units[256 | ord("a")] = ord("a") | 1 << 8 | (ord("a") ^ 0) << 10
     trie = struct.pack("<512I", *units)
-    with pytest.raises(ValueError, match="more than 64 bytes"):
-        check_charsmap(struct.pack("<I", len(trie)) + trie + b"b" * 1000)
+    with pytest.raises(TokenizerError, match="more than 64 bytes"):
+        check_charsmap(struct.pack("<I", len(trie)) + trie + b"b" * 1000, "rules")
 
 
 @pytest.mark.parametrize("name", ["roberta.tokenizer.json", "xlm_roberta.tokenizer.json", "all-MiniLM-L6-v2"])

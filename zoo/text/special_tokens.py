@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TokenizerError
 from ..files.json_file import read_json
-from .components import MAX_ID, ComponentError, shown
-from .tokenizer_json import MAX_ADDED, MAX_ADDED_TEXT, MAX_NODES, check_added
+from ..errors import TokenizerError
+from ..guards.tokenizer import MAX_ID, check_added, shown
+from .tokenizer_json import MAX_NODES
 
 if TYPE_CHECKING:
     import tokenizers
@@ -63,10 +63,10 @@ def special_tokens(
 def _added(value: Any, *, special: bool, where: str) -> tokenizers.AddedToken:
     from tokenizers import AddedToken
 
-    if isinstance(value, str) and 0 < len(value) <= MAX_ADDED_TEXT:
+    if isinstance(value, str) and value:
         return AddedToken(value, special=special, normalized=not special)
     content = value.get("content") if isinstance(value, dict) else None
-    if isinstance(value, dict) and isinstance(content, str) and 0 < len(content) <= MAX_ADDED_TEXT:
+    if isinstance(value, dict) and isinstance(content, str) and content:
         options: Any = {k: value[k] for k in ("lstrip", "rstrip", "single_word", "normalized", "special") if k in value}
         if all(isinstance(flag, bool) for flag in options.values()):
             return AddedToken(content, **{"special": special, **options})
@@ -90,13 +90,8 @@ def add_tokens(
     new = {index: token for index, token in sorted(added.items()) if token.content not in known}
     extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or []
     extra = extra if isinstance(extra, list) else []
-    if len(new) + len(extra) > MAX_ADDED:
-        raise TokenizerError(f"{folder}: {len(new) + len(extra)} added tokens, at most {MAX_ADDED} were expected")
     others = [_added(value, special=True, where=f"{folder}: extra_special_tokens") for value in extra]
-    try:
-        check_added(token.content for token in (*new.values(), *others))
-    except ComponentError as error:
-        raise TokenizerError(f"{folder}: {error}") from None
+    check_added((token.content for token in (*new.values(), *others)), folder)
     # All at once: the library makes its search for them anew at each call.
     backend.add_tokens(list(new.values()))
     known.update((token.content, token) for token in new.values())

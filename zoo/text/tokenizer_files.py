@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import TokenizerError, nearest
 from ..files.inside import checkpoint_file
 from ..files.json_file import read_bounded
-from .charsmap import check_charsmap
+from ..errors import TokenizerError, nearest
+from ..guards.tokenizer import check_charsmap, check_pieces, check_vocabulary
 from .sentencepiece_model import USER_DEFINED, read_sentencepiece
 from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json
-from .tokenizer_json import MAX_MERGES, check_pieces, check_vocabulary, guarded, tokenizer_of
+from .tokenizer_json import MAX_MERGES, guarded, tokenizer_of
 
 if TYPE_CHECKING:
     import tokenizers
@@ -129,13 +129,6 @@ def _lines(path: Path) -> list[str]:
     return [line.rstrip("\n") for line in io.StringIO(text, newline=None)]
 
 
-def _checked(path: Path, check: Callable[[], None]) -> None:
-    try:
-        check()
-    except ValueError as error:
-        raise TokenizerError(f"{path}: {error}") from None
-
-
 def _class_name(config: dict[str, Any]) -> str | None:
     name = config.get("tokenizer_class")
     if name is not None and not isinstance(name, str):
@@ -231,7 +224,7 @@ def _byte_level_bpe(folder: Path, config: dict[str, Any], roles: dict[str, str])
 
     path = folder / "vocab.json"
     vocab = tokenizer_json(path)
-    _checked(path, lambda: check_vocabulary(vocab))
+    check_vocabulary(vocab, path)
     if len(set(vocab.values())) != len(vocab):
         raise TokenizerError(f"{path}: {len(vocab) - len(set(vocab.values()))} tokens share an id with another")
     _require(path, vocab, [roles["cls"], roles["sep"]])
@@ -272,11 +265,11 @@ def _xlm_roberta(folder: Path, config: dict[str, Any], roles: dict[str, str]) ->
         raise TokenizerError(f"{path}: starts with the pieces {first}, wanted ['<unk>', '<s>', '</s>'] (XLM-R's order)")
     specials = [(roles[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
     vocab = [*specials, *((piece.text, piece.score) for piece in pieces[3:]), (roles["mask"], 0.0)]
-    _checked(path, lambda: check_pieces(vocab))
+    check_pieces(vocab, path)
     with guarded(path):
         backend = Tokenizer(models.Unigram(vocab, unk_id=3, byte_fallback=False))
         if charsmap:
-            _checked(path, lambda: check_charsmap(charsmap))
+            check_charsmap(charsmap, str(path))
             backend.normalizer = normalizers.Precompiled(charsmap)
     scheme = "always" if _flag(config, "add_prefix_space", True) else "never"
     words = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme)]
