@@ -287,7 +287,7 @@ def test_a_last_message_that_is_written_twice_cannot_go_on(both):
 def test_more_tokens_than_can_be_looked_for(tmp_path, monkeypatch):
     ours = template(tmp_path)
     monkeypatch.setattr("zoo.text.chat.TOKENS", 3)
-    with pytest.raises(TokenizerError, match="tokens to look for in what messages say, at most 3"):
+    with pytest.raises(TokenizerError, match="tokens to look for in messages, at most 3"):
         ours.encode([USER])
     monkeypatch.setattr("zoo.text.chat.LOOKED_THROUGH", 100)
     with pytest.raises(TokenizerError, match="added tokens, too many to look for in a template of"):

@@ -3,7 +3,7 @@
     process = Confined(Job(Path("job.py"), "function", "reading maps"))
     answer = process.ask(data, most=1 << 20)
 
-A process serves one owner, say one checkpoint: what a hostile file did to it must not reach what another one is told.
+A process serves one owner, say one checkpoint: a hostile file that took it over must not reach the data of another.
 """
 
 from __future__ import annotations

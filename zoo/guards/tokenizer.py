@@ -113,7 +113,7 @@ def _flat(kind: str, value: Any, where: str, depth: int = 0) -> list[dict[str, A
 
 
 def _check_template(value: dict[str, Any], where: str) -> None:
-    """TokenizerError unless each text stands in a template once, and each special token has its ids."""
+    """TokenizerError unless a template has each text once, and ids for each special token."""
     try:
         pieces = [piece for name in ("single", "pair") for piece in value[name]]
         texts = sorted(piece["Sequence"]["id"] for piece in pieces if "Sequence" in piece)

@@ -1,1 +1,1 @@
-"""From text to ids and back: tokenizers built of whatever files a checkpoint has, and its chat template."""
+"""Tokenizers, built from whichever files a checkpoint has, and chat templates."""

@@ -1,7 +1,7 @@
-"""Chat templates: from messages to the text, and the tokens, that a model was trained to go on from.
+"""Chat templates: messages become the text, and the tokens, that a model was trained to continue.
 
-What a message says is never taken for a special token: `<|eot_id|>` in a user's text ends no turn.  (transformers does
-so only where it is asked to, by `sanitize_control_tokens=True`, and then gives the same ids.)
+The text of a message never becomes a special token: `<|eot_id|>` in a user's text ends no turn.  (transformers does
+so only with `sanitize_control_tokens=True`, and then gives the same ids.)
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Messages = Sequence[Mapping[str, Any]]
 
 LIMIT = 1 << 20  # bytes, or characters, of a template
 RENDERED = 1 << 22  # characters that a template may make of messages, beyond four times theirs
-TOKENS = 1 << 14  # that are special, or that a template builds with
-LOOKED_THROUGH = 1 << 30  # characters, once for each added token
+TOKENS = 1 << 14  # special ones, and those that a template uses
+LOOKED_THROUGH = 1 << 30  # characters of a template, once for each added token
 DEPTH = 100  # of lists and objects in one another
 SPEAKERS = ("system", "developer", "user", "assistant", "tool", "ipython", "function", "environment")
-REASONING = ("reasoning_content", "thinking", "reasoning")  # what templates call an assistant's thoughts
+REASONING = ("reasoning_content", "thinking", "reasoning")  # names for an assistant's thoughts
 _CONTINUE = "\x02continue here\x02 "
 
 
@@ -81,8 +81,8 @@ class ChatTemplate:
     ) -> str:
         """The text for some messages, each {"role": ..., "content": ...}.
 
-        add_generation_prompt: with the head of the answer to come.  continue_final_message: without the end of the last
-        message.  template: the name of one of several.  variables: what the template knows besides.
+        add_generation_prompt: with the head of the answer.  continue_final_message: without the end of the last
+        message.  template: the name of one of several.  variables: further variables of the template.
         """
         if add_generation_prompt and continue_final_message:
             raise InputError("add_generation_prompt and continue_final_message exclude each other")
@@ -105,16 +105,16 @@ class ChatTemplate:
         return _cut_at_end(text, final) if continue_final_message else text
 
     def encode(self, messages: Messages, **options: Any) -> list[int]:
-        """The tokens for some messages; options as for `render`.  No more special tokens than the template writes."""
+        """The tokens for some messages; options as for `render`.  Special tokens come from the template alone."""
         source = self.sources[self._name(options.get("template"), options.get("tools"))]
         special, control = self._control_tokens(source)
         parts = [(m, special if _role(m) == "assistant" else control) for m in _listed(messages, "messages")]
         more = {name: value for name in ("tools", "documents") if (value := options.get(name)) is not None}
         every = [*parts, *((value, control) for value in more.values())]
-        held = {token for value, pattern in every for text in _texts(value) for token in pattern.findall(text)}
-        if not held:
+        found = {token for value, pattern in every for text in _texts(value) for token in pattern.findall(text)}
+        if not found:
             return self._encode(self.render(messages, **options))
-        marks = _Marks(sorted(held), [value for value, _ in every])
+        marks = _Marks(sorted(found), [value for value, _ in every])
         options = {**options, **{name: marks.put(value, control) for name, value in more.items()}}
         rendered = self.render([marks.put(value, pattern) for value, pattern in parts], **options)
         ids: list[int] = []
@@ -124,7 +124,7 @@ class ChatTemplate:
         return ids
 
     def _control_tokens(self, source: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """Patterns of the special tokens, and of these and the others with which the template builds."""
+        """Two patterns: of the special tokens, and of these and the other added tokens that the template uses."""
         added = self._tokenizer.backend.get_added_tokens_decoder().values()
         if (known := self._patterns.get((source, len(added)))) is None:
             if len(added) * len(source) > LOOKED_THROUGH:
@@ -137,8 +137,7 @@ class ChatTemplate:
             more = [t.content for t in added if not t.special and t.content in source and not t.content.isspace()]
             if len(special) + len(more) > TOKENS:
                 raise TokenizerError(
-                    f"{self.where}: {len(special) + len(more)} tokens to look for in what messages say, "
-                    f"at most {TOKENS} can be"
+                    f"{self.where}: {len(special) + len(more)} tokens to look for in messages, at most {TOKENS}"
                 )
             known = self._patterns[source, len(added)] = _any_of(special), _any_of([*special, *more])
         return known
@@ -154,7 +153,7 @@ class ChatTemplate:
         return template
 
     def _check(self, turn: Any, where: str, source: str) -> None:
-        """Refuse what a template would turn into an empty or a strange turn without a word."""
+        """InputError for a message that a template would turn into an empty or wrong turn silently."""
         if not isinstance(turn, dict) or not isinstance(turn.get("role"), str):
             raise InputError(f"{where} is {str(turn)[:80]!r}, expected an object with a role and a content")
         role, content = turn["role"], turn.get("content")
@@ -190,7 +189,7 @@ class ChatTemplate:
             return self._tokenizer.backend.encode(text, add_special_tokens=False).ids
 
     def _encode_plain(self, text: str) -> list[int]:
-        """As if there were no added tokens; refused where the vocabulary makes one of plain text all the same."""
+        """The tokens as if there were no added ones; InputError where the vocabulary makes one of plain text."""
         backend = self._tokenizer.backend
         with guarded(self.where):
             normal = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
@@ -202,7 +201,7 @@ class ChatTemplate:
         return ids
 
     def _within(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
-        """The tokens of a text that follows another: without the space that some tokenizers put at the start."""
+        """The tokens of a text that follows another: without the space that some tokenizers put first."""
         if not text:
             return []
         newline, ids = self._encode("\n"), encode("\n" + text)
@@ -210,7 +209,7 @@ class ChatTemplate:
 
 
 def _plain(value: Any, where: str, depth: int = 0) -> Any:
-    """Plain data of Python's own types: nothing whose methods could do something."""
+    """A copy in Python's own plain types; InputError for other types and deep nesting."""
     if depth > DEPTH:
         raise InputError(f"{where[:200]} is nested more than {DEPTH} deep")
     if isinstance(value, np.generic):
@@ -242,7 +241,7 @@ def _plain_key(key: Any, where: str) -> Any:
 
 
 def _as_templates_expect(turn: dict[str, Any]) -> dict[str, Any]:
-    """A message as transformers gives it: without what is None, its reasoning under the two names that are read."""
+    """A message as transformers passes it: without None values, its reasoning under both names that templates use."""
     turn = {name: value for name, value in turn.items() if value is not None}
     found = next((turn[name] for name in REASONING if name in turn), None)
     return turn if found is None else {"thinking": found, **turn, "reasoning_content": found}
@@ -274,7 +273,7 @@ def _mapped(how: Callable[[str], str], value: Any) -> Any:
 
 
 def _any_of(tokens: list[str]) -> re.Pattern[str]:
-    """A pattern of one of them, the longest that fits."""
+    """A pattern that matches the longest of the tokens that fits."""
     return re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) or "(?!)")
 
 
@@ -283,7 +282,7 @@ def _role(message: Any) -> Any:
 
 
 class _Marks:
-    """A character before and one after each special token in a message, by which it is told from a template's own.
+    """A character before and one after each special token in a message sets it apart from the template's own.
 
     They are for private use, such as no input holds, and another pair for each token.
     """
@@ -297,7 +296,7 @@ class _Marks:
         return _mapped(lambda text: pattern.sub(lambda found: found[0].join(self.of[found[0]]), text), value)
 
     def pieces(self, rendered: str) -> Iterator[tuple[bool, str]]:
-        """(whether it is a token's text out of a message, piece) in turn, no piece with marks in it."""
+        """Pairs in turn, without marks: True and a token's text from a message, or False and other text."""
         every = [mark for pair in self.of.values() for mark in pair]
         escapes = {form for mark in every for form in (repr(mark)[1:-1], json.dumps(mark)[1:-1], quote(mark))}
         whole = "|".join(re.escape(token.join(pair)) for token, pair in self.of.items())
@@ -307,7 +306,7 @@ class _Marks:
         if any(form in rendered for form in escapes) or any(found[2] for found in pattern.finditer(rendered)):
             raise InputError(
                 f"a message holds the text of a special token ({', '.join(self.of)}), and the chat template takes it "
-                "apart, so that it cannot be told from the template's own"
+                "apart, so that it cannot be kept apart from the template's own"
             )
         at = 0
         for found in pattern.finditer(rendered):
@@ -319,7 +318,7 @@ class _Marks:
 
 
 def _marked_end(turn: dict[str, Any]) -> str:
-    """The text of the message, which gets a mark at its end; of several, the last."""
+    """Put a mark at the end of the message's text (of several parts, the last); the text before."""
     content = turn.get("content")
     if isinstance(content, str):
         turn["content"] = content + _CONTINUE

@@ -1,9 +1,9 @@
-"""Texts of megabytes: cut before they are tokenized where only the beginning is asked for, and open to an interrupt.
+"""Texts of megabytes are cut before tokenizing if truncation keeps only the beginning; Ctrl-C interrupts the rest.
 
-Where a text may be cut without a change to the tokens before: between a letter and a space that a letter follows, if
-the tokenizer treats the two sides apart.  Normalisers of the known kinds do, save a replacement of more than the space
-itself.  After them either a pre-tokenizer splits there, or no token of the vocabulary reaches across, so that no merge
-and no path of Unigram can.  Added tokens may reach across: the cut stays further away than the longest of them.
+A cut between a letter and a space that a letter follows leaves the tokens before it unchanged if the tokenizer treats
+the two sides apart.  Normalizers of the known kinds do, except a replacement of more than the space itself.  After them
+either a pre-tokenizer splits there, or no token of the vocabulary reaches across, so that no merge and no path of
+Unigram can.  Added tokens may reach across: the cut stays further away than the longest of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LONG = 1 << 16  # characters from which a text is worth the trouble
+LONG = 1 << 16  # characters from which a text is cut
 MARGIN = 1 << 10  # characters that are kept beyond the last token that counts
 PER_TOKEN = 8  # characters, the first guess
 
@@ -31,9 +31,9 @@ _LOCAL = {"Punctuation", "Digits", "CharDelimiterSplit", "Split"}
 
 
 def interruptible(call: Callable[[], T]) -> T:
-    """What `call` returns, from a thread of its own where this is the main one: Ctrl-C is heard while it waits.
+    """Call a function in another thread if this is the main one, so that Ctrl-C works while it runs; its result.
 
-    The thread cannot be stopped: it goes on in vain, without the interpreter's lock if `call` lets it go.
+    After Ctrl-C the thread still runs to its end: it cannot be stopped.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -71,7 +71,7 @@ def beginning(backend: tokenizers.Tokenizer, text: str, tokens: int) -> str:
 
 
 def can_be_cut(backend: tokenizers.Tokenizer) -> bool:
-    """Whether the tokens before a space between letters are the same whatever comes after it."""
+    """True if the tokens before a space between letters do not depend on the text after it."""
     if not all(_keeps_spaces_apart(part) for part in _parts(backend.normalizer, "normalizers")):
         return False
     splits = False
@@ -110,7 +110,7 @@ def _keeps_spaces_apart(part: dict[str, Any]) -> bool:
 
 
 def _is_local(pattern: dict[str, str]) -> bool:
-    """Whether a pattern that splits a text looks no further than a word, or a run of spaces."""
+    """True if a pattern that splits a text looks no further than a word, or a run of spaces."""
     if "String" in pattern:
         return len(pattern["String"]) == 1
     # Those of GPT-2 and its kin: words with at most one sign before them, then runs of spaces.

@@ -83,7 +83,7 @@ def add_tokens(
     bert: bool,
     built: bool,
 ) -> None:
-    """Makes the special and added tokens unsplittable; the flags of tokens that tokenizer.json has already stand."""
+    """Make the special and added tokens unsplittable; a token that tokenizer.json has keeps its flags."""
     from tokenizers import AddedToken
 
     known = {token.content: token for token in backend.get_added_tokens_decoder().values()}

@@ -1,4 +1,4 @@
-"""Text to padded int64 arrays and back: an adapter over the `tokenizers` library alone.
+"""Tokenizer: text to padded int64 arrays and back, with the `tokenizers` library alone.
 
 Legend: B rows of a batch, T tokens of a row, R rows before padding.
 """
@@ -17,7 +17,7 @@ from ..files.atomic_write import copy_file
 from ..files.inside import checkpoint_file
 from .long_texts import LONG, beginning, can_be_cut, interruptible
 from .special_tokens import ROLES
-from .tokenizer_files import Loaded, load_files
+from .tokenizer_files import Loaded, Side, load_files
 from .tokenizer_json import guarded
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Truncation = bool | Literal["only_first", "only_second", "longest_first"]
 Texts = str | Sequence[str]
 
-# transformers writes 1e30 where a tokenizer has no limit of its own.
-UNLIMITED = 10**9
 BACKENDS_KEPT = 32
 
 
@@ -44,7 +42,7 @@ class Encoding(NamedTuple):
 
 
 class Encodings(NamedTuple):
-    """Rows of unequal length, for those who sort by length before they pad (see `Tokenizer.pad`)."""
+    """Rows of unequal length, to be sorted by length before padding (see `Tokenizer.pad`)."""
 
     rows: list[tokenizers.Encoding]
     lengths: np.ndarray  # (R,) int64, tokens with the special ones
@@ -52,7 +50,7 @@ class Encodings(NamedTuple):
 
 
 class Tokenizer:
-    """A checkpoint's tokenizer.  Nothing in it changes after loading: threads may share one.
+    """A checkpoint's tokenizer.  It does not change after loading: threads may share one.
 
     `pad_token`, `cls_token`, ... are None, like their ids, where the tokenizer has no such token.
     """
@@ -72,9 +70,9 @@ class Tokenizer:
     bos_token_id: int | None
     eos_token_id: int | None
     model_max_length: int | None  # tokens; None where neither the files nor the caller set a limit
-    padding_side: Literal["left", "right"]
-    truncation_side: Literal["left", "right"]
-    is_pair_typed: bool  # whether the tokens of a second text get segment 1
+    padding_side: Side
+    truncation_side: Side
+    is_pair_typed: bool  # whether the tokens of a second text get token_type_id 1
     vocab_size: int  # with the added tokens
     all_special_ids: frozenset[int]
     files: list[Path]  # what it was read from, and what `save` copies
@@ -87,16 +85,12 @@ class Tokenizer:
             token = loaded.roles.get(role)
             setattr(self, f"{role}_token", token)
             setattr(self, f"{role}_token_id", None if token is None else self.backend.token_to_id(token))
-        self.model_max_length = _stated_length(loaded.config) or model_max_length
-        self.padding_side = _side(loaded.config, "padding_side")
-        self.truncation_side = _side(loaded.config, "truncation_side")
+        self.model_max_length = loaded.model_max_length or model_max_length
+        self.padding_side, self.truncation_side = loaded.padding_side, loaded.truncation_side
         self.vocab_size = self.backend.get_vocab_size(with_added_tokens=True)
         added = self.backend.get_added_tokens_decoder()
         self.all_special_ids = frozenset(index for index, token in added.items() if token.special)
-        # transformers' rule: tidying is meant for WordPiece and would damage byte-level BPE.
-        tidy = loaded.config.get("clean_up_tokenization_spaces", False)
-        self._tidy = bool(tidy) and type(self.backend.model).__name__ != "BPE"
-        self._typed = loaded.typed
+        self._tidies, self._typed = loaded.tidies, loaded.typed
         with guarded(self._name):
             self.is_pair_typed = 1 in self.backend.encode("a", "a").type_ids and self._typed
         self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
@@ -128,7 +122,7 @@ class Tokenizer:
         stride: int = 0,
         overflow: bool = False,
         padding: bool | int = True,
-        padding_side: Literal["left", "right"] | None = None,
+        padding_side: Side | None = None,
         pad_to_multiple_of: int | None = None,
     ) -> Encoding:
         """Texts, or pairs of texts, as one padded batch: `encode_batch`, then `pad`."""
@@ -151,7 +145,7 @@ class Tokenizer:
 
         truncation: True is "longest_first"; False keeps everything.
         max_length: tokens of a row, special ones included; `model_max_length` where None.
-        overflow: what truncation cuts off comes as further rows, each repeating `stride` tokens of the row before.
+        overflow: the text that truncation cuts off becomes further rows, each repeating `stride` tokens of the last.
 
         As in transformers an empty second text is no pair in a call on two strings, and a pair in a call on lists.
         """
@@ -185,7 +179,7 @@ class Tokenizer:
         rows: Sequence[int] | np.ndarray | None = None,
         *,
         padding: bool | int = True,
-        padding_side: Literal["left", "right"] | None = None,
+        padding_side: Side | None = None,
         pad_to_multiple_of: int | None = None,
     ) -> Encoding:
         """A padded batch of the chosen rows (all where None), in that order.
@@ -235,7 +229,7 @@ class Tokenizer:
         """The text of a row of ids; those past the vocabulary add nothing, as in transformers: models may be wider."""
         with guarded(self._name):
             text = self.backend.decode(_ids(ids), skip_special_tokens=skip_special_tokens)
-        if self._tidy:
+        if self._tidies:
             for before, after in _TIDY:
                 text = text.replace(before, after)
         return text
@@ -255,11 +249,11 @@ class Tokenizer:
         return index
 
     def special_tokens_to_add(self, pair: bool = False) -> int:
-        """How many special tokens a row gets besides its text."""
+        """The number of special tokens that a row gets beside its text."""
         return self.backend.num_special_tokens_to_add(pair)
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Copies the files that the tokenizer was loaded from, as they lie; returns their new paths."""
+        """Copy the files that the tokenizer was loaded from, unchanged; returns their new paths."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         targets = [folder / path.name for path in self.files]
@@ -305,7 +299,7 @@ class Tokenizer:
             return self._backends[key]
 
     def _check_windows(self, first: list[str], second: list[str], truncation: dict[str, Any]) -> None:
-        """Beside the text that is kept whole, each window must advance by more than its stride."""
+        """InputError where a window, beside the text that is kept whole, would advance by no more than its stride."""
         kept, name = (first, "texts") if truncation["strategy"] == "only_second" else (second, "pairs")
         room = truncation["max_length"] - self.special_tokens_to_add(True)
         sizes: dict[str, int] = {}  # one question is often asked of many texts
@@ -320,7 +314,7 @@ class Tokenizer:
                 )
 
     def _beginnings(self, truncation: dict[str, Any], text: str, pair: str | None) -> tuple[str, str | None]:
-        """As much of the texts as decides what is left of them after truncation."""
+        """The beginnings of long texts, enough for the same tokens after truncation."""
         if self._can_be_cut is None:
             self._can_be_cut = can_be_cut(self.backend)
         strategy, room = truncation["strategy"], truncation["max_length"]
@@ -355,16 +349,9 @@ class Tokenizer:
 
 
 _TIDY = (
-    (" .", "."),
-    (" ?", "?"),
-    (" !", "!"),
-    (" ,", ","),
+    *((f" {end}", end) for end in (".", "?", "!", ",")),
     (" ' ", "'"),
-    (" n't", "n't"),
-    (" 'm", "'m"),
-    (" 's", "'s"),
-    (" 've", "'ve"),
-    (" 're", "'re"),
+    *((f" {end}", end) for end in ("n't", "'m", "'s", "'ve", "'re")),
 )
 
 
@@ -417,21 +404,3 @@ def _ids(ids: Iterable[int] | np.ndarray) -> list[int]:
     if array.min() < 0 or array.max() >= 1 << 32:
         raise InputError(f"ids from {array.min()} to {array.max()}, wanted 0 to {(1 << 32) - 1}")
     return array.tolist()
-
-
-def _stated_length(config: dict[str, Any]) -> int | None:
-    value = config.get("model_max_length", config.get("max_len"))
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
-        raise TokenizerError(f"tokenizer_config.json: model_max_length is {value!r}, wanted a number of tokens")
-    return None if value > UNLIMITED else int(value)
-
-
-def _side(config: dict[str, Any], key: str) -> Literal["left", "right"]:
-    value = str(config.get(key, "right")).lower()
-    if value == "left":
-        return "left"
-    if value == "right":
-        return "right"
-    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, wanted 'left' or 'right'")

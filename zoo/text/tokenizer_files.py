@@ -1,4 +1,4 @@
-"""From the tokenizer files of a checkpoint to a backend of the `tokenizers` library.
+"""Builds a backend of the `tokenizers` library from the tokenizer files of a checkpoint.
 
 `tokenizer.json` is read part by part; without one the backend is built from vocab.txt (WordPiece), vocab.json +
 merges.txt (byte-level BPE) or sentencepiece.bpe.model (Unigram).  The files and `tokenizer_class` decide which, never
@@ -11,7 +11,7 @@ import io
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..files.inside import checkpoint_file
 from ..files.json_file import read_bounded
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import tokenizers
 
 log = logging.getLogger(__name__)
+
+Side = Literal["left", "right"]
+UNLIMITED = 10**9  # tokens; transformers writes 1e30 where a tokenizer has no limit of its own
 
 FILES = (
     "tokenizer.json",
@@ -40,7 +43,7 @@ FILES = (
 
 
 class Family(NamedTuple):
-    """What transformers' tokenizer classes imply where the files say nothing."""
+    """Defaults of transformers' tokenizer classes, for files that do not state them."""
 
     classes: tuple[str, ...]
     roles: dict[str, str]
@@ -61,13 +64,16 @@ XLM_ROBERTA = Family(("XLMRobertaTokenizer",), _ANGLE, typed=False)
 class Loaded(NamedTuple):
     backend: tokenizers.Tokenizer  # truncation and padding off
     roles: dict[str, str]  # "pad" -> "[PAD]"; a role that the tokenizer lacks is absent
-    config: dict[str, Any]  # tokenizer_config.json, with the sides that tokenizer.json implies filled in
-    typed: bool
     files: list[Path]
+    model_max_length: int | None
+    padding_side: Side
+    truncation_side: Side
+    tidies: bool  # whether decoding removes the spaces before punctuation
+    typed: bool  # whether the second text gets segment 1
 
 
 def load_files(folder: Path) -> Loaded:
-    """Reads or builds the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
+    """Read or build the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
     with guarded(folder):
         return _loaded(folder)
 
@@ -106,7 +112,28 @@ def _loaded(folder: Path) -> Loaded:
         backend.encode_special_tokens = True
     names = config.get("model_input_names")
     typed = "token_type_ids" in names if isinstance(names, list) else family is None or family.typed
-    return Loaded(backend, roles, config, typed, files)
+    # transformers' rule: tidying is meant for WordPiece and would damage byte-level BPE.
+    tidies = bool(config.get("clean_up_tokenization_spaces")) and type(backend.model).__name__ != "BPE"
+    sides = _side(config, "padding_side"), _side(config, "truncation_side")
+    return Loaded(backend, roles, files, _max_length(config), *sides, tidies, typed)
+
+
+def _max_length(config: dict[str, Any]) -> int | None:
+    value = config.get("model_max_length", config.get("max_len"))
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
+        raise TokenizerError(f"tokenizer_config.json: model_max_length is {value!r}, wanted a number of tokens")
+    return None if value > UNLIMITED else int(value)
+
+
+def _side(config: dict[str, Any], key: str) -> Side:
+    value = str(config.get(key, "right")).lower()
+    if value == "left":
+        return "left"
+    if value == "right":
+        return "right"
+    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, wanted 'left' or 'right'")
 
 
 def _bytes(path: Path) -> bytes:
@@ -172,7 +199,7 @@ def _family_of_files(folder: Path, have: set[str], config: dict[str, Any]) -> Fa
 
 
 def _override_bert_normalizer(backend: tokenizers.Tokenizer, config: dict[str, Any]) -> None:
-    """What tokenizer_config.json states outranks tokenizer.json, as in transformers."""
+    """Let tokenizer_config.json override tokenizer.json, as in transformers."""
     from tokenizers.normalizers import BertNormalizer
 
     old = backend.normalizer

@@ -1,7 +1,7 @@
 """tokenizer.json: read here, and built by the `tokenizers` library.
 
-The vocabulary goes to the library as Python's values, the small rest as JSON that is written anew: of a key that occurs
-twice both sides see the same value, and building takes less time than reading the whole file there.
+The vocabulary goes to the library as Python values, and the small rest as new JSON.  That is faster than to let it read
+the whole file, and where a key occurs twice, the library gets the value that was checked here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TokenizerFile(NamedTuple):
 
 @contextmanager
 def guarded(what: object) -> Iterator[None]:
-    """Around calls of Rust: its exceptions, and its panics (which are no `Exception`), become TokenizerError."""
+    """Turn exceptions of Rust, and its panics (which are no `Exception`), into TokenizerError."""
     try:
         yield
     except ZooError:
@@ -58,32 +58,38 @@ def guarded(what: object) -> Iterator[None]:
 
 def tokenizer_of(data: bytes, path: Path) -> TokenizerFile:
     """The tokenizer in the bytes of a tokenizer.json; TokenizerError names the part that is damaged or not taken."""
-    from tokenizers import AddedToken, Tokenizer
+    from tokenizers import AddedToken
 
     raw = parse_json(data, path, TokenizerError, max_values=MAX_NODES, exact=False)
     if raw.get("version") != "1.0":
         raise TokenizerError(f"{path}: version {shown(raw.get('version'))}, expected '1.0'")
     for kind in SEQUENCES:
         check_part(kind, raw.get(kind), str(path))
-    added = _added(raw.get("added_tokens") or [], path)
+    added = _added(raw.get("added_tokens"), path)
     padding, truncation = (_settings(name, raw.get(name), path) for name in ("padding", "truncation"))
-    backend = Tokenizer(_model(raw.get("model"), path))
-    for kind in SEQUENCES:
-        if raw.get(kind) is not None:
-            setattr(backend, kind, _part(kind, raw[kind], path))
+    model, backend = _model(raw.get("model"), path), _without_model(raw, path)
+    with guarded(path):
+        backend.model = model
     with guarded(f"{path}: added_tokens"):
         backend.add_tokens([AddedToken(**token) for token in added])
     return TokenizerFile(backend, padding, truncation)
 
 
-def _part(kind: str, value: dict[str, Any], path: Path) -> Any:
-    """A normalizer, pre_tokenizer, ... as the library reads it."""
+def _without_model(raw: dict[str, Any], path: Path) -> tokenizers.Tokenizer:
+    """The normalizer, pre_tokenizer, post_processor and decoder of a file, on an empty model."""
     from tokenizers import Tokenizer
 
-    model = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
-    whole = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], **dict.fromkeys(SEQUENCES)}
-    with guarded(f"{path}: {kind} ({value['type']}) is not one that the tokenizers library reads"):
-        return getattr(Tokenizer.from_str(json.dumps({**whole, kind: value, "model": model})), kind)
+    empty = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], **dict.fromkeys(SEQUENCES)}
+    empty["model"] = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
+    parts = {kind: raw.get(kind) for kind in SEQUENCES}
+    with guarded(path):
+        try:
+            return Tokenizer.from_str(json.dumps({**empty, **parts}))
+        except Exception:
+            for kind, part in parts.items():  # one by one, for the message
+                with guarded(f"{path}: {kind} is not one that the tokenizers library reads"):
+                    Tokenizer.from_str(json.dumps({**empty, kind: part}))
+            raise
 
 
 def _settings(name: str, value: Any, path: Path) -> dict[str, Any]:
@@ -102,6 +108,7 @@ def _settings(name: str, value: Any, path: Path) -> dict[str, Any]:
 
 def _added(tokens: Any, path: Path) -> list[dict[str, Any]]:
     """The keyword arguments of each added token."""
+    tokens = [] if tokens is None else tokens
     if not isinstance(tokens, list):
         raise TokenizerError(f"{path}: added_tokens is {shown(tokens)}, expected a list")
     found: list[dict[str, Any]] = []
@@ -131,7 +138,7 @@ def _model(raw: Any, path: Path) -> tokenizers.models.Model:
     else:
         check_vocabulary(vocab, where)
     if kind == "BPE":
-        if raw.get("dropout"):
+        if raw.get("dropout") not in (None, 0):
             raise TokenizerError(
                 f"{where}: dropout is {shown(raw['dropout'])}: ids that differ from call to call are not taken"
             )

@@ -237,12 +237,16 @@ _JINJA += [
 
 
 def _template(data: bytes, at: Path) -> None:
+    from zoo.text import template as rendering
     from zoo.text.chat import ChatTemplate
     from zoo.text.tokenizer import Tokenizer
 
     known = TARGETS["template"].found
     if "tokenizer" not in known:
         known["tokenizer"] = Tokenizer.from_folder(OWN)
+        # One process for all inputs: to start another takes longer than to render.
+        process = rendering.process_of("")
+        rendering.process_of = lambda source: process  # type: ignore[assignment]
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": " hi "}]
     template = ChatTemplate({"default": data.decode("utf-8", "replace")}, known["tokenizer"])
     template.render(messages, add_generation_prompt=True)
