@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..files.json_file import read_json
 from ..errors import TokenizerError
+from ..files.json_file import read_json
 from ..guards.tokenizer import MAX_ID, check_added, shown
 from .tokenizer_json import MAX_NODES
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from ..errors import TokenizerError, nearest
 from ..files.inside import checkpoint_file
 from ..files.json_file import read_bounded
-from ..errors import TokenizerError, nearest
 from ..guards.tokenizer import check_charsmap, check_pieces, check_vocabulary
 from .sentencepiece_model import USER_DEFINED, read_sentencepiece
 from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json

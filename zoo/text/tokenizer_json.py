@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..files.json_file import parse_json
 from ..errors import TokenizerError, ZooError, nearest
+from ..files.json_file import parse_json
 from ..guards.tokenizer import SEQUENCES, check_added, check_part, check_pieces, check_vocabulary, shown
 
 if TYPE_CHECKING:
