@@ -122,11 +122,9 @@ def _check_template(value: dict[str, Any], where: str) -> None:
     except (AttributeError, KeyError, TypeError):
         raise TokenizerError(f"{where}: expected single and pair, lists of pieces, and special_tokens") from None
     if texts != ["A", "A", "B"]:
-        raise TokenizerError(f"{where}: the texts {', '.join(texts)}, expected A in single, A and B in pair, once each")
-    if missing := sorted(used - known):
-        raise TokenizerError(
-            f"{where}: special_tokens lacks {shown(missing[0])}, or has not a token for each of its ids"
-        )
+        raise TokenizerError(f"{where}: the texts {texts!r:.80}, expected A in single, A and B in pair, once each")
+    for name in used - known:
+        raise TokenizerError(f"{where}: special_tokens lacks {shown(name)}, or has not a token for each of its ids")
 
 
 def _check_size(value: Any, where: str, depth: int = 0) -> None:

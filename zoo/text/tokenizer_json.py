@@ -24,14 +24,13 @@ MAX_WORD = 256  # characters of a word that WordPiece cuts up, in time that grow
 MAX_NODES = 4_000_000  # values in the file; Gemma's, the largest, has half as many
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 # type of model: the options of its class in the library
+_WANTED = {str: "a text", int: "a whole number", bool: "true or false"}
+_TEXTS = {"unk_token": str, "continuing_subword_prefix": str}
 _OPTIONS = {
-    "WordPiece": ("unk_token", "max_input_chars_per_word", "continuing_subword_prefix"),
-    "WordLevel": ("unk_token",),
-    "BPE": (
-        *("unk_token", "continuing_subword_prefix", "end_of_word_suffix"),
-        *("fuse_unk", "byte_fallback", "ignore_merges"),
-    ),
-    "Unigram": ("unk_id", "byte_fallback"),
+    "WordPiece": {**_TEXTS, "max_input_chars_per_word": int},
+    "WordLevel": {"unk_token": str},
+    "BPE": {**_TEXTS, "end_of_word_suffix": str, "fuse_unk": bool, "byte_fallback": bool, "ignore_merges": bool},
+    "Unigram": {"unk_id": int, "byte_fallback": bool},
 }
 
 
@@ -132,6 +131,9 @@ def _model(raw: Any, path: Path) -> tokenizers.models.Model:
         raise TokenizerError(f"{path}: model: type is {shown(kind)}, expected one of {', '.join(_OPTIONS)}{guess}")
     where = f"{path}: model ({kind})"
     options = {name: raw[name] for name in _OPTIONS[kind] if raw.get(name) is not None}
+    for name, value in options.items():
+        if type(value) is not (wanted := _OPTIONS[kind][name]):
+            raise TokenizerError(f"{where}: {name} is {shown(value)}, expected {_WANTED[wanted]}")
     vocab: Any = raw.get("vocab")
     if kind == "Unigram":
         vocab = _pieces(vocab, where)
@@ -145,7 +147,7 @@ def _model(raw: Any, path: Path) -> tokenizers.models.Model:
         options["merges"] = _merges(raw.get("merges"), where)
     elif kind != "Unigram":
         unknown = options.setdefault("unk_token", "[UNK]")
-        if not isinstance(unknown, str) or unknown not in vocab:
+        if unknown not in vocab:
             raise TokenizerError(f"{where}: unk_token {shown(unknown)} is not in the vocabulary of {len(vocab)} tokens")
     with guarded(where):
         model = getattr(models, kind)(vocab, **options)
