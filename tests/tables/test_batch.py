@@ -19,8 +19,8 @@ from PIL import Image
 
 from tests.small_pdf import pdf, text
 from tests.tables.stub_recipe import StubRecipe
+from zoo.apps.batch.inputs import find_inputs
 from zoo.apps.cli import main
-from zoo.apps.documents.inputs import find_inputs
 from zoo.apps.tables import Table
 from zoo.apps.tables.batch import PageTables, Recipe, extract_pages, plan
 from zoo.apps.tables.outputs import OneFile, sheet_names

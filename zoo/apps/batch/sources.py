@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
 
 from ...errors import InputError, nearest
-from ..documents.inputs import SUFFIXES, find_inputs
 from .files import is_uri, join, open_file
+from .inputs import SUFFIXES, find_inputs
 from .text_rows import objects, records
 
 KINDS = {".parquet": "Parquet", ".csv": "CSV", ".jsonl": "JSON lines", ".ndjson": "JSON lines"}

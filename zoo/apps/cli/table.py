@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import TableError, ZooError
 from ...tasks.base import Progress
-from ..documents.inputs import Input, find_inputs
+from ..batch.inputs import Input, find_inputs
 from ..tables import Table, draw_tables, join_pages, read_words
 from ..tables.batch import PageJob, Recipe, extract_pages, plan
 from ..tables.export import write

@@ -1,6 +1,7 @@
-"""Documents: files of one or many pages, each an image and, where the file knows them, its words."""
+"""Documents: files of one or many pages; a page is an image and, in a PDF with a text layer, its words."""
 
 from .files import Document, Page, open_document
 from .selection import Selection, select
+from .word import Word
 
-__all__ = ["Document", "Page", "Selection", "open_document", "select"]
+__all__ = ["Document", "Page", "Selection", "Word", "open_document", "select"]

@@ -13,8 +13,8 @@ import numpy as np
 from ...errors import InputError
 from ...images import MAX_PIXELS
 from ...images.open import ImagePages, read_file
-from ..tables.grid import Word
 from .selection import Selection, select
+from .word import Word
 
 DocumentFile: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "IO[bytes]"]
 

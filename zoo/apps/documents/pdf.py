@@ -20,7 +20,7 @@ from ...images import MAX_PIXELS
 from ...images.boxes import Box
 from ...optional import optional
 from ...warning import warn
-from ..tables.grid import Word
+from .word import Word
 
 MAX_CHARACTERS = 200_000  # of a page: a full page of print has 5,000
 DASHES = {0x02: "-", 0xFFFE: "-", 0xAD: "-"}  # what PDFium makes of a hyphen at the end of a line; the soft hyphen

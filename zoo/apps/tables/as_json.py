@@ -9,7 +9,8 @@ from typing import Any
 
 from ...errors import TableError, nearest
 from ...files.json_file import parse_json
-from .grid import Cell, G, Grid, Word
+from ..documents import Word
+from .grid import Cell, G, Grid
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
 WORD = tuple(field.name for field in dataclasses.fields(Word))

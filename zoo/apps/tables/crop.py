@@ -14,9 +14,9 @@ import numpy as np
 from ...errors import InputError
 from ...images import MAX_PIXELS
 from ...images.boxes import Box
+from ..documents import Word
 from .boxes import hull, inside
 from .direction import quarters, tilt_of, turned, untilted
-from .grid import Word
 
 HALF = 0.5  # a word belongs to what holds at least so much of its area
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...images.boxes import Box
-from .grid import Word
+from ..documents import Word
 
 LEAST_TILT = 0.5  # degrees: a line of 1000 pixels rises by 9, less than the space between two
 MOST_TILT = 10.0  # that is looked for where words do not say how they lie

@@ -1,63 +1,46 @@
-"""What a table is made of: words, and cells that cover a grid without overlap.
+"""Cells, and the grid that they cover without overlap.
 
 Boxes are (x0, y0, x1, y1) in pixels of the image, x to the right and y down.  Shapes: R rows, C columns.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...errors import TableError
 from ...images.boxes import Box
+from ..documents.word import check_box, check_number, check_text, set_fields
 
 G = TypeVar("G", bound="Grid")
 
-MAX_POSITIONS = 1_000_000  # of a grid: a small file may claim more than memory holds
-
-
-@dataclass(frozen=True)
-class Word:
-    """A piece of text with its place in the image, from OCR or from a PDF's text layer."""
-
-    text: str
-    box: Box
-    confidence: float = 1.0
-    # Which way it runs: degrees clockwise from left to right, so that 90 is downwards and -90 upwards; -180 ... 180.
-    angle: float | None = None  # None: not known
-
-    def __post_init__(self) -> None:
-        _set(self, box=_box(self.box, "a word's box"), confidence=_number(self.confidence, "a word's confidence"))
-        if self.angle is not None:
-            _set(self, angle=180 - (180 - _number(self.angle, "a word's angle")) % 360)
-        _check_text(self.text, "a word")
+MAX_POSITIONS = 1_000_000  # rows x columns of a grid: a small file may claim more than memory holds
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What lies at rows row ... row + row_span - 1 and columns column ... column + column_span - 1, from 0."""
+    """A cell at rows row ... row + row_span - 1 and columns column ... column + column_span - 1, counted from 0."""
 
     row: int
     column: int
     row_span: int
     column_span: int
     box: Box
-    text: str = ""  # "" where there are no words
+    text: str = ""  # "" for a cell without words
     confidence: float = 1.0
-    is_header: bool = False  # lies in the column header
+    is_header: bool = False  # part of the column header
     is_projected_row_header: bool = False  # a heading across the table, for the rows below it
 
     def __post_init__(self) -> None:
         where = f"the cell at row {self.row}, column {self.column}"
-        counts = {"row": 0, "column": 0, "row_span": 1, "column_span": 1}
-        _set(self, **{name: _count(getattr(self, name), least, f"{name} of {where}") for name, least in counts.items()})
-        _set(self, box=_box(self.box, f"the box of {where}"))
-        _set(self, confidence=_number(self.confidence, f"the confidence of {where}"))
+        for name, least in (("row", 0), ("column", 0), ("row_span", 1), ("column_span", 1)):
+            set_fields(self, **{name: _count(getattr(self, name), least, f"{name} of {where}")})
+        set_fields(self, box=check_box(self.box, f"the box of {where}"))
+        set_fields(self, confidence=check_number(self.confidence, f"the confidence of {where}"))
         for name in ("is_header", "is_projected_row_header"):
-            _set(self, **{name: _flag(getattr(self, name), f"{name} of {where}")})
-        _check_text(self.text, where)
+            set_fields(self, **{name: _flag(getattr(self, name), f"{name} of {where}")})
+        check_text(self.text, where)
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,21 +52,23 @@ class Grid:
     do not fit.
     """
 
-    cells: tuple[Cell, ...]  # by row, then by column, in whichever order they are given
-    row_boxes: tuple[Box, ...]  # R, from the top down
-    column_boxes: tuple[Box, ...]  # C, from left to right
+    cells: tuple[Cell, ...]  # sorted by row, then by column
+    row_boxes: tuple[Box, ...]  # R boxes, from the top down
+    column_boxes: tuple[Box, ...]  # C boxes, from left to right
     box: Box
     score: float = 1.0
     header_rows: int = 0
-    _at: tuple[int, ...] = field(init=False, repr=False, compare=False)  # R * C: the index of each position's cell
+    _at: tuple[int, ...] = field(init=False, repr=False, compare=False)  # (R * C,): each position's cell
 
     def __post_init__(self) -> None:
         for name in ("row_boxes", "column_boxes"):
-            _set(self, **{name: tuple(_box(box, f"{name}[{i}]") for i, box in enumerate(getattr(self, name)))})
-        _set(self, cells=tuple(sorted(self.cells, key=lambda cell: (cell.row, cell.column))))
-        _set(self, box=_box(self.box, "the table's box"), score=_number(self.score, "the table's score"))
-        _set(self, header_rows=_count(self.header_rows, 0, "header_rows"))
-        _set(self, _at=_covered(self.cells, self.shape, self.header_rows))
+            boxes = tuple(check_box(box, f"{name}[{i}]") for i, box in enumerate(getattr(self, name)))
+            set_fields(self, **{name: boxes})
+        set_fields(self, cells=tuple(sorted(self.cells, key=lambda cell: (cell.row, cell.column))))
+        set_fields(self, box=check_box(self.box, "the table's box"))
+        set_fields(self, score=check_number(self.score, "the table's score"))
+        set_fields(self, header_rows=_count(self.header_rows, 0, "header_rows"))
+        set_fields(self, _at=_covered(self.cells, self.shape, self.header_rows))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -97,14 +82,14 @@ class Grid:
         return f"<{type(self).__name__}: {size}, score {self.score:.3f}>"
 
     def grid(self) -> list[list[Cell]]:
-        """R lists of C cells; a cell that spans several positions is there at each of them."""
+        """R lists of C cells; a cell that spans several positions appears at each of them."""
         rows, columns = self.shape
         return [[self.cells[i] for i in self._at[r * columns : (r + 1) * columns]] for r in range(rows)]
 
     def rows(self, *, repeat: bool = True) -> list[list[str]]:
         """R lists of C texts.
 
-        repeat: a spanning cell's text at each of its positions, or else at the first with "" at the others.
+        repeat: a spanning cell's text appears at each of its positions; otherwise at the first alone, with "" after it.
         """
         return [
             [cell.text if repeat or (cell.row, cell.column) == (r, c) else "" for c, cell in enumerate(row)]
@@ -113,7 +98,7 @@ class Grid:
 
 
 def _covered(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) -> tuple[int, ...]:
-    """(R * C): the index of the cell at each position; TableError unless each has exactly one."""
+    """The index of the cell at each position, (R * C,); TableError unless each position has exactly one."""
     rows, columns = shape
     if rows * columns > MAX_POSITIONS:
         raise TableError(f"the grid has {rows:,} x {columns:,} positions, at most {MAX_POSITIONS:,} are possible")
@@ -141,32 +126,6 @@ def _covered(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) ->
     return tuple(at)
 
 
-def _set(of: Any, **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(of, name, value)
-
-
-def _box(value: Any, what: str) -> Box:
-    """Four finite floats in order, of whichever number types they were."""
-    try:
-        x0, y0, x1, y1 = (_number(v, what) for v in value)
-    except (TypeError, ValueError):
-        raise TableError(f"{what} is {value!r}, expected four finite numbers (x0, y0, x1, y1)") from None
-    if x1 < x0 or y1 < y0:
-        raise TableError(f"{what} is {(x0, y0, x1, y1)}, expected x0 <= x1 and y0 <= y1")
-    return x0, y0, x1, y1
-
-
-def _number(value: Any, what: str) -> float:
-    try:
-        number = math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise TableError(f"{what} is {value!r}, expected a finite number")
-    return number
-
-
 def _flag(value: Any, what: str) -> bool:
     if value not in (True, False):
         raise TableError(f"{what} is {value!r}, expected True or False")
@@ -181,15 +140,3 @@ def _count(value: Any, least: int, what: str) -> int:
     if number < least or isinstance(value, bool):
         raise TableError(f"{what} is {value!r}, expected a whole number from {least}")
     return number
-
-
-def _check_text(text: Any, where: str) -> None:
-    """A lone surrogate cannot be written to any file, so that it is refused where it comes in."""
-    if not isinstance(text, str):
-        raise TableError(f"the text of {where} is {text!r}, expected a str")
-    try:
-        text.encode()
-    except UnicodeEncodeError as e:
-        raise TableError(
-            f"the text of {where} has a lone surrogate, U+{ord(text[e.start]):04X}, at {e.start}"
-        ) from None

@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import InputError, UnsupportedError, nearest
 from ...ops.on_numpy import threads
 from ...optional import optional
-from .grid import Word
+from ..documents import Word
 
 # (page (H, W, 3) uint8) -> its words.
 Ocr = Callable[[np.ndarray], Sequence[Word]]

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import TableError, nearest
+from ..documents import Word
 from . import as_frame, as_html, as_json, as_text, as_xlsx
 from .export import write_text
 from .flat import flat
 from .from_html import from_html
-from .grid import Cell, Grid, Word
+from .grid import Cell, Grid
 
 if TYPE_CHECKING:
     import pandas

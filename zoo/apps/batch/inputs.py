@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import InputError
-from ..batch.files import find, is_uri
+from .files import find, is_uri
 
 SUFFIXES = (".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".ppm", ".pgm", ".pbm")
 
