@@ -187,7 +187,7 @@ def test_any_text_is_a_table_or_refused(pieces):
 
 @pytest.mark.parametrize("piece", ["<a ", "<!--", "<", '<td a="', "</", "<![", "<?", "&#", "<td>", "a = ", "<script>"])
 def test_what_is_not_closed_takes_no_longer_than_the_text_is_long(piece):
-    """html.parser takes minutes over the first."""
+    """html.parser takes minutes over the first once it is closed."""
     with contextlib.suppress(TableError):
         Table.from_html("<table><tr><td>" + piece * (200_000 // len(piece)))
 

@@ -1,231 +1,153 @@
-"""A table out of HTML, by the table model of its standard, in a time that grows with the text's length alone.
-
-https://html.spec.whatwg.org/multipage/tables.html#forming-a-table
-"""
+"""A table from HTML, formed by the rules of https://html.spec.whatwg.org/multipage/tables.html#forming-a-table."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from html import unescape
-from typing import NamedTuple, NoReturn
+from html.parser import HTMLParser
+from typing import NamedTuple
 
 from ...errors import TableError
 from .as_html import MAX_COLUMNS_OF_A_SPAN, MAX_ROWS_OF_A_SPAN
 from .grid import MAX_POSITIONS, Cell, G
 
-# html.parser would do, but takes minutes over 100 kB of "<a <a <a".
-NAME = re.compile(r"[A-Za-z][^\s/>]*")
-ATTRIBUTE = re.compile(r"[\s/]*([^\s/>=][^\s/>=]*)?(\s*=\s*)?")
-VALUE = re.compile(r"[^\s>]*")
-_FEW = 50_000  # positions that a text of any length may have
-RAW = ("script", "style", "textarea", "title")  # whose content is no markup, and not shown as text in a cell
+MIN_POSITIONS = 50_000  # every text may have this many positions, and one more per character: spans can claim millions
 GROUPS = ("thead", "tbody", "tfoot")
 
 
 def from_html(text: str, cls: type[G]) -> G:
     """The one `<table>` in a text: grid, header (`<thead>`) and texts, as a browser shows them.
 
-    White space is collapsed, `<br>` is a line's end, other markup inside cells is left out and its text kept; what
-    stands outside of cells (`<caption>`) is not part of the grid.  A position that no cell covers gets an empty one.
-    HTML has no boxes: a row is 1 high and a column 1 wide here.  TableError where there is no table, or more than
-    one, for cells that overlap, for a `<thead>` below other rows and where the text ends within a tag.
+    White space is collapsed, `<br>` becomes a line end, other markup inside cells is left out and its text kept; what
+    is outside of cells (`<caption>`) is not part of the grid.  A position without a cell gets an empty one.
+    HTML has no boxes: a row is 1 high and a column 1 wide here.  TableError for no table or more than one, for cells
+    that overlap, for a `<thead>` below other rows and for a text that ends within a tag.
     """
-    reader = _Reader()
-    for token in _tokens(text):
-        if isinstance(token, str):
-            reader.text(token)
-        elif token.closes:
-            reader.closed(token.name)
-        else:
-            reader.opened(token)
-    if reader.tables != 1:
-        raise TableError(f"the HTML has {reader.tables} tables, expected one")
-    # A few spans could claim a grid of a million cells, which takes many seconds to make.
-    return _formed(reader.groups, min(MAX_POSITIONS, _FEW + len(text)), cls)
-
-
-class _Tag(NamedTuple):
-    name: str
-    closes: bool
-    attributes: dict[str, str]
-
-
-def _tokens(text: str) -> Iterator[str | _Tag]:
-    """Tags, and the text between them; comments, declarations, scripts and the like are left out."""
-    at = 0
-    while (start := text.find("<", at)) >= 0:
-        yield unescape(text[at:start])
-        closes = text.startswith("</", start)
-        name = NAME.match(text, start + 1 + closes)
-        if name:
-            attributes, at = _attributes(text, name.end())
-            yield (tag := _Tag(name[0].lower(), closes, attributes))
-            if tag.name in RAW and not closes:
-                end = re.compile(f"</{tag.name}(?=[\\s/>])", re.IGNORECASE).search(text, at)
-                at = end.start() if end else _cut_off()
-        elif text.startswith("<!--", start):
-            at = _after(text, "-->", start + 2)
-        elif text.startswith(("<!", "<?", "</"), start):
-            at = _after(text, ">", start)
-        else:
-            yield "<"
-            at = start + 1
-    yield unescape(text[at:])
-
-
-def _attributes(text: str, at: int) -> tuple[dict[str, str], int]:
-    """The attributes of a tag, the first of each name, and where the text goes on after it."""
-    found: dict[str, str] = {}
-    while at < len(text) and text[at] != ">":
-        match = ATTRIBUTE.match(text, at)
-        assert match  # it may be empty
-        at, value = match.end(), ""
-        if match[2] and text[at : at + 1] in ("'", '"'):
-            end = _after(text, text[at], at + 1)
-            at, value = end, text[at + 1 : end - 1]
-        elif match[2] and (bare := VALUE.match(text, at)):
-            at, value = bare.end(), bare[0]
-        if match[1]:
-            found.setdefault(match[1].lower(), value)
-    return found, at + 1 if at < len(text) else _cut_off()
-
-
-def _after(text: str, what: str, at: int) -> int:
-    found = text.find(what, at)
-    return found + len(what) if found >= 0 else _cut_off()
-
-
-def _cut_off() -> NoReturn:
-    raise TableError("the HTML ends within a tag, a comment or a script")
+    parser = _Parser()
+    # `close` is never called: it would look for the end of each unclosed tag anew, in quadratic time.
+    parser.feed(text + "\n")
+    if parser.rawdata or parser.cdata_elem:
+        raise TableError("the HTML ends within a tag, a comment or a script")
+    if parser.tables != 1:
+        raise TableError(f"the HTML has {parser.tables} tables, expected one")
+    return _grid(parser.groups, min(MAX_POSITIONS, MIN_POSITIONS + len(text)), cls)
 
 
 class _Element(NamedTuple):
     """A `<td>` or `<th>`."""
 
-    rows: int  # its rowspan; 0: all that follow in its group
-    columns: int
+    row_span: int  # 0: all rows that follow in the group
+    column_span: int
     projected: bool
     pieces: list[str]
 
 
-class _Group(NamedTuple):
-    """A `<thead>`, `<tbody>` or `<tfoot>`, or rows that are in none."""
+class _Parser(HTMLParser):
+    """Collects the row groups of a table; end tags may be left out wherever HTML permits it."""
 
-    kind: str
-    rows: list[list[_Element]]
-
-
-class _Reader:
-    """The row groups of a table, with the elements of each row; end tags may be left out where HTML permits it."""
+    CDATA_CONTENT_ELEMENTS = ("script", "style", "textarea", "title")
 
     def __init__(self) -> None:
-        self.tables = 0
-        self.groups: list[_Group] = []
-        self.open = False  # inside <table>
+        super().__init__()
+        self.tables, self.inside = 0, False
+        self.groups: list[tuple[str, list[list[_Element]]]] = []  # ("thead", "tbody" or "tfoot", rows of elements)
         self.cell: _Element | None = None
 
-    def opened(self, tag: _Tag) -> None:
-        if tag.name == "table":
-            if self.open:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            if self.inside:
                 raise TableError("the HTML has a table within a table")
-            self.tables, self.open = self.tables + 1, True
-        elif not self.open:
+            self.tables, self.inside = self.tables + 1, True
+        elif not self.inside:
             return
-        elif tag.name in (*GROUPS, "tr", "td", "th"):
+        elif tag == "br" and self.cell is not None:
+            self.cell.pieces.append("\0")  # a line end; those of the text itself are white space
+        elif tag in GROUPS:
             self.cell = None
-            self._structure(tag)
-        elif tag.name == "br" and self.cell is not None:
-            self.cell.pieces.append("\0")  # white space is collapsed on either side of it, not across
-
-    def _structure(self, tag: _Tag) -> None:
-        if tag.name in GROUPS:
-            self.groups.append(_Group(tag.name, []))
-        elif tag.name == "tr":
-            if not self.groups:
-                self.groups.append(_Group("tbody", []))
-            self.groups[-1].rows.append([])
-        elif not self.groups or not self.groups[-1].rows:
-            raise TableError(f"the HTML has a <{tag.name}> outside of any <tr>")
-        else:
-            rows = _span(tag.attributes.get("rowspan"), "rowspan", 0, MAX_ROWS_OF_A_SPAN)
-            columns = _span(tag.attributes.get("colspan"), "colspan", 1, MAX_COLUMNS_OF_A_SPAN)
-            projected = tag.name == "th" and tag.attributes.get("scope") == "rowgroup"
-            self.cell = _Element(rows, columns, projected, [])
-            self.groups[-1].rows[-1].append(self.cell)
-
-    def closed(self, name: str) -> None:
-        if name in (*GROUPS, "table", "tr", "td", "th"):
+            self.groups.append((tag, []))
+        elif tag == "tr":
             self.cell = None
-        if name == "table":
-            self.open = False
-        elif name in GROUPS and self.open:
-            self.groups.append(_Group("tbody", []))  # of rows that follow in no group of their own
+            self.groups = self.groups or [("tbody", [])]
+            self.groups[-1][1].append([])
+        elif tag in ("td", "th"):
+            if not self.groups or not self.groups[-1][1]:
+                raise TableError(f"the HTML has a <{tag}> outside of any <tr>")
+            given = {name: value or "" for name, value in reversed(attrs)}  # the first of a name counts
+            rows = _span(given.get("rowspan", "1"), "rowspan", 0, MAX_ROWS_OF_A_SPAN)
+            columns = _span(given.get("colspan", "1"), "colspan", 1, MAX_COLUMNS_OF_A_SPAN)
+            self.cell = _Element(rows, columns, tag == "th" and given.get("scope") == "rowgroup", [])
+            self.groups[-1][1][-1].append(self.cell)
 
-    def text(self, text: str) -> None:
-        if self.cell is not None:
-            self.cell.pieces.append(text.replace("\0", ""))
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)  # HTML ignores the slash of <td/>
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in (*GROUPS, "table", "tr", "td", "th"):
+            self.cell = None
+        if tag == "table":
+            self.inside = False
+        elif tag in GROUPS and self.inside:
+            self.groups.append(("tbody", []))  # for rows that follow outside of any group
+
+    def handle_data(self, data: str) -> None:
+        if self.cell is not None and self.cdata_elem is None:
+            self.cell.pieces.append(data.replace("\0", ""))
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        end = self.rawdata.find("-->", i + 2)  # <!--> is one, which older Pythons do not know
+        return end + 3 if end >= 0 else -1
+
+    def parse_html_declaration(self, i: int) -> int:
+        return self.parse_bogus_comment(i)  # as browsers do: <![CDATA[ and the like mean nothing in HTML
 
 
-def _span(value: str | None, name: str, least: int, most: int) -> int:
-    if value is None:
-        return 1
+def _span(value: str, name: str, least: int, most: int) -> int:
     number = int(value) if value.isascii() and value.isdigit() and len(value) < 10 else -1
     if not least <= number <= most:
         raise TableError(f'the HTML has {name}="{value[:40]}", expected a whole number of {least} ... {most}')
     return number
 
 
-def _formed(groups: list[_Group], most: int, cls: type[G]) -> G:
-    """Each cell at the first position of its row that is still free; none reaches out of its group.
-
-    most: positions of the grid, of which each that no cell covers gets an empty one.
-    """
+def _grid(groups: list[tuple[str, list[list[_Element]]]], most: int, cls: type[G]) -> G:
+    """Put each cell at the first free position of its row; none reaches out of its group."""
     cells: list[Cell] = []
-    taken = [bytearray() for group in groups for _ in group.rows]  # 1 for each position of a row that a cell covers
+    taken = [bytearray() for _, rows in groups for _ in rows]  # for each row: 1 at each position that a cell covers
     header_rows, first, width = 0, 0, 0
-    for group in groups:
-        last = first + len(group.rows)
-        if group.kind == "thead":
+    for kind, group in groups:
+        last = first + len(group)
+        if kind == "thead":
             if first != header_rows:
                 raise TableError(f"the HTML has a <thead> below {first - header_rows} rows that are not in one")
             header_rows = last
-        for r, row in enumerate(group.rows, first):
+        for r, row in enumerate(group, first):
             c = 0
             for element in row:
-                free = taken[r].find(0, c)
-                c = free if free >= 0 else max(c, len(taken[r]))
-                rows = min(element.rows or last - r, last - r)
-                width = max(width, c + element.columns)
+                c = free if (free := taken[r].find(0, c)) >= 0 else max(c, len(taken[r]))
+                end, bottom = c + element.column_span, min(r + element.row_span, last) if element.row_span else last
+                width = max(width, end)
                 if len(taken) * width > most:
                     found = f"{len(taken):,} x {width:,} positions or more"
                     raise TableError(f"the HTML has a table of {found}, at most {most:,} are possible")
-                for y in range(r, r + rows):
-                    _take(taken[y], y, c, element.columns)
-                cells.append(_cell(r, c, rows, element.columns, element, group.kind == "thead"))
-                c += element.columns
+                for y in range(r, bottom):
+                    if (other := taken[y].find(1, c, end)) >= 0:
+                        raise TableError(f"two cells of the HTML overlap at row {y}, column {other}")
+                    taken[y].extend(bytes(max(0, end - len(taken[y]))))
+                    taken[y][c:end] = b"\1" * (end - c)
+                text = _text(element.pieces)
+                header = kind == "thead"
+                box = (c, r, end, bottom)
+                cells.append(Cell(r, c, bottom - r, end - c, box, text, 1.0, header, element.projected and not header))
+                c = end
         first = last
-    empty = _Element(1, 1, False, [])
     for r, covered in enumerate(taken):
         covered.extend(bytes(width - len(covered)))
-        cells += [_cell(r, c, 1, 1, empty, r < header_rows) for c in range(width) if not covered[c]]
+        cells += [
+            Cell(r, c, 1, 1, (c, r, c + 1, r + 1), is_header=r < header_rows) for c in range(width) if not covered[c]
+        ]
     row_boxes = tuple((0.0, float(r), float(width), r + 1.0) for r in range(first))
     column_boxes = tuple((float(c), 0.0, c + 1.0, float(first)) for c in range(width))
     return cls(tuple(cells), row_boxes, column_boxes, (0, 0, width, first), 1.0, header_rows)
 
 
-def _take(taken: bytearray, row: int, column: int, columns: int) -> None:
-    """Mark positions of a row, none of which may be marked already."""
-    other = taken.find(1, column, column + columns)
-    if other >= 0:
-        raise TableError(f"two cells of the HTML overlap at row {row}, column {other}")
-    taken.extend(bytes(max(0, column + columns - len(taken))))
-    taken[column : column + columns] = b"\1" * columns
-
-
-def _cell(row: int, column: int, rows: int, columns: int, element: _Element, header: bool) -> Cell:
-    lines = "".join(element.pieces).split("\0")
-    # Other white space, such as a no-break space, is shown as it is.
-    text = "\n".join(re.sub(r"[ \t\n\f\r]+", " ", line).strip(" ") for line in lines)
-    box = (column, row, column + columns, row + rows)
-    return Cell(row, column, rows, columns, box, text, 1.0, header, element.projected and not header)
+def _text(pieces: list[str]) -> str:
+    """The text of a cell; white space other than HTML's, such as a no-break space, is kept."""
+    return "\n".join(re.sub(r"[ \t\n\f\r]+", " ", line).strip(" ") for line in "".join(pieces).split("\0"))
