@@ -44,8 +44,6 @@ class _Element(NamedTuple):
 class _Parser(HTMLParser):
     """Collects the row groups of a table; end tags may be left out wherever HTML permits it."""
 
-    CDATA_CONTENT_ELEMENTS = ("script", "style", "textarea", "title")
-
     def __init__(self) -> None:
         super().__init__()
         self.tables, self.inside = 0, False
@@ -53,7 +51,9 @@ class _Parser(HTMLParser):
         self.cell: _Element | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "table":
+        if tag in ("textarea", "title"):
+            self.set_cdata_mode(tag)  # as for <script> and <style>: no markup up to the end tag
+        elif tag == "table":
             if self.inside:
                 raise TableError("the HTML has a table within a table")
             self.tables, self.inside = self.tables + 1, True
