@@ -1,4 +1,4 @@
-"""What stands between the web and Gradio: bounds, paths that nobody uploaded, and what browsers are told."""
+"""A guard before Gradio: bounds on requests, a refusal of paths that nobody uploaded, and security headers."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from pathlib import Path
 from typing import Any
 
 MAX_UPLOAD = 64 << 20  # bytes of a file
-MAX_REQUEST = 1 << 20  # of any other request
+MAX_REQUEST = 1 << 20  # bytes of any other request
 
-# A browser is told to ask no other address for anything, whatever a text or a model says.
+# The browser asks no other address for anything, whatever a text or a model says.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; form-action 'none'"
 )
-HEADERS = [
-    (b"content-security-policy", POLICY.encode()),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-]
+HEADERS = {"content-security-policy": POLICY, "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 
 
 class Guard:
-    """An ASGI application around another one, whose uploads lie in a folder.
+    """An ASGI application around Gradio's.
 
-    Gradio takes any "path" in a request for a file to read, and any address for one to download: here it has to lie in
-    that folder.
+    Gradio's own check of paths is weaker: it downloads any public address that a request names as a "path", and knows
+    no bound for requests other than uploads.  Here every "path" has to be a file of the upload folder.
     """
 
     def __init__(self, app: Any, uploads: str | os.PathLike[str]):
@@ -36,27 +32,32 @@ class Guard:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        body = b""
-        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-            uploads = scope["path"].endswith("/upload")
-            most = MAX_UPLOAD + MAX_REQUEST if uploads else MAX_REQUEST
-            read = await _body(receive, most)
-            if read is None:
-                return await _refuse(send, 413, f"a request of more than {most} bytes")
-            if not uploads and (stray := next((p for p in _paths(read) if not self._is_upload(p)), None)) is not None:
-                return await _refuse(send, 403, f"{stray!r:.200} was not uploaded")
-            body = read
-        waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def received() -> Any:
-            return waiting.pop() if waiting else await receive()
-
-        async def sent(message: Any) -> None:
+        async def guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *HEADERS]
+                more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *more]
             await send(message)
 
-        await self.app(scope, received, sent)
+        read: list[Any] = []
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+            is_upload, body, more = scope["path"].endswith("/upload"), b"", True
+            limit = MAX_REQUEST + is_upload * MAX_UPLOAD
+            while more:
+                message = await receive()
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > limit:
+                    return await _refuse(guarded, 413, f"a request of more than {limit} bytes")
+            for path in () if is_upload else _paths(body):
+                if not self._is_upload(path):
+                    return await _refuse(guarded, 403, f"{path!r:.200} was not uploaded")
+            read = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def received() -> Any:
+            return read.pop() if read else await receive()
+
+        await self.app(scope, received, guarded)
 
     def _is_upload(self, path: Any) -> bool:
         try:
@@ -65,26 +66,12 @@ class Guard:
             return False
 
 
-async def _body(receive: Any, most: int) -> bytes | None:
-    """All of a request's body; None if it is longer."""
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            break
-        parts.append(message.get("body", b""))
-        size, more = size + len(parts[-1]), message.get("more_body", False)
-        if size > most:
-            return None
-    return b"".join(parts)
-
-
 def _paths(body: bytes) -> Iterator[Any]:
-    """What a JSON text calls a path, anywhere in it."""
+    """Every value with the key "path" in a JSON text, however deep."""
     try:
         waiting = [json.loads(body)] if body else []
     except (ValueError, RecursionError):
-        return  # Gradio refuses it, too
+        return  # Gradio refuses it too
     while waiting:
         one = waiting.pop()
         if isinstance(one, dict):
@@ -96,7 +83,6 @@ def _paths(body: bytes) -> Iterator[Any]:
 
 
 async def _refuse(send: Any, status: int, why: str) -> None:
-    content = json.dumps({"detail": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close"), *HEADERS]
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+    await send({"type": "http.response.body", "body": json.dumps({"detail": why}).encode()})

@@ -1,4 +1,4 @@
-"""The checkpoints of the demo, each loaded when it is first asked for."""
+"""The checkpoints of the demo, each loaded when it is first used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...tasks import load_task
 from ..tables import TableExtractor
 from ..tables.batch import Recipe
 
-# tab -> (task, the checkpoint where none is named)
+# tab -> (task, default checkpoint)
 TABS = {
     "classify": ("classify", "google/vit-base-patch16-224"),
     "segment": ("segment", "microsoft/beit-base-finetuned-ade-640-640"),
@@ -22,26 +22,24 @@ TABS = {
 
 
 class Models:
-    """recipe: of the tables.  names: tab -> a name or a folder, in place of TABS'.  Options as for `zoo.load`."""
+    """recipe: options of the Tables tab.  names: tab -> checkpoint, over TABS.  options: as for `zoo.load`."""
 
     def __init__(self, recipe: Recipe, names: Mapping[str, str] | None = None, **options: Any):
         for tab in names or {}:
             if tab not in TABS:
                 raise UnsupportedError(f"there is no tab {tab!r}, only {', '.join(TABS)}{nearest(tab, TABS)}")
         self.recipe, self.options = recipe, options
-        self.names = {tab: (names or {}).get(tab, default) for tab, (_, default) in TABS.items()}
+        self.names = {tab: default for tab, (_, default) in TABS.items()} | dict(names or {})
         self._loaded: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     def task(self, tab: str) -> Any:
-        """The task of a tab."""
-        return self._kept(tab, lambda: load_task(self.names[tab], task=TABS[tab][0], **self.options))
+        return self._cached(tab, lambda: load_task(self.names[tab], task=TABS[tab][0], **self.options))
 
     def extractor(self) -> TableExtractor:
-        """What finds tables."""
-        return self._kept("tables", self.recipe.extractor)
+        return self._cached("tables", self.recipe.extractor)
 
-    def _kept(self, name: str, load: Callable[[], Any]) -> Any:
+    def _cached(self, name: str, load: Callable[[], Any]) -> Any:
         with self._lock:
             if name not in self._loaded:
                 self._loaded[name] = load()

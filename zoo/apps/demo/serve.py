@@ -1,8 +1,7 @@
-"""Serving the demo: on this machine, to this machine, and to nobody else unless it is asked for."""
+"""Serving the demo, by default to this machine alone."""
 
 from __future__ import annotations
 
-import os
 import socket
 from typing import Any
 
@@ -15,10 +14,8 @@ from .page import CSS, build, gradio
 
 def application(models: Models) -> Any:
     """The page as an ASGI application."""
-    gr = gradio()
-    fastapi: Any = optional("fastapi", "the demo", "zoo[demo]")
-    system = [gr.themes.Font("system-ui"), gr.themes.Font("sans-serif")]
-    mono = [gr.themes.Font("ui-monospace"), gr.themes.Font("monospace")]
+    gr, fastapi = gradio(), optional("fastapi", "the demo", "zoo[demo]")
+    fonts = {"font": [gr.themes.Font("system-ui")], "font_mono": [gr.themes.Font("ui-monospace")]}  # none is fetched
     page = build(models)
     app = gr.mount_gradio_app(
         fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None),
@@ -26,51 +23,37 @@ def application(models: Models) -> Any:
         path="/",
         footer_links=[],
         run_history=False,
-        show_error=False,
         max_file_size=MAX_UPLOAD,
         ssr_mode=False,
         enable_monitoring=False,
         pwa=False,
         mcp_server=False,
-        theme=gr.themes.Default(primary_hue="blue", font=system, font_mono=mono),
+        theme=gr.themes.Default(primary_hue="blue", **fonts),
         css=CSS,
     )
-
-    page.has_launched = True  # of a page that is mounted Gradio does not know that, and checks no path
+    page.has_launched = True  # Gradio does not set it for a mounted page, and then checks no path
     return Guard(app, gr.utils.get_upload_folder())
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket at an address; InputError if it cannot be had."""
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        server = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            if os.name == "posix":  # elsewhere it would let another server take the port
-                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            server.bind(address)
-            server.listen(64)
-        except BaseException:
-            server.close()
-            raise
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=64)
     except (OSError, OverflowError, UnicodeError) as e:
-        why = getattr(e, "strerror", None) or e
-        raise InputError(f"cannot listen at {host}, port {port}: {why}") from None
-    return server
+        raise InputError(f"cannot listen at {host}, port {port}: {getattr(e, 'strerror', None) or e}") from None
 
 
 def serve(models: Models, host: str, port: int, ready: Any = None) -> None:
     """Serve until Ctrl-C.  port: 0 takes a free one.  ready: called with the address and the server."""
-    gradio()  # what is missing is said before anything else
+    gradio()  # a missing package is reported before anything else
     uvicorn: Any = optional("uvicorn", "the demo", "zoo[demo]")
     with listen(host, port) as at:
-        app = application(models)
         # Visitors who leave, and pages that are open when the server ends, are errors to uvicorn.
-        config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(application(models), log_level="critical", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
-        name = f"[{host}]" if ":" in host else host
         if ready is not None:
-            ready(f"http://{name}:{at.getsockname()[1]}", server)
+            ready(f"http://{f'[{host}]' if ':' in host else host}:{at.getsockname()[1]}", server)
         server.run(sockets=[at])
     if not server.started:
         raise ZooError("the server did not start")
