@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import Table, TableExtractor, Word, build_table
 from zoo.apps.tables.boxes import hull, inside
-from zoo.apps.tables.reading import AT_ONCE, read_cells, text_lines
+from zoo.apps.tables.reading import LINES_AT_ONCE, read_cells, text_lines
 from zoo.errors import InputError
 from zoo.images.boxes import Detection
 
@@ -155,7 +155,7 @@ def test_a_reader_gets_so_many_lines_at_once() -> None:
         return [Reading(f"{sum(counts) - len(lines) + i}", 1.0) for i in range(len(lines))]
 
     found = build_table(grid(rows, columns), read_cells(image, build_table(grid(rows, columns)), reader))
-    assert counts == [AT_ONCE, AT_ONCE, rows * columns - 2 * AT_ONCE]
+    assert counts == [LINES_AT_ONCE, LINES_AT_ONCE, rows * columns - 2 * LINES_AT_ONCE]
     assert [cell.text for cell in found.cells] == [str(i) for i in range(rows * columns)]
 
 

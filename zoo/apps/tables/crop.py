@@ -1,4 +1,4 @@
-"""A part of a page, set upright, and where its boxes lie on the page.
+"""A part of a page, turned upright, and the way back from its boxes to the page.
 
 Shapes: H, W of the page, Y, X of the crop.
 """
@@ -15,32 +15,30 @@ from ...errors import InputError
 from ...images import MAX_PIXELS
 from ...images.boxes import Box
 from ..documents import Word
-from .boxes import hull, inside
+from .boxes import HALF, hull, inside
 from .direction import quarters, tilt_of, turned, untilted
-
-HALF = 0.5  # a word belongs to what holds at least so much of its area
 
 
 @dataclass(frozen=True, eq=False)
 class Crop:
-    """A part of a page that is turned so that its text runs from left to right."""
+    """A part of a page, turned so that its text runs from left to right."""
 
     pixels: np.ndarray  # (Y, X, 3) uint8
     matrix: np.ndarray  # (2, 3): from (x, y, 1) of the crop to (x, y) of the page
-    angle: float = 0.0  # degrees clockwise: the direction that its text has on the page
+    angle: float = 0.0  # direction of its text on the page, in degrees clockwise
 
     def to_page(self, box: Box) -> Box:
-        """Around where a box of the crop lies on the page."""
+        """The box on the page around a box of the crop."""
         return _mapped(box, self.matrix)
 
     def from_page(self, box: Box) -> Box:
-        """Around where a box of the page lies in the crop."""
+        """The box in the crop around a box of the page."""
         return _mapped(box, _inverse(self.matrix))
 
     def words(self, words: Sequence[Word]) -> list[Word]:
-        """Those of the page's words of which at least half lies in the crop, with boxes of the crop.
+        """The page's words of which at least half is in the crop, with boxes of the crop.
 
-        A word that says how it lies gets a box that is not made larger by its tilt.
+        A word with an angle gets the box of its upright text, which its tilt does not enlarge.
         """
         Y, X = self.pixels.shape[:2]
         back = _inverse(self.matrix)
@@ -53,7 +51,7 @@ class Crop:
 
     def _moved(self, word: Word, back: np.ndarray) -> Box:
         own = self.angle if word.angle is None else word.angle
-        if not tilt_of(self.angle):  # exactly, and with the tilt that the word has beside the others
+        if not tilt_of(self.angle):  # exact; a word that is tilted against the others stays so
             return _mapped(word.box, back)
         x, y = back @ ((word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2, 1)
         x0, y0, x1, y1 = turned(untilted(word.box, tilt_of(own)), -quarters(self.angle))
@@ -62,7 +60,7 @@ class Crop:
 
 
 def cut(page: np.ndarray, box: Box, margin: int, angle: float = 0.0) -> Crop:
-    """What lies in a box of the page (H, W, 3) uint8, and white where that ends, turned by -`angle` degrees."""
+    """The part of a page (H, W, 3) uint8 in a box, white beyond the page's edges, turned by -`angle` degrees."""
     H, W = page.shape[:2]
     x0, y0 = (math.floor(v) - margin for v in box[:2])
     x1, y1 = (math.ceil(v) + margin for v in box[2:])
@@ -84,7 +82,7 @@ def cut(page: np.ndarray, box: Box, margin: int, angle: float = 0.0) -> Crop:
 
 
 def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -> Crop:
-    """Turned about its middle by -tilt, and as much larger as its corners need."""
+    """The crop turned about its middle by -tilt, and enlarged until its corners fit."""
     from PIL import Image
 
     Y, X = pixels.shape[:2]
@@ -103,7 +101,7 @@ def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -
 
 
 def _near(words: Sequence[Word], box: Box) -> list[Word]:
-    """Those of which something lies in the box: of a page with very many words, mostly few."""
+    """The words that touch the box, found quickly among very many."""
     if not words:
         return []
     boxes = np.array([word.box for word in words])
@@ -112,7 +110,7 @@ def _near(words: Sequence[Word], box: Box) -> list[Word]:
 
 
 def _inverse(matrix: np.ndarray) -> np.ndarray:
-    turn = matrix[:, :2].T  # of a turn, the reverse
+    turn = matrix[:, :2].T  # the inverse of a rotation
     return np.column_stack([turn, -turn @ matrix[:, 2]])
 
 

@@ -1,4 +1,4 @@
-"""From the image of a page to its tables: found, cut out, set upright, taken apart and read.
+"""From the image of a page to its tables: detected, cropped, turned upright, recognised and read.
 
 Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page.
 """
@@ -16,8 +16,8 @@ from ...errors import InputError, UnsupportedError
 from ...images import MAX_PIXELS, ImageInput, open_image
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
-from .boxes import check_box, inside, share
-from .crop import HALF, Crop, cut
+from .boxes import HALF, check_box, inside, share
+from .crop import Crop, cut
 from .direction import text_direction
 from .ocr import READERS, Ocr, load_ocr
 from .reading import Reader, read_cells
@@ -28,34 +28,34 @@ from .words import check_words, words_outside
 if TYPE_CHECKING:
     from PIL import Image
 
-ROTATED = "table rotated"  # as detection calls one that lies on its side
-UPWARDS = 270.0  # how the text of such a table mostly runs
+ROTATED = "table rotated"  # the detector's label of a table whose text runs sideways
+UPWARDS = 270.0  # degrees clockwise: such text mostly runs upwards
 DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come with zoo
-# Structure was learned from crops with a margin of 20 to 30 pixels, of pages whose long side has 1000.
+# Margin of a crop, as a share of the page's long side: structure models were trained on crops with 20 to 30 pixels
+# around the table, on pages whose long side has 1000.
 PADDING = 25 / 1000
 
-# (image (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything like it.
+# A call (image (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything with the same call.
 Detector = Callable[..., Sequence[Detection]]
 
-_COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
+COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
 
 
 class TableExtractor:
-    """The tables of images; made once, called for each page.
+    """Extracts the tables of images; made once, called for each page.
 
-    structure, detection: names or folders of checkpoints, or their loaded tasks (say, on another device), or any
-    callables of the kind.  The small ones that come with zoo, unless others are named, such as Microsoft's.  With
-    detection=None each image is taken for a table by itself.
-    reader: what reads lines of text where the caller has no words: "zoo-read", which comes with zoo, another TrOCR
-    checkpoint's name or folder, or its task, or a callable (see `reading.Reader`).
-    ocr: in place of a reader, what reads the words of a whole page: "rapidocr", "tesseract" or a callable
-    (see `ocr.Ocr`); "zoo-read" and "trocr" stand for readers.
-    threshold: the least score, exclusive, of tables and of their parts; 0.5 is Microsoft's.
-    padding: pixels of margin around a table; by default 25 of a page whose long side has 1000, as structure was
-    trained.  Where the margin leaves the image it is white.
-    size: for the structure's processor in place of the checkpoint's.  The v1.1 checkpoints say 800, but were trained
+    structure, detection: names or folders of checkpoints, or their loaded tasks (on another device, say), or any
+    `Detector`.  By default the small ones that come with zoo.  With detection=None each image is one table.
+    reader: reads lines of text for pages without words: "zoo-read", which comes with zoo, the name or folder of another
+    TrOCR checkpoint, its task, or a callable (see `reading.Reader`).
+    ocr: reads the words of a whole page, in place of a reader: "rapidocr", "tesseract" or a callable (see `ocr.Ocr`);
+    "zoo-read" and "trocr" name readers.
+    threshold: only tables and parts with a score above it count; 0.5 is Microsoft's.
+    padding: margin around a table in pixels; by default 25 for a page whose long side has 1000, as structure models
+    were trained.  Beyond the image the margin is white.
+    size: for structure's image processor in place of the checkpoint's.  The v1.1 checkpoints say 800, but were trained
     with {"longest_edge": 1000}.
-    lock, device, dtype, local_files_only: as for `zoo.load`, for all checkpoints that are given by name or folder.
+    lock, device, dtype, local_files_only: as for `zoo.load`, for every checkpoint that is given by name or folder.
     """
 
     def __init__(
@@ -103,16 +103,16 @@ class TableExtractor:
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
     ) -> list[Table]:
-        """The tables of a page, from the top down and from left to right; none is an empty list.
+        """The tables of a page, from the top down and from left to right; a list, which may be empty.
 
-        words: of the page, in its pixels as they are seen upright; they go into the cells, and rows and columns
-        without any are dropped.  Without words the reader reads the cells, without both the texts are "".
+        words: the page's words, in pixels of the upright page; they go into the cells, and rows and columns without
+        words are dropped.  Without words the reader reads the cells; without a reader the texts are "".
         data_format, max_pixels: as in `open_image`.
 
-        All boxes are on the page.  A table is turned first so that its text runs from left to right, which its words
-        say (`Word.angle`; of words without it, and of a tilt of up to 10 degrees, their lines).  Where they do not, one
-        that the detection calls rotated is taken for one that is read from the bottom of the page up: its rows then
-        stand upright on the page, the first one on the left.  Of a tilted row, a box on the page is what is around it.
+        A table is first turned so that its text runs from left to right, by the angles of its words or, for words
+        without angles, by a tilt of their lines of up to 10 degrees.  Without words, a table that detection calls
+        rotated is read from the bottom of the page up: its rows are upright on the page, the first on the left.  All
+        boxes are on the page; the box of a tilted row is the upright box around it.
         A detected table in which no row and no column is found is left out, with a warning.
         """
         if words is not None:
@@ -135,7 +135,7 @@ class TableExtractor:
         return tables
 
     def places(self, page: np.ndarray) -> list[Detection]:
-        """Where the tables of a page (H, W, 3) are, clipped to it; of two that share half of the smaller the better."""
+        """The places of the tables of a page (H, W, 3), clipped to it; of two that overlap by half, the better one."""
         H, W = page.shape[:2]
         if self.detection is None:
             return [Detection(TABLE, 1.0, (0.0, 0.0, float(W), float(H)))]
@@ -150,19 +150,19 @@ class TableExtractor:
         return list(_reading_order(kept))
 
     def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> Crop:
-        """A table of a page (H, W, 3) with its margin, upright: as its words run, or else as detection says."""
+        """A table of a page (H, W, 3) with its margin, upright by its words or else by the label of detection."""
         margin = round(PADDING * max(page.shape[:2])) if self.padding is None else self.padding
         own = [word for word in words if inside(word.box, found.box) >= HALF]
         return cut(page, found.box, margin, text_direction(own, UPWARDS if found.label == ROTATED else 0.0))
 
     def _ocr_words(self, ocr: Ocr, page: np.ndarray, places: Sequence[Detection]) -> list[Word]:
-        """The words of the page; those in a place that lies on its side are read there, once it is set upright."""
-        on_side = [found for found in places if found.label == ROTATED]
+        """The words of the page; those of a rotated table are read from its upright crop."""
+        rotated = [found for found in places if found.label == ROTATED]
         words: list[Word] = []
-        if len(on_side) < len(places):
+        if len(rotated) < len(places):
             words += ocr(page)
             check_words(words)
-        for found in on_side:
+        for found in rotated:
             crop = self.crop(page, found)
             read = list(ocr(crop.pixels))
             check_words(read)
@@ -186,7 +186,7 @@ class TableExtractor:
 
 
 def extract_tables(image: ImageInput, words: Sequence[Word] | None = None, **options: Any) -> list[Table]:
-    """The tables of one page; options as for `TableExtractor`, which is the one to use for several pages.
+    """The tables of one page; options as for `TableExtractor`, which serves several pages.
 
     >>> for table in zoo.apps.tables.extract_tables("page.png", words=zoo.apps.tables.read_words("words.json")):
     ...     print(table.to_markdown())
@@ -200,8 +200,8 @@ def draw_tables(image: ImageInput, tables: Sequence[Table], *, data_format: str 
     for i, table in enumerate(tables, 1):
         for cell in sorted(table.cells, key=lambda cell: cell.is_header or cell.is_projected_row_header):
             kind = "heading" if cell.is_projected_row_header else "header" if cell.is_header else "cell"
-            boxes.append(("", cell.box, _COLOURS[kind]))
-        boxes.append((f"table {i} {table.score:.2f}", table.box, _COLOURS["table"]))
+            boxes.append(("", cell.box, COLOURS[kind]))
+        boxes.append((f"table {i} {table.score:.2f}", table.box, COLOURS["table"]))
     return draw_boxes(open_image(image, data_format=data_format), boxes)
 
 
@@ -212,7 +212,7 @@ def _loaded(name: str | os.PathLike[str], task: str, loading: Mapping[str, Any])
 
 
 def _detector(given: Any, name: str, labels: Sequence[str], loading: Mapping[str, Any]) -> Detector:
-    """What detects objects with these labels among others."""
+    """A detector, loaded if it is a name, which knows these labels."""
     if isinstance(given, str | os.PathLike):
         given = _loaded(given, "detect", loading)
     if not isinstance(given, Callable):
@@ -228,7 +228,7 @@ def _detector(given: Any, name: str, labels: Sequence[str], loading: Mapping[str
 
 
 def _reading_order(found: Sequence[Detection]) -> Iterator[Detection]:
-    """From the top down; those that lie beside each other, by half of the lower one's height, from left to right."""
+    """Tables from the top down; those beside each other, by half of the lower one's height, from left to right."""
     rest = sorted(found, key=lambda d: d.box[1])
     while rest:
         _, top, _, bottom = rest[0].box

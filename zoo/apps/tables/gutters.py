@@ -1,4 +1,4 @@
-"""Borders between the cells of a table in an image that cut no letters, though rows and columns were found a bit off.
+"""Borders between cells that cut no letters, from an image and from rows and columns that are a little off.
 
 Shapes: Y, X of the image.
 """
@@ -16,21 +16,19 @@ from ...images.boxes import Box
 from ...images.lines import spans
 from .table import Cell, Table
 
-# Grey levels away from the background: print is 100 and more away, the noise of a scan or of JPEG some 20.
-INK = 40
-# The share of a table's height, or width, that makes a line of ink a rule, in which a border lies; and, of the width,
-# one of dots, if it has no letters beside it, of which the fullest have as much.
-_RULE, _DOTTED, _CLEAR = 0.7, 0.4, 0.1
-_NEAR = 2  # pixels from a border to a rule that it was meant for
-# Of half a row: what lies between two letters, twice.
-_BETWEEN = 0.25
+INK = 40  # grey levels (of 255) from the background: print differs by 100 or more, noise of scans and JPEG by some 20
+MIN_RULE = 0.7  # of a table's width or height: a line of pixels with so much ink is a rule, where a border belongs
+MIN_DOTTED_RULE = 0.4  # of the width: so much ink makes a rule of dots, if there is hardly any ink beside it
+MAX_BESIDE_RULE = 0.1  # of the width: the ink beside a rule of dots; lines of letters have more
+NEAR_RULE = 2  # pixels between a border and the rule that it belongs to
+LETTER_GAP = 0.25  # of half a row's height: about twice the gap between two letters, which a border keeps from ink
 
 
 def uncut(image: np.ndarray, table: Table) -> list[Box]:
-    """The boxes of the table's cells in the image (Y, X, 3) uint8, which meet their neighbours between the texts.
+    """The boxes of the table's cells in the image (Y, X, 3) uint8, with borders between the texts.
 
-    Where letters lie on a border between two rows or columns, it moves to the nearest line without any before their
-    middles; where there is none, to the one with the fewest.  The table's own borders move outwards by half a row.
+    A border through letters moves to the nearest line of pixels without ink, at most to the middles of its two rows or
+    columns; if every line has ink, to the one with the least.  The table's own borders move outwards by half a row.
     """
     if not table.cells:
         return []
@@ -46,14 +44,14 @@ def uncut(image: np.ndarray, table: Table) -> list[Box]:
             over_rows[part] = False
         if cell.column_span > 1:
             over_columns[part] = False
-    Y, X = _moved(Y, rows, over_rows, 1, 0), _moved(X, columns, over_columns, 0, round(_BETWEEN * reach))
+    Y, X = _moved(Y, rows, over_rows, 1, 0), _moved(X, columns, over_columns, 0, round(LETTER_GAP * reach))
     return [
         (X[c.column][1], Y[c.row][1], X[c.column + c.column_span][0], Y[c.row + c.row_span][0]) for c in table.cells
     ]
 
 
 def _borders(lanes: Sequence[tuple[float, float]], reach: float, size: int) -> list[int]:
-    """Midway between rows, or columns, and `reach` outside of all."""
+    """Borders midway between rows, or columns, and `reach` outside of the first and the last."""
     inner = [(before[1] + after[0]) / 2 for before, after in pairwise(lanes)]
     borders = np.array([lanes[0][0] - reach, *inner, lanes[-1][1] + reach])
     return [int(border) for border in np.maximum.accumulate(borders.round().clip(0, size))]
@@ -67,7 +65,7 @@ def _part(cell: Cell, Y: Sequence[int], X: Sequence[int]) -> tuple[slice, slice]
 
 
 def _ink(image: np.ndarray, Y: Sequence[int], X: Sequence[int], table: Box) -> np.ndarray:
-    """(Y, X) bool: what differs from the background that its own cell has in the table, which may be shaded."""
+    """Pixels that differ from the background of their own cell, which may be shaded: (Y, X) bool."""
     grey, ink = image.mean(-1), np.zeros(image.shape[:2], bool)
     x0, y0, x1, y1 = (max(0, round(v)) for v in table)
     for top, bottom in pairwise(Y):
@@ -81,15 +79,16 @@ def _ink(image: np.ndarray, Y: Sequence[int], X: Sequence[int], table: Box) -> n
 def _moved(
     borders: Sequence[int], lanes: Sequence[tuple[float, float]], ink: np.ndarray, axis: int, away: int
 ) -> list[tuple[float, float]]:
-    """The borders where as little ink as can be crosses them, or lies less than `away` from them, and best of all where
-    rules are: where one begins and ends, since a rule may lie in it."""
-    crossing = np.append(np.count_nonzero(ink, axis), 0)  # nothing crosses the picture's edge
+    """Each border (begin, end) where the least ink crosses it or is nearer than `away`, by preference on a rule.
+
+    A border begins and ends at the two edges of its rule; without a rule both are the same."""
+    crossing = np.append(np.count_nonzero(ink, axis), 0)  # no ink at the edge of the picture
     inked = np.flatnonzero(ink.any(1 - axis))
     rule = _rules(crossing / (inked[-1] + 1 - inked[0] if len(inked) else 1), dotted=axis == 1)
     crossing[rule] = 0
     inner = _inner(np.flatnonzero((crossing > 0) & ~_wider(rule)), lanes)
     crossing = sliding_window_view(np.pad(crossing, away), 2 * away + 1).max(1)
-    crossing[rule] = -1  # the best of places, be letters ever so near
+    crossing[rule] = -1  # better than any other line, even with letters near
     middles = [(start + end) / 2 for start, end in lanes]
     first, last = lanes[0][0], lanes[-1][1]
     at, begins, ends = (
@@ -103,16 +102,16 @@ def _moved(
         places = np.arange(low, max(low, high) + 1)
         least = places[crossing[places] == crossing[places].min()]
         begin = end = int(least[np.abs(least - here).argmin()])
-        while begin > low and rule[max(0, begin - _NEAR) : begin + 1].any():
+        while begin > low and rule[max(0, begin - NEAR_RULE) : begin + 1].any():
             begin -= 1
-        while end < high and rule[end : end + _NEAR + 1].any():
+        while end < high and rule[end : end + NEAR_RULE + 1].any():
             end += 1
         moved.append((float(begin), float(end)))
     return moved
 
 
 def _inner(inked: np.ndarray, lanes: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Where the table's own borders may lie, furthest in: where its first letters and its last ones are."""
+    """The innermost places of the table's own borders: where its first letters begin and its last ones end."""
     (first, end), (start, last) = lanes[0], lanes[-1]
     inked = inked[(inked >= first) & (inked < last)]
     if not len(inked):
@@ -121,16 +120,16 @@ def _inner(inked: np.ndarray, lanes: Sequence[tuple[float, float]]) -> tuple[flo
 
 
 def _wider(rule: np.ndarray) -> np.ndarray:
-    """With the blurred edges of rules."""
-    return sliding_window_view(np.pad(rule, _NEAR), 2 * _NEAR + 1).max(1)
+    """Rules with their blurred edges."""
+    return sliding_window_view(np.pad(rule, NEAR_RULE), 2 * NEAR_RULE + 1).max(1)
 
 
 def _rules(shares: np.ndarray, dotted: bool) -> np.ndarray:
-    """Which lines of pixels are rules, from the share of ink in each."""
-    rule = shares >= _RULE
+    """The lines of pixels that are rules, from the share of ink in each."""
+    rule = shares >= MIN_RULE
     if dotted:
         padded = np.pad(shares, 4)
-        for begin, end in spans(shares >= _DOTTED):
-            beside = padded[begin : begin + 3], padded[end + 5 : end + 8]  # but for the pixels of its blurred edges
-            rule[begin:end] |= end - begin <= 3 and max(map(np.max, beside)) < _CLEAR
+        for begin, end in spans(shares >= MIN_DOTTED_RULE):
+            beside = padded[begin : begin + 3], padded[end + 5 : end + 8]  # beyond the pixels of its blurred edges
+            rule[begin:end] |= end - begin <= 3 and max(map(np.max, beside)) < MAX_BESIDE_RULE
     return rule

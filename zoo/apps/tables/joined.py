@@ -1,8 +1,8 @@
-"""A table that goes on over pages, put together from its parts.
+"""Joining the parts of a table that continues across pages.
 
-Parts are joined only where nothing speaks against it: the first ends its page, the next begins the one after it, and
-between them is nothing but page numbers, running titles and "(continued)"; their columns are as many and lie in the
-same places; the second repeats the first one's header, or has none.
+Parts are joined only if nothing contradicts it: the first ends its page, the second begins the next one, and between
+them are only page numbers, running titles and "(continued)"; they have as many columns in the same places; the second
+repeats the header of the first, or has none.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-END, BEGIN = 0.75, 0.3  # of the page's height: where the first part ends at least, and the next begins at most
-SAME_SIZE = 0.01  # how much pages may differ
-SHIFT = 0.1  # of the page's width: how far parts may be moved against one another, as left and right pages are
-COLUMN, COLUMNS = 0.5, 0.7  # how much of two columns together is in both, at least, and on the average
-ALIKE = 0.9  # of two headers' characters: an engine may read one of them otherwise
+MIN_END, MAX_BEGIN = 0.75, 0.3  # of the page's height: the first part ends below, the second begins above
+MAX_SIZE_DIFFERENCE = 0.01  # of width and height of two pages: scans of one size differ a little
+MAX_SHIFT = 0.1  # of the page's width, between the parts: left and right pages have other margins
+MIN_OVERLAP, MIN_MEAN_OVERLAP = 0.5, 0.7  # intersection over union of two columns: of each pair, and of all on average
+MIN_SAME_CHARACTERS = 0.9  # difflib's ratio of two headers: OCR may read a letter differently on each page
 
-# Captions of a table and of its continuation, in languages in which tables are mostly printed.
+# Captions of a table and of its continuation, in English, German, French, Spanish, Italian, Portuguese and Dutch.
 _TITLE = r"(?:table|tab\.|tabelle|tableau|tabla|tabella|tabela|exhibit)\s*[0-9IVXA-Z][\w.:]*"
 _MARK = (
     r"\(?(?:continued|cont['’.]?d?|carried forward|fortsetzung|suite|continuación|continuação|segue|vervolg)\b\.?\)?"
@@ -46,7 +46,7 @@ _ANY_MARK = re.compile(_MARK, re.IGNORECASE)
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A table on its page; the first `skip` rows of it are the header once more."""
+    """A table on its page; its first `skip` rows repeat the header."""
 
     result: PageTables
     index: int
@@ -78,15 +78,15 @@ class _Chain:
 
 
 def join_pages(results: Iterable[PageTables], say: Callable[[str], object] = log.info) -> Iterator[PageTables]:
-    """The same results, in which a table that goes on over pages is one, at the place of its first part.
+    """The same results with tables joined across pages; a joined table takes the place of its first part.
 
-    results: in the order of documents and pages.  A page is held back until it is known where its tables end.  say: is
-    told why two tables that may be one were not joined.
+    results: in the order of documents and pages.  A page is held back until the end of its tables is known.  say:
+    called with the reason why two tables that may be one were not joined.
     """
     held: list[PageTables] = []
-    chains: dict[tuple[int, int], _Chain] = {}  # of the held pages: the table that each of their tables is a part of
+    chains: dict[tuple[int, int], _Chain] = {}  # (page, index) of a held table -> the table it is a part of
     for result in results:
-        going_on: list[_Chain] = []
+        continuing: list[_Chain] = []
         if held and not _follows(held[-1], result):
             yield from _written(held, chains)
             held, chains = [], {}
@@ -95,12 +95,12 @@ def join_pages(results: Iterable[PageTables], say: Callable[[str], object] = log
             for chain, part in _pairs(before, [_Part(result, i) for i in range(len(result.around))], say):
                 chain.add(part)
                 chains[part.key] = chain
-                going_on.append(chain)
+                continuing.append(chain)
         for i, table in enumerate(result.tables):
             chains.setdefault((result.page, i), _Chain([_Part(result, i)], table.shape[0]))
         held.append(result)
-        # What lies before the first part of all that may go on is done.
-        first = min((chain.parts[0].result.page for chain in going_on), default=result.page)
+        # Pages before the first part of every table that may continue are complete.
+        first = min((chain.parts[0].result.page for chain in continuing), default=result.page)
         done = [one for one in held if one.page < first]
         yield from _written(done, chains)
         for one in done:
@@ -117,9 +117,9 @@ def extract_document(
     *,
     join: bool = False,
 ) -> Iterator[Table]:
-    """The tables of a document's pages, page by page; with join=True one that goes on over pages is one.
+    """The tables of a document's pages, page by page; join=True joins tables that continue across pages.
 
-    extract: made with its defaults if not given.  pages: as in `Document.pages`.  Why two parts were not joined is
+    extract: by default `TableExtractor()`.  pages: as in `Document.pages`.  The reason why two parts were not joined is
     logged (INFO, "zoo.apps.tables.joined").
     """
     extract = extract or TableExtractor()
@@ -138,7 +138,7 @@ def extract_document(
 
 
 def _follows(before: PageTables, after: PageTables) -> bool:
-    """Whether one is the next page of the other, and it is known what lies around the tables of both."""
+    """True if `after` is the page after `before` and the surroundings of both pages' tables are known."""
     same = (before.source, before.document) == (after.source, after.document)
     known = all(len(one.around) == len(one.tables) and one.error is None for one in (before, after))
     return same and before.page + 1 == after.page and known
@@ -147,7 +147,7 @@ def _follows(before: PageTables, after: PageTables) -> bool:
 def _pairs(
     before: Sequence[_Chain], after: Sequence[_Part], say: Callable[[str], object]
 ) -> list[tuple[_Chain, _Part]]:
-    """Which tables of a page go on in which of the next."""
+    """The tables of a page with the tables of the next page that continue them."""
     found: list[tuple[_Chain, _Part]] = []
     for chain in before:
         first = chain.parts[-1]
@@ -167,12 +167,12 @@ def _pairs(
 
 
 def _fitted(chain: _Chain, second: _Part) -> _Part | str:
-    """The part with what of it is to be skipped; or what speaks against joining, "" where nothing speaks for it."""
+    """The part with the number of rows to skip; or the reason against joining, "" if nothing suggests it at all."""
     first = chain.parts[-1]
     columns, place = _columns_differ(first, second), _place_differs(first, second)
     skip, header = _header_of(chain, second)
     if columns or place:
-        # Tables of the same form are worth a word, and those that lie as one that goes on does.
+        # A reason is logged for tables with the same columns and header, and for tables in the places of two parts.
         return (columns or place or "") if not place or (not columns and not header) else ""
     if header:
         return header
@@ -183,7 +183,7 @@ def _fitted(chain: _Chain, second: _Part) -> _Part | str:
 
 
 def _place_differs(first: _Part, second: _Part) -> str | None:
-    """Whether the parts are at the end and the beginning of pages."""
+    """The reason why the parts are not at the end of one page and the beginning of the next; None if they are."""
     above, below = second.result.around[second.index].above, first.result.around[first.index].below
     if above and not _GOES_ON.fullmatch(above):
         return f"above the second lies {_named(above)}"
@@ -191,9 +191,9 @@ def _place_differs(first: _Part, second: _Part) -> str | None:
         return f"below the first lies {_named(below)}"
     if first.result.size is None or second.result.size is None:
         return "it is not known how large the pages are"
-    if (end := first.table.box[3] / first.result.size[1]) < END:
+    if (end := first.table.box[3] / first.result.size[1]) < MIN_END:
         return f"the first ends at {end:.0%} of its page's height"
-    if (begin := second.table.box[1] / second.result.size[1]) > BEGIN:
+    if (begin := second.table.box[1] / second.result.size[1]) > MAX_BEGIN:
         return f"the second begins at {begin:.0%} of its page's height"
     return None
 
@@ -203,6 +203,7 @@ def _named(text: str) -> str:
 
 
 def _columns_differ(first: _Part, second: _Part) -> str | None:
+    """The reason why the columns are not the same; None if they are."""
     a, b = first.table, second.table
     if a.shape[1] != b.shape[1]:
         return f"they have {a.shape[1]} and {b.shape[1]} columns"
@@ -211,35 +212,35 @@ def _columns_differ(first: _Part, second: _Part) -> str | None:
     sizes = first.result.size, second.result.size
     if sizes[0] is None or sizes[1] is None:
         return "it is not known how large the pages are"
-    if any(abs(p - q) > SAME_SIZE * p for p, q in zip(sizes[0], sizes[1], strict=True)):
+    if any(abs(p - q) > MAX_SIZE_DIFFERENCE * p for p, q in zip(sizes[0], sizes[1], strict=True)):
         return "their pages are not of the same size"
     pairs = [((p[0], p[2]), (q[0], q[2])) for p, q in zip(a.column_boxes, b.column_boxes, strict=True)]
     moves = sorted((q[0] + q[1] - p[0] - p[1]) / 2 for p, q in pairs)
     move = moves[len(moves) // 2]
-    if abs(move) > SHIFT * sizes[0][0]:
+    if abs(move) > MAX_SHIFT * sizes[0][0]:
         return "their columns lie in other places"
     both = [_in_both(p, (q[0] - move, q[1] - move)) for p, q in pairs]
-    if min(both) < COLUMN or sum(both) / len(both) < COLUMNS:
+    if min(both) < MIN_OVERLAP or sum(both) / len(both) < MIN_MEAN_OVERLAP:
         return "their columns lie in other places"
     return None
 
 
 def _in_both(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """The length that two intervals share, of what they cover together."""
+    """The intersection of two intervals over their union."""
     common = share(*a, *b) * (a[1] - a[0])
     together = (a[1] - a[0]) + (b[1] - b[0]) - common
     return common / together if together > 0 else 1.0
 
 
 def _is_upright(table: Table) -> bool:
-    """Whether rows follow one another down the page, and columns to the right."""
+    """True if rows follow one another down the page, and columns to the right."""
     down = all(a[1] + a[3] <= b[1] + b[3] for a, b in zip(table.row_boxes, table.row_boxes[1:], strict=False))
     right = all(a[0] + a[2] <= b[0] + b[2] for a, b in zip(table.column_boxes, table.column_boxes[1:], strict=False))
     return down and right
 
 
 def _header_of(chain: _Chain, second: _Part) -> tuple[int, str | None]:
-    """How many rows of the second part are the header once more, and what is wrong if it has one of its own."""
+    """The number of rows that repeat the header in the second part; the reason against it if it has another header."""
     head, table = chain.head, second.table
     if not any(cell.text for cell in head.cells) or not any(cell.text for cell in table.cells):
         return 0, "there is no text that could be compared"
@@ -261,17 +262,17 @@ def _is_cut(table: Table, row: int) -> bool:
 
 
 def _same(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Whether two rows say the same; an engine may read a letter otherwise, but no digit."""
+    """True if two rows have the same text; OCR may differ in a letter, but not in a digit."""
     one, other = ("\n".join(_ANY_MARK.sub("", text).casefold().split()) for text in map(" | ".join, (a, b)))
     if one == other:
         return True
     if re.findall(r"\d+", one) != re.findall(r"\d+", other):
         return False
-    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio() >= ALIKE
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio() >= MIN_SAME_CHARACTERS
 
 
 def _reads_as_body(head: Table, table: Table) -> bool:
-    """Whether what was taken for a header has numbers where the body has, and the header of the first part has not."""
+    """True if the second part's header has numbers wherever the first part's body has them but not its header."""
     if not head.header_rows or table.header_rows != 1 or head.shape[1] != table.shape[1]:
         return False
     rows = head.rows()
@@ -287,7 +288,7 @@ def _reads_as_body(head: Table, table: Table) -> bool:
 
 
 def _written(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _Chain]) -> Iterator[PageTables]:
-    """Pages with their chains as tables; what went to the first page of one is not on the others."""
+    """Pages with their joined tables, each on the page of its first part alone."""
     for result in held:
         of = [chains[result.page, i] for i in range(len(result.tables))]
         if all(len(chain.parts) == 1 for chain in of):
@@ -299,7 +300,7 @@ def _written(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _Chain
 
 
 def _one(parts: Sequence[_Part]) -> Table:
-    """The table of all parts; the boxes of each row and its cells are on the page that `row_pages` says."""
+    """One table of all parts; `row_pages` is the page of each row's box and of its cells' boxes."""
     head = parts[0].table
     if len(parts) == 1:
         return head

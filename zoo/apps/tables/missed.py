@@ -1,7 +1,7 @@
-"""Rows and columns that a detector missed, where the words show two in one, or a column beside another.
+"""Rows and columns that a detector missed, found by the words.
 
-Table Transformer finds rows of long tables at odd distances, so that one of two neighbours is suppressed, and the words
-of both go to the other; small models do so with columns of wide tables.
+Table Transformer places rows of long tables unevenly, so that one of two neighbours is suppressed and the words of both
+go to the other; small models do the same with columns of wide tables.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .boxes import share
-from .crop import HALF
+from .boxes import HALF, share
 from .table import Word
 from .words import Lane, lanes_of
 
-COLUMNS = 3  # that have words, at least: the text of fewer may well be of two lines
-ALIKE = 0.6  # of the columns that two lines have words in, at least, both have: a row has blank cells
-APART = 0.75  # of the usual distance of rows, at least, lie lines that are rows; those of one cell lie nearer
-SAME = 0.5  # of it, at most, lie words of one line
-FIT = 0.8  # of the height of its lines, at least, a row has that is of them all
-WIDE = 0.8  # of the usual height of a word, at least, lies between columns: between words 0.3 does, of a typewriter 0.6
-ROWS = 3  # have words there, at least, or two of two
+MIN_COLUMNS = 3  # with words on each of several lines: with fewer, the lines may be those of one cell beside another
+MIN_SHARED_COLUMNS = 0.6  # of the columns of two lines, the share with words on both: rows have blank cells
+MIN_PITCH = 0.75  # of the usual distance of rows: the least between lines that are rows; lines of a cell are nearer
+SAME_LINE = 0.5  # of the usual distance of rows: the most between words of one line
+MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was detected between two rows
+MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
+MIN_ROWS = 3  # with words in a column that was not detected, or all rows of a table of two
 
 
 def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word], header_rows: int) -> list[Lane]:
-    """The rows, from the top down; one whose lines have words in like columns is a row for each, if it is too low for
-    them, or below the header with three columns or more.
+    """The rows from the top down, with some of them split at their lines of words.
 
-    words: of the table.
+    A row is split if its lines have words in similar columns, and if it is too low for its lines, or below the header
+    with words in three columns or more on each line.  words: of the table.
     """
     body = rows[header_rows:]
     if len(body) < 3 or not words:
@@ -41,8 +40,8 @@ def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word
         of_row[row].append(_Placed((word.box[1] + word.box[3]) / 2, column, word))
     found: list[Lane] = []
     for i, (row, of) in enumerate(zip(rows, of_row, strict=True)):
-        lines = [_line(line) for line in _lines(of, SAME * pitch)]
-        apart = all(b.middle - a.middle >= APART * pitch for a, b in itertools.pairwise(lines))
+        lines = [_line(line) for line in _lines(of, SAME_LINE * pitch)]
+        apart = all(b.middle - a.middle >= MIN_PITCH * pitch for a, b in itertools.pairwise(lines))
         if len(lines) > 1 and apart and _alike(lines) and (_too_low(row, lines) or (i >= header_rows and _many(lines))):
             edges = [min(row.start, lines[0].top)]
             edges += [(a.middle + b.middle) / 2 for a, b in itertools.pairwise(lines)]
@@ -54,7 +53,7 @@ def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word
 
 
 class _Placed(NamedTuple):
-    """A word, and the column it lies in most."""
+    """A word, and the column that holds most of it."""
 
     middle: float
     column: int
@@ -76,33 +75,36 @@ def _line(words: Sequence[_Placed]) -> _Line:
 
 
 def _too_low(row: Lane, lines: Sequence[_Line]) -> bool:
-    """Whether these are the lines of more rows than this one: it was detected between two, and stands for both."""
+    """True if a row is too low to hold these lines: it was detected between two rows, and stands for both."""
     disjoint = all(a.bottom <= b.top for a, b in itertools.pairwise(lines))
-    return disjoint and row.end - row.start < FIT * (lines[-1].bottom - lines[0].top)
+    return disjoint and row.end - row.start < MIN_ROW_HEIGHT * (lines[-1].bottom - lines[0].top)
 
 
 def _many(lines: Sequence[_Line]) -> bool:
-    """Whether each has words in so many columns that they are hardly lines of one cell beside other cells' lines."""
-    return min(len(line.columns) for line in lines) >= COLUMNS
+    """True if each line has words in several columns, so that they are hardly lines within cells."""
+    return min(len(line.columns) for line in lines) >= MIN_COLUMNS
 
 
 def _alike(lines: Sequence[_Line]) -> bool:
-    """Whether neighbouring lines have words in much the same columns."""
-    return all(len(a.columns & b.columns) >= ALIKE * len(a.columns | b.columns) for a, b in itertools.pairwise(lines))
+    """True if neighbouring lines have words in much the same columns."""
+    return all(
+        len(a.columns & b.columns) >= MIN_SHARED_COLUMNS * len(a.columns | b.columns)
+        for a, b in itertools.pairwise(lines)
+    )
 
 
 def add_columns(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word]) -> list[Lane]:
-    """The columns, from the left; one that a gutter cuts, a gap down the whole table, is a column on each side of it.
+    """The columns from the left, split at gutters, gaps down the whole table, and with the ones between gutters added.
 
-    Words in several rows that lie in no column, between two gutters, are one too, without a score.  What is signs
-    alone, or the same text in each row, is none: "$" often stands apart from its number.
+    A column is added for words of several rows that are in no column; it has no score.  Signs alone, or the same text
+    in each row, are no column: "$" is often printed apart from its number.
 
     words: of the table and beside it in its rows, without those of cells that span columns.
     """
-    wide = WIDE * statistics.median(word.box[3] - word.box[1] for word in words) if words else 0.0
+    wide = MIN_GUTTER * statistics.median(word.box[3] - word.box[1] for word in words) if words else 0.0
     if not wide:
         return list(columns)
-    least = max(2, min(ROWS, len(rows)))
+    least = max(2, min(MIN_ROWS, len(rows)))
     found: list[Lane] = []
     of_column: list[list[_Block]] = [[] for _ in columns]
     for block in _blocks(rows, words, wide):
@@ -131,7 +133,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(rows: Sequence[Lane], words: Sequence[Word], wide: float) -> Iterator[_Block]:
-    """From the left, those that may be columns: with less than `wide` between their words, in whatever rows."""
+    """Blocks that may be columns, from the left: gaps between their words are smaller than `wide`."""
     groups: list[list[tuple[Word, int]]] = []
     reached = 0.0
     near = (max(of, key=lambda one: one[1])[0] for of in lanes_of(words, rows, 1))
@@ -142,14 +144,14 @@ def _blocks(rows: Sequence[Lane], words: Sequence[Word], wide: float) -> Iterato
         groups[-1].append((word, row))
         reached = max(reached, word.box[2])
     for group in groups:
-        said = sum(any(map(str.isalnum, word.text)) for word, _ in group)
-        if said >= HALF * len(group) and len({word.text for word, _ in group}) > 1:
+        readable = sum(any(map(str.isalnum, word.text)) for word, _ in group)
+        if readable >= HALF * len(group) and len({word.text for word, _ in group}) > 1:
             end = max(word.box[2] for word, _ in group)
             yield _Block(group[0][0].box[0], end, {row for _, row in group})
 
 
 def _lines(words: Sequence[_Placed], near: float) -> list[list[_Placed]]:
-    """The words by lines, from the top: what lies nearer to the one before is of its line."""
+    """The words by lines from the top: a word nearer than `near` to the one above is on its line."""
     lines: list[list[_Placed]] = []
     for one in sorted(words, key=lambda one: one.middle):
         if lines and one.middle - lines[-1][-1].middle < near:

@@ -1,4 +1,4 @@
-"""Reading the cells of a table in an image: each is cut into lines of text, which a reader is given.
+"""Reading the cells of a table in an image: each cell is cut into lines of text for a reader.
 
 Shapes: Y, X of the image, h, w of a cell in it.
 """
@@ -17,34 +17,33 @@ from ...images.lines import split_lines
 from .gutters import INK, uncut
 from .table import Table, Word
 
-# (crops (y, x, 3) uint8 of one line of text each) -> for each (text, confidence), or an object with these attributes:
-# the task Read, or anything like it.
+# A call (images (y, x, 3) uint8, a line of text each) -> for each (text, confidence), or an object with these two
+# attributes: the task Read, or anything with the same call.
 Reader = Callable[[list[np.ndarray]], Sequence[Any]]
 
-# Pixels of ink; fewer in a cell are no text.
-SPECKS = 4
-# The share of a cell's width or height that makes a line of ink a rule and not letters.
-RULE = 0.9
-# Pixels: what is lower is a part of a line, or a rule of dots if it goes through the cell, flat as no text is.
-LOWEST = 6
-THROUGH, FLAT = 0.7, 8  # of the cell's width; times its own height
-# The part of a line's usual height, below which what it is can only be told from what it is not: "-", "_", "'".
-LOW = 0.6
-# So many lines are given to the reader at once.
-AT_ONCE = 64
+SPECKS = 4  # pixels of ink: a cell with fewer has no text
+FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much ink is a rule
+MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
+RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
+LOW_LINE = (
+    0.6  # of the usual height of lines: "-", "_" and "'" are lower, and need the space around them to be told apart
+)
+LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
 
 def read_cells(image: np.ndarray, table: Table, reader: Reader) -> list[Word]:
     """The text of a table's cells, a Word for each line, in the pixels of the image (Y, X, 3) uint8.
 
-    Cells without ink are not given to the reader; lines in which it finds nothing give no Word.
+    Cells without ink are not read; a line that the reader finds empty gives no Word.
     """
     found = [(box, *line) for box in uncut(image, table) for line in text_lines(image, box)]
     usual = float(np.median([place[3] - place[1] for _, place, _ in found])) if found else 0.0
     words: list[Word] = []
-    for i in range(0, len(found), AT_ONCE):
-        part = found[i : i + AT_ONCE]
-        lines = [line if len(line) >= LOW * usual else _higher(image, place, box, usual) for box, place, line in part]
+    for i in range(0, len(found), LINES_AT_ONCE):
+        part = found[i : i + LINES_AT_ONCE]
+        lines = [
+            line if len(line) >= LOW_LINE * usual else _higher(image, place, box, usual) for box, place, line in part
+        ]
         read = list(reader(lines))
         if len(read) != len(lines):
             raise InputError(f"the reader gave {len(read)} texts for {len(lines)} lines")
@@ -56,7 +55,7 @@ def read_cells(image: np.ndarray, table: Table, reader: Reader) -> list[Word]:
 
 
 def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarray:
-    """The pixels of a low line, such as a lone dash, with as much of its cell around it as a line mostly has."""
+    """The pixels of a low line, such as a lone dash, with space of its cell above and below up to the usual height."""
     x0, y0, x1, y1 = place
     more = max(0.0, (height - (y1 - y0)) / 2)
     top, bottom = max(y0 - more, min(y0, math.ceil(box[1])), 0), min(y1 + more, max(y1, math.floor(box[3])))
@@ -64,7 +63,7 @@ def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarra
 
 
 def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
-    """The lines of text in a box of the image (Y, X, 3), from the top: (where it is, its pixels without rules)."""
+    """The lines of text in a box of the image (Y, X, 3) from the top: (box, pixels without rules)."""
     Y, X = image.shape[:2]
     left, top = max(math.ceil(box[0]), 0), max(math.ceil(box[1]), 0)
     right, bottom = min(math.floor(box[2]), X), min(math.floor(box[3]), Y)
@@ -73,7 +72,7 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
     cell = image[top:bottom, left:right]
     paper = np.median(cell, (0, 1))
     ink = np.abs(cell.mean(-1) - paper.mean()) > INK  # (h, w)
-    rows, columns = ink.mean(1) >= RULE, ink.mean(0) >= RULE
+    rows, columns = ink.mean(1) >= FULL_RULE, ink.mean(0) >= FULL_RULE
     if np.count_nonzero(ink[~rows][:, ~columns]) < SPECKS:
         return
     if rows.any() or columns.any():
@@ -85,16 +84,16 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
 
 
 def _is_rule(line: tuple[int, int, int, int], wide: int) -> bool:
-    """Whether a line of ink in a cell so wide is a rule of dots or dashes."""
+    """True if a line of ink in a cell of this width is a rule of dots or dashes."""
     x0, y0, x1, y1 = line
-    return y1 - y0 < LOWEST and x1 - x0 >= max(THROUGH * wide, FLAT * (y1 - y0))
+    return y1 - y0 < MIN_LINE_HEIGHT and x1 - x0 >= max(RULE_WIDTH * wide, RULE_FLATNESS * (y1 - y0))
 
 
 def _joined(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """Lines of which none is lower than LOWEST, unless it is the only one: those of a lone "=" are one."""
+    """Lines, with low ones joined to their nearest neighbour: the two strokes of a lone "=" are one line."""
     while len(lines) > 1:
         low = min(range(len(lines)), key=lambda i: lines[i][3] - lines[i][1])
-        if lines[low][3] - lines[low][1] >= LOWEST:
+        if lines[low][3] - lines[low][1] >= MIN_LINE_HEIGHT:
             break
         near = [i for i in (low - 1, low) if 0 <= i < len(lines) - 1]
         i = min(near, key=lambda i: lines[i + 1][1] - lines[i][3])
@@ -104,7 +103,7 @@ def _joined(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int,
 
 
 def _reading(one: Any) -> tuple[str, float]:
-    """Text and confidence of what a reader gave for a line."""
+    """The text and the confidence that a reader returned for a line."""
     try:
         text, confidence = (one.text, one.confidence) if hasattr(one, "text") else one
     except (AttributeError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""From the objects that a structure recogniser detects, and words, to a table.
+"""A table from the objects that a structure recogniser detects, and from words.
 
 The steps are those of Table Transformer (https://arxiv.org/abs/2110.00061); where they depart from Microsoft's code,
 which loses tables of one column, spans and rows in corner cases, a comment says so.
@@ -11,33 +11,31 @@ from typing import NamedTuple
 
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
-from .boxes import check_box, hull, inside, share
-from .crop import HALF
+from .boxes import HALF, check_box, hull, inside, share
 from .missed import add_columns, cut_rows
 from .table import Cell, Table, Word
 from .words import Lane, check_words, first_choices, join, lanes_of, place
 
 TABLE, COLUMN, ROW, HEADER = "table", "table column", "table row", "table column header"
 PROJECTED, SPANNING = "table projected row header", "table spanning cell"
-# The last is what a detector of tables says of one that lies on its side: no part of the table that was then turned.
+# "table rotated" is a label of the detector of tables, and means nothing within a table that was turned.
 LABELS = (TABLE, COLUMN, ROW, HEADER, PROJECTED, SPANNING, "table rotated")
 
-# The most of a row or column that better ones together may cover.  Microsoft's code allows a column a quarter, but the
+# A row or column goes if better ones together cover this share of it.  Microsoft's code uses a quarter for columns, but
 # boxes of narrow columns are off by more than that, and one of two neighbours would go.
-_COVERED = 0.5
-# Far beyond what any detector has queries for; pairs of objects cost time, positions memory.
-MAX_OBJECTS = 4096
-MAX_POSITIONS = 1_000_000
+MAX_COVERED = 0.5
+MAX_OBJECTS = 4096  # no detector has as many queries; pairs of objects cost time
+MAX_POSITIONS = 1_000_000  # rows x columns, which cost memory
 
 
 class _Span(NamedTuple):
-    """A rectangle of grid positions, ends excluded."""
+    """A rectangle of grid positions; `bottom` and `right` are excluded."""
 
     top: int
     bottom: int
     left: int
     right: int
-    score: float | None  # None for a position by itself
+    score: float | None  # None for a single position, which no object stands for
     projected: bool
 
     @property
@@ -52,24 +50,24 @@ def build_table(
     box: Box | None = None,
     thresholds: float | Mapping[str, float] = 0.5,
 ) -> Table:
-    """The table that objects and words form, in their own pixels; the text of a cell is "" where it has no words.
+    """The table of objects and words, in their pixels; the text of a cell without words is "".
 
-    objects: of LABELS; those of a score up to `thresholds` (one number, or one for each label, 0.5 where there is
-    none) do not count.  The table is `box`, or else the best object "table", or else all rows and columns: objects of
-    which less than half lies in it are left out.  `words_outside(table, words)` says which words went to no cell.
+    objects: with LABELS; only scores above `thresholds` count (one number, or one for each label, 0.5 for a label
+    without one).  The table's place is `box`, or else the best object "table", or else all rows and columns; objects
+    with less than half of their area in it are left out.  `words_outside(table, words)` are the words without a cell.
 
-    A row whose lines of words lie as far apart as rows do, in much the same columns, is a row for each, if these are
-    three or more or the row is lower than its lines.
-    A column is two where a gap as wide as the words are high runs down the table, which no word crosses; words of
-    three rows or more that lie in no column are one by themselves.
-    Rows alone make a table of one column, columns alone one of one row, neither one of shape (0, 0).  Rows and columns
-    without a word are left out if there are words, save a row that lies under cells spanning rows, and the reverse.
+    A row is split at its lines of words if these are as far apart as rows are and have words in much the same columns,
+    provided that the columns are three or more, or that the row is lower than its lines.
+    A column is split at a gap as wide as the words are high that runs down the table; words of three rows or more that
+    are in no column form a column of their own.
+    Rows alone make a table of one column, columns alone one of one row, neither one of shape (0, 0).  With words, rows
+    and columns without a word are left out, except rows wholly under cells that span rows, and such columns.
 
     A cell's confidence is the mean of up to four: the mean score of its rows, that of its columns, the score of the
     object that made it span, the mean confidence of its words.  The table's score is that of its object "table", or
     else the mean score of rows and columns.
 
-    InputError: a label that is none of LABELS, a score, threshold or confidence outside 0 ... 1, a box that is not
+    InputError: a label that is not among LABELS, a score, threshold or confidence outside 0 ... 1, a box that is not
     finite or is upside down.
     """
     found, table = _checked(objects, thresholds), None if box is None else check_box("box", box)
@@ -94,7 +92,7 @@ def build_table(
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
     spanning = sorted(found[SPANNING] + found[PROJECTED], key=lambda o: (-o.score, o.box, o.label))
-    while True:  # once, and again if rows or columns go, since what spans them shrinks
+    while True:  # again if rows or columns go, since the cells that span them shrink
         header_rows = _header_rows(found[HEADER], rows)
         spans = _spans(spanning, rows, columns, header_rows)
         words = _inside(words, rows, columns)
@@ -119,7 +117,7 @@ def build_table(
 
 
 def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, float]) -> dict[str, list[Detection]]:
-    """The objects of each label that are above its threshold."""
+    """The objects of each label with a score above its threshold."""
     if isinstance(thresholds, Mapping):
         for label in thresholds:
             if label not in LABELS:
@@ -148,21 +146,21 @@ def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, floa
 
 
 def _lanes(objects: Sequence[Detection], label: str) -> list[Lane]:
-    """Rows from the top down or columns from the left to the right, without those that better ones cover.
+    """Rows from the top down or columns from left to right, without those that better ones cover.
 
-    What counts is the extent across, since every row becomes as wide as the table.  One without any holds nothing.
+    Only heights of rows and widths of columns count, since every row becomes as wide as the table.
     """
     axis = 1 if label == ROW else 0
     lanes = [Lane(o.box[axis], o.box[axis + 2], o.score) for o in objects if o.box[axis] < o.box[axis + 2]]
     kept: list[Lane] = []
     for lane in sorted(lanes, key=lambda lane: (-(lane.score or 0), lane)):
-        if _covered(lane, kept) < _COVERED:
+        if _covered(lane, kept) < MAX_COVERED:
             kept.append(lane)
     return sorted(kept, key=lambda lane: (lane.start + lane.end, lane))
 
 
 def _covered(lane: Lane, others: Sequence[Lane]) -> float:
-    """How much of a lane the others cover together, as two rows may cover a tall one."""
+    """The share of a lane that the others cover together, as two rows may cover a tall one."""
     covered, reached = 0.0, lane.start
     for start, end in sorted((o.start, o.end) for o in others if o.start < lane.end and lane.start < o.end):
         covered += share(lane.start, lane.end, max(start, reached), max(end, reached))
@@ -171,7 +169,7 @@ def _covered(lane: Lane, others: Sequence[Lane]) -> float:
 
 
 def _header_rows(headers: Sequence[Detection], rows: Sequence[Lane]) -> int:
-    """How many rows from the first are the header: up to the end of the first run that a header covers by half."""
+    """The number of header rows: all up to the end of the first run of rows that a header covers by half."""
     covered = [any(share(row.start, row.end, o.box[1], o.box[3]) >= HALF for o in headers) for row in rows]
     if True not in covered:
         return 0
@@ -184,7 +182,7 @@ def _header_rows(headers: Sequence[Detection], rows: Sequence[Lane]) -> int:
 def _spans(
     objects: Sequence[Detection], rows: Sequence[Lane], columns: Sequence[Lane], header_rows: int
 ) -> list[_Span]:
-    """The rectangles of the grid that spanning cells and projected row headers cover, the best first, disjoint."""
+    """The disjoint rectangles of the grid under spanning cells and projected row headers, the best first."""
     spans: list[_Span] = []
     for label, score, box in objects:
         (top, bottom), (left, right) = _snapped(box, rows, 1), _snapped(box, columns, 0)
@@ -202,13 +200,13 @@ def _spans(
 
 
 def _snapped(box: Box, lanes: Sequence[Lane], axis: int) -> tuple[int, int]:
-    """The first of the lanes that a box covers by half, and the one after the last; (0, 0) for none."""
+    """The range of lanes that a box covers by half, its end excluded; (0, 0) for none."""
     covered = [i for i, lane in enumerate(lanes) if share(lane.start, lane.end, box[axis], box[axis + 2]) >= HALF]
     return (covered[0], covered[-1] + 1) if covered else (0, 0)
 
 
 def _cut(span: _Span, better: _Span) -> _Span:
-    """What is left of a span without the rows, or the columns, that a better one needs: the most that can be."""
+    """The largest part of a span outside the rows, or outside the columns, of a better one."""
     if span.bottom <= better.top or better.bottom <= span.top or span.right <= better.left or better.right <= span.left:
         return span
     return max(
@@ -221,7 +219,7 @@ def _cut(span: _Span, better: _Span) -> _Span:
 
 
 def _under_spans(spans: Sequence[_Span], rows: int, columns: int) -> tuple[set[int], set[int]]:
-    """The rows that lie wholly under cells spanning several rows, and the columns likewise."""
+    """The rows wholly under cells that span several rows, and the columns likewise."""
     under_rows, under_columns = [0] * rows, [0] * columns
     for span in spans:
         for row in range(span.top, span.bottom) if span.bottom - span.top > 1 else ():
@@ -241,19 +239,19 @@ def _extent(rows: Sequence[Lane], columns: Sequence[Lane]) -> Box:
 
 
 def _inside(words: Sequence[Word], rows: Sequence[Lane], columns: Sequence[Lane]) -> list[Word]:
-    """The words that are in the table and not blank."""
+    """The words in the table that are not blank."""
     extent = _extent(rows, columns)
     return [word for word in words if inside(word.box, extent) >= HALF and word.text.strip()]
 
 
 def _unspanned(words: Sequence[Word], rows: Sequence[Lane], around: Box, spanning: Sequence[Detection]) -> list[Word]:
-    """The words in the rows, wherever in `around` they are, and in no spanning cell."""
+    """The words of the rows within `around` that are in no spanning cell."""
     held = _inside(words, rows, [Lane(around[0], around[2], None)])
     return [word for word in held if all(inside(word.box, o.box) < HALF for o in spanning)]
 
 
 def _spread(spans: Sequence[_Span], rows: int, columns: int) -> tuple[list[_Span], list[list[int]]]:
-    """The rectangles of all cells, row by row, and for each position of the grid the index of its own."""
+    """The rectangles of all cells, row by row, and the index of the rectangle at each position of the grid."""
     corners = {(span.top, span.left): span for span in spans}
     spread: list[_Span] = []
     owner = [[-1] * columns for _ in range(rows)]
@@ -296,6 +294,6 @@ def _score(tables: Sequence[Detection], lanes: Sequence[Lane]) -> float:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Of those that are known; None where none is."""
+    """The mean of the values that are known, None if none is."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None

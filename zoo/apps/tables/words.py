@@ -1,4 +1,4 @@
-"""Words with boxes: read from a JSON file, placed into the cells of a grid, joined to text in reading order."""
+"""Words with boxes: reading them from JSON, placing them into cells, and joining them to text."""
 
 from __future__ import annotations
 
@@ -14,28 +14,25 @@ import numpy as np
 from ...errors import InputError, TableError, nearest
 from ...files.json_file import parse_json_list, read_bounded
 from ...images.boxes import check_fraction
-from .boxes import check_box, inside, share
-from .crop import HALF
+from .boxes import HALF, check_box, inside, share
 from .direction import quarters, tilt_of, turned, untilted
 from .table import Table, Word
 
-# A page of a newspaper has some ten thousand words of a hundred bytes each.
-MAX_BYTES = 64 << 20
+MAX_BYTES = 64 << 20  # of a file of words: a newspaper page has some ten thousand words of a hundred bytes each
 MAX_WORDS = 200_000  # of a page
-_KEYS = ("text", "box", "confidence", "angle")
-# Words share a line if so much of the height of the lower one lies beside the other: of raised and lowered characters
-# about 0.4 does, of neighbouring lines whose boxes include the leading about 0.15.
-_SAME_LINE = 0.3
-# How many words are compared with all lanes at once, which bounds the memory.
-_CHUNK = 2048
+WORD_FIELDS = ("text", "box", "confidence", "angle")
+# Words share a line if this share of the lower one's height is beside the other: raised and lowered characters have
+# about 0.4, neighbouring lines whose boxes include the leading about 0.15.
+SAME_LINE = 0.3
+WORDS_AT_ONCE = 2048  # compared with all lanes in one array, which bounds its memory
 
 
 class Lane(NamedTuple):
-    """A row or a column of a table, across its length."""
+    """The extent of a row (y) or of a column (x)."""
 
     start: float
     end: float
-    score: float | None  # None where nothing was detected: the one column of a table of rows alone, and the reverse
+    score: float | None  # None if it was not detected, such as the one column of a table of rows alone
 
     @property
     def middle(self) -> float:
@@ -45,8 +42,8 @@ class Lane(NamedTuple):
 def read_words(path: str | os.PathLike[str]) -> list[Word]:
     """The words of a JSON file: a list of {"text": str, "box": [x0, y0, x1, y1], "confidence": 0 ... 1, "angle": 0}.
 
-    Boxes are in pixels of the image that the words were read from; confidence may be left out (1), and so may the angle
-    (not known; see `Word`).  Everything else is an InputError that names the file, the entry and the key.
+    Boxes are in pixels of the image that the words were read from; confidence (1) and angle (not known; see `Word`) may
+    be left out.  Anything else is an InputError that names the file, the entry and the key.
     """
     found = []
     path = Path(path)
@@ -58,8 +55,10 @@ def read_words(path: str | os.PathLike[str]) -> list[Word]:
         if not isinstance(entry, dict):
             raise InputError(f"{name} is {entry!r:.100}, expected an object with text and box")
         for key in entry:
-            if key not in _KEYS:
-                raise InputError(f"{name} has a key {key!r:.100}, known are {', '.join(_KEYS)}{nearest(key, _KEYS)}")
+            if key not in WORD_FIELDS:
+                raise InputError(
+                    f"{name} has a key {key!r:.100}, known are {', '.join(WORD_FIELDS)}{nearest(key, WORD_FIELDS)}"
+                )
         for key in ("text", "box"):
             if key not in entry:
                 raise InputError(f"{name} has no {key!r}")
@@ -73,7 +72,7 @@ def read_words(path: str | os.PathLike[str]) -> list[Word]:
 
 
 def check_words(words: Sequence[Word]) -> None:
-    """InputError says which of them is no word, or has a confidence that is no share (per cent, say)."""
+    """InputError names the first that is no Word, or has a confidence outside 0 ... 1 (in per cent, say)."""
     if len(words) > MAX_WORDS:
         raise InputError(f"{len(words):,} words of a page, at most {MAX_WORDS:,} are taken")
     for i, word in enumerate(words):
@@ -83,21 +82,21 @@ def check_words(words: Sequence[Word]) -> None:
 
 
 def words_outside(table: Table, words: Sequence[Word]) -> list[Word]:
-    """The words that `build_table` gave to no cell: less than half of their area lies in the table's box."""
+    """The words that `build_table` put into no cell: less than half of their area is in the table's box."""
     return [word for word in words if not table.cells or inside(word.box, table.box) < HALF]
 
 
 def lanes_of(words: Sequence[Word], lanes: Sequence[Lane], axis: int) -> list[list[tuple[int, float]]]:
-    """For each word the lanes that it lies in, and how much of it; the nearest lane (1.0) if it lies in none.
+    """For each word, the lanes that hold some of it and the length held; the nearest lane (1.0) if there is none.
 
     axis: 0 for columns, 1 for rows.
     """
     starts, ends = np.array([(lane.start, lane.end) for lane in lanes]).T
     found: list[list[tuple[int, float]]] = []
-    for first in range(0, len(words), _CHUNK):
-        boxes = np.array([word.box for word in words[first : first + _CHUNK]])
+    for first in range(0, len(words), WORDS_AT_ONCE):
+        boxes = np.array([word.box for word in words[first : first + WORDS_AT_ONCE]])
         low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
-        lengths = np.minimum(high, ends) - np.maximum(low, starts)  # below zero: how far away
+        lengths = np.minimum(high, ends) - np.maximum(low, starts)  # negative: the distance
         near: list[list[tuple[int, float]]] = [[] for _ in boxes]
         which, lane = np.nonzero(lengths > 0)
         for w, i, length in zip(which.tolist(), lane.tolist(), lengths[which, lane].tolist(), strict=True):
@@ -109,7 +108,7 @@ def lanes_of(words: Sequence[Word], lanes: Sequence[Lane], axis: int) -> list[li
 def first_choices(
     words: Sequence[Word], near: Sequence[Sequence[tuple[int, float]]], lanes: Sequence[Lane], axis: int
 ) -> set[int]:
-    """The lanes that hold most of some word, or are the nearest to its centre where several hold as much."""
+    """The lanes that hold most of some word; of several that hold as much, the nearest to its centre."""
     chosen = set()
     for word, of in zip(words, near, strict=True):
         middle = (word.box[axis] + word.box[axis + 2]) / 2
@@ -126,10 +125,10 @@ def place(
     owner: Sequence[Sequence[int]],
     cells: int,
 ) -> list[list[Word]]:
-    """The words of each of `cells` cells; owner[row][column] says whose a position of the grid is.
+    """The words of each of `cells` cells; owner[row][column] is the cell at a position of the grid.
 
-    ys, xs: the rows and columns of each word (`lanes_of`).  A word goes to the cell that holds most of it, or the one
-    with the nearest row and column where several hold as much.
+    ys, xs: the rows and columns of each word (`lanes_of`).  A word goes to the cell that holds most of it; of several
+    that hold as much, to the one with the nearest row and column.
     """
     found: list[list[Word]] = [[] for _ in range(cells)]
     for word, of_y, of_x in zip(words, ys, xs, strict=True):
@@ -151,9 +150,9 @@ def place(
 def join(words: Sequence[Word]) -> str:
     """The text of a cell: lines from top to bottom, each from left to right, with a space between words.
 
-    From top to bottom as the words themselves lie, where they say how (`Word.angle`); of words that run in several
-    ways, those that begin further up, or further left, come first.  Hyphens at the ends of lines stay: whether they
-    belong to the word is not for geometry to say.
+    Words with angles are ordered as they are upright.  If words run in several directions, each direction is joined by
+    itself, the one that begins further up, or further left, first.  Hyphens at line ends are kept: geometry does not
+    tell whether they belong to the word.
     """
     if len(words) == 1:
         return words[0].text.strip()
@@ -165,12 +164,12 @@ def join(words: Sequence[Word]) -> str:
 
 
 def _joined(words: Sequence[Word], way: int) -> str:
-    """The text of words that all run in the same way, a number of quarter turns."""
+    """The text of words that all run in one direction, `way` quarter turns."""
     if way or any(word.angle and tilt_of(word.angle) for word in words):
         words = _set_upright(words, way)
-    lines: list[list[Word]] = []  # each begins with its highest word, which is no raised or lowered one
+    lines: list[list[Word]] = []  # each begins with its tallest word, which is not raised or lowered
     for word in sorted(words, key=lambda w: (w.box[1] + w.box[3], w.box[0])):
-        if not lines or _beside(word, lines[-1][0]) < _SAME_LINE:
+        if not lines or _beside(word, lines[-1][0]) < SAME_LINE:
             lines.append([word])
             continue
         line = lines[-1]
@@ -182,7 +181,7 @@ def _joined(words: Sequence[Word], way: int) -> str:
 
 
 def _set_upright(words: Sequence[Word], way: int) -> list[Word]:
-    """Turned so that all of them run from left to right: by the quarter turns, then by the tilt of the middle word."""
+    """Words turned to run from left to right: by the quarter turns, then by their median tilt."""
     tilts = sorted(0.0 if word.angle is None else tilt_of(word.angle) for word in words)
     tilt = tilts[len(tilts) // 2]
     cos, sin = math.cos(math.radians(tilt)), math.sin(math.radians(tilt))
@@ -196,6 +195,6 @@ def _set_upright(words: Sequence[Word], way: int) -> list[Word]:
 
 
 def _beside(a: Word, b: Word) -> float:
-    """How much of the height of the lower one lies beside the other."""
+    """The share of the lower one's height that is beside the other."""
     (_, top, _, bottom), (_, low, _, high) = a.box, b.box
     return max(share(top, bottom, low, high), share(low, high, top, bottom))
