@@ -21,10 +21,8 @@ import zoo
 from tests.web import browser as shared
 from zoo.apps.cli import main
 from zoo.apps.onnx_export.web.page import describe_tokenizer
-from zoo.apps.tables import build_table
 from zoo.errors import UnsupportedError
 from zoo.images import ImageProcessor, open_image
-from zoo.images.boxes import Detection
 from zoo.models import bert, table_transformer, vit
 from zoo.text.tokenizer import Tokenizer
 
@@ -32,7 +30,7 @@ pytest.importorskip("onnx", reason="needs onnx, which writes the graph")
 pytestmark = pytest.mark.slow
 
 DATA = Path(__file__).parent.parent / "data"
-ZOO_JS = Path(zoo.__file__).parent / "onnx" / "web" / "zoo.js"
+ZOO_JS = Path(zoo.__file__).parent / "apps" / "onnx_export" / "web" / "zoo.js"
 TEXTS = [
     "The cat sits outside.",
     "A cat is in the garden.",
@@ -317,7 +315,7 @@ def detector(libraries, tmp_path_factory) -> tuple[Any, Path]:
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L"])
-def test_objects_and_cells_equal_numpys(detector, tab, rng, mode):
+def test_objects_equal_numpys(detector, tab, rng, mode):
     task, folder = detector
     path = folder / f"{mode}.png"
     picture(rng, 150, 211).convert(mode).save(path)
@@ -329,72 +327,21 @@ def test_objects_and_cells_equal_numpys(detector, tab, rng, mode):
     assert [one["label"] for one in found] == [one.label for one in wanted]
     np.testing.assert_allclose([one["score"] for one in found], [one.score for one in wanted], atol=1e-4)
     np.testing.assert_allclose([one["box"] for one in found], [one.box for one in wanted], atol=1e-4 * 211)
-    assert_grid(page.model(f"{OPEN} return model.table(image, 0.3);", path.name), build_table(wanted, thresholds=0.3))
 
 
-def assert_grid(found: dict[str, Any], table: Any, tolerance: float = 1e-2) -> None:
-    assert (len(found["rows"]), len(found["columns"])) == table.shape
-    assert found["header_rows"] == table.header_rows
-    names = ("row", "column", "row_span", "column_span", "is_header", "is_projected_row_header")
-    assert [[cell[n] for n in names] for cell in found["cells"]] == [
-        [getattr(c, n) for n in names] for c in table.cells
-    ]
-    for ours, theirs in ((found["rows"], table.row_boxes), (found["columns"], table.column_boxes)):
-        np.testing.assert_allclose(ours, theirs, atol=tolerance)
-    boxes = [cell.box for cell in table.cells]
-    np.testing.assert_allclose([cell["box"] for cell in found["cells"]], boxes, atol=tolerance)
-
-
-def samples(rng: np.random.Generator) -> list[list[Detection]]:
-    """Objects that real detectors found in real tables, parts of them, and such as no detector would find."""
-    found = []
-    for path in sorted((DATA / "tables").glob("g*.json")):
-        objects = [Detection(n, s, tuple(box)) for n, s, box in json.loads(path.read_text())["objects"]]
-        found.append(objects)
-        for _ in range(5):
-            found.append([one for one in objects if rng.random() < 0.7])
-    for count in (0, 1, 2, 5, 20, 60, 60, 60, 60):
-        corners = np.sort(rng.integers(0, 30, (count, 2, 2)), axis=1) * 10
-        scores = np.round(rng.random(count), 1)  # ties among them
-        labels = rng.choice(LABELS[1:], count)
-        found.append(
-            [
-                Detection(str(n), float(s), tuple(map(float, b.ravel())))
-                for n, s, b in zip(labels, scores, corners, strict=True)
-            ]
-        )
-    return found
-
-
-def test_grids_equal_those_of_zoo_tables(libraries, tab, tmp_path, rng):
-    (tmp_path / "zoo.js").write_bytes(ZOO_JS.read_bytes())
-    (tmp_path / "index.html").write_text("<title>grids</title>")
-    page = tab(tmp_path)
-    page.page.goto(page.address)
-    cases = samples(rng)
-    assert len(cases) > 30
-    found = page.page.evaluate(
-        "async (cases) => { const { buildTable } = await import('./zoo.js');"
-        " return cases.map((objects) => buildTable(objects.map(([label, score, box]) => ({ label, score, box })))); }",
-        [[list(one) for one in objects] for objects in cases],
-    )
-    for ours, objects in zip(found, cases, strict=True):
-        assert_grid(ours, build_table(objects), 1e-9)
-
-
-def test_a_picture_is_shown_with_its_cells(detector, tab, rng, tmp_path):
+def test_a_picture_is_shown_with_its_objects(detector, tab, rng, tmp_path):
     task, folder = detector
     picture(rng, 150, 211).save(tmp_path / "table.png")
     page = tab(folder).open()
     page.page.set_input_files("#file", tmp_path / "table.png")
     page.page.wait_for_selector("#found:not(:empty)")
     page.wait()
-    table = build_table(task(tmp_path / "table.png"))
-    assert (
-        page.page.locator("#grid th, #grid td").count()
-        == page.page.locator("#overlay rect").count()
-        == len(table.cells)
-    )
+    objects = task(tmp_path / "table.png")
+    assert page.text("found") == f"{len(objects)} found"
+    assert page.page.locator("#overlay rect").count() == page.page.locator("#labels li").count() == len(objects) > 5
+    headers = sum(one.label == "table column header" for one in objects)
+    assert page.page.locator("#overlay rect.header").count() == headers
+    assert "zoo table page.png" in page.text("cells")
     (tmp_path / "words.png").write_text("no picture")
     page.page.set_input_files("#file", tmp_path / "words.png")
     page.page.wait_for_selector("#error:not([hidden])")

@@ -1,4 +1,4 @@
-"""The two JavaScript libraries that an exported page uses: releases of the npm registry, known by their digests."""
+"""The two JavaScript libraries of an exported page: releases of the npm registry, pinned by their digests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMEOUT = 60  # seconds without an answer
 
 @dataclass(frozen=True)
 class Release:
-    """One version of a package, and which of its files are taken."""
+    """One version of a package, and the files of it that are used."""
 
     package: str
     version: str
@@ -67,8 +67,8 @@ def write_libraries(target: Path, source: str | os.PathLike[str] | None = None) 
     """Write the files of RELEASES into a folder.
 
     source: a folder with the archives, as `npm pack` writes them; without one they are downloaded, and kept in the
-    assets beside the hub's cache.  NotFoundError, OfflineError where an archive is not to be had, CheckpointError where
-    it is not the one that is known.
+    assets beside the hub's cache.  NotFoundError, OfflineError: an archive cannot be had.  CheckpointError: its digest
+    is another one.
     """
     for release in RELEASES:
         data = _downloaded(release) if source is None else _given(release, Path(source))

@@ -1,7 +1,6 @@
-"""A folder with an exported graph becomes a page that runs it in the browser.
+"""A page that runs an exported graph in the browser, written beside it.
 
-What is written: index.html, and in web/ zoo.js, page.json (which model, tokenizer and processor), the tokenizer in the
-form of the tokenizers library, and the libraries.
+Files: index.html, and in web/ zoo.js, page.json (model, tokenizer and processor), tokenizer.json and the libraries.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ from ....tasks.fill_mask import FillMask
 from ....tasks.image_classify import ImageClassify
 from ....tasks.image_task import ImageTask
 from ....text.tokenizer import Tokenizer
-from ...tables.structure import COLUMN, ROW
 from .libraries import RELEASES, write_libraries
 
 PAGE, MODULE, FOLDER, ABOUT, TOKENIZER = "index.html", "zoo.js", "web", "page.json", "tokenizer.json"
-MOST_BYTES = 2 << 30  # of a model: WebAssembly has addresses for 4 GB, and the weights are there twice while they load
-NEAREST = 0  # Pillow's number of the filter that zoo.js does not have
+MAX_BYTES = 2 << 30  # of a model: WebAssembly addresses 4 GB, and while weights load there are two copies of them
+NEAREST = 0  # Pillow's number of the one filter that zoo.js lacks
 
 
 def write_page(
@@ -41,18 +39,18 @@ def write_page(
     """Write the page beside a task's graph -> the path of index.html.
 
     graph: a file of `folder`, its weights in it or in GRAPH.data.  libraries: see `write_libraries`.
-    UnsupportedError where the page has nothing for the task, or a model is too large for a browser.
+    UnsupportedError: the page does not know the task, or the model is too large for a browser.
     """
     folder = Path(folder)
     about = describe(task)
     files = [graph, *([f"{graph}.data"] if (folder / f"{graph}.data").is_file() else [])]
-    if (size := sum((folder / name).stat().st_size for name in files)) > MOST_BYTES:
+    if (size := sum((folder / name).stat().st_size for name in files)) > MAX_BYTES:
         raise UnsupportedError(f"{folder / graph}: {size / 1e9:.1f} GB with its weights, a browser holds about 2")
     inside = folder / FOLDER
     inside.mkdir(exist_ok=True)
     about["model"] = {"file": f"../{files[0]}", "data": [f"../{name}" for name in files[1:]]}
     if isinstance(task, TextTask):
-        # The backend's own words: what tokenizer_config.json and the like say is in them.
+        # The backend's own JSON, which includes what tokenizer_config.json says.
         _write(inside / TOKENIZER, task.tokenizer.backend.to_str())
     _write(inside / ABOUT, json.dumps(about, ensure_ascii=False))
     _write(inside / "LICENSES.txt", "".join(f"{r.package} {r.version}: {r.licence}, {r.url}\n" for r in RELEASES))
@@ -63,7 +61,7 @@ def write_page(
 
 
 def check_page(of: Any, wanted: object) -> None:
-    """Refuse a page that is wanted of what has none, before anything is written."""
+    """Refuse a page for a model or task without one, before anything is written."""
     if wanted and not isinstance(of, Task):
         raise UnsupportedError(f"{of!r} has no task, and a page is for one: export without --web")
     if wanted:
@@ -71,12 +69,12 @@ def check_page(of: Any, wanted: object) -> None:
 
 
 def remove_page(folder: Path) -> None:
-    """Take away what an earlier page said of its model, so that it runs no other as if it were that."""
+    """Remove the description of an earlier page, which would run the new model as if it were the old one."""
     (folder / FOLDER / ABOUT).unlink(missing_ok=True)
 
 
 def describe(task: Task) -> dict[str, Any]:
-    """What page.json says of a task, without its graph; UnsupportedError where the page cannot do as the task does."""
+    """The content of page.json for a task, without its graph; UnsupportedError if the page cannot do the same."""
     about: dict[str, Any] = {"name": _name(task)}
     if isinstance(task, Embed):
         return {**about, "task": "embed", **_texts(task), "encoder": _encoder(task)}
@@ -88,7 +86,7 @@ def describe(task: Task) -> dict[str, Any]:
         function = function_for(task.config)
         return {**about, "task": "classify-image", **_images(task), **_labels(task), "function": function}
     if isinstance(task, Detect):
-        kind = "table" if {ROW, COLUMN} <= set(task.config.id2label.values()) else "detect"
+        kind = "table" if {"table row", "table column"} <= set(task.config.id2label.values()) else "detect"
         return {**about, "task": kind, **_images(task), **_labels(task)}
     raise UnsupportedError(
         f"--web has no page for the task {task.name!r} of {about['name']}: it has one for embed (of texts), classify, "
@@ -97,7 +95,7 @@ def describe(task: Task) -> dict[str, Any]:
 
 
 def _name(task: Task) -> str:
-    """The hub's name, or that of the folder: its path is nobody else's business."""
+    """The hub's name, or that of the folder without its path, which is private."""
     if task.checkpoint is None:
         return type(task.model).__name__
     return task.checkpoint.name if task.checkpoint.revision else task.checkpoint.folder.resolve().name
@@ -109,7 +107,7 @@ def _texts(task: TextTask) -> dict[str, Any]:
 
 
 def describe_tokenizer(tokenizer: Tokenizer, max_tokens: int, lower_case: bool = False) -> dict[str, Any]:
-    """What page.json says of a tokenizer besides tokenizer.json.  lower_case: whether texts are lowered before it."""
+    """The part of page.json about a tokenizer.  lower_case: texts are lower-cased before the tokenizer."""
     row = tokenizer.encode_batch(["a"], truncation=False).rows[0]
     own = [i for i, sequence in enumerate(row.sequence_ids) if sequence == 0]
     normalizer = json.loads(tokenizer.backend.to_str())["normalizer"] or {}

@@ -1,26 +1,25 @@
-// A model that zoo exported, run by onnxruntime-web: texts and pictures prepared, and results read, as zoo does it.
+// Runs an exported model with onnxruntime-web; texts, pictures and results are handled as zoo does it in Python.
 //
 //   import { load } from "./web/zoo.js";
 //   const model = await load();
 //   const vectors = await model.embed(["The cat sits outside.", "A cat is in the garden."]);
 //
-// What it loads lies beside it: page.json says which model, tokenizer and processor. Shapes: B texts, T tokens,
-// D hidden_size, E the size of an embedding, C labels, Q queries, Y and X height and width after the processor, H and W
-// before it.
+// page.json beside it describes the model, the tokenizer and the image processor. Shapes: T tokens, D hidden_size,
+// E size of an embedding, C labels, Q queries, Y and X height and width after the processor, H and W before it.
 
 const HERE = new URL(".", import.meta.url);
-// A module that only an engine with 128-bit SIMD takes: a function that gives i8x16.splat(0).
+// A WebAssembly module with one 128-bit SIMD instruction, which only an engine that knows it accepts.
 const SIMD = [
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11,
 ];
 
-/** What cannot be done, in words for the reader of the page. */
+/** An error whose message is meant for the reader of the page. */
 export class ZooError extends Error {
   name = "ZooError";
 }
 
 /**
- * The model of the folder.
+ * Loads the model of the folder.
  * backend: "wasm", "webgpu", or "auto": WebGPU where the browser has it and the model runs on it, else WebAssembly.
  * progress({ file, loaded, total }) is called as bytes arrive.
  */
@@ -62,12 +61,12 @@ class Model {
     this.queue = Promise.resolve();
   }
 
-  /** Arrays by name, (shape, values) each -> the outputs, { dims, data } by name. One call at a time runs. */
+  /** Inputs { dims, data } by name -> outputs { dims, data } by name. One call runs at a time. */
   async run(inputs) {
     const result = this.queue.then(async () => {
       const feeds = {};
       for (const { name, type } of this.session.inputMetadata) {
-        if (!(name in inputs)) throw new ZooError(`the model wants an input “${name}”, which this page does not have`);
+        if (!(name in inputs)) throw new ZooError(`the model needs an input “${name}”, which this page does not have`);
         const { dims, data } = inputs[name];
         feeds[name] = new this.ort.Tensor(type, cast(data, type), dims);
       }
@@ -92,7 +91,7 @@ class Model {
     const vectors = [];
     for (const text of texts) {
       const { last_hidden_state: states } = await this.runText(this.tokenizer.encode(prompt + text));
-      const vector = pool(states, pooling, skip);
+      const vector = Float32Array.from(pooling.flatMap((mode) => Array.from(pool(states, mode, skip))));
       vectors.push(normalize ? unit(vector) : vector);
     }
     return vectors;
@@ -131,11 +130,6 @@ class Model {
     return objects(logits, boxes, image, this.page.labels, threshold);
   }
 
-  /** The picture of a table -> its grid: see buildTable. */
-  async table(image, threshold = 0.5) {
-    return buildTable(await this.detect(image, threshold), threshold);
-  }
-
   async runImage(image) {
     const { height, width, data } = prepare(image, this.page.processor);
     const ones = new Uint8Array(height * width).fill(1);
@@ -164,24 +158,17 @@ async function bytes(file, progress) {
   }
   if (!response.ok) throw new ZooError(`${file} is not there: the server answers ${response.status} for ${response.url}`);
   const total = Number(response.headers.get("content-length")) || 0;
-  const parts = [];
   let loaded = 0;
-  for (const reader = response.body.getReader(); ; ) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    parts.push(value);
-    progress({ file, loaded: (loaded += value.length), total });
-  }
-  const all = new Uint8Array(loaded);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
+  const counter = new TransformStream({
+    transform(chunk, output) {
+      progress({ file, loaded: (loaded += chunk.length), total });
+      output.enqueue(chunk);
+    },
+  });
+  return new Uint8Array(await new Response(response.body.pipeThrough(counter)).arrayBuffer());
 }
 
-/** Whether there is an adapter; one that is software counts where it is asked for. */
+/** True if there is a WebGPU adapter; one in software counts only where `software` is true. */
 async function hasGpu(software) {
   try {
     const adapter = await navigator.gpu?.requestAdapter();
@@ -213,7 +200,7 @@ function cast(data, type) {
 
 // Texts.
 
-/** The tokenizer that page.json describes: the library's, with what it leaves to its callers. */
+/** The tokenizer that page.json describes: the library, special tokens and truncation. */
 export async function loadTokenizer(about) {
   const { Tokenizer } = await import("./tokenizers.min.mjs");
   const library = new Tokenizer(JSON.parse(new TextDecoder().decode(await bytes(about.file, () => {}))), {});
@@ -236,30 +223,22 @@ export async function loadTokenizer(about) {
   return { encode, decode: (ids) => library.decode(ids, { skip_special_tokens: false }) };
 }
 
-/** States (1, T, D) of a text -> (D * modes,); the first `skip` tokens do not count. */
-function pool({ dims: [, T, D], data }, modes, skip) {
-  const out = new Float32Array(D * modes.length);
-  modes.forEach((mode, m) => {
-    const row = out.subarray(m * D, (m + 1) * D);
-    const total = new Float64Array(D).fill(mode === "max" ? -Infinity : 0);
-    if (mode === "cls" || mode === "lasttoken") {
-      const t = mode === "cls" ? skip : T - 1;
-      row.set(data.subarray(t * D, (t + 1) * D));
-      return;
+/** Hidden states (1, T, D) of a text, without its first `skip` tokens -> (D,). */
+function pool({ dims: [, T, D], data }, mode, skip) {
+  const first = mode === "lasttoken" ? T - 1 : skip, end = mode === "cls" ? skip + 1 : T;
+  const weight = (t) => (mode === "weightedmean" ? t + 1 : 1);
+  let by = 0;
+  for (let t = first; t < end; t++) by += weight(t);
+  if (mode === "max") by = 1;
+  if (mode === "mean_sqrt_len_tokens") by = Math.sqrt(by);
+  return Float32Array.from({ length: D }, (_, d) => {
+    let total = mode === "max" ? -Infinity : 0;
+    for (let t = first; t < end; t++) {
+      const value = data[t * D + d];
+      total = mode === "max" ? Math.max(total, value) : total + weight(t) * value;
     }
-    let weights = 0;
-    for (let t = skip; t < T; t++) {
-      const weight = mode === "weightedmean" ? t + 1 : 1;
-      weights += weight;
-      for (let d = 0; d < D; d++) {
-        const value = data[t * D + d];
-        total[d] = mode === "max" ? Math.max(total[d], value) : total[d] + weight * value;
-      }
-    }
-    const by = mode === "max" ? 1 : mode === "mean_sqrt_len_tokens" ? Math.sqrt(weights) : weights;
-    for (let d = 0; d < D; d++) row[d] = total[d] / by;
+    return total / by;
   });
-  return out;
 }
 
 function unit(vector) {
@@ -288,7 +267,7 @@ function softmax(logits) {
 
 // Pictures.
 
-/** A file -> { width, height, data: RGB bytes }, upright, transparency laid on white, colour profiles not applied. */
+/** A file -> { width, height, data: RGB bytes }, upright, transparency over white, colour profiles not applied. */
 export async function openImage(file) {
   let bitmap;
   try {
@@ -354,7 +333,7 @@ function halfToEven(x) {
   return x - low === 0.5 ? low + (low % 2) : Math.round(x);
 }
 
-// Pillow's filters by its numbers: how far each reaches, and its weight at a distance.
+// Pillow's filters by its numbers: radius in source pixels, and weight at a distance.
 const sinc = (x) => (x === 0 ? 1 : Math.sin(x * Math.PI) / (x * Math.PI));
 const FILTERS = {
   1: [3, (x) => (-3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0)],
@@ -372,7 +351,7 @@ function cubic(x) {
 
 /**
  * Pillow 13's resize, bit by bit: a pass along the rows and one along the columns, with weights of 22 bits and bytes in
- * between. A canvas would choose a filter of its own.
+ * between. A canvas, which transformers.js resizes with, is off by up to 139 of 255, and models then find other objects.
  */
 function resize({ width: W, height: H, data }, width, height, filter) {
   const acrossFirst = !(H > height && H - height > 2 * (W - width)); // before Pillow 13: always
@@ -411,7 +390,7 @@ function pass(data, outer, from, to, inner, filter) {
   return out;
 }
 
-/** The centre; what lies beyond the picture is black. */
+/** The centre of the picture, black beyond its edges. */
 function cropped(image, height, width) {
   const left = Math.floor((image.width - width) / 2), top = Math.floor((image.height - height) / 2);
   const data = new Uint8Array(height * width * 3);
@@ -423,7 +402,7 @@ function cropped(image, height, width) {
   return { width, height, data };
 }
 
-// Objects and tables.
+// Objects.
 
 /** Logits (1, Q, C + 1), the last for “no object”, and boxes (1, Q, 4) -> what detect gives. */
 function objects(logits, boxes, { width: W, height: H }, labels, threshold) {
@@ -440,144 +419,4 @@ function objects(logits, boxes, { width: W, height: H }, labels, threshold) {
     found.push({ label: labels[best], score, box });
   }
   return found.sort((a, b) => b.score - a.score);
-}
-
-const PROJECTED = "table projected row header", SPANNING = "table spanning cell";
-
-/** How much of start ... end lies in low ... high, 0 to 1. */
-function share(start, end, low, high) {
-  if (end > start) return Math.max(0, Math.min(end, high) - Math.max(start, low)) / (end - start);
-  return Number(low <= start && start <= high);
-}
-
-const inside = (box, other) => share(box[0], box[2], other[0], other[2]) * share(box[1], box[3], other[1], other[3]);
-
-/** By the keys that `key` lists, the first that differs deciding: Python's order of tuples. */
-const sorted = (items, key) =>
-  items
-    .map((item) => [key(item), item])
-    .sort(([a], [b]) => {
-      const i = a.findIndex((value, k) => value !== b[k]);
-      return i < 0 ? 0 : a[i] < b[i] ? -1 : 1;
-    })
-    .map(([, item]) => item);
-
-/**
- * Objects of a table's picture -> { rows: [box], columns: [box], header_rows, cells: [{ row, column, row_span,
- * column_span, box, is_header, is_projected_row_header }] }, each position of the grid in one cell: zoo's
- * tables/structure.py for tables without words.
- */
-export function buildTable(found, threshold = 0.5) {
-  const labelled = (label) => found.filter((o) => o.score > threshold && o.label === label);
-  const [table] = sorted(labelled("table"), (o) => [-o.score, ...o.box.map((v) => -v)]);
-  const parts = (label) => labelled(label).filter((o) => !table || inside(o.box, table.box) >= 0.5);
-  const rowObjects = parts("table row"), columnObjects = parts("table column");
-  let rows = lanes(rowObjects, 1), columns = lanes(columnObjects, 0);
-  if (!rows.length && !columns.length) return { rows: [], columns: [], header_rows: 0, cells: [] };
-  const all = [...rowObjects, ...columnObjects].map((o) => o.box);
-  const end = (axis) => Math.max(...all.map((box) => box[axis + 2])), start = (axis) => Math.min(...all.map((b) => b[axis]));
-  if (!rows.length) rows = [{ start: start(1), end: end(1) }];
-  if (!columns.length) columns = [{ start: start(0), end: end(0) }];
-
-  const header_rows = headerRows(parts("table column header"), rows);
-  const spanning = sorted([...parts(SPANNING), ...parts(PROJECTED)], (o) => [-o.score, ...o.box, o.label]);
-  const spans = findSpans(spanning, rows, columns, header_rows);
-  const x0 = Math.min(...columns.map((c) => c.start)), x1 = Math.max(...columns.map((c) => c.end));
-  const y0 = Math.min(...rows.map((r) => r.start)), y1 = Math.max(...rows.map((r) => r.end));
-  return {
-    rows: rows.map((row) => [x0, row.start, x1, row.end]),
-    columns: columns.map((column) => [column.start, y0, column.end, y1]),
-    header_rows,
-    cells: spread(spans, rows, columns).map(({ top, bottom, left, right, projected }) => ({
-      row: top,
-      column: left,
-      row_span: bottom - top,
-      column_span: right - left,
-      box: [
-        Math.min(...columns.slice(left, right).map((c) => c.start)),
-        Math.min(...rows.slice(top, bottom).map((r) => r.start)),
-        Math.max(...columns.slice(left, right).map((c) => c.end)),
-        Math.max(...rows.slice(top, bottom).map((r) => r.end)),
-      ],
-      is_header: top < header_rows,
-      is_projected_row_header: projected,
-    })),
-  };
-}
-
-/** Rows (axis 1) or columns (axis 0) in order, without those that better ones cover, half or more. */
-function lanes(found, axis) {
-  const all = found
-    .map(({ box, score }) => ({ start: box[axis], end: box[axis + 2], score }))
-    .filter((lane) => lane.start < lane.end);
-  const kept = [];
-  for (const lane of sorted(all, (l) => [-l.score, l.start, l.end])) {
-    let covered = 0, reached = lane.start;
-    const others = kept.filter((o) => o.start < lane.end && lane.start < o.end);
-    for (const { start, end } of sorted(others, (o) => [o.start, o.end])) {
-      covered += share(lane.start, lane.end, Math.max(start, reached), Math.max(end, reached));
-      reached = Math.max(reached, end);
-    }
-    if (covered < 0.5) kept.push(lane);
-  }
-  return sorted(kept, (l) => [l.start + l.end, l.start, l.end, l.score]);
-}
-
-/** How many rows from the first are the header. */
-function headerRows(headers, rows) {
-  const covered = rows.map((row) => headers.some(({ box }) => share(row.start, row.end, box[1], box[3]) >= 0.5));
-  const first = covered.indexOf(true);
-  if (first < 0) return 0;
-  const end = covered.indexOf(false, first);
-  return end < 0 ? rows.length : end;
-}
-
-/** The rectangles of the grid that spanning cells and projected row headers cover, the best first, disjoint. */
-function findSpans(found, rows, columns, headerEnd) {
-  const spans = [];
-  for (const { label, box } of found) {
-    let [top, bottom] = snapped(box, rows, 1);
-    const [left, right] = snapped(box, columns, 0);
-    if (top < headerEnd && headerEnd < bottom) {
-      [top, bottom] = 2 * headerEnd >= top + bottom ? [top, headerEnd] : [headerEnd, bottom];
-    }
-    let span = { top, bottom, left, right, projected: label === PROJECTED };
-    for (const better of spans) {
-      const same = ["top", "bottom", "left", "right"].every((side) => span[side] === better[side]);
-      if (same && span.projected) better.projected = true;
-      span = cut(span, better);
-    }
-    const count = positions(span);
-    if (count > 1 || (count === 1 && span.projected && columns.length === 1)) spans.push(span);
-  }
-  return spans;
-}
-
-const positions = (span) => Math.max(0, span.bottom - span.top) * Math.max(0, span.right - span.left);
-
-function snapped(box, all, axis) {
-  const covered = all.flatMap((lane, i) => (share(lane.start, lane.end, box[axis], box[axis + 2]) >= 0.5 ? [i] : []));
-  return covered.length ? [covered[0], covered.at(-1) + 1] : [0, 0];
-}
-
-/** What is left of a span without the rows, or the columns, that a better one needs: the most that can be. */
-function cut(span, better) {
-  const { top, bottom, left, right } = better;
-  if (span.bottom <= top || bottom <= span.top || span.right <= left || right <= span.left) return span;
-  const choices = [{ bottom: top }, { top: bottom }, { right: left }, { left: right }].map((side) => ({ ...span, ...side }));
-  return choices.reduce((best, one) => (positions(one) > positions(best) ? one : best));
-}
-
-/** The rectangles of all cells, row by row. */
-function spread(spans, rows, columns) {
-  const owner = rows.map(() => columns.map(() => null));
-  for (const span of spans) {
-    for (let r = span.top; r < span.bottom; r++) owner[r].fill(span, span.left, span.right);
-  }
-  return owner.flatMap((row, r) =>
-    row.flatMap((span, c) => {
-      if (span === null) return [{ top: r, bottom: r + 1, left: c, right: c + 1, projected: false }];
-      return span.top === r && span.left === c ? [span] : [];
-    }),
-  );
 }
