@@ -70,7 +70,7 @@ def test_letters_without_a_meaning_are_no_words():
 
 def test_words_off_the_page_are_counted():
     data = pdf([PAGE + text(900, 100, "far") + text(20, -300, "below")])
-    with pytest.warns(UserWarning, match="2 of 7 words lie off the page"):
+    with pytest.warns(UserWarning, match="2 of 7 words are off the page"):
         assert len(words_of(data)) == 5
 
 
@@ -103,7 +103,7 @@ def test_selections_that_are_none(pages):
 
 @pytest.mark.parametrize("name", ["encrypted-aes.pdf", "encrypted-rc4.pdf"])
 def test_encrypted(name):
-    with pytest.raises(InputError, match=f"{name}: the PDF is encrypted, and it wants a password"):
+    with pytest.raises(InputError, match=f"{name}: the PDF is encrypted, and it needs a password"):
         open_document(DATA / name)
     with pytest.raises(InputError, match="the password is wrong"):
         open_document(DATA / name, password="another")

@@ -1,4 +1,4 @@
-"""Opening documents: PDFs, and images of one page or many."""
+"""Opening documents: PDFs, and image files of one page or several."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .word import Word
 
 DocumentFile: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "IO[bytes]"]
 
-DPI = 144  # two pixels a point: an A4 page has 1191 x 1684, more than the longest side that detectors look at
-MIN_DPI, MAX_DPI = 18, 1200
+DPI = 144  # pixels an inch for PDFs, two a point: an A4 page has 1191 x 1684, more than detectors look at
+MIN_DPI, MAX_DPI = 18, 1200  # at 18 an A4 page has 149 x 210 pixels; 1200 is the most that scanners resolve
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +30,11 @@ class Page:
     number: int  # from 1
     count: int  # of the document's pages
     image: np.ndarray  # (H, W, 3) uint8, upright
-    words: list[Word] | None = None  # of a PDF's text layer, in the image's pixels; None where there is none (a scan)
+    words: list[Word] | None = None  # of a PDF's text layer, in pixels of the image; None without one (a scan)
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The page's name in error messages."""
         return self.source if self.count == 1 else f"{self.source}, page {self.number}"
 
 
@@ -45,13 +45,13 @@ class _Pages(Protocol):
 
 
 class Document:
-    """A file whose pages are read one at a time, when they are asked for.  A context manager."""
+    """An open document, a context manager; pages are read one at a time, when they are asked for."""
 
     def __init__(self, name: str, pages: _Pages, sha256: str):
         self.name, self.sha256, self._pages = name, sha256, pages
 
     def __len__(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return len(self._pages)
 
     def __repr__(self) -> str:
@@ -67,16 +67,16 @@ class Document:
         self._pages.close()
 
     def page(self, number: int) -> Page:
-        """Page `number`, from 1; InputError if it is not there, or damaged."""
+        """Page `number`, from 1; InputError if it does not exist or is damaged."""
         select([(number, number)], len(self), self.name)
         return Page(self.name, number, len(self), *self._pages.read(number))
 
     def numbers(self, selection: str | Selection | None = None) -> list[int]:
-        """Those of all pages, or of a selection such as "3-7,9" or "5-"; InputError if a page is not there."""
+        """The numbers of all pages, or of a selection such as "3-7,9" or "5-"; InputError if a page does not exist."""
         return select(selection, len(self), self.name)
 
     def pages(self, selection: str | Selection | None = None) -> Iterator[Page]:
-        """The pages in their order, as `numbers` says."""
+        """The pages of a selection (see `numbers`) in order."""
         for number in self.numbers(selection):
             yield self.page(number)
 
@@ -89,11 +89,11 @@ def open_document(
     max_pixels: int = MAX_PIXELS,
     name: str | None = None,
 ) -> Document:
-    """A PDF (extra `pdf`), or an image file: TIFF, GIF and WebP of any number of pages or frames, others of one.
+    """Open a PDF (extra `pdf`) or an image file; TIFF, GIF and WebP may have several pages or frames.
 
-    file: a path, the bytes of a file, or an open file.  dpi: pixels an inch that a PDF's pages are drawn with; images
-    keep theirs.  password: of an encrypted PDF.  max_pixels: larger pages are refused.  name: what errors and results
-    call it, by default its path.  InputError: not one of these, damaged, encrypted, without pages.
+    file: a path, the bytes of a file, or an open file.  dpi: resolution at which a PDF is rendered; images keep theirs.
+    password: of an encrypted PDF.  max_pixels: larger pages are refused.  name: used in errors and results, by default
+    the path.  InputError: another format, a damaged or encrypted file, no pages.
     """
     if not (isinstance(dpi, int | float) and MIN_DPI <= dpi <= MAX_DPI):
         raise InputError(f"dpi is {dpi!r}, expected {MIN_DPI} to {MAX_DPI}")
@@ -101,7 +101,7 @@ def open_document(
         name = os.fspath(file) if isinstance(file, str | os.PathLike) else "document"
     data = read_file(file, name)
     sha256 = hashlib.sha256(data).hexdigest()
-    if b"%PDF-" in data[:1024]:  # where readers look for it
+    if b"%PDF-" in data[:1024]:  # readers search as far for it
         from .pdf import Pdf
 
         return Document(name, Pdf(data, name, dpi=dpi, password=password, max_pixels=max_pixels), sha256)

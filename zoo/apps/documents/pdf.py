@@ -1,7 +1,7 @@
-"""PDF: pages drawn by PDFium, words from the text layer.
+"""PDF: pages rendered by PDFium, words from the text layer.
 
-PDFium is not made for threads: all of its calls are made under one lock.  Boxes are (x0, y0, x1, y1) in pixels of the
-page as it is drawn, x to the right and y down.  Shapes: H, W of the page, N characters.
+PDFium is not thread-safe: all calls are made under one lock.  Boxes are (x0, y0, x1, y1) in pixels of the rendered
+page, x to the right and y down.  Shapes: H, W of the page.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from ...warning import warn
 from .word import Word
 
 MAX_CHARACTERS = 200_000  # of a page: a full page of print has 5,000
-DASHES = {0x02: "-", 0xFFFE: "-", 0xAD: "-"}  # what PDFium makes of a hyphen at the end of a line; the soft hyphen
-SUCCESS = "Success"  # what PDFium calls its error if it has none
-UNREADABLE = 0.5  # the share of characters without a meaning that makes a text layer useless
+# PDFium's codes of a hyphen at the end of a line, and the soft hyphen.
+DASHES = {0x02: "-", 0xFFFE: "-", 0xAD: "-"}
+SUCCESS = "Success"  # PDFium's error message if there is no error
+MAX_UNREADABLE = 0.5  # the share of characters without Unicode above which a text layer is not used
 
-# Of the size of its font: what lies between two letters of a word, along the line and across it.
-GAP = 0.9
-STEP = 0.6
-TALL = 2.0  # a box higher than so many sizes of its font is the font's mistake
+# In font sizes.  Between two letters of one word there is less space along the line, and less of a step across it.
+MAX_LETTER_GAP = 0.9
+MAX_LETTER_STEP = 0.6
+MAX_LETTER_HEIGHT = 2.0  # a higher box is a mistake of the font
 
 _lock = threading.RLock()
 
@@ -41,11 +42,11 @@ class Letter(NamedTuple):
     text: str
     box: Box  # in the page's points
     size: float  # of the font, in points
-    number: int  # from 0
+    number: int  # in the text layer, from 0
 
 
 class Pdf:
-    """An open PDF file.  InputError says what is wrong with it."""
+    """An open PDF file; InputError if it cannot be read."""
 
     def __init__(
         self, data: bytes, name: str, *, dpi: float, password: str | None = None, max_pixels: int = MAX_PIXELS
@@ -69,7 +70,7 @@ class Pdf:
             self._pdf.close()
 
     def read(self, number: int) -> tuple[np.ndarray, list[Word] | None]:
-        """Page `number`, from 1: the image (H, W, 3) uint8, and its words; None where the page has no text layer."""
+        """The image (H, W, 3) uint8 of page `number`, from 1, and its words; None without a text layer."""
         name = f"{self.name}, page {number}"
         with _lock:
             page = text = None
@@ -87,7 +88,7 @@ class Pdf:
         return image, words
 
     def _image(self, page: Any, name: str) -> np.ndarray:
-        width, height = page.get_size()  # in points, of what is seen: the crop box, turned
+        width, height = page.get_size()  # in points, of the visible part: the crop box, rotated
         if not (0 < width < math.inf and 0 < height < math.inf):
             raise InputError(f"{name}: the page has no area ({width:g} x {height:g} points)")
         scale = self.dpi / 72
@@ -114,8 +115,8 @@ class Pdf:
         if not any(letter is not None for letter in letters):
             return None
         unreadable = sum(letter is not None and letter.text == "\ufffd" for letter in letters)
-        if unreadable > UNREADABLE * sum(letter is not None for letter in letters):
-            warn(f"{name}: the text layer does not say which letters it has (no Unicode), and is not used")
+        if unreadable > MAX_UNREADABLE * sum(letter is not None for letter in letters):
+            warn(f"{name}: the text layer has no Unicode for its letters, and is not used")
             return None
         found, off = [], 0
         to_pixels, along = self._to_pixels(page, size)
@@ -127,19 +128,19 @@ class Pdf:
             else:
                 off += 1
         if off:
-            warn(f"{name}: {off} of {off + len(found)} words lie off the page, and are left out")
+            warn(f"{name}: {off} of {off + len(found)} words are off the page, and are left out")
         return found
 
     def _angle(self, text: Any, i: int, along: np.ndarray) -> float | None:
-        """Which way the text runs at a character, in degrees clockwise of the page as it is seen."""
-        angle = self._pdfium.raw.FPDFText_GetCharAngle(text, i)  # clockwise, of the page before it is turned
+        """The direction of the text at a character, in degrees clockwise on the page as seen."""
+        angle = self._pdfium.raw.FPDFText_GetCharAngle(text, i)  # clockwise, on the page before its rotation
         if not 0 <= angle < math.inf:
             return None
         x, y = (math.cos(angle), -math.sin(angle)) @ along
         return round(math.degrees(math.atan2(y, x)), 2)
 
     def _letters(self, text: Any, count: int) -> Iterator[Letter | None]:
-        """Of each character that is seen; None between words."""
+        """Each visible character; None between words."""
         raw = self._pdfium.raw
         left, right, bottom, top = (ctypes.c_double() for _ in range(4))
         loose, matrix, high = raw.FS_RECTF(), raw.FS_MATRIX(), 0
@@ -163,23 +164,27 @@ class Pdf:
                 continue
             x0, y0, x1, y1 = left.value, bottom.value, right.value, top.value
             size = raw.FPDFText_GetFontSize(text, i)
-            if raw.FPDFText_GetMatrix(text, i, matrix):  # many programs write all text at size 1, and scale it
+            if raw.FPDFText_GetMatrix(text, i, matrix):  # many programs set size 1 and scale the text
                 size *= math.sqrt(abs(matrix.a * matrix.d - matrix.b * matrix.c))
             if raw.FPDFText_GetLooseCharBox(text, i, loose):
-                # The height of the line, whatever the letter: a dash alone would be too flat to lie in a row.
+                # The loose box has the height of the line; that of a dash alone is too flat to belong to a row.
                 a0, b0, a1, b1 = loose.left, loose.bottom, loose.right, loose.top
-                if a0 <= x0 <= x1 <= a1 and b0 <= y0 <= y1 <= b1 and min(a1 - a0, b1 - b0) < TALL * max(size, 1):
+                if (
+                    a0 <= x0 <= x1 <= a1
+                    and b0 <= y0 <= y1 <= b1
+                    and min(a1 - a0, b1 - b0) < MAX_LETTER_HEIGHT * max(size, 1)
+                ):
                     x0, y0, x1, y1 = a0, b0, a1, b1
             if all(map(math.isfinite, (x0, y0, x1, y1, size))):
                 yield Letter(letter, (x0, y0, max(x0, x1), max(y0, y1)), max(size, y1 - y0 if size <= 1 else 0), i)
 
     def _to_pixels(self, page: Any, size: tuple[int, int]) -> tuple[Callable[[Box], Box], np.ndarray]:
-        """A function from a box in the page's points to one in pixels: crop box and rotation are the page's own.
+        """A function from a box in points to one in pixels, and the directions (2, 2) of the page's axes on the image.
 
-        With it, where the page's two axes (2, 2) point on the image.
+        It applies the page's crop box and rotation.
         """
         H, W = size
-        fine = 1 << 10  # PDFium gives whole numbers
+        fine = 1 << 10  # steps a pixel, since PDFium returns whole numbers
 
         def at(x: float, y: float) -> np.ndarray:
             px, py = ctypes.c_int(), ctypes.c_int()
@@ -198,7 +203,7 @@ class Pdf:
 
 
 def _joined(letters: list[Letter | None]) -> Iterator[tuple[str, Box, int]]:
-    """Words of letters that lie beside one another: (text, box in points, number of the first character)."""
+    """Words of adjacent letters: (text, box in points, number of the first character)."""
     word: list[Letter] = []
     for letter in [*letters, None]:
         if word and (letter is None or _is_apart(word[-1], letter)):
@@ -211,11 +216,11 @@ def _joined(letters: list[Letter | None]) -> Iterator[tuple[str, Box, int]]:
 
 
 def _is_apart(a: Letter, b: Letter) -> bool:
-    """Whether two letters that follow one another are of two words, whichever way the line runs."""
+    """True if two successive letters belong to two words, whatever the direction of the line."""
     (ax0, ay0, ax1, ay1), (bx0, by0, bx1, by1), size = a.box, b.box, a.size
-    gaps = max(bx0 - ax1, ax0 - bx1), max(by0 - ay1, ay0 - by1)  # below zero: they overlap
+    gaps = max(bx0 - ax1, ax0 - bx1), max(by0 - ay1, ay0 - by1)  # negative: they overlap
     centres = abs((ax0 + ax1 - bx0 - bx1) / 2), abs((ay0 + ay1 - by0 - by1) / 2)
-    return max(gaps) > GAP * size or (min(centres) > STEP * size and max(gaps) > 0)
+    return max(gaps) > MAX_LETTER_GAP * size or (min(centres) > MAX_LETTER_STEP * size and max(gaps) > 0)
 
 
 def _pdfium() -> Any:
@@ -224,13 +229,13 @@ def _pdfium() -> Any:
 
 def _reason(error: Exception, data: bytes, password: str | None) -> str:
     text = str(error)
-    # Where PDFium does not say what is wrong, as with no pages, this is what was wrong with another file before.
+    # Without an error of its own, as for no pages, PDFium repeats the error of an earlier file.
     if b"/Encrypt" not in data and ("assword" in text or "ecurity" in text):
         text = SUCCESS
     if SUCCESS in text:
         return "a PDF without pages, or one that is damaged or cut off"
     if "assword" in text:
-        return "the PDF is encrypted, and " + ("it wants a password" if password is None else "the password is wrong")
+        return "the PDF is encrypted, and " + ("it needs a password" if password is None else "the password is wrong")
     if "ecurity" in text:
         return "the PDF is encrypted in a way that PDFium does not know"
     return f"no PDF, or one that is damaged or cut off ({text})"

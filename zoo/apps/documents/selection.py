@@ -1,4 +1,4 @@
-"""Which pages of a document are wanted: "3-7,9", "5-", "-2"."""
+"""Selections of pages of a document: "3-7,9", "5-", "-2"."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TypeAlias
 
 from ...errors import InputError
 
-# Ranges of page numbers from 1, the last included; None: up to the last page.
+# Ranges of page numbers from 1, ends included; None is the last page.
 Selection: TypeAlias = Sequence[tuple[int, int | None]]
 
 _PART = re.compile(r"([0-9]{1,9})?\s*(-)?\s*([0-9]{1,9})?")
 
 
 def parse_selection(text: str) -> Selection:
-    """ "3-7,9,12-" as ranges; InputError says which part is none."""
+    """The ranges of a text such as "3-7,9,12-"; InputError names the part that is none."""
     found: list[tuple[int, int | None]] = []
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
@@ -31,7 +31,7 @@ def parse_selection(text: str) -> Selection:
 
 
 def select(pages: str | Selection | None, count: int, name: str) -> list[int]:
-    """The numbers of the pages wanted of `count`, in their order and each once; InputError if one is not there."""
+    """The selected page numbers among `count` pages, in order and each once; InputError if one does not exist."""
     if pages is None:
         return list(range(1, count + 1))
     chosen: set[int] = set()

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def to_pandas(table: Grid, *, header: str = "rows", types: bool = False) -> pandas.DataFrame:
-    """A DataFrame of the body's texts, all of them str; a span's text stands at each of its positions.
+    """A DataFrame of the body's texts, all of them str; a span's text is repeated at each of its positions.
 
-    Its columns are named by the header, as by pandas.read_html: one row makes an Index, several make a MultiIndex with
-    a level for each, none leaves the numbers 0 ... C - 1.  header="flat" makes one name of several rows, as `to_csv`
-    does.  Names may occur twice.  types: columns in which every text is a number (a date), or empty, are numbers
+    Columns are named by the header, as by pandas.read_html: one header row makes an Index, several make a MultiIndex
+    with a level for each, none leaves the numbers 0 ... C - 1.  header="flat" joins several rows into one name, as in
+    `to_csv`.  Names may occur twice.  types: columns in which every text is a number (a date), or empty, are numbers
     (dates), see `zoo.apps.tables.values`.
     """
     pd = optional("pandas", "to_pandas")
@@ -63,7 +63,7 @@ def to_records(table: Grid, *, types: bool = False) -> list[dict[str, Any]]:
 
 
 def _columns(table: Grid, types: bool) -> list[tuple[list[Any], bool]]:
-    """The body's columns, and whether each has values and not texts."""
+    """The body's columns; True for a column of values, False for one of texts."""
     rows = table.rows()[table.header_rows :]
     values = table_values(table)[table.header_rows :] if types else []
     columns: list[tuple[list[Any], bool]] = []

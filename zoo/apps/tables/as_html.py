@@ -7,16 +7,16 @@ from html import escape
 from ...errors import TableError
 from .grid import Cell, Grid
 
-# Beyond these a browser takes another number than the one that is written.
+# Browsers clamp larger spans to these numbers.
 MAX_COLUMNS_OF_A_SPAN = 1000
 MAX_ROWS_OF_A_SPAN = 65534
 
 
 def to_html(table: Grid) -> str:
-    """A `<table>` with rowspan and colspan, the header in `<thead>`; a row whose cells all began above has its `<tr>`.
+    """A `<table>` with rowspan and colspan and the header in `<thead>`; each row has its `<tr>`, even without cells.
 
-    Header cells are `<th scope="col">`, projected row headers `<th scope="rowgroup">`.  A line's end in a text is
-    `<br>`.  TableError for what HTML cannot hold: U+0000, and spans of more than 1000 columns or 65534 rows.
+    Header cells are `<th scope="col">`, projected row headers `<th scope="rowgroup">`.  A line end in a text is `<br>`.
+    TableError for U+0000 and for spans of more than 1000 columns or 65534 rows, which HTML cannot hold.
     """
     rows: list[list[str]] = [[] for _ in table.row_boxes]
     for cell in table.cells:

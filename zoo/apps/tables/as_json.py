@@ -1,4 +1,4 @@
-"""A table as JSON, and back: nothing is lost, nothing is guessed."""
+"""A table as JSON, and back, without loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .grid import Cell, G, Grid
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
 WORD = tuple(field.name for field in dataclasses.fields(Word))
-LATER = ("angle",)  # of a word: files of before do not have it
+OPTIONAL = ("angle",)  # fields of a word that older files do not have
 GRID = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
 
 
@@ -28,7 +28,7 @@ def to_dict(table: Grid) -> dict[str, Any]:
 
 
 def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
-    """The table, a `cls`, with these fields: every one of a grid is wanted, and none that a `cls` does not have."""
+    """A `cls` with these fields; all fields of a grid are required, and none but those of `cls` are allowed."""
     more = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in GRID]
     fields = _fields(data, GRID, "the table", more)
     for name in ("cells", "row_boxes", "column_boxes", "outside", "row_pages"):
@@ -36,19 +36,19 @@ def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
     fields["cells"] = [Cell(**_fields(cell, CELL, f"cells[{i}]")) for i, cell in enumerate(fields["cells"])]
     if "outside" in fields:
-        wanted = [name for name in WORD if name not in LATER]
+        wanted = [name for name in WORD if name not in OPTIONAL]
         words = enumerate(fields["outside"])
-        fields["outside"] = [Word(**_fields(word, wanted, f"outside[{i}]", LATER)) for i, word in words]
+        fields["outside"] = [Word(**_fields(word, wanted, f"outside[{i}]", OPTIONAL)) for i, word in words]
     return cls(**fields)
 
 
 def to_json(table: Grid, *, indent: int | None = None) -> str:
-    """`to_dict` as JSON, texts as they are (UTF-8 once it is written)."""
+    """`to_dict` as JSON, with non-ASCII texts unescaped."""
     return json.dumps(to_dict(table), ensure_ascii=False, allow_nan=False, indent=indent)
 
 
 def from_json(text: str | bytes, cls: type[G], where: object = "the table") -> G:
-    """The table that `to_json` wrote; `where` is what the message names if the JSON cannot be read."""
+    """The table that `to_json` wrote; where: the name of the JSON in error messages."""
     try:
         data = text if isinstance(text, bytes) else text.encode()
     except UnicodeEncodeError:
@@ -68,7 +68,7 @@ def _fields(data: Any, names: Sequence[str], where: str, more: Sequence[str] = (
 
 
 def _lists(fields: dict[str, Any]) -> dict[str, Any]:
-    """Tuples, also of tuples, as the lists that JSON makes of them."""
+    """Tuples, also nested ones, as lists, as JSON has them."""
     return {name: _list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 

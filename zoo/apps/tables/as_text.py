@@ -1,6 +1,6 @@
 """A table as CSV and as Markdown: rows of texts, without spans.
 
-A spanning cell's text stands at each position that it covers or, with repeat=False, at the first alone.
+A spanning cell's text is repeated at each of its positions or, with repeat=False, written at the first alone.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from .flat import flat_header
 from .grid import Grid
 
 HEADERS = ("rows", "flat")
-# What spreadsheet programs take for the beginning of a formula; some of them know the wide and small forms too, which
-# compatibility normalization (NFKC) makes the same.
+# A text that begins with one of these is a formula to spreadsheet programs, to some of them also in the wide and small
+# forms, which compatibility normalization (NFKC) makes the same.
 FORMULA = "=+-@"
-# Where some programs part fields or rows, whatever the quotes say.
+# Separators at which some programs split fields or rows even within quotes.
 PARTS = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029]+)")
-# Letters and symbols that look like nothing: Hangul fillers and the empty Braille pattern.
+# Letters and symbols that are invisible: Hangul fillers and the empty Braille pattern.
 BLANK = "\u115f\u1160\u3164\uffa0\u2800"
 NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)([eE][+-]?[0-9]+)? ?%?")
-# What GitHub Flavored Markdown would read as markup: < and & only where they can begin a tag or a character reference,
-# : and . where they make a link of what follows, in which a backslash would not escape.
+# Characters that are markup in GitHub Flavored Markdown: < and & only if they can begin a tag or a character reference,
+# : and . if they begin a link, within which a backslash would not escape.
 MARKUP = re.compile(r"[\\`*_\[\]~|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(:(?=//)|(?<=www)\.)(?=\S*[\\`*_\[\]~|])")
 
 
 def to_csv(table: Grid, *, repeat: bool = True, header: str = "rows", safe: bool = False) -> str:
     """RFC 4180: commas, lines that end in CR LF, quotes where a text has any of these.
 
-    header: "rows" writes header rows like all others; "flat" makes one line of them, in which each column has the
-    distinct texts above it, joined by " / ".
-    safe: keep spreadsheet programs from taking texts for formulas: a text that begins like one (= + - @, also in their
-    wide and small forms, and after what cannot be seen: spaces, control and format characters; or tab or a line's end)
-    gets an apostrophe before it, unless it is a number such as -3.5 or +10 %.  So does what follows a semicolon, a tab
-    or a line's end, where some programs part fields, and every field is quoted.
+    header: "rows" writes header rows like all others; "flat" joins them into one line, for each column its distinct
+    texts with " / " between them.
+    safe: keep spreadsheet programs from running texts as formulas.  A text that begins like a formula (= + - @, also in
+    their wide and small forms, and after invisible characters; or a tab or line end) gets an apostrophe before it,
+    unless it is a number such as -3.5 or +10 %.  So does the text after a semicolon, tab or line end, where some
+    programs split fields, and every field is quoted.
     """
     rows = table.rows(repeat=repeat)
     if is_flat(header) and table.header_rows:
@@ -51,9 +51,9 @@ def to_csv(table: Grid, *, repeat: bool = True, header: str = "rows", safe: bool
 def to_markdown(table: Grid, *, repeat: bool = True) -> str:
     """A table of GitHub Flavored Markdown, which has exactly one header row.
 
-    Several header rows become one, as in `to_csv` with header="flat"; where there is none, an empty one is written.
-    What Markdown would take for markup is escaped, a line's end is `<br>`.  White space at a text's ends is not
-    significant to Markdown.  TableError for U+0000, which it cannot hold.
+    Several header rows become one, as in `to_csv` with header="flat"; a table without one gets an empty row.
+    Markup characters are escaped, a line end is `<br>`.  Markdown ignores white space at the ends of a text.
+    TableError for U+0000, which Markdown cannot hold.
     """
     rows = table.rows(repeat=repeat)
     header = flat_header(table) if table.header_rows else [""] * table.shape[1]

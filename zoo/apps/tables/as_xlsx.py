@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 # https://support.microsoft.com/office/1672b34d-7043-467e-8e27-269d656771c3
 MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
-LONGEST_TEXT = 32_767  # UTF-16 units of a cell
-LONGEST_NAME = 31
+MAX_TEXT = 32_767  # UTF-16 units in a cell
+MAX_NAME = 31  # UTF-16 units in the name of a sheet
 
-# ECMA-376 part 1, 22.9.2.19: _xHHHH_ stands for a character that XML or its readers would not keep, and an underscore
-# that would begin such a thing by chance is written so itself.
+# ECMA-376 part 1, 22.9.2.19: _xHHHH_ encodes a character that XML or its readers would not keep, and an underscore that
+# would begin such a code by chance.
 ESCAPED = re.compile("[\\x00-\\x08\\x0b-\\x1f\\ufffe\\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
-FIRST_DATE = datetime.date(1900, 3, 1)  # before it, spreadsheets count a day that there was not
+FIRST_DATE = datetime.date(1900, 3, 1)  # before it, spreadsheets count 29 February 1900, which never was
 
 
 def save_xlsx(
@@ -40,12 +40,11 @@ def save_xlsx(
     """Write tables to a workbook, each to a sheet of its own; a spanning cell becomes a merged one.
 
     names: of the sheets; by default Table 1, Table 2 and so on.
-    types: texts that are numbers, percent or dates beyond doubt (see `zoo.apps.tables.values`) become such, and are
-    shown with as many decimals.  By default every cell is a text, as it was seen; a text that begins with =
-    stays a text, never a formula.
-    cut: shorten texts beyond the 32,767 characters that a cell holds, which are refused otherwise.
+    types: texts that are unambiguous numbers, percentages or dates (see `zoo.apps.tables.values`) become values, shown with
+    as many decimals.  By default every cell is a text; a text that begins with = is never a formula.
+    cut: shorten texts beyond the 32,767 characters of a cell, which are refused otherwise.
 
-    TableError, before anything is written, for what a workbook cannot hold, and where it cannot be written.
+    TableError, before anything is written, if a workbook cannot hold the tables, or cannot be written.
     """
     openpyxl = optional("openpyxl", "XLSX", "zoo[tables]")
     if Path(path).suffix.lower() != ".xlsx":
@@ -60,21 +59,21 @@ def save_xlsx(
 
 
 def _sheet_names(count: int, names: Sequence[str] | None) -> list[str]:
-    """As Excel permits them: it calls a workbook damaged that has others."""
+    """Names of sheets that Excel permits; it reports a workbook with others as damaged."""
     if names is None:
         return [f"Table {i + 1}" for i in range(count)]
     if isinstance(names, str) or len(names) != count:
         raise InputError(f"names is {names!r}, expected {count} texts, one for each table")
     seen: dict[str, str] = {}
     for name in names:
-        if not 1 <= _units(name) <= LONGEST_NAME:
-            raise TableError(f"the sheet name {name!r} has {_units(name)} characters, expected 1 ... {LONGEST_NAME}")
+        if not 1 <= _units(name) <= MAX_NAME:
+            raise TableError(f"the sheet name {name!r} has {_units(name)} characters, expected 1 ... {MAX_NAME}")
         if found := re.search(r"[\[\]:*?/\\\x00-\x1f\ufffe\uffff]", name):
             raise TableError(f"the sheet name {name!r} has {found[0]!r}, which names of sheets must not")
         if name[0] == "'" or name[-1] == "'":
             raise TableError(f"the sheet name {name!r} begins or ends with an apostrophe")
         if name.casefold() == "history":
-            raise TableError(f"the sheet name {name!r} is one that Excel keeps for itself")
+            raise TableError(f"the sheet name {name!r} is reserved by Excel")
         if (other := seen.setdefault(name.casefold(), name)) is not name or names.count(name) > 1:
             raise TableError(f"the sheet names {other!r} and {name!r} are the same to Excel")
     return list(names)
@@ -106,15 +105,15 @@ def _write(target: Any, cell: Cell, value: Value | None, cut: bool) -> None:
         target.value, target.number_format = value, "yyyy-mm-dd"
         return
     text = _escaped(cell.text)
-    if _units(text) > LONGEST_TEXT:
+    if _units(text) > MAX_TEXT:
         if not cut:
             where = f"the cell at row {cell.row}, column {cell.column}"
             found = f"{where} has a text of {_units(text):,} characters"
-            raise TableError(f"{found}, at most {LONGEST_TEXT:,} fit; cut=True shortens it")
+            raise TableError(f"{found}, at most {MAX_TEXT:,} fit; cut=True shortens it")
         text = _escaped(_shortened(cell.text))
     target.value = text
-    target.data_type = "s"  # whatever it looks like: a formula, an error such as #N/A
-    if "\n" in text:  # which is shown as a line's end only so
+    target.data_type = "s"  # a text, even if it looks like a formula or an error such as #N/A
+    if "\n" in text:  # shown as a line end only with wrap_text
         target.alignment = Alignment(wrap_text=True)
 
 
@@ -126,11 +125,11 @@ def _escaped(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    """As much of its beginning as a cell holds."""
-    low, high = 0, min(len(text), LONGEST_TEXT)
+    """The longest beginning of a text that fits in a cell."""
+    low, high = 0, min(len(text), MAX_TEXT)
     while low < high:
         middle = (low + high + 1) // 2
-        if _units(_escaped(text[:middle])) <= LONGEST_TEXT:
+        if _units(_escaped(text[:middle])) <= MAX_TEXT:
             low = middle
         else:
             high = middle - 1

@@ -1,4 +1,4 @@
-"""Tables to files, each complete or not at all."""
+"""Writing files, each complete or not at all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ...files.atomic_write import atomic_write
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:
-    """UTF-8, line ends as they are."""
+    """Write a text as UTF-8, with its line ends unchanged."""
     data = text.encode()
     write(path, lambda part: part.write_bytes(data))
 
 
 def write(path: str | os.PathLike[str], writing: Callable[[Path], object]) -> None:
-    """Let `writing` write a file that takes the place of `path` once it is complete; TableError if it cannot."""
+    """Call `writing` with a temporary path, which replaces `path` once it is complete; TableError if that fails."""
     path = Path(path)
     try:
         check_place(path)
@@ -30,13 +30,13 @@ def write(path: str | os.PathLike[str], writing: Callable[[Path], object]) -> No
 
 
 def check_place(path: Path) -> None:
-    """TableError if no file can be written there, as far as can be told before."""
+    """TableError if a file cannot be written there, as far as this shows beforehand."""
     try:
         if path.is_dir():
             raise TableError(f"cannot write to {path}: it is a folder")
         if path.exists() and not path.is_file():
             raise TableError(f"cannot write to {path}: it is not a regular file")
-        # A file is replaced, which the folder has to permit: its own permissions are asked for all the same.
+        # Replacing a file needs permission for its folder alone; a read-only file is respected all the same.
         if path.exists() and not os.access(path, os.W_OK):
             raise TableError(f"cannot write to {path}: it is read-only")
         if not path.parent.is_dir():

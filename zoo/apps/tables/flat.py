@@ -1,4 +1,4 @@
-"""A table whose header is one row, and whose headings are parts of the names of the rows below them."""
+"""Flattening a table: one header row, and headings that become part of the names of the rows below them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from .boxes import hull
 from .grid import Cell, G, Grid
 
-BETWEEN = " / "  # the names of two levels
+SEPARATOR = " / "  # between the names of two levels
 
 
 def flat_header(table: Grid) -> list[str]:
-    """C texts: what the header's cells say above each column, from the top down, joined by " / "."""
+    """C texts: the distinct texts of the header above each column, from the top down, joined by " / "."""
     above = table.grid()[: table.header_rows]
     columns = [[row[c].text for row in above] for c in range(table.shape[1])]
-    return [BETWEEN.join(text for text in dict.fromkeys(texts) if text) for texts in columns]
+    return [SEPARATOR.join(text for text in dict.fromkeys(texts) if text) for texts in columns]
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The same names where they differ; one that occurs again gets its number, "a (2)", an empty one is "column 3"."""
+    """Names made unique: one that occurs again gets a number, "a (2)", and an empty one becomes "column 3"."""
     found: dict[str, None] = {}
     count: Counter[str] = Counter()
     for i, name in enumerate(names, 1):
@@ -36,22 +36,22 @@ def unique_names(names: Sequence[str]) -> list[str]:
 def flat(table: G) -> G:
     """The table with one header row, and without projected row headers, such as "Assets" across the table.
 
-    A column's name is what its header's cells say from the top down, "Revenue / 2023", and a row's name, in the first
-    column, begins with the heading above it, "Assets / Cash"; of several headings in a row with all of them.  A heading
-    with no row below it stays a row, in which the other columns are empty.
+    A column's name joins the header's texts from the top down, "Revenue / 2023".  A row's name, in the first column,
+    begins with the heading above it, "Assets / Cash", or with all of several headings that follow each other.  A
+    heading with no row below it stays a row, with its other columns empty.
     """
     rows = list(range(min(table.header_rows, 1)))
     grid = table.grid()
     stack: list[int] = []
-    above: dict[int, list[int]] = {}  # a row: the headings that it is under
-    fresh = False  # whether a row of the stack's headings was seen
+    above: dict[int, list[int]] = {}  # row -> the headings above it
+    fresh = False  # a row under the headings of the stack was seen
     for r in range(table.header_rows, table.shape[0]):
         if _is_heading(grid[r]):
             stack = [r] if fresh else [*stack, r]
             fresh = False
             continue
         above[r], fresh = stack, True
-    bare = set() if fresh else set(stack)  # the last headings, of no rows
+    bare = set() if fresh else set(stack)  # the last headings, if no row follows them
     rows += [r for r in range(table.header_rows, table.shape[0]) if r in above or r in bare]
     if rows == list(range(table.shape[0])) and not any(above.values()):
         return table
@@ -61,7 +61,7 @@ def flat(table: G) -> G:
     for cell in table.cells:
         if cell.row >= table.header_rows and cell.row in place:
             names = [grid[r][0].text for r in above.get(cell.row, ())] if cell.column == 0 else []
-            text = BETWEEN.join(name for name in [*names, cell.text] if name)
+            text = SEPARATOR.join(name for name in [*names, cell.text] if name)
             cell = replace(cell, row=place[cell.row], text=text)
             cells += _parted(cell, table) if cell.row in alone else [cell]
     boxes = [table.row_boxes[r] for r in rows]
@@ -77,13 +77,13 @@ def _is_heading(row: Sequence[Cell]) -> bool:
 
 
 def _parted(heading: Cell, table: Grid) -> list[Cell]:
-    """A cell for each column: the heading's text in the first."""
+    """A cell for each column, the first with the heading's text."""
     first = replace(heading, column_span=1, is_projected_row_header=False)
     return [first, *(replace(first, column=c, text="") for c in range(1, table.shape[1]))]
 
 
 def _header(table: Grid) -> list[Cell]:
-    """Of each column one cell."""
+    """One header cell for each column."""
     found = []
     x0, y0, x1, y1 = hull(table.row_boxes[: table.header_rows])
     for c, name in enumerate(flat_header(table)):

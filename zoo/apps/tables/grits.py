@@ -1,10 +1,11 @@
-"""GriTS, grid table similarity: how well one table agrees with another (Smock et al. 2022, arXiv:2203.12555).
+"""GriTS, grid table similarity: the agreement of two tables (Smock et al. 2022, arXiv:2203.12555).
 
 A table is a matrix of its positions.  The score compares the most similar substructures (some rows and some columns of
 each, in order) of both; finding them is NP-hard, so rows and columns are aligned each on their own, rows by dynamic
 programming over pairs of rows whose similarity is an alignment of their positions, and columns likewise.
 
-Shapes: R, C rows and columns of the true table, r, c of the predicted one; U, u distinct things at their positions.
+Shapes: R, C rows and columns of the true table, r, c of the predicted one; U, u distinct values (spans, texts or
+boxes) at their positions.
 """
 
 from __future__ import annotations
@@ -20,31 +21,31 @@ from .table import Cell, Table
 
 Metric = Literal["top", "con", "loc"]
 
-MAX_PAIRS = 1 << 25  # of positions: two tables of 5,792 each
+MAX_PAIRS = 1 << 25  # pairs of positions: two tables of 5,792 each; time grows with them
 MAX_CHARACTERS = 1 << 16  # of one text
-MAX_CHARACTER_PAIRS = 1 << 40
-AT_ONCE = 1 << 20  # elements of an array
+MAX_CHARACTER_PAIRS = 1 << 40  # pairs of characters of all texts of both tables; time grows with them
+AT_ONCE = 1 << 20  # elements of an array, 8 MB
 
 
 class GriTS(NamedTuple):
-    f: float  # 2 x similarity / (positions of both): what is meant by the GriTS score
+    f: float  # 2 x similarity / (positions of both tables), which is called the GriTS score
     precision: float  # similarity / positions of the predicted table
     recall: float  # similarity / positions of the true table
     upper_bound: float  # no pair of substructures has a larger f
 
 
 def grits(true: Table, predicted: Table, metric: Metric, *, published: bool = False) -> GriTS:
-    """How well a predicted table agrees with the true one, 0 ... 1 in each field.
+    """The agreement of a predicted table with the true one, 0 ... 1 in each field.
 
     metric: "top", topology: the intersection over union of the spans of two cells, as seen from the positions compared;
     "con", content: twice the longest common subsequence of two texts, over the sum of their lengths; "loc", location:
     the intersection over union of two cells' boxes.
 
-    By default these are what the paper defines, and of alignments that score the same the best one counts, so that
-    the result does not depend on which table is called true.  published=True gives what the authors' program computes,
-    with which the scores in print were measured: it divides by the box around both boxes instead of their union, takes
-    difflib's matching blocks (at times shorter than the longest common subsequence, and slow: half a minute for two
-    tables of 100 x 20 different texts) and the first of the best alignments.
+    The default follows the paper; of alignments with the same score the best one counts, so that the result does not
+    depend on which table is called true.  published=True follows the authors' program, which measured the published
+    scores: it divides by the box around both boxes instead of their union, uses difflib's matching blocks (at times
+    shorter than the longest common subsequence, and slow: half a minute for two tables of 100 x 20 different texts) and
+    the first of the best alignments.
 
     InputError for tables of more than 2^25 pairs of positions, or texts of more than 65,536 characters.
     """
@@ -59,9 +60,9 @@ def grits(true: Table, predicted: Table, metric: Metric, *, published: bool = Fa
         same = float(size[0] == size[1])
         return GriTS(same, float(size[1] == 0), float(size[0] == 0), same)
 
-    at, things = _things(true, metric)
-    other_at, other_things = _things(predicted, metric)
-    similar = _similar(metric, published)(things, other_things)
+    at, values = _values(true, metric)
+    other_at, other_values = _values(predicted, metric)
+    similar = _similar(metric, published)(values, other_values)
     row_pairs, column_pairs = _row_pairs(at, other_at, similar), _row_pairs(at.T, other_at.T, similar)
     by_rows, by_columns = _alignment(row_pairs), _alignment(column_pairs)
     ways = (True,) if published else (True, False)
@@ -79,12 +80,12 @@ def grits(true: Table, predicted: Table, metric: Metric, *, published: bool = Fa
     )
 
 
-def _things(table: Table, metric: Metric) -> tuple[np.ndarray, list[Any]]:
-    """(R, C) integers, the index of what is compared at each position; and these things, each once."""
+def _values(table: Table, metric: Metric) -> tuple[np.ndarray, list[Any]]:
+    """Indices (R, C) of the values that are compared at each position, and these values, each once."""
     numbers: dict[Hashable, int] = {}
-    thing: Callable[[Cell, int, int], Hashable] = {"top": _span, "con": _text, "loc": _box}[metric]
+    value: Callable[[Cell, int, int], Hashable] = {"top": _span, "con": _text, "loc": _box}[metric]
     at = [
-        [numbers.setdefault(thing(cell, r, c), len(numbers)) for c, cell in enumerate(row)]
+        [numbers.setdefault(value(cell, r, c), len(numbers)) for c, cell in enumerate(row)]
         for r, row in enumerate(table.grid())
     ]
     return np.array(at), list(numbers)
@@ -104,7 +105,7 @@ def _box(cell: Cell, row: int, column: int) -> Hashable:
 
 
 def _similar(metric: Metric, published: bool) -> Callable[[Sequence[Any], Sequence[Any]], np.ndarray]:
-    """What gives (U, u) similarities, 0 ... 1, of two lists of things."""
+    """A function from two lists of values to their similarities (U, u), 0 ... 1."""
     if metric == "con":
         return _matching_blocks if published else common_subsequences
     return lambda a, b: _overlaps(np.array(a, np.float64), np.array(b, np.float64), published)
@@ -113,7 +114,7 @@ def _similar(metric: Metric, published: bool) -> Callable[[Sequence[Any], Sequen
 def _overlaps(a: np.ndarray, b: np.ndarray, published: bool) -> np.ndarray:
     """Boxes (U, 4), (u, 4) -> intersection over union, or over the box around both.
 
-    Two boxes without area are alike if they are the same, though the authors' program gives them 0.
+    Two boxes without area have 1 if they are the same, although the authors' program gives them 0.
     """
     a = a[:, None]
     inner = np.minimum(a[..., 2:], b[:, 2:]) - np.maximum(a[..., :2], b[:, :2])
@@ -143,7 +144,7 @@ def common_subsequences(a: Sequence[str], b: Sequence[str]) -> np.ndarray:
     """Texts, U and u -> (U, u): twice the length of the longest common subsequence over both lengths, 1 for "" and "".
 
     Bit-parallel, after Hyyrö 2004: bit i of a number stands for position i of a text and is cleared where the
-    subsequence grows.  Many texts lie in one number, each with a bit above it that the carry of the sum falls into.
+    subsequence grows.  One number holds many texts, each with a spare bit above it for the carry of the sum.
     """
     lengths, others = [np.array([len(text) for text in texts]) for texts in (a, b)]
     if (longest := max(lengths.max(), others.max())) > MAX_CHARACTERS:
@@ -208,7 +209,7 @@ def _row_pairs(at: np.ndarray, other_at: np.ndarray, similar: np.ndarray) -> np.
 
 
 def _alignment(pairs: np.ndarray) -> np.ndarray:
-    """Similarities of rows (R, r) -> (R + 1, r + 1): that of the first rows of one table and the first of the other."""
+    """Similarities of rows (R, r) -> the best sums (R + 1, r + 1) for the first i rows and the first j rows."""
     best = np.zeros((pairs.shape[0] + 1, pairs.shape[1] + 1))
     for i, row in enumerate(pairs):
         best[i + 1, 1:] = _extended(best[i], row)
@@ -221,7 +222,7 @@ def _extended(best: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def _path(pairs: np.ndarray, best: np.ndarray, leave_true: bool) -> tuple[list[int], list[int]]:
-    """The rows of both tables that a best alignment pairs; a true row is left out rather than a predicted, or not."""
+    """The rows of both tables in a best alignment; leave_true: a true row is left out rather than a predicted one."""
     i, j = pairs.shape
     path = []
     while i and j:

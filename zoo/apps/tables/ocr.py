@@ -22,16 +22,16 @@ from ...ops.on_numpy import threads
 from ...optional import optional
 from ..documents import Word
 
-# (page (H, W, 3) uint8) -> its words.
+# A call (page (H, W, 3) uint8) -> its words.
 Ocr = Callable[[np.ndarray], Sequence[Word]]
 
-SECONDS = 300  # that Tesseract may take for a page
-# Engines that read the lines of cells, and so know nothing of a page's other words: the checkpoint of each.
+SECONDS = 300  # for a page: Tesseract takes a few for an honest one
+# Names that stand for a reader of cells, which does not read the other words of a page -> its checkpoint.
 READERS = {"zoo-read": "zoo-read", "trocr": "microsoft/trocr-base-printed"}
 
 
 def load_ocr(name: str) -> Ocr:
-    """The engine of a name, one of ENGINES; InputError if it is not installed."""
+    """The engine with a name of ENGINES; InputError if it is not installed."""
     if name not in ENGINES:
         known = [*READERS, *ENGINES]
         raise UnsupportedError(f"ocr {name!r} is not known, expected {' or '.join(known)}{nearest(name, known)}")
@@ -61,9 +61,9 @@ class RapidOcr:
 
 
 def _angle(line: Sequence[Any]) -> float | None:
-    """The tilt of a line's words, by their corners (first the upper left one, then clockwise).
+    """The tilt of a line, from the corners of its words (the upper left one first, then clockwise).
 
-    None where it is high: such lines are read in either way, and RapidOCR does not say in which.
+    None for a line that is higher than wide: RapidOCR reads it upwards or downwards, without a hint which.
     """
     if not line:
         return None
@@ -73,9 +73,9 @@ def _angle(line: Sequence[Any]) -> float | None:
 
 
 class Tesseract:
-    """https://github.com/tesseract-ocr/tesseract: the program, with the languages that are installed beside it.
+    """https://github.com/tesseract-ocr/tesseract: the program, with the languages installed with it.
 
-    ZOO_TESSERACT_LANG names those to read, such as deu+eng (eng).
+    ZOO_TESSERACT_LANG chooses among them, such as deu+eng; the default is eng.
     """
 
     def __init__(self) -> None:
@@ -97,8 +97,8 @@ class Tesseract:
         except subprocess.TimeoutExpired:
             raise InputError(f"tesseract took more than {SECONDS} s for a page") from None
         if done.returncode:
-            said = " ".join(done.stderr.decode(errors="replace").split())
-            raise InputError(f"tesseract failed: {said[-300:]}")
+            message = " ".join(done.stderr.decode(errors="replace").split())
+            raise InputError(f"tesseract failed: {message[-300:]}")
         return [word for row in _rows(done.stdout) if (word := _word(row)) is not None]
 
 
@@ -107,7 +107,7 @@ def _rows(tsv: bytes) -> csv.DictReader[str]:
 
 
 def _word(row: dict[str, str]) -> Word | None:
-    """Of a row of Tesseract's table; None where it is of a block, a line, or of white space."""
+    """The word in a row of Tesseract's output; None for a block, a line, or white space."""
     text = (row.get("text") or "").strip()
     if row.get("level") != "5" or not text:
         return None

@@ -1,6 +1,6 @@
-"""Where the tables of documents go: one file for all, or a folder with files for each document.
+"""Writers for the tables of documents: one file for all, or a folder with files for each document.
 
-Results come in page by page, in the order of documents and pages.
+They take results page by page, in the order of documents and pages.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from typing import Any, Protocol
 from ...errors import TableError
 from ...files.json_file import parse_json
 from ...optional import optional
-from .as_xlsx import LONGEST_NAME, save_xlsx
+from .as_xlsx import MAX_NAME, save_xlsx
 from .export import check_place, write, write_text
 from .pages import PageTables
 from .table import PAGE, TEXTS, Table
 
-LINES = "tables.jsonl"  # of a folder: what is known of each page, from which a job is resumed
-FOR_ALL = (".jsonl", ".parquet")  # files that are made for the tables of many documents
+LINES = "tables.jsonl"  # the file in an output folder with the result of each page, from which a job is resumed
+FOR_ALL = (".jsonl", ".parquet")  # formats whose one file holds the tables of many documents
 
 
 class Output(Protocol):
-    """Takes results; `close` writes what is left and says which files were written."""
+    """Takes results; `close` writes the rest and returns the files written."""
 
-    by_page: bool  # what was found on each page, not what is made of it (joined, flat)
+    by_page: bool  # takes the tables of each page as found, neither joined nor flat
 
     def add(self, result: PageTables) -> None: ...
     def close(self) -> list[Path]: ...
 
 
 def sheet_names(tables: Sequence[Table]) -> list[str]:
-    """Of the tables of one document: by page, and by number where a page has several."""
+    """Names for the tables of one document: the page, and the number on the page."""
     of_page: dict[int | None, int] = {}
     names = []
     for table in tables:
         number = of_page[table.page] = of_page.get(table.page, 0) + 1
         pages = table.pages
         place = f"Pages {pages[0]}-{pages[-1]} " if len(pages) > 1 else f"Page {table.page} " if pages else ""
-        names.append(f"{place}Table {number}"[:LONGEST_NAME])
+        names.append(f"{place}Table {number}"[:MAX_NAME])
     return names
 
 
 def save_tables(
     tables: Sequence[Table], path: Path, suffix: str, *, safe: bool = False, types: bool = False
 ) -> list[Path]:
-    """Write tables to a file as the suffix says, or to several, NAME-1.csv and so on; the files written."""
-    if suffix == ".csv":  # the one format that holds no more than one
+    """Write tables to a file by its suffix, or to several, NAME-1.csv and so on -> the files written."""
+    if suffix == ".csv":  # the one format that holds only one table
         paths = [path] if len(tables) == 1 else [path.with_name(f"{path.stem}-{i + 1}.csv") for i in range(len(tables))]
         for table, to in zip(tables, paths, strict=True):
             write_text(table.to_csv(safe=safe), to)
@@ -66,15 +66,15 @@ def save_tables(
 
 
 def json_of(tables: Sequence[Table]) -> str:
-    """An array, also of one."""
+    """A JSON array, also for one table."""
     return json.dumps([table.to_dict() for table in tables], ensure_ascii=False, allow_nan=False) + "\n"
 
 
 class Lines:
-    """A line of JSON for each page, written at once: what is there after a kill is what was done."""
+    """A line of JSON for each page, written at once, so that a job that was killed can be resumed."""
 
     def __init__(self, path: Path, key: str, keep: bool = False, by_page: bool = True):
-        """key: of the recipe; "" where nothing is to go on from.  keep: with what is there, or else it begins anew."""
+        """key: of the recipe, "" for a file that is never resumed.  keep: append to the file."""
         self.path, self.key, self.by_page = path, key, by_page
         self.done: dict[tuple[str, int], PageTables] = {}
         if keep:
@@ -103,15 +103,15 @@ class Lines:
 
 
 class Folder:
-    """Files for each document, as soon as its pages are through."""
+    """Files for each document, written as soon as its pages are complete."""
 
     by_page = False
 
     def __init__(self, folder: Path, names: Mapping[str, str], suffixes: Sequence[str], options: Mapping[str, bool]):
-        """names: path -> what its files are called."""
+        """names: path of a document -> name of its files."""
         self.folder, self.names, self.suffixes, self.options = folder, names, suffixes, options
         self.written: list[Path] = []
-        self.failed: list[str] = []  # what was wrong with single files
+        self.failed: list[str] = []  # errors of single files
         self._source: str | None = None
         self._tables: list[Table] = []
 
@@ -138,13 +138,13 @@ class Folder:
         for suffix in self.suffixes:
             try:
                 self.written += self._files(tables, path, suffix)
-            except TableError as e:  # the other files are none the worse for it
+            except TableError as e:  # the other files are still written
                 self.failed.append(f"{self._source}: {e}")
 
     def _files(self, tables: list[Table], path: Path, suffix: str) -> list[Path]:
         if suffix != ".csv":
             return save_tables(tables, path.with_name(path.name + suffix), suffix, **self.options)
-        written = []  # named by page, so that a resumed or a larger job names them alike
+        written = []  # named by page, so that a resumed or a larger job uses the same names
         for name, table in zip(sheet_names(tables), tables, strict=True):
             to = path.with_name(f"{path.name}-{name.lower().replace(' ', '-')}.csv")
             written += save_tables([table], to, suffix, **self.options)
@@ -152,12 +152,12 @@ class Folder:
 
 
 class OneFile:
-    """All tables in one file (of CSV: one for each), written at the end."""
+    """All tables in one file (CSV: a file for each table), written at the end."""
 
     by_page = False
 
     def __init__(self, path: Path, suffix: str, options: Mapping[str, bool]):
-        check_place(path)  # not only when all is done
+        check_place(path)  # now, and not only when all pages are done
         self.path, self.suffix, self.options = path, suffix, options
         self.tables: list[Table] = []
 
@@ -169,7 +169,7 @@ class OneFile:
 
 
 class Parquet:
-    """A row for each table: source, pages, number, its size, its header and score, its CSV and all of it as JSON."""
+    """A Parquet file with a row for each table; ROW has its columns."""
 
     by_page = False
 
@@ -209,7 +209,7 @@ ROW = {
 
 
 def rows_of(result: PageTables) -> list[dict[str, Any]]:
-    """A row of ROW's columns for each table of a page, or one with its error."""
+    """A row with ROW's columns for each table of a page, or one row with the page's error."""
     place = {"source": result.source, "page": result.page}
     if result.error is not None:
         return [dict.fromkeys(ROW) | place | {"error": result.error}]
@@ -224,7 +224,7 @@ def rows_of(result: PageTables) -> list[dict[str, Any]]:
 
 
 def _known(path: Path, key: str) -> dict[tuple[str, int], PageTables]:
-    """What the lines of a file say of pages that went well, by the same recipe; one that was cut off says nothing."""
+    """The results of pages without errors in a file, by the same recipe; a line that was cut off is ignored."""
     known: dict[tuple[str, int], PageTables] = {}
     for line in _lines(path):
         try:

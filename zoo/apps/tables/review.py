@@ -1,7 +1,7 @@
-"""A page to review tables: the image beside the cells, doubtful ones first, edits saved as CSV and XLSX in the browser.
+"""A page to review tables: the image beside the cells, uncertain ones first; edits are saved as CSV and XLSX.
 
-One file that needs nothing else: the page's script is the only one that may run (a Content-Security-Policy names its
-hash), and texts reach the page as texts, never as markup.
+It is one file that needs nothing else.  Only its own script may run (a Content-Security-Policy has its hash), and texts
+reach the page as texts, never as markup.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .batch import Recipe
 from .export import write
 from .pages import PageTables
 
-DOUBT = 0.8  # a cell of less confidence is marked
-LONGEST = 1600  # pixels of an image's longer side
-QUALITY = 80  # of its WebP
-MAX_BYTES = 256 << 20  # what a browser still opens
+DOUBT = 0.8  # cells with a confidence below it are marked
+MAX_SIDE = 1600  # pixels of an image's longer side, enough to read a page
+WEBP_QUALITY = 80  # of 100: Pillow's default, without visible loss in text
+MAX_BYTES = 256 << 20  # of all pages, which browsers still open
 
 
 class Review:
-    """Takes the results of pages; images are drawn again, so that workers need not send them."""
+    """Takes the results of pages; images are rendered again, so that workers need not send them."""
 
     by_page = True
 
@@ -40,7 +40,7 @@ class Review:
         self._digest = hashlib.sha256(recipe.key().encode())
 
     def add(self, result: PageTables, page: Page | None = None) -> None:
-        """page: where it is at hand; by default it is drawn again."""
+        """Add a page with tables.  page: by default it is opened and rendered again."""
         if not result.tables:
             return
         if page is None:
@@ -72,13 +72,13 @@ class Review:
 
 
 def page_data(page: Page, result: PageTables) -> dict[str, Any]:
-    """What the script is told of a page."""
+    """The data of a page for the script."""
     from PIL import Image
 
     height, width = page.image.shape[:2]
     image, out = Image.fromarray(page.image), io.BytesIO()
-    image.thumbnail((LONGEST, LONGEST))
-    image.save(out, "WEBP", quality=QUALITY)
+    image.thumbnail((MAX_SIDE, MAX_SIDE))
+    image.save(out, "WEBP", quality=WEBP_QUALITY)
     return {
         "source": result.source,
         "page": result.page,
@@ -91,7 +91,7 @@ def page_data(page: Page, result: PageTables) -> dict[str, Any]:
 
 
 def _script(data: Any, attributes: str) -> bytes:
-    """JSON that no text in it can end."""
+    """A script element with JSON, in which no text can end the element."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json" {attributes}>{text}</script>\n'.encode()
 

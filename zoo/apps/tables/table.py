@@ -1,4 +1,4 @@
-"""A table as it was found, with its exports as methods."""
+"""A table of a document, with its exports as methods."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["PAGE", "SUFFIXES", "TEXTS", "Cell", "Table", "Word", "suffix_of"]
 
 @dataclass(frozen=True, repr=False)
 class Table(Grid):
-    """A `Grid` that knows where it was found and what it left out, and is written in many forms."""
+    """A `Grid` with the place where it was found, the words that it left out, and exports."""
 
-    source: str | None = None  # the document, as it was named
+    source: str | None = None  # the name of the document
     page: int | None = None  # of the document, from 1
-    outside: tuple[Word, ...] = ()  # of the words in the place of the table, those that lie in no cell
-    # Of a table that was joined from several pages, the page of each row: its box, and its cells', lie there.  `box`
-    # and `column_boxes` are of the first page.
+    outside: tuple[Word, ...] = ()  # words in the place of the table that are in no cell
+    # The page of each row, its box and the boxes of its cells, for a table that was joined from several pages.  `box`
+    # and `column_boxes` are on the first page.
     row_pages: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Table(Grid):
         if self.page is not None and (isinstance(self.page, bool) or not isinstance(self.page, int) or self.page < 1):
             raise TableError(f"page of the table is {self.page!r}, expected a whole number from 1")
         if not all(isinstance(word, Word) for word in self.outside):
-            raise TableError("outside of the table holds what is no Word")
+            raise TableError("outside of the table has an element that is no Word")
         object.__setattr__(self, "outside", tuple(self.outside))
         object.__setattr__(self, "row_pages", tuple(self.row_pages))
         if self.row_pages and (
@@ -55,25 +55,25 @@ class Table(Grid):
 
     @property
     def pages(self) -> tuple[int, ...]:
-        """The pages of the document that it is on, from 1; none where no document is known."""
+        """The pages that the table is on, from 1; none for a table without a document."""
         return tuple(dict.fromkeys(self.row_pages)) or (() if self.page is None else (self.page,))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it in lists, numbers and texts: what `from_dict` reads."""
+        """The table as lists, numbers and texts, for `from_dict`."""
         return as_json.to_dict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Table:
-        """The table of which `data` is the `to_dict`; TableError naming the field if it is not one."""
+        """The table of a `to_dict`; TableError names the field that is wrong."""
         return as_json.from_dict(data, cls)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """All of it as JSON: what `from_json` reads."""
+        """The table as JSON, for `from_json`."""
         return as_json.to_json(self, indent=indent)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Table:
-        """The table of which `text` is the `to_json`; TableError naming the field if it is not one."""
+        """The table of a `to_json`; TableError names the field that is wrong."""
         return as_json.from_json(text, cls)
 
     def to_csv(self, *, repeat: bool = True, header: str = "rows", safe: bool = False) -> str:
@@ -110,7 +110,7 @@ class Table(Grid):
         return as_frame.to_records(self, types=types)
 
     def flat(self) -> Table:
-        """With one header row and without headings across the table: see `zoo.apps.tables.flat.flat`."""
+        """The table with one header row and without headings across it: see `zoo.apps.tables.flat.flat`."""
         return flat(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -122,7 +122,7 @@ class Table(Grid):
             write_text(TEXTS[suffix](self), path)
 
 
-# So that a browser takes the file for what it is.
+# The head of a file with tables, which declares HTML and UTF-8 to a browser.
 PAGE = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Table</title>\n'
 
 TEXTS: dict[str, Callable[[Table], str]] = {
@@ -135,7 +135,7 @@ SUFFIXES = (*TEXTS, ".xlsx")
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """One of SUFFIXES; TableError if the path ends in none of them."""
+    """The suffix of a path, one of SUFFIXES; TableError for any other."""
     suffix = Path(path).suffix
     if suffix.lower() not in SUFFIXES:
         found = f"the suffix {suffix!r}" if suffix else "no suffix"

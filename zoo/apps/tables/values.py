@@ -1,6 +1,6 @@
-"""What the texts of cells stand for: numbers with thousands, percent, money, parentheses for less than nothing; dates.
+"""Numbers and dates from the texts of cells: thousands, percent, money, negative numbers in parentheses.
 
-A text is read only where there is one way to read it, for the whole column; all else stays a text.
+A text becomes a value only if there is one way to read it, for the whole column; any other text stays a text.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeAlias
 
 from .grid import Grid
 
-MAX_DIGITS = 15  # are exact in a double, and in a spreadsheet
-LONGEST = 64  # characters of a number as it is written
+MAX_DIGITS = 15  # of a number: as many are exact in a double, and in a spreadsheet
+MAX_CHARACTERS = 64  # of a number as printed, with its signs and spaces
 CURRENCIES = "$€£¥₹₩₽¢"
-MINUS = "-\u2212\u2013"  # hyphen, minus, and the dash that many tables have in its place
+MINUS = "-\u2212\u2013"  # hyphen, minus sign, and the dash that many tables print for it
 _SPACES = " \u00a0\u202f\u2009"  # between thousands, and before a percent sign
 
 _NUMBER = re.compile(
@@ -35,11 +35,11 @@ _MONTHS = "january february march april may june july august september october n
 
 
 class Number(NamedTuple):
-    """A number, and how it was written."""
+    """A number, and the way it was written."""
 
-    value: int | float  # of percent: the share, 0.125 of "12.5 %"
-    decimals: int = 0  # digits after the mark
-    grouped: bool = False  # whether thousands are parted
+    value: int | float  # a fraction for percent: 0.125 for "12.5 %"
+    decimals: int = 0  # digits after the decimal mark
+    grouped: bool = False  # thousands are separated
     percent: bool = False
 
 
@@ -47,11 +47,11 @@ Value: TypeAlias = "Number | datetime.date"
 
 
 def table_values(table: Grid) -> list[list[Value | None]]:
-    """R lists of C values, None where a text stays a text; those of the header all do.
+    """R lists of C values, None for a text that stays a text, as every text of the header does.
 
-    Columns are read one by one: the mark before decimals is "." or "," as the texts of the column leave no doubt, or
-    else those of the table, or else ".".  Dates such as 03/04/2024, day or month first, are read only where another
-    date of the column says which.
+    Columns are read one by one: the decimal mark is "." or "," if the texts of the column leave no doubt, or else those
+    of the table, or else ".".  Dates such as 03/04/2024 are read only if another date of the column shows whether the
+    day or the month comes first.
     """
     rows, body = table.rows(), slice(table.header_rows, None)
     columns = [[row[c] for row in rows] for c in range(table.shape[1])]
@@ -62,7 +62,7 @@ def table_values(table: Grid) -> list[list[Value | None]]:
 
 
 def column_values(texts: Sequence[str], usual: str = ".") -> list[Value | None]:
-    """The value of each text; usual: the mark before decimals where the column does not say."""
+    """The value of each text; usual: the decimal mark of a column that leaves it open."""
     marks = _marks(texts)
     mark = marks if len(marks) == 1 else usual
     numbers: list[Value | None] = [parse_number(text, mark) for text in texts]
@@ -71,12 +71,12 @@ def column_values(texts: Sequence[str], usual: str = ".") -> list[Value | None]:
 
 
 def parse_number(text: str, mark: str = ".") -> Number | None:
-    """The number that a text is, None if it is none; `mark` comes before the decimals.
+    """The number in a text, None if it is not a number; mark: the decimal mark.
 
-    Thousands are parted by the other one of "." and ",", by an apostrophe or by a space, in threes.  (1.5) is -1.5.
-    A leading zero makes a name of it (007), and so do more than 15 digits.
+    Thousands are separated by the other one of "." and ",", by an apostrophe or by a space, in threes.  (1.5) is -1.5.
+    A text with a leading zero (007) or more than 15 digits is a name, not a number.
     """
-    found = _NUMBER.fullmatch(text.strip()) if len(text) <= LONGEST else None
+    found = _NUMBER.fullmatch(text.strip()) if len(text) <= MAX_CHARACTERS else None
     if found is None or bool(found["open"]) != bool(found["close"]) or (found["sign"] and found["sign2"]):
         return None
     whole, parted, decimals = found["digits"].partition(mark)
@@ -103,7 +103,7 @@ def parse_number(text: str, mark: str = ".") -> Number | None:
 
 
 def _marks(texts: Sequence[str]) -> str:
-    """Which of "." and "," every number of these texts can have before its decimals; "" where none can."""
+    """The decimal marks, of "." and ",", that suit every number of these texts; "" if neither does."""
     with_marks = [
         text for text in texts if re.search(r"[0-9][.,][0-9]|^[.,][0-9]", text) and _NUMBER.fullmatch(text.strip())
     ]
@@ -121,7 +121,7 @@ def _column_dates(texts: Sequence[str]) -> list[datetime.date | None]:
 
 
 def _dates(text: str) -> list[tuple[str, datetime.date]]:
-    """Each way to read a date, with the order that it assumes, "" where the form leaves no doubt."""
+    """Each way to read a date, with the order that it assumes, "" if the form leaves no doubt."""
     ways = []
     for pattern, order in _DATES:
         if found := pattern.fullmatch(text.strip()):
@@ -135,5 +135,5 @@ def _dates(text: str) -> list[tuple[str, datetime.date]]:
 
 
 def _month(name: str) -> int:
-    """1 ... 12 of an English name or its beginning, 0 for any other word."""
+    """1 ... 12 for the English name of a month or its beginning, 0 for any other word."""
     return next((i for i, month in enumerate(_MONTHS, 1) if month.startswith(name.lower())), 0)
