@@ -42,7 +42,7 @@ def test_bad_objects_are_named(change, message):
 def test_other_bad_arguments_are_named():
     with pytest.raises(InputError, match=r"objects\[0\] is of type dict, expected"):
         build_table([{"label": "table row"}])  # pyright: ignore
-    with pytest.raises(InputError, match=r"words\[1\] is of type str, expected zoo\.tables\.Word"):
+    with pytest.raises(InputError, match=r"words\[1\] is of type str, expected zoo\.apps\.tables\.Word"):
         build_table(OBJECTS, [WORD, "b"])  # pyright: ignore
     with pytest.raises(InputError, match=r"words\[0\]\.confidence is 96\.0, expected a number in 0"):
         build_table(OBJECTS, [Word("a", (1, 1, 2, 2), 96)])

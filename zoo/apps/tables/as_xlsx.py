@@ -40,8 +40,8 @@ def save_xlsx(
     """Write tables to a workbook, each to a sheet of its own; a spanning cell becomes a merged one.
 
     names: of the sheets; by default Table 1, Table 2 and so on.
-    types: texts that are unambiguous numbers, percentages or dates (see `zoo.apps.tables.values`) become values, shown with
-    as many decimals.  By default every cell is a text; a text that begins with = is never a formula.
+    types: texts that are unambiguous numbers, percentages or dates (see `zoo.apps.tables.values`) become values, shown
+    with as many decimals.  By default every cell is a text; a text that begins with = is never a formula.
     cut: shorten texts beyond the 32,767 characters of a cell, which are refused otherwise.
 
     TableError, before anything is written, if a workbook cannot hold the tables, or cannot be written.
