@@ -20,8 +20,8 @@ from ...tasks.image_task import ImageTask
 from ...tasks.segment import Area, palette
 from ..documents import open_document
 from ..tables import TableExtractor
-from ..tables.batch import PageTables, page_tables
 from ..tables.flat import unique_names
+from ..tables.pages import PageTables, page_tables
 from ..tables.review import Review
 from .models import Models
 
