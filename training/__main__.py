@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from training.loop import Run
-from zoo.apps.train import has_bfloat16
+from zoo.apps.train import StoppedError, has_bfloat16
 
 
 def main() -> None:
@@ -38,12 +38,15 @@ def main() -> None:
         recipe = Structure(**options) if args.what == "structure" else Detector(**options)
     if args.rate is not None:
         recipe.rate = args.rate
-    run = Run(recipe, args.out or f"runs/{args.what}", args.seed, args.precision == "bfloat16")
+    run = Run(recipe, args.out or f"runs/{args.what}", args.seed, args.precision)
     if args.begin and not run.path.exists():  # a run that lies there goes on
         from training.export import start
 
         start(run, Path(args.begin))
-    run.train(args.minutes)
+    try:
+        run.train(args.minutes)
+    except StoppedError as e:
+        print(e)
 
 
 if __name__ == "__main__":

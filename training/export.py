@@ -52,11 +52,11 @@ def write(path: Path, content: dict[str, Any]) -> None:
 
 
 def export(what: str, state: dict[str, Any], out: Path) -> None:
-    """state: as `loop.Run` saves it."""
+    """state: as `loop.read_state` returns it."""
     out.mkdir(parents=True, exist_ok=True)
     weights = {k.removeprefix("model."): v for k, v in state["average"].items() if k.startswith("model.")}
     weights = {k: v for k, v in weights.items() if not k.endswith("num_batches_tracked")}
-    config = dict(state["config"])
+    config = dict(state["identity"]["config"])
     if what == "reader":
         model = reader.build(**config, channels=3)
         size = {"height": HEIGHT, "width": WIDTH}
@@ -79,9 +79,9 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
         model.generation_config = GenerationConfig(**special, decoder_start_token_id=reader.BOS, max_new_tokens=42)
     model.half().save_pretrained(out)
     hours = state["cpu"] / 3600
-    trained = {"model": what, "seed": state["seed"], "steps": state["step"], "stage": state["stage"]}
+    trained = {"model": what, "seed": state["identity"]["seed"], "steps": state["step"], "stage": state["stage"]}
     trained |= {"mean_with": state["mean_with"]} if "mean_with" in state else {}
-    write(out / TRAINED, {**trained, "cpu_hours": hours, "config": state["config"]})
+    write(out / TRAINED, {**trained, "cpu_hours": hours, "config": state["identity"]["config"]})
     card(out)
 
 
@@ -132,10 +132,11 @@ def export_run(what: str, run: Path, out: Path, beside: Path | None = None) -> N
     (https://arxiv.org/abs/2203.05482).
     """
     state = read_state(run / "state.pt")
-    if state["name"] != what:
-        raise InputError(f"{run} is a run of {state['name']}, expected {what}")
+    found = state["identity"]
+    if found["name"] != what:
+        raise InputError(f"{run} is a run of {found['name']}, expected {what}")
     if beside:
-        weights, trained = exported(beside, what, state["config"])
+        weights, trained = exported(beside, what, found["config"])
         state["average"] = {k: (v + weights.get(k, v)) / 2 for k, v in state["average"].items()}
         state["mean_with"] = trained["steps"]
     export(what, state, out)

@@ -1,22 +1,22 @@
-"""The training loop: examples that are a function of their number, a state on disk, the same result after a kill.
+"""What our own models add to zoo's training loop: rendered examples, averaged weights, stages, scores.
 
-Example number n is drawn from (seed, n) alone, and so is the choice of what a step sees: nothing of the data has to be
-saved, and a run that was stopped goes on as if it had not been (on one thread; more may add in another order).
+Example number n is drawn from (seed, n) alone, and so is the choice of a step's batch: no data has to be saved, and a
+run that was stopped resumes as if it had not been (on one thread; more may add in another order).
 """
 
-import contextlib
 import json
 import math
 import random
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from zoo.apps.train.state import read_state, write_state
-from zoo.errors import InputError
+from zoo.apps import train
+from zoo.apps.train.state import read_state as read_any_state
+
+SAVE_EVERY, EVALUATE_EVERY = 200, 1000  # steps
 
 Logs = dict[str, float]
 
@@ -103,135 +103,101 @@ class Examples:
         return self.drawn[1][i]
 
 
-@contextlib.contextmanager
-def averaged(recipe: Recipe, average: dict[str, torch.Tensor]):
-    """The recipe's modules with their averaged weights, for the time of a `with`."""
-    own = {k: v.clone() for k, v in recipe.modules.state_dict().items()}
-    recipe.modules.load_state_dict(average)
-    recipe.modules.eval()
-    try:
-        yield
-    finally:
-        recipe.modules.load_state_dict(own)
-        recipe.modules.train()
+def read_state(path: Path) -> dict[str, Any]:
+    """The state of a run; also one of before these runs used zoo's loop, which named its entries otherwise."""
+    state = read_any_state(path)
+    if "modules" in state:
+        state["identity"] = {name: state.pop(name) for name in ("name", "seed", "config")}
+        state |= {"tensors": state.pop("modules"), "rng": [state["rng"]], "losses": [], "begun": state.get("begun", 0)}
+    return state
 
 
-def learning_rate(recipe: Recipe, step: int, begun: int = 0) -> float:
-    """Up over 100 steps from where a run has `begun`, level, and down to 2 % over the last 40 %."""
-    part = (step - begun) / (recipe.steps - begun)
-    rise = min(1.0, (step - begun + 1) / 100)
-    return recipe.rate * rise * (1.0 if part < 0.6 else max(0.02, 1 - (part - 0.6) / 0.4))
+class Run(train.Run):
+    """A run whose state also has the average of its weights; it goes through a recipe's stages."""
 
+    kept = "stage", "side", "begun", "cpu", "average"
+    read = staticmethod(read_state)
 
-class Run:
-    """One training run in a folder: state.pt (weights, their average, optimiser, step) and log.jsonl."""
-
-    def __init__(self, recipe: Recipe, folder: str | Path, seed: int = 0, bfloat16: bool = False):
-        """bfloat16: products in it; weights stay in float32."""
-        self.recipe, self.folder, self.bfloat16 = recipe, Path(folder), bfloat16
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.path, self.step, self.cpu = self.folder / "state.pt", 0, 0.0
-        self.begun = 0  # at this step, with weights that were trained before
-        weights = [p for n, p in recipe.modules.named_parameters() if p.ndim > 1 and "embed" not in n]
-        others = [p for n, p in recipe.modules.named_parameters() if p.ndim < 2 or "embed" in n]
-        groups = [{"params": weights, "weight_decay": recipe.decay}, {"params": others, "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(groups, lr=recipe.rate, betas=(0.9, 0.98), fused=True)
+    def __init__(self, recipe: Recipe, folder: str | Path, seed: int = 0, precision: str = "float32", count: int = 200):
+        """count: held-out examples of an evaluation."""
+        self.recipe, self.stage, self.side, self.cpu, self.count = recipe, recipe.stage(0), recipe.side(0), 0.0, count
+        self.begun = 0  # the step at which the run began, with weights that were trained before
         self.average = {k: v.clone() for k, v in recipe.modules.state_dict().items()}
-        self.examples = Examples(recipe, seed)
-        self.seed, self.stage = seed, recipe.stage(0)
-        if self.path.exists():
-            self._resume()
+        self.parts: Logs = {}  # of the loss, smoothed
+        settings: dict[str, Any] = {"learning_rate": recipe.rate, "weight_decay": recipe.decay, "clip": recipe.clip}
+        settings |= {"batch_size": recipe.batch, "precision": precision, "seed": seed, "save_every": SAVE_EVERY}
+        examples = Examples(recipe, seed)
+        super().__init__(
+            recipe.modules.named_parameters(),
+            self._loss,
+            examples.batch,
+            folder,
+            train.Settings(steps=recipe.steps, **settings),
+            statistics=recipe.modules.state_dict,
+            progress=False,
+        )
 
-    def _resume(self) -> None:
-        state = read_state(self.path)
-        found = state["name"], state["seed"], state["config"]
-        wanted = self.recipe.name, self.seed, self.recipe.config
-        if found != wanted:
-            raise InputError(f"{self.path} is the state of another run: it has {found}, expected {wanted}")
-        self.recipe.modules.load_state_dict(state["modules"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.average, self.step, self.cpu, self.stage = state["average"], state["step"], state["cpu"], state["stage"]
-        self.begun = state.get("begun", 0)
-        torch.set_rng_state(state["rng"])
+    def describe(self, identity: Any) -> dict[str, Any]:
+        """Without steps and rate, which may change from one call to the next."""
+        return {"name": self.recipe.name, "seed": self.settings.seed, "config": self.recipe.config}
 
-    def save(self) -> None:
-        state = {"name": self.recipe.name, "seed": self.seed, "config": self.recipe.config, "step": self.step}
-        state |= {
-            "stage": self.stage,
-            "side": self.recipe.side(self.stage),
-            "begun": self.begun,
-            "cpu": self.cpu,
-            "rng": torch.get_rng_state(),
-            "average": self.average,
-        }
-        state |= {"modules": self.recipe.modules.state_dict(), "optimiser": self.optimiser.state_dict()}
-        write_state(self.path, state)
+    def make_optimiser(self) -> torch.optim.Optimizer:
+        weights = [p for n, p in self.parameters.items() if p.ndim > 1 and "embed" not in n]
+        others = [p for n, p in self.parameters.items() if p.ndim < 2 or "embed" in n]
+        groups = [{"params": weights, "weight_decay": self.recipe.decay}, {"params": others, "weight_decay": 0.0}]
+        return torch.optim.AdamW(groups, lr=self.recipe.rate, betas=(0.9, 0.98), fused=True)
 
-    def log(self, **what: Any) -> None:
-        line = json.dumps({k: round(v, 5) if isinstance(v, float) else v for k, v in what.items()}, ensure_ascii=False)
-        print(line, flush=True)
-        with open(self.folder / "log.jsonl", "a", encoding="utf-8") as file:
-            file.write(line + "\n")
+    def rate(self, step: int) -> float:
+        """Up over 100 steps from where the run has begun, level, and down to 2 % over the last 40 %."""
+        part = (step - self.begun) / (self.recipe.steps - self.begun)
+        rise = min(1.0, (step - self.begun + 1) / 100)
+        return self.recipe.rate * rise * (1.0 if part < 0.6 else max(0.02, 1 - (part - 0.6) / 0.4))
 
-    def update(self) -> Logs:
-        """One step; InputError where the loss is not finite (the state on disk stays as it was)."""
+    def _loss(self, examples: list[Any]) -> torch.Tensor:
+        rng = random.Random(f"{self.settings.seed}/step/{self.step}")
+        loss, parts = self.recipe.loss(examples, rng, self.step)
+        self.parts = {k: 0.98 * self.parts.get(k, v) + 0.02 * v for k, v in parts.items()}
+        return loss
+
+    def update(self) -> float:
         recipe, step = self.recipe, self.step
         if (stage := recipe.stage(step)) != self.stage:
             recipe.enter(stage, self.average)
-            self.stage = stage
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(recipe, step, self.begun)
-        examples = self.examples.batch(step)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
-            loss, logs = recipe.loss(examples, random.Random(f"{self.seed}/step/{step}"), step)
-        if not torch.isfinite(loss):
-            raise InputError(f"the loss at step {step} is {loss.item()}; the last good state is in {self.path}")
-        self.optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(recipe.modules.parameters(), recipe.clip)
-        self.optimiser.step()
-        self.step += 1
+            self.stage, self.side = stage, recipe.side(stage)
+        loss = super().update()
         keep = min(0.999, (1 + step) / (10 + step))
         now = recipe.modules.state_dict()
         floats = [name for name, value in now.items() if value.is_floating_point()]
         torch._foreach_lerp_([self.average[n] for n in floats], [now[n] for n in floats], 1 - keep)  # type: ignore[reportPrivateImportUsage]
         for name in now.keys() - floats:
             self.average[name].copy_(now[name])
-        return {**logs, "loss": loss.item()}
+        return loss
 
-    def train(
-        self, minutes: float = math.inf, every: float = 180, evaluate_every: float = 900, count: int = 200
-    ) -> None:
-        """Until `recipe.steps`, or for `minutes`, or a SIGTERM or SIGINT; the state is saved every `every` seconds."""
-        stop: list[int] = []
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, frame: stop.append(number))
-        start, saved, evaluated, clock, spent = time.time(), time.time(), time.time(), time.process_time(), self.cpu
-        sums: Logs = {}
-        told, since = time.time(), self.step
+    def train(self, minutes: float = math.inf) -> None:
+        self.clock = time.process_time() - self.cpu
         self.recipe.modules.train()
-        while self.step < self.recipe.steps and not stop and time.time() - start < 60 * minutes:
-            for k, v in self.update().items():
-                sums[k] = sums.get(k, 0.0) + v
-            self.cpu = spent + time.process_time() - clock
-            if time.time() - told > 60:
-                n = self.step - since
-                means = {k: v / n for k, v in sums.items()}
-                pace = (time.time() - told) / n
-                self.log(step=self.step, cpu=round(self.cpu), seconds_a_step=pace, stage=self.stage, **means)
-                sums, told, since = {}, time.time(), self.step
-            if time.time() - evaluated > evaluate_every:
-                self.evaluate(count)
-                evaluated = time.time()
-            if time.time() - saved > every:
-                self.save()
-                saved = time.time()
+        super().train(minutes)
         self.save()
-        if not stop:
-            self.evaluate(count)
+        self.evaluate()
 
-    def evaluate(self, count: int) -> None:
-        """The averaged weights on held-out fonts, into the log."""
-        with averaged(self.recipe, self.average), torch.no_grad():
-            scores = self.recipe.evaluate(count, self.stage)
-            self.log(evaluated=self.step, cpu=round(self.cpu), stage=self.stage, **scores)
+    def after_step(self, loss: float) -> None:
+        self.cpu = time.process_time() - self.clock
+        super().after_step(loss)
+        if self.step % EVALUATE_EVERY == 0 and self.step < self.recipe.steps:
+            self.evaluate()
+
+    def log(self, **entries: Any) -> None:
+        entries = {**entries, **self.parts, "cpu": round(self.cpu), "stage": self.stage}
+        entries = {k: round(v, 5) if isinstance(v, float) else v for k, v in entries.items()}
+        print(json.dumps(entries, ensure_ascii=False), flush=True)
+        super().log(**entries)
+
+    @torch.no_grad()
+    def evaluate(self) -> None:
+        """Score the averaged weights on held-out fonts, into the log."""
+        modules, own = self.recipe.modules, {k: v.clone() for k, v in self.recipe.modules.state_dict().items()}
+        modules.load_state_dict(self.average)
+        modules.eval()
+        self.log(evaluated=self.step, **self.recipe.evaluate(self.count, self.stage))
+        modules.load_state_dict(own)
+        modules.train()

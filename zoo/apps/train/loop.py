@@ -14,9 +14,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,39 +101,33 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def batch_of(step: int, count: int, size: int, seed: int) -> list[int]:
-    """Which of `count` examples a step sees: each once an epoch, in an order that follows from seed and epoch."""
-    found: list[int] = []
-    for at in range(step * size, (step + 1) * size):
-        epoch, place = divmod(at, count)
-        found.append(int(_order(count, seed, epoch)[place]))
-    return found
+    """The numbers of a step's examples: each of `count` once an epoch, in an order that follows from seed and epoch."""
+    places = (divmod(at, count) for at in range(step * size, (step + 1) * size))
+    return [int(_order(count, seed, epoch)[place]) for epoch, place in places]
 
 
-_orders: dict[tuple[int, int, int], np.ndarray] = {}
-
-
+@lru_cache(maxsize=3)
 def _order(count: int, seed: int, epoch: int) -> np.ndarray:
-    key = count, seed, epoch
-    if key not in _orders:
-        while len(_orders) > 2:
-            del _orders[next(iter(_orders))]
-        _orders[key] = np.random.default_rng([seed, epoch]).permutation(count)
-    return _orders[key]
+    return np.random.default_rng([seed, epoch]).permutation(count)
 
 
 class Run:
-    """One run in a folder: state.pt, log.jsonl (a line a saved state) and loss.svg.
+    """One run in a folder: state.pt, log.jsonl (a line per saved state) and loss.svg.
 
-    parameters: (name, tensor).  loss: of a list of examples.  examples: all of them.  identity: what else a state must
-    agree with to be gone on from; settings and the number of examples are part of it.  model: which is sharded, if it
-    is to be; after `train` it has what was learned.
+    parameters: (name, tensor).  loss: a function of a list of examples.  examples: all of them, or a function of the
+    step's number that returns its batch.  identity: what else a state must agree with to be resumed; settings and the
+    number of examples are part of it.  model: the one to shard, if it is to be; after `train` it has the trained
+    weights.  Subclasses may override `describe`, `make_optimiser`, `rate`, `after_step`, `read` and `log`.
     """
+
+    kept: tuple[str, ...] = ()  # further attributes that are saved with the state
+    read = staticmethod(read_state)
 
     def __init__(
         self,
-        parameters: Iterator[tuple[str, Tensor]],
+        parameters: Iterable[tuple[str, Tensor]],
         loss: Callable[[list[Any]], Tensor],
-        examples: Sequence[Any],
+        examples: Sequence[Any] | Callable[[int], list[Any]],
         folder: str | os.PathLike[str],
         settings: Settings,
         *,
@@ -153,44 +148,130 @@ class Run:
         self.device = next(iter(self.parameters.values())).device
         self.rank, self.world = _processes(self.device)
         self.sharded = self._shard(model) if settings.shard else None
-        shared = {"examples": len(examples), "processes": self.world, "of": identity}
-        self.identity = {**asdict(settings), **shared}
-        del self.identity["shard"]  # a state holds whole tensors
+        self.identity = self.describe(identity)
         if settings.batch_size % (self.world * settings.accumulate):
             raise InputError(
                 f"batch_size = {settings.batch_size} cannot be shared by {self.world} processes in "
                 f"{settings.accumulate} parts"
             )
-        matrices = [p for p in self.parameters.values() if p.ndim > 1]
-        others = [p for p in self.parameters.values() if p.ndim < 2]
-        groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW([g for g in groups if g["params"]], lr=settings.learning_rate)
+        self.optimiser = self.make_optimiser()
         self.path = self.folder / "state.pt"
         torch.manual_seed(settings.seed + self.rank)
         if self.path.exists():
-            self._resume()
+            self._resume(self.read(self.path))
 
-    def _whole(self, x: Any) -> Any:
-        """All of a tensor of which this process may have a part."""
-        return self.sharded.whole(x) if self.sharded else x
+    def describe(self, identity: Any) -> dict[str, Any]:
+        """A run's identity: a state with another one is refused."""
+        count = None if callable(self.examples) else len(self.examples)
+        found = {**asdict(self.settings), "examples": count, "processes": self.world, "of": identity}
+        del found["shard"]  # a state holds whole tensors
+        return found
 
-    def _like(self, x: Any, parameter: Any) -> Any:
-        """This process's part of a whole tensor, if it has but a part of the parameter."""
-        return self.sharded.like(x, parameter) if self.sharded else x
+    def make_optimiser(self) -> torch.optim.Optimizer:
+        all_of = self.parameters.values()
+        groups = [
+            {"params": [p for p in all_of if p.ndim > 1], "weight_decay": self.settings.weight_decay},
+            {"params": [p for p in all_of if p.ndim < 2], "weight_decay": 0.0},
+        ]
+        return torch.optim.AdamW([g for g in groups if g["params"]], lr=self.settings.learning_rate)
 
-    def _shard(self, model: Any) -> Sharded:
-        if self.world == 1:
-            raise InputError("shard is for several processes, which torchrun starts, and there is one")
-        if model is None:
-            raise InputError("shard wants the model, whose layers share their weights: Run(..., model=)")
-        from .shard import Sharded  # which takes a second to import
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        return self.settings.rate(step)
 
-        sharded = Sharded(model, self.loss)
-        self.parameters, self.loss = dict(sharded.named_parameters()), sharded.loss
-        return sharded
+    def after_step(self, loss: float) -> None:
+        """Save the state when it is due, and show the progress."""
+        steps, every = self.settings.steps, self.settings.save_every
+        if self.step == steps or self.step % every == 0:
+            self.save()
+            recent = self.losses[-every:]
+            self.log(step=self.step, loss=round(sum(recent) / len(recent), 6))
+        if self.progress and not self.rank and (self.step == steps or time.time() - self._shown > PATIENCE):
+            self._shown = time.time()
+            pace = (self._shown - self._begun[0]) / (self.step - self._begun[1])
+            left = pace * (steps - self.step)
+            line = f"step {self.step}/{steps}  loss {loss:.4f}  {pace:.2f} s a step, {left:.0f} s left"
+            print(f"\r\x1b[K{line}", end="\n" if self.step == steps else "", file=sys.stderr, flush=True)
 
-    def _resume(self) -> None:
-        state = read_state(self.path)
+    def train(self, minutes: float = math.inf) -> None:
+        """Train to the last step, or for `minutes`.  After SIGTERM or SIGINT the step under way is finished, the state
+        saved, and StoppedError raised.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise ZooError(f"cannot write to {self.folder}: {e.strerror or e}") from e
+        self._begun, self._shown = (time.time(), self.step), 0.0
+        with _signals() as caught:
+            while self.step < self.settings.steps and time.time() - self._begun[0] < 60 * minutes:
+                loss = self.update()
+                if caught:
+                    self.save()
+                    raise StoppedError(
+                        f"stopped after step {self.step}, the state is in {self.path}: run again to resume"
+                    )
+                self.after_step(loss)
+        if self.sharded:
+            self.sharded.gather()
+
+    def update(self) -> float:
+        """Make one step and return its loss; ZooError where that is not finite: the state on disk stays as it was."""
+        s, total = self.settings, 0.0
+        if callable(self.examples):
+            examples = self.examples(self.step)
+        else:
+            chosen = batch_of(self.step, len(self.examples), s.batch_size, s.seed)
+            examples = [self.examples[i] for i in chosen]
+        examples = examples[self.rank :: self.world]
+        size = len(examples) // s.accumulate
+        autocast = torch.autocast(self.device.type, torch.bfloat16) if s.precision == "bfloat16" else nullcontext()
+        for part in range(s.accumulate):
+            with autocast:
+                loss = self.loss(examples[part * size : (part + 1) * size]) / s.accumulate
+            loss.backward()
+            total += float(loss.detach())
+        parameters = [] if self.sharded else self.parameters.values()  # whose gradients are averaged already
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        total = _averaged(total, gradients, self.device, self.world)
+        if not math.isfinite(total):
+            self.optimiser.zero_grad()
+            kept = f"the last good state is in {self.path}" if self.path.exists() else "no state was saved yet"
+            raise ZooError(
+                f"the loss of step {self.step} is {total}: a lower learning_rate (now {s.learning_rate}) or other data "
+                f"may help; {kept}"
+            )
+        if s.clip:
+            torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), s.clip)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.rate(self.step)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        self.step += 1
+        self.losses.append(total)
+        return total
+
+    def save(self) -> None:
+        """Write the state and the curve of losses; a kill or a full disk leaves the previous state."""
+        rng = _gathered(torch.get_rng_state(), self.world)
+        on_gpu = self.device.type == "cuda"
+        cuda = _gathered(torch.cuda.get_rng_state(self.device), self.world) if on_gpu else []
+        tensors = {name: self._whole(p.detach()) for name, p in {**self.statistics(), **self.parameters}.items()}
+        optimiser = self.optimiser.state_dict()
+        moments = {i: {k: self._whole(v) for k, v in one.items()} for i, one in optimiser["state"].items()}
+        if self.rank:
+            return
+        state = {"identity": self.identity, "step": self.step, "losses": self.losses, "rng": rng, "cuda_rng": cuda}
+        state |= {"tensors": tensors, "optimiser": {**optimiser, "state": moments}}
+        write_state(self.path, state | {name: getattr(self, name) for name in self.kept})
+        write_curve(self.folder / "loss.svg", self.losses)
+
+    def log(self, **entries: Any) -> None:
+        """Append a line to log.jsonl."""
+        if not self.rank:
+            with open(self.folder / "log.jsonl", "a", encoding="utf-8") as file:
+                file.write(json.dumps(entries, ensure_ascii=False) + "\n")
+
+    def _resume(self, state: dict[str, Any]) -> None:
         found = state.get("identity")
         if found != self.identity:
             differs = [k for k in self.identity if not isinstance(found, dict) or found.get(k) != self.identity[k]]
@@ -209,91 +290,27 @@ class Run:
         torch.set_rng_state(state["rng"][self.rank])
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_rng"][self.rank], self.device)
+        for name in self.kept:
+            setattr(self, name, state[name])
 
-    def save(self) -> None:
-        """Beside its place, then moved there: a kill or a full disk leaves the state of before."""
-        rng = _gathered(torch.get_rng_state(), self.world)
-        on_gpu = self.device.type == "cuda"
-        cuda = _gathered(torch.cuda.get_rng_state(self.device), self.world) if on_gpu else []
-        tensors = {name: self._whole(p.detach()) for name, p in {**self.statistics(), **self.parameters}.items()}
-        optimiser = self.optimiser.state_dict()
-        moments = {i: {k: self._whole(v) for k, v in one.items()} for i, one in optimiser["state"].items()}
-        if self.rank:
-            return
-        state = {"identity": self.identity, "step": self.step, "losses": self.losses, "rng": rng, "cuda_rng": cuda}
-        write_state(self.path, {**state, "tensors": tensors, "optimiser": {**optimiser, "state": moments}})
-        with open(self.folder / "log.jsonl", "a", encoding="utf-8") as file:
-            last = self.losses[-self.settings.save_every :]
-            file.write(json.dumps({"step": self.step, "loss": round(sum(last) / max(1, len(last)), 6)}) + "\n")
-        write_curve(self.folder / "loss.svg", self.losses)
+    def _shard(self, model: Any) -> Sharded:
+        if self.world == 1:
+            raise InputError("shard is for several processes, which torchrun starts, and there is one")
+        if model is None:
+            raise InputError("shard wants the model, whose layers share their weights: Run(..., model=)")
+        from .shard import Sharded  # which takes a second to import
 
-    def update(self) -> float:
-        """One step; ZooError where the loss is not finite: the state on disk stays as it was."""
-        s, total = self.settings, 0.0
-        indices = batch_of(self.step, len(self.examples), s.batch_size, s.seed)[self.rank :: self.world]
-        size = len(indices) // s.accumulate
-        autocast = torch.autocast(self.device.type, torch.bfloat16) if s.precision == "bfloat16" else nullcontext()
-        for part in range(s.accumulate):
-            chosen = [self.examples[i] for i in indices[part * size : (part + 1) * size]]
-            with autocast:
-                loss = self.loss(chosen) / s.accumulate
-            loss.backward()
-            total += float(loss.detach())
-        parameters = [] if self.sharded else self.parameters.values()  # whose gradients are averaged already
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        total = _averaged(total, gradients, self.device, self.world)
-        if not math.isfinite(total):
-            self.optimiser.zero_grad()
-            kept = f"the last good state is in {self.path}" if self.path.exists() else "no state was saved yet"
-            raise ZooError(
-                f"the loss of step {self.step} is {total}: a lower learning_rate (now {s.learning_rate}) or other data "
-                f"may help; {kept}"
-            )
-        if s.clip:
-            torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), s.clip)
-        for group in self.optimiser.param_groups:
-            group["lr"] = s.rate(self.step)
-        self.optimiser.step()
-        self.optimiser.zero_grad()
-        self.step += 1
-        self.losses.append(total)
-        return total
+        sharded = Sharded(model, self.loss)
+        self.parameters, self.loss = dict(sharded.named_parameters()), sharded.loss
+        return sharded
 
-    def train(self) -> None:
-        """To the last step.  SIGTERM and SIGINT end it after the step that it is at, with the state saved
-        (StoppedError).
-        """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            raise ZooError(f"cannot write to {self.folder}: {e.strerror or e}") from e
-        began, told, first = time.time(), 0.0, self.step
-        with _signals() as caught:
-            while self.step < self.settings.steps:
-                loss = self.update()
-                if caught:
-                    self.save()
-                    raise StoppedError(
-                        f"stopped after step {self.step}, the state is in {self.path}: run again to go on"
-                    )
-                if self.step % self.settings.save_every == 0 or self.step == self.settings.steps:
-                    self.save()
-                if (
-                    self.progress
-                    and not self.rank
-                    and (time.time() - told > PATIENCE or self.step == self.settings.steps)
-                ):
-                    told = time.time()
-                    self._tell(loss, (told - began) / (self.step - first))
-        if self.progress and not self.rank:
-            print(file=sys.stderr)
-        if self.sharded:
-            self.sharded.gather()
+    def _whole(self, x: Any) -> Any:
+        """All of a tensor of which this process may have a part."""
+        return self.sharded.whole(x) if self.sharded else x
 
-    def _tell(self, loss: float, pace: float) -> None:
-        left = pace * (self.settings.steps - self.step)
-        line = f"step {self.step}/{self.settings.steps}  loss {loss:.4f}  {pace:.2f} s a step, {left:.0f} s left"
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+    def _like(self, x: Any, parameter: Any) -> Any:
+        """This process's part of a whole tensor, if it has but a part of the parameter."""
+        return self.sharded.like(x, parameter) if self.sharded else x
 
 
 @contextmanager
