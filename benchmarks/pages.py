@@ -217,7 +217,7 @@ def _tables(result: Result) -> str:
 
 
 def _gpu_tables(paths: Sequence[Path]) -> str:
-    from .gpu_table import table
+    from .gpu.table import table
 
     names = ", ".join(f"`{path.name}`" for path in paths)
     return f"`python -m benchmarks.gpu`: {names}\n\n{table(list(paths)).strip()}\n"

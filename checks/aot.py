@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .architectures import ARCHITECTURES
     from .cases import CASES
     from .compiling import look_up
-    from .results import Job, Store
+    from .results import Job, Store, digest
 
     names = options.arch or list(ARCHITECTURES)
     unknown = [name for name in names if name not in ARCHITECTURES]
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"there is no folder {options.json.parent} to write {options.json.name} into")
     if options.json and options.json.is_dir():
         parser.error(f"--json {options.json} is a folder, a file is wanted")
-    store = Store(options.cache / "aot.json")
+    store = Store(options.cache / "aot.json", digest())
     try:
         store.save()  # before minutes are spent on what could not be kept
     except OSError as e:

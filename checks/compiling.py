@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import multiprocessing
 import os
 import sys
@@ -15,20 +14,17 @@ from importlib import import_module
 
 from .architectures import ARCHITECTURES
 from .cases import tensors
-from .results import GATE, Found, Job, Store, key, sources
+from .results import Found, Job, Store
 from .sass import measure
 
 
 def look_up(jobs: list[Job], store: Store, workers: int) -> tuple[dict[Job, Found], int]:
-    """What came of each job, compiled in `workers` processes where it is not known; and how many were."""
-    triton = importlib.metadata.version("triton")
-    files = {f: (*GATE, *sources(f.partition(".")[0])) for f in {job.case.function for job in jobs}}
-    keys = {job: key(job, triton, files[job.case.function]) for job in jobs}
-    found = {job: kept for job in jobs if (kept := store.get(job, keys[job])) is not None}
+    """Each job's result, compiled in `workers` processes where it is not known; and how many were."""
+    found = {job: kept for job in jobs if (kept := store.get(job)) is not None}
     todo = [job for job in jobs if job not in found]
     for job, result in compile_all(todo, workers):
         found[job] = result
-        store.put(job, keys[job], result)
+        store.put(job, result)
         store.save()  # each at once: the next may end the process, or the user may
         _progress(f"{len(found)}/{len(jobs)} {job}")
     _progress("")

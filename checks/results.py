@@ -1,9 +1,10 @@
-"""What was found out about a case, and the file that keeps it until the case or a source of its kernel changes."""
+"""The results of cases, and the file that keeps them until a case or a kernel changes."""
 
 from __future__ import annotations
 
-import ast
+import contextlib
 import hashlib
+import importlib.metadata
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from .cases import Case
 from .sass import Measured
 
 HERE = Path(__file__).parent
-KERNELS = HERE.parent / "zoo" / "ops" / "on_torch" / "kernels"
+KERNELS = HERE.parent / "zoo" / "engines" / "triton"
 GATE = tuple(HERE / name for name in ("capture.py", "sass.py", "architectures.py"))  # what measures
 
 
@@ -39,52 +40,32 @@ class Found:
     error: str = ""
 
 
-def sources(module: str, folder: Path = KERNELS) -> tuple[Path, ...]:
-    """The files of a kernel's module and of what it imports, directly or not, from its own folder."""
-    found: dict[str, Path] = {}
-    waiting = ["__init__", module]
-    while waiting:
-        name = waiting.pop()
-        path = folder / f"{name}.py"
-        if name in found or not path.is_file():
-            continue
-        found[name] = path
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level == 1:
-                waiting += [node.module.partition(".")[0]] if node.module else [alias.name for alias in node.names]
-    return tuple(found[name] for name in sorted(found))
-
-
-def key(job: Job, triton: str, files: Iterable[Path]) -> str:
-    """What a result depends on, as one number: the case, the compiler's release, the sources."""
-    digest = hashlib.sha256(repr((job.case._replace(budget=None), job.arch, job.dtype, triton)).encode())  # type: ignore[arg-type]
-    for path in files:
-        digest.update(b"\0" + path.read_bytes())
-    return digest.hexdigest()
+def digest(folders: Iterable[Path] = (KERNELS,)) -> str:
+    """A number that changes with the sources of the kernels, what measures them, and Triton's release."""
+    found = hashlib.sha256(importlib.metadata.version("triton").encode())
+    for path in (*GATE, *(path for folder in folders for path in sorted(folder.glob("*.py")))):
+        found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 class Store:
-    """Results in a JSON file, by job; one whose key is another one now is as good as none."""
+    """Results in a JSON file, by job, as long as the digest stays the same."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
+    def __init__(self, path: Path, digest: str) -> None:
+        self.path, self.digest, self._kept = path, digest, {}
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):  # not there, or damaged: made again
             kept = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # not there, or cut off: it holds nothing that cannot be made again
-            kept = None
-        self._kept: dict[str, Any] = kept if isinstance(kept, dict) else {}
+            self._kept: dict[str, Any] = dict(kept["found"]) if kept["digest"] == digest else {}
 
-    def get(self, job: Job, key: str) -> Found | None:
-        kept = self._kept.get(str(job))
-        if not isinstance(kept, dict) or kept.get("key") != key:
-            return None
-        return Found(tuple(Measured(**launch) for launch in kept["launches"]))
+    def get(self, job: Job) -> Found | None:
+        kept = self._kept.get(f"{job} {job.case.arguments}")
+        return None if kept is None else Found(tuple(Measured(**launch) for launch in kept))
 
-    def put(self, job: Job, key: str, found: Found) -> None:
+    def put(self, job: Job, found: Found) -> None:
         if not found.error:
-            self._kept[str(job)] = {"key": key, "launches": [asdict(launch) for launch in found.launches]}
+            self._kept[f"{job} {job.case.arguments}"] = [asdict(launch) for launch in found.launches]
 
     def save(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(self.path) as partial:
-            partial.write_text(json.dumps(self._kept, indent=1), encoding="utf-8")
+            partial.write_text(json.dumps({"digest": self.digest, "found": self._kept}), encoding="utf-8")

@@ -17,7 +17,7 @@ from checks import aot, report
 from checks.architectures import ARCHITECTURES, KIB, resident_blocks
 from checks.budgets import Budget, faults
 from checks.cases import CASES, Shape, tensors
-from checks.results import KERNELS, Found, Job, Store, key, sources
+from checks.results import KERNELS, Found, Job, Store, digest
 from checks.sass import Measured, amd_program, read_program
 
 HERE = Path(__file__).parent
@@ -195,50 +195,22 @@ def test_tensors_of_a_case():
     assert (nothing, str(start.dtype), half) == (None, "torch.int64", 0.5)
 
 
-@pytest.fixture
-def kernels(tmp_path):
-    (tmp_path / "__init__.py").write_text("")
-    (tmp_path / "norm.py").write_text("from .rows import x\nfrom ....errors import y\nimport torch\n")
-    (tmp_path / "rows.py").write_text("from . import configs\n")
-    (tmp_path / "configs.py").write_text("from . import norm\n")
-    (tmp_path / "rope.py").write_text("z = 1\n")
-    return tmp_path
-
-
-def test_sources_are_what_a_kernel_imports_from_its_folder(kernels):
-    assert [path.stem for path in sources("norm", kernels)] == ["__init__", "configs", "norm", "rows"]
-    assert [path.stem for path in sources("rope", kernels)] == ["__init__", "rope"]
-    assert {"attention", "configs", "decode"} <= {path.stem for path in sources("decode")}
-
-
-def test_the_key_changes_with_whatever_the_result_depends_on(kernels):
-    files = sources("norm", kernels)
-    before = key(JOB, "3.6.0", files)
-    assert key(JOB, "3.6.0", files) == before
-    assert key(JOB._replace(case=JOB.case._replace(budget=ANY)), "3.6.0", files) == before  # judged anew each time
-    others = [
-        key(JOB._replace(arch="sm_80"), "3.6.0", files),
-        key(JOB._replace(dtype="float16"), "3.6.0", files),
-        key(JOB._replace(case=JOB.case._replace(arguments=())), "3.6.0", files),
-        key(JOB, "3.7.0", files),
-    ]
-    (kernels / "rows.py").write_text("from . import configs  # changed\n")
-    others.append(key(JOB, "3.6.0", files))
-    assert len({before, *others}) == 6
-
-
-def test_results_are_kept_until_their_key_changes(tmp_path):
+def test_results_are_kept_until_a_case_or_a_kernel_changes(tmp_path):
+    before = digest([tmp_path])
+    (tmp_path / "norm.py").write_text("x = 1\n")
+    assert digest([tmp_path]) != before == digest([])
     path = tmp_path / "cache" / "aot.json"
-    store, found = Store(path), Found((measured(), measured(kernel="second", blocks=None)))
-    store.put(JOB, "a", found)
-    store.put(JOB._replace(arch="sm_80"), "a", Found(error="it does not compile"))  # and is tried again
+    store, found = Store(path, "a"), Found((measured(), measured(kernel="second", blocks=None)))
+    store.put(JOB, found)
+    store.put(JOB._replace(arch="sm_80"), Found(error="it does not compile"))  # and is tried again
     store.save()
-    assert Store(path).get(JOB, "a") == found
-    assert Store(path).get(JOB, "b") is None
-    assert Store(path).get(JOB._replace(arch="sm_80"), "a") is None
+    assert Store(path, "a").get(JOB) == found
+    assert Store(path, "a").get(JOB._replace(case=JOB.case._replace(arguments=()))) is None
+    assert Store(path, "a").get(JOB._replace(arch="sm_80")) is None
+    assert Store(path, "b").get(JOB) is None
     for damaged in ('{"cut off', "[]", json.dumps({str(JOB): 1}), ""):
         path.write_text(damaged)
-        assert Store(path).get(JOB, "a") is None
+        assert Store(path, "a").get(JOB) is None
 
 
 def test_a_cache_that_cannot_be_written_is_said_first(tmp_path, capsys, monkeypatch):

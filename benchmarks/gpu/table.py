@@ -9,12 +9,10 @@ from typing import Any
 
 from zoo.errors import InputError
 
-from .gpu_measure import is_ours
-from .gpu_report import UNITS
-
 HEAD = ("", "zoo", "best peer", "zoo / peer, time", "share of the card's own")
 VERSIONS = ("zoo", "torch", "triton", "transformers")
 TABLES = ("models", "kernels")
+UNITS = {"tflops": "TFLOP/s", "gb_per_second": "GB/s", "tokens_per_second": "tokens/s", "rows_per_second": "rows/s"}
 FIELDS = ("stage", "rows", "not_run")  # of a file, beside its environment
 
 
@@ -58,7 +56,7 @@ def _measured_with(facts: Mapping[str, Any]) -> str:
 def _cells(row: Mapping[str, Any]) -> list[str]:
     """The row's peers are those who are not ours; the best is the fastest."""
     times = {name: ms for name, ms in row["times"].items() if ms}
-    peers = [name for name in row["ratios"] if not is_ours(name) and name in times]
+    peers = [name for name in row["ratios"] if not name.startswith("zoo") and name in times]
     best = max(peers, key=lambda name: row["ratios"][name]["ratio"], default=None)
     share = f"{row['share']['zoo']:.0%} of {SHARES[row['share_of']]}" if "share" in row else ""
     if best is None:
@@ -89,7 +87,7 @@ def _summary(found: Mapping[str, Any]) -> list[str]:
         if "summary" in row:
             lines.append(f"- {row['row']}: {row['summary']}")
         else:
-            lines += [f"- {row['row']}: {_figure(row, name)}" for name, ms in row["times"].items() if ms]
+            lines += [f"- {row['row']}: {_figure(row, name)}" for name, ms in row.get("times", {}).items() if ms]
     return [*lines, ""]
 
 

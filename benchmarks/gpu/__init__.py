@@ -1,0 +1,1 @@
+"""Measurements for a day with a GPU: `python -m benchmarks.gpu`."""

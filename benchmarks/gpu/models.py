@@ -1,0 +1,439 @@
+"""Models at full size in bfloat16, zoo against transformers: eager attention, sdpa, and torch.compile with CUDA graphs.
+
+Both have the same random weights, made on the device.  Time is a user's: from the call to the end of the work.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from zoo.generate import GenerationConfig, generate
+from zoo.nn import leaves, map_leaves
+from zoo.ops.on_torch.packed import dequantise
+from zoo.registry import config_class, model_class
+from zoo.runner import Runner, runner_for
+from zoo.weights import RawTensor
+
+from .measure import ROUNDS, UNIT, Bench, Row, called, compare, judged, per_second, rated
+
+DTYPE = "bfloat16"
+ELEMENTS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+FOREIGN = ("architectures", "model_type", "torch_dtype", "transformers_version")
+BACKBONES = ("backbone", "backbone_kwargs", "use_pretrained_backbone")
+POSITIONS = {"max_position_embeddings": 8192}
+SMALLEST = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 1, "vocab_size": 50, "head_dim": 8}
+LARGE = 6e9  # bytes of a model that does not fit on the card in float32 beside all else
+BOTH = ("eager", "sdpa")
+
+
+def rows(bench: Bench) -> list[Row]:
+    """What matters most first, as far as rows that share a model may stand together."""
+    held, t = Held(bench), bench.tiny
+    found: list[Row] = []
+
+    def add(name: str, seconds: float, call: Callable[..., dict[str, Any]], *args: Any) -> None:
+        found.append(Row(name, 1 if t else seconds, partial(call, held, *args)))
+
+    text, new = (6, 2) if t else (512, 64)
+    for model, batches in (("Llama-3-8B", (1,) if t else (1, 8, 32)), ("Llama-3.2-1B", () if t else (1,))):
+        for batch in batches:
+            add(f"{model} decode, batch {batch}, after {text} tokens", 120, llama_decode, model, batch, text, new)
+        for weights in ("int8", "int4"):
+            add(f"{model} decode, {weights}, after {text} tokens", 30, llama_packed, model, weights, text, new)
+        T = text if t else 2048
+        add(f"{model} prefill, {T} tokens", 10, llama_prefill, model, T)
+    for batch, T in ((1, 8),) if t else ((1, 128), (64, 512)):
+        add(f"bert-base, batch {batch}, {T} tokens", 45, bert, batch, T)
+    for batch in (2,) if t else (1, 64):
+        add(f"vit-base, batch {batch}", 45, encoder, "vit-base-patch16-224", batch, (30, 30) if t else (224, 224))
+    structure, size = "table-transformer-structure-recognition-v1.1-all", (48, 64) if t else (700, 1000)
+    add(f"table transformer, structure, {size[1]} x {size[0]}", 60, encoder, structure, 1, size)
+    add(f"trocr-base, {2 if t else 8} lines, 4 beams, {new} tokens", 40, trocr, 2 if t else 8, new)
+    return found
+
+
+# One architecture on both sides
+
+
+class Pair:
+    """`ours` and `theirs` of a spec of parity.specs, in bfloat16, with the same random weights.
+
+    head: "Model" for the bare body.  changes: fields of config.json.
+    """
+
+    def __init__(self, bench: Bench, spec: str, head: str | None = None, changes: Mapping[str, Any] | None = None):
+        import transformers
+
+        from parity.specs import SPECS, config_of
+
+        transformers.utils.logging.set_verbosity_error()
+        raw = {**config_of(SPECS[spec], "tiny" if bench.tiny else "full"), **(changes or {})}
+        before = torch.get_default_dtype()
+        try:
+            torch.set_default_dtype(torch.bfloat16)
+            with torch.device(bench.device):
+                config = _config(raw)
+                name = raw["architectures"][0] if head is None else type(config).__name__.removesuffix("Config") + head
+                self.theirs: Any = getattr(transformers, name)(config).eval()
+        finally:
+            torch.set_default_dtype(before)
+        _fill(self.theirs, bench.device)
+        self.bench, self.config = bench, self.theirs.config
+        self.ours: Any = self.loaded(config_class(raw["model_type"]).from_dict(raw), head)
+        self.runner: Any = runner_for(self.ours)
+        self.has_graphs = type(self.runner) is not Runner  # where there is a GPU
+        self.has_sdpa = bool(getattr(self.theirs, "_supports_sdpa", False))
+        self.bytes = sum(p.numel() * p.element_size() for p in self.theirs.parameters())
+
+    def loaded(self, config: Any, head: str | None = None, **options: Any) -> Any:
+        """zoo's model of the same weights."""
+        source, device = Tensors(self.theirs.state_dict()), f"torch:{self.bench.device}"
+        return model_class(config, head).from_source(source, config, device=device, **options)
+
+    def facts(self) -> dict[str, Any]:
+        """How many CUDA graphs there are, and whether one could not be made."""
+        return {"graphs": len(self.runner), "graphs_failed": self.runner.failed} if self.has_graphs else {}
+
+    def twin(self, attention: str | None = None) -> Any:
+        """Another module of transformers over the same tensors, with an attention of its own."""
+        shared: dict[int, Any] = {id(t): t for t in (*self.theirs.parameters(), *self.theirs.buffers())}
+        twin = copy.deepcopy(self.theirs, shared)
+        if attention is not None and self.has_sdpa:
+            twin.set_attn_implementation(attention)
+        return twin
+
+    def exact(self) -> Any:
+        """transformers in float32: the reference of both."""
+        module = copy.deepcopy(self.theirs).float()
+        if self.has_sdpa:
+            module.set_attn_implementation("eager")
+        return module
+
+
+class Held:
+    """The last row's pair, for the next one if that has the same: there is room for one on the card."""
+
+    def __init__(self, bench: Bench):
+        self.bench = bench
+        self.key: tuple[Any, ...] | None = None
+
+    def get(self, *key: Any) -> Pair:
+        if key != self.key:
+            self.key = self.pair = None
+            self.bench.free()
+            self.pair, self.key = Pair(self.bench, *key), key
+        assert self.pair is not None
+        return self.pair
+
+    def llama(self, spec: str) -> Pair:
+        return self.get(spec, None, SMALLEST if self.bench.tiny else POSITIONS)
+
+
+class Tensors:
+    """A module's tensors as a source that zoo reads weights from."""
+
+    def __init__(self, state: Mapping[str, Any]):
+        self.files: list[Path] = []
+        self._state: dict[str, Any] = {}
+        seen: set[tuple[int, int]] = set()
+        for name, tensor in state.items():  # tied tensors have two names, and checkpoints write the first
+            place = (tensor.data_ptr(), tensor.numel())
+            if place not in seen:
+                seen.add(place)
+                self._state[name] = tensor
+
+    def names(self) -> Collection[str]:
+        return self._state.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._state
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self._state[name].shape)
+
+    def dtype(self, name: str) -> str:
+        return ELEMENTS.get(self._state[name].dtype, "I64")
+
+    def read(self, name: str) -> RawTensor:
+        x = self._state[name].detach().cpu()
+        array = x.view(torch.int16).numpy().view(np.uint16) if x.dtype == torch.bfloat16 else x.numpy()
+        return RawTensor(array, self.dtype(name))
+
+
+def _config(raw: Mapping[str, Any]) -> Any:
+    """transformers' config of a config.json."""
+    import transformers
+
+    raw = copy.deepcopy(dict(raw))  # transformers takes parts out of it
+    fields = {name: value for name, value in raw.items() if name not in FOREIGN}
+    if raw["model_type"] == "table-transformer":  # its backbone's config must be an object, and dilation a bool
+        fields = {name: value for name, value in fields.items() if name not in BACKBONES}
+        backbone = transformers.ResNetConfig(**{**raw["backbone_config"], "out_features": ["stage4"]})
+        fields |= {"use_timm_backbone": False, "dilation": bool(raw.get("dilation")), "backbone_config": backbone}
+    return transformers.AutoConfig.for_model(raw["model_type"], **fields)
+
+
+def _fill(module: Any, device: str) -> None:
+    """Random numbers on the scales of a trained model: no bias is 0, no norm the identity, nothing grows or fades."""
+    generator = torch.Generator(device).manual_seed(0)
+    for name, x in module.state_dict().items():
+        if not x.is_floating_point():
+            continue
+        if name.endswith("running_var"):
+            x.uniform_(0.5, 1.5, generator=generator)
+        elif x.ndim == 1 and name.endswith("weight"):
+            x.normal_(1, 0.1, generator=generator)
+        else:
+            spread = 0.05 if x.ndim == 1 or "embed" in name else 1 / math.sqrt(math.prod(x.shape[1:]))
+            x.normal_(0, spread, generator=generator)
+
+
+def _compiled(bench: Bench, function: Callable[..., Any]) -> Callable[..., Any]:
+    """torch.compile with CUDA graphs, for these shapes alone."""
+    options: dict[str, Any] = {"backend": "eager"} if bench.interpreted else {"mode": "reduce-overhead"}
+    compiled = torch.compile(function, dynamic=False, **options)
+
+    def call(*args: Any, **options: Any) -> Any:
+        torch.compiler.cudagraph_mark_step_begin()
+        return compiled(*args, **options)
+
+    return call
+
+
+def _warm(bench: Bench, call: Callable[[], Any]) -> Callable[[], Any]:
+    """The call after it was compiled and recorded: our graphs are made at the second call, torch's at the third."""
+
+    def warm() -> Any:
+        for _ in range(1 if bench.interpreted else 3):
+            call()
+        return call()
+
+    return warm
+
+
+# Encoders
+
+
+def _encode(
+    held: Held, key: tuple[Any, ...], ours: Any, theirs: dict[str, Any], pick: Any, batch: int
+) -> dict[str, Any]:
+    """ours, theirs: the arguments of zoo's model and of transformers'.  pick: the part of both outputs to compare."""
+    bench, pair = held.bench, held.get(*key)
+    calls = {"zoo": partial(pair.runner, pair.ours, *ours)}
+    if pair.has_graphs:
+        calls["zoo without graphs"] = partial(Runner(), pair.ours, *ours)
+    for attention in BOTH if pair.has_sdpa else BOTH[:1]:
+        calls[f"transformers {attention}"] = partial(pair.twin(attention), **theirs)
+    calls["torch.compile"] = partial(_compiled(bench, pair.twin("sdpa")), **theirs)
+    wide = {name: x.float() if x.is_floating_point() else x for name, x in theirs.items()}
+    exact, first = pair.exact(), {name: _warm(bench, call) for name, call in calls.items()}
+    options: dict[str, Any] = {"pick": lambda out: pick(out).clone(), "timed": calls, "wall": True}
+    result = compare(bench, first, lambda: pick(exact(**wide)), UNIT[DTYPE], **options)
+    return {**result, **per_second(result, "rows_per_second", batch), **pair.facts()}
+
+
+def bert(held: Held, batch: int, T: int) -> dict[str, Any]:
+    """Texts of several lengths, but for a single one."""
+    bench = held.bench
+    ids = torch.randint(5, 500, (batch, T), device=bench.device, generator=torch.Generator(bench.device).manual_seed(0))
+    lengths = torch.linspace(T, T // 2, batch, device=bench.device).long()
+    mask = torch.arange(T, device=bench.device) < lengths[:, None]
+    theirs = {"input_ids": ids, "attention_mask": mask.long()}
+    pick = lambda out: out.last_hidden_state[mask]
+    return _encode(held, ("bert-base-uncased", "Model"), (ids, mask), theirs, pick, batch)
+
+
+def encoder(held: Held, spec: str, batch: int, size: tuple[int, int]) -> dict[str, Any]:
+    """Images to logits."""
+    if spec.startswith("vit"):
+        size = (held.get(spec).config.image_size,) * 2
+    pixels = held.bench.normal(batch, *size, 3)
+    theirs = {"pixel_values": pixels.permute(0, 3, 1, 2).contiguous()}
+    return _encode(held, (spec,), (pixels,), theirs, lambda out: getattr(out, "logits", out), batch)
+
+
+def trocr(held: Held, batch: int, new: int) -> dict[str, Any]:
+    """From pixel values to `new` tokens by 4 beams; the logits of the first token are compared."""
+    bench, pair = held.bench, held.get("trocr-base-handwritten")
+    begin, model = pair.config.decoder.decoder_start_token_id or 2, pair.ours
+    pixels = bench.normal(batch, *(pair.config.encoder.image_size,) * 2, 3)
+    first, start = pixels.permute(0, 3, 1, 2).contiguous(), np.full((batch, 1), begin)
+    options = GenerationConfig(max_new_tokens=new, eos_token_id=(), num_beams=4)
+
+    def ours(runner: Any) -> Any:
+        states = runner.run(model.states, model.encoder.pixels(pixels))
+        return generate(runner.decoder(model.decoder), start, options, encoder_hidden_states=states)
+
+    def theirs(module: Any) -> Any:
+        module.generation_config.eos_token_id = None  # none of them ends early
+        same = {"max_new_tokens": new, "do_sample": False, "num_beams": 4, "use_cache": True}
+        return module.generate(first, decoder_start_token_id=begin, pad_token_id=1, **same)
+
+    ids = torch.full((batch, 1), begin, device=bench.device)
+    modules = {f"transformers {name}": pair.twin(name) for name in BOTH}
+    exact = pair.exact()(pixel_values=first.float(), decoder_input_ids=ids).logits
+    logits = {name: module(pixel_values=first, decoder_input_ids=ids).logits for name, module in modules.items()}
+    found = judged({"zoo": model(pixels, ids).logits, **logits}, exact, UNIT[DTYPE])
+    calls = {"zoo": partial(ours, pair.runner), **{name: partial(theirs, m) for name, m in modules.items()}}
+    if "wrong" in found:
+        return {**found, "times": dict.fromkeys(calls), "ratios": {}}
+    result = {**found, **compare(bench, calls, None, UNIT[DTYPE], pick=lambda out: None, wall=True)}
+    return {**result, **per_second(result, "tokens_per_second", batch * new), **pair.facts()}
+
+
+# Llama
+
+
+class Decoder(NamedTuple):
+    """begin: a prompt (B, T) into an empty cache -> logits (B, V) of the next token.  step: ids (B, 1) -> the same."""
+
+    begin: Callable[[Any], Any]
+    step: Callable[[Any], Any]
+
+
+def llama_decode(held: Held, spec: str, batch: int, text: int, new: int) -> dict[str, Any]:
+    """`new` greedy tokens, one after the other, chosen on the device, after a prompt."""
+    bench, pair = held.bench, held.llama(spec)
+    ids, room = _prompt(bench, pair, batch, text), text + new + 8
+    decoders = {"zoo": _ours(pair.runner.decoder(pair.ours), batch, room)}
+    if pair.has_graphs:
+        decoders["zoo without graphs"] = _ours(pair.ours, batch, room)
+    decoders |= {f"transformers {name}": _theirs(pair.twin(name)) for name in BOTH}
+    decoders["torch.compile"] = _static(bench, pair, room)
+    large = pair.bytes > LARGE  # then sdpa is the reference, and eager attention shows how far two may differ
+    wanted = _two_logits(_theirs(pair.twin("sdpa") if large else pair.exact()), ids)
+    result = _tokens(bench, decoders, ids, new, wanted, _read(pair))
+    reference = "transformers sdpa in bfloat16" if large else "transformers in float32"
+    return {**result, **per_second(result, "tokens_per_second", batch), "reference": reference, **pair.facts()}
+
+
+def llama_packed(held: Held, spec: str, weights: str, text: int, new: int) -> dict[str, Any]:
+    """Tokens by packed weights, one sequence, beside the same rounded numbers in bfloat16."""
+    bench, pair = held.bench, held.llama(spec)
+    ids, room = _prompt(bench, pair, 1, text), text + new + 8
+    ours = pair.loaded(pair.ours.config, dtype=DTYPE, weights=weights)
+    models = {"zoo": ours, DTYPE: _widened(ours, torch.bfloat16)}
+    decoders = {name: _ours(runner_for(model).decoder(model), 1, room) for name, model in models.items()}
+    wanted = _two_logits(_ours(_widened(ours, torch.float32), 1, room), ids)
+    stored = {id(leaf): leaf.nbytes for _, leaf in leaves(ours)}
+    result = _tokens(bench, decoders, ids, new, wanted, sum(stored.values()))
+    return {**result, **per_second(result, "tokens_per_second", 1), "reference": "the same numbers in float32"}
+
+
+def llama_prefill(held: Held, spec: str, T: int) -> dict[str, Any]:
+    """A prompt into an empty cache, and the logits of its last token."""
+    bench, pair = held.bench, held.llama(spec)
+    ids, cfg = _prompt(bench, pair, 1, T), pair.config
+    calls: dict[str, Any] = {"zoo": partial(_ours(pair.ours, 1, T).begin, ids)}
+    calls |= {f"transformers {name}": partial(_theirs(pair.twin(name)).begin, ids) for name in BOTH}
+    large = pair.bytes > LARGE
+    reference = calls["transformers sdpa"] if large else partial(_theirs(pair.exact()).begin, ids)
+    layers = sum(p.numel() for name, p in pair.theirs.named_parameters() if "layers." in name and p.ndim == 2)
+    size = getattr(cfg, "head_dim", None) or cfg.hidden_size // cfg.num_attention_heads
+    pairs = cfg.num_hidden_layers * 2 * T * (T + 1) * cfg.num_attention_heads * size
+    head = pair.theirs.get_output_embeddings().weight.numel()
+    return compare(bench, calls, reference, UNIT[DTYPE], wall=True, flops=2 * (layers * T + head) + pairs)
+
+
+def _tokens(
+    bench: Bench, decoders: Mapping[str, Decoder], ids: Any, new: int, wanted: Any, read: int
+) -> dict[str, Any]:
+    """The decoders' two logits compared, then the seconds of a token for each, in turns."""
+    first = {name: _warm(bench, partial(_two_logits, decoder, ids)) for name, decoder in decoders.items()}
+    outputs, refused = called(first, bench)
+    found = {"refused": refused, **judged(outputs, wanted, UNIT[DTYPE])}
+    times: dict[str, list[float]] = {name: [] for name in outputs}
+    outputs.clear()
+    if "wrong" in found:
+        return {**found, "times": dict.fromkeys(times), "ratios": {}}
+    names = list(times)
+    for i in range(1 if bench.interpreted else ROUNDS - 2):
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            seconds = _seconds_a_token(bench, decoders[name], ids, new)
+            times[name] += [] if bench.interpreted else [seconds]
+    return {**found, **rated(bench, times, bytes=read)}
+
+
+def _two_logits(decoder: Decoder, ids: Any) -> Any:
+    """Logits after the prompt, and after one token more: the same for all."""
+    first = decoder.begin(ids).float().clone()
+    return torch.stack([first, decoder.step(ids[:, :1].clone()).float()])
+
+
+def _seconds_a_token(bench: Bench, decoder: Decoder, ids: Any, new: int) -> float:
+    chosen = decoder.begin(ids).argmax(-1, keepdim=True)
+    chosen = decoder.step(chosen).argmax(-1, keepdim=True)
+    bench.synchronize()
+    begin = time.perf_counter()
+    for _ in range(new):
+        chosen = decoder.step(chosen).argmax(-1, keepdim=True)
+    bench.synchronize()
+    return (time.perf_counter() - begin) / new
+
+
+def _prompt(bench: Bench, pair: Pair, batch: int, T: int) -> Any:
+    generator = torch.Generator(bench.device).manual_seed(0)
+    return torch.randint(0, pair.config.vocab_size, (batch, T), device=bench.device, generator=generator)
+
+
+def _read(pair: Pair) -> int:
+    """Bytes of weights that a token reads: all, but for embeddings that are not the head."""
+    embedding = pair.theirs.get_input_embeddings().weight
+    return pair.bytes - (0 if pair.config.tie_word_embeddings else embedding.numel() * embedding.element_size())
+
+
+def _widened(model: Any, dtype: torch.dtype) -> Any:
+    """The model with packed matrices, and all else, in an element type."""
+    cast = lambda x: x.to(dtype) if x.is_floating_point() else x
+    return map_leaves(cast, model, packed=lambda matrix: torch.cat([dequantise(part, dtype) for part in matrix.parts]))
+
+
+def _ours(model: Any, batch: int, room: int) -> Decoder:
+    caches: list[Any] = []
+
+    def begin(ids: Any) -> Any:
+        caches.clear()  # whose memory the next one takes
+        caches.append(model.new_cache(batch, room))
+        return model.next_logits(ids, None, caches[0])
+
+    return Decoder(begin, lambda ids: model.next_logits(ids, None, caches[0]))
+
+
+def _theirs(module: Any) -> Decoder:
+    caches: list[Any] = []
+
+    def begin(ids: Any) -> Any:
+        out = module(ids, use_cache=True, logits_to_keep=1)
+        caches[:] = [out.past_key_values]
+        return out.logits[:, -1]
+
+    def step(ids: Any) -> Any:
+        return module(ids, past_key_values=caches[0], use_cache=True, logits_to_keep=1).logits[:, -1]
+
+    return Decoder(begin, step)
+
+
+def _static(bench: Bench, pair: Pair, room: int) -> Decoder:
+    """As transformers' own documentation compiles a step: a cache of fixed size, and the prompt not compiled."""
+    from transformers import StaticCache
+
+    module = pair.twin("sdpa")
+    compiled, cache = _compiled(bench, module), StaticCache(config=pair.config, max_cache_len=room)
+
+    def begin(ids: Any) -> Any:
+        cache.reset()
+        return module(ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+
+    def step(ids: Any) -> Any:
+        return compiled(ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+
+    return Decoder(begin, step)

@@ -1,1 +1,0 @@
-"""What the GPU script measures, a file for each kind of stage."""
