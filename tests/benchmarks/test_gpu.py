@@ -64,13 +64,13 @@ def watch(monkeypatch):
 @needs("triton", "transformers")
 def test_stages(tmp_path):
     """It sees no GPU, so that it is the interpreter's everywhere."""
-    only = r"^copy$|T33 S33 H2 G2|S70|^RMS norm|bert|^parity bfloat16"
+    only = r"T33 S33 H2 G2|S70|^RMS norm|bert"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
-    command = [sys.executable, "-m", "benchmarks.gpu", *("bandwidth", "kernels", "models", "parity", "--only", only)]
+    command = [sys.executable, "-m", "benchmarks.gpu", "kernels", "models", "--only", only]
     done = subprocess.run([*command, "--tiny", "--json-dir", tmp_path], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     found = {one["stage"]: one for one in (json.loads(path.read_text()) for path in tmp_path.glob("gpu-*.json"))}
-    assert found.keys() == {"bandwidth", "kernels", "models", "parity"}
+    assert found.keys() == {"kernels", "models"}
     for one in found.values():
         assert one["environment"]["device"] == one["environment"]["card"] == "interpreter"
         assert {"torch", "triton", "transformers", "numpy", "zoo"} <= one["environment"]["versions"].keys()
@@ -78,8 +78,6 @@ def test_stages(tmp_path):
         for row in one["rows"]:
             assert "error" not in row, row
             assert not any(row.get("times", {}).values()), "the interpreter's times mean nothing"
-    assert [row["row"] for row in found["parity"]["rows"]] == ["parity bfloat16, part 1"]
-    assert found["parity"]["rows"][0]["cases"][0]["holds"] is True
     compared = found["kernels"]["rows"] + found["models"]["rows"]
     assert {row["row"].split()[0] for row in compared} == {"attention", "decode", "RMS", "bert-base,"}
     for row in compared:

@@ -16,11 +16,10 @@ def double(x):
     return x + x
 """
 TESTS = """
-import torch
 from zoo.engines.triton.toy import double
 
 def test_double():
-    assert double(torch.ones(2)).tolist() == [2, 2]
+    assert double(1) == 2
 
 def test_nothing():
     pass
@@ -58,7 +57,6 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.slow
 def test_outcomes(package):
     mutations = [
         Mutation("toy", "found", "", "x + x", "x + 3 * x"),
@@ -71,7 +69,7 @@ def test_outcomes(package):
     outcomes = {o.mutation.fault: o for o in run_all(mutations, 1, package)}
     assert len(outcomes) == len(mutations)
     assert {fault for fault, o in outcomes.items() if o.found} == {"found"}
-    assert "test_double: assert [4.0, 4.0] == [2, 2]" in outcomes["found"].words
+    assert "test_double: assert 4 == 2" in outcomes["found"].words
     assert "has 0 times, expected once" in outcomes["not there"].words
     assert "has 3 times, expected once" in outcomes["there thrice"].words
     assert "invalid syntax" in outcomes["not Python"].words

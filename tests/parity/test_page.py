@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import COMMAND, DIVERGES, FAILED, HOLDS, LOW, NAN, STAGES, Parsed, image, with_exhibits, write
 from PIL import Image
@@ -238,6 +238,7 @@ def test_no_rounding_crosses_the_limit(used, text):
 TEXTS = st.lists(st.sampled_from(["a", "b", " ", "  ", "\n", "é", "zoo", ".", "日本", "\x00"])).map("".join)
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_differences_keep_the_texts_and_mark_what_is_not_common(ours, reference):
     left, right = differences(ours, reference)
