@@ -128,15 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.coldstart", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser("coldstart", __doc__, rounds=5, threads=False)
     parser.add_argument("--model", choices=sorted(checkpoints.RANDOM), default="bert-base")
-    parser.add_argument("--rounds", type=int, default=5, help="processes of each kind (default 5)")
     parser.add_argument("--install", action="store_true", help="install zoo into a fresh venv to weigh it (network)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
-    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoints")
     return parser
 
 

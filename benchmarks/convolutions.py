@@ -102,18 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.convolutions",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = harness.parser("convolutions", __doc__, quick="one round, nothing written", cache=False)
     parser.add_argument("--size", type=int, nargs=2, default=(1000, 700), metavar=("Y", "X"), help="of the image")
-    parser.add_argument("--rounds", type=int, help="turns of each contender (default 9; 1 with --quick)")
-    parser.add_argument("--threads", type=int, help="for all (default: OMP_NUM_THREADS, or the cores there are)")
-    parser.add_argument("--quick", action="store_true", help="one round, nothing written")
-    harness.add_clock(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
     return parser
 
 

@@ -101,20 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.cpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser("cpu", __doc__, quick="only 1x128, 1 sentence, 1 image; 3 rounds")
     known = (*MODELS, "bert-tiny", "vit-tiny", "table-tiny")
     parser.add_argument("--models", nargs="+", choices=known, default=MODELS, metavar="NAME", help=", ".join(known))
-    parser.add_argument("--rounds", type=int, help="turns of each contender (default 9; 3 with --quick)")
-    parser.add_argument(
-        "--threads", type=int, help="for every contender (default: OMP_NUM_THREADS, or the cores there are)"
-    )
-    parser.add_argument("--quick", action="store_true", help="only 1x128, 1 sentence, 1 image")
-    harness.add_clock(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
-    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoints")
     return parser
 
 

@@ -228,6 +228,33 @@ def dated(name: str, environment: Mapping[str, Any]) -> Path:
     return RESULTS / f"{'-'.join(filter(None, [*parts, datetime.date.today().isoformat()]))}.json"
 
 
+def parser(
+    name: str,
+    about: str | None,
+    rounds: int | None = None,
+    *,
+    quick: str = "",
+    threads: bool = True,
+    cache: bool = True,
+) -> argparse.ArgumentParser:
+    """The command line that benchmarks share.  quick: what --quick does.  cache: random checkpoints are kept."""
+    made = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--rounds", type=int, default=rounds, help="turns of each contender (fewer with --quick)")
+    made.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
+    if quick:
+        made.add_argument("--quick", action="store_true", help=quick)
+    if threads:
+        made.add_argument("--threads", type=int, help="of each contender (default: OMP_NUM_THREADS, or the cores)")
+        add_clock(made)
+    if cache:
+        from .checkpoints import cache_folder
+
+        made.add_argument("--cache", type=Path, default=cache_folder(), help="for the random checkpoints")
+    return made
+
+
 def add_clock(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clock",

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import checkpoints, harness
+from . import harness
 
 ROOT = Path(__file__).parent.parent
 SIZES: dict[str, Any] = {"llama-3.2-1b": "full", "llama-tiny": "tiny"}  # of the layout of Llama-3.2-1B
@@ -164,16 +164,10 @@ def _line(name: str, of: dict[str, float], size: int, memory: float) -> list[str
 
 
 def _parser() -> argparse.ArgumentParser:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.llama", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser("llama", __doc__, rounds=3, threads=False)
     parser.add_argument("--model", choices=sorted(SIZES), default="llama-3.2-1b")
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), metavar="NAME", help=", ".join(CONTENDERS))
-    parser.add_argument("--rounds", type=int, default=3, help="processes of each kind (default 3)")
     parser.add_argument("--tokens", type=int, default=32, help="tokens that are decoded (default 32)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
-    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoint")
     return parser
 
 

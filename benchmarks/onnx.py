@@ -56,18 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.onnx", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser("onnx", __doc__, quick="only the first row of each model, 3 rounds")
     known = (*MODELS, "bert-tiny", "vit-tiny")
     parser.add_argument("--models", nargs="+", choices=known, default=MODELS, metavar="NAME", help=", ".join(known))
-    parser.add_argument("--rounds", type=int, help="turns of each contender (default 9; 3 with --quick)")
-    parser.add_argument("--threads", type=int, help="for every contender (default: OMP_NUM_THREADS, or the cores)")
-    parser.add_argument("--quick", action="store_true", help="only the first row of each model")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
-    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoints")
-    harness.add_clock(parser)
     return parser
 
 

@@ -62,17 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.onnx_int8", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser("onnx_int8", __doc__, rounds=9)
     known = (*MODELS, "bert-tiny", "vit-tiny")
     parser.add_argument("--models", nargs="+", choices=known, default=MODELS, metavar="NAME", help=", ".join(known))
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each contender (default 9)")
-    parser.add_argument("--threads", type=int, help="for every contender (default: the cores there are)")
-    harness.add_clock(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
-    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoints")
     return parser
 
 

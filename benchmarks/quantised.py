@@ -12,16 +12,14 @@ extra `fast`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from . import checkpoints, harness
+from . import harness
 from .llama import CHILD, ROOT, SIZES, STEPS, checkpoint
 
 PLAIN = "\nimport sys; sys.modules['llvmlite'] = None\n"
@@ -66,16 +64,10 @@ print(json.dumps(dict(read=read, quantised=quantised)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.quantised", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = harness.parser("quantised", __doc__, rounds=1, threads=False)
     parser.add_argument("--model", choices=sorted(SIZES), default="llama-3.2-1b")
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), metavar="NAME", help=", ".join(CONTENDERS))
-    parser.add_argument("--rounds", type=int, default=1, help="processes of each, in turns (default 1)")
     parser.add_argument("--tokens", type=int, default=16, help="tokens that are decoded (default 16)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
-    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoint")
     args = parser.parse_args(argv)
     environment = {**harness.environment(1), "clock": "cpu"}
     folders = {"bf16": checkpoint(args.model, args.cache)}

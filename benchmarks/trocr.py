@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import checkpoints, harness
+from . import harness
 
 SPEC = "trocr-base-handwritten"
 TOKENS = 20
@@ -75,19 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    assert __doc__
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.trocr", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, help="turns of each contender (default 7; 3 with --quick)")
-    parser.add_argument(
-        "--threads", type=int, help="for both contenders (default: OMP_NUM_THREADS, or the cores there are)"
-    )
-    parser.add_argument("--quick", action="store_true", help="without memory and the row without a cache")
+    parser = harness.parser("trocr", __doc__, quick="3 rounds, without memory and the row without a cache")
     parser.add_argument("--size", choices=("tiny", "full"), default="full", help="of the checkpoint")
-    harness.add_clock(parser)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the figures")
-    parser.add_argument("--cache", type=Path, default=checkpoints.cache_folder(), help="for the random checkpoint")
     parser.add_argument("--peak", choices=("zoo", "transformers"), help=argparse.SUPPRESS)  # for a child process
     return parser
 

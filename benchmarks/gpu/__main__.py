@@ -185,7 +185,7 @@ def _child(args: argparse.Namespace) -> int:
         path = args.json_dir / f"gpu-{slug(bench.card)}-{name}-{args.child}.json"
         report = Report(path, name, environment(bench), args.resume, args.ended)
         if name in ("tests", "parity"):
-            suites.run(bench, report, getattr(suites, name))
+            suites.run(bench, report, getattr(suites, name)(bench))
         elif name == "bandwidth":
             report.run(bench, configs.ceilings(bench))
         elif name == "rank":

@@ -26,8 +26,8 @@ def ceilings(bench: Bench) -> list[Row]:
     """A large copy and large products: the shares of all other stages refer to them."""
     dtypes = {"bf16": "bfloat16", "fp16": "float16"}
     return [
-        Row("copy", 5, partial(_copy, bench)),
-        *(Row(f"{name} product", 5, partial(_product, bench, dtype)) for name, dtype in dtypes.items()),
+        Row("copy", partial(_copy, bench)),
+        *(Row(f"{name} product", partial(_product, bench, dtype)) for name, dtype in dtypes.items()),
     ]
 
 
@@ -45,7 +45,7 @@ def _product(bench: Bench, dtype: str) -> dict[str, Any]:
 
 
 def rank_rows(bench: Bench) -> list[Row]:
-    return [Row(f"rank {name}", 8, partial(_rank, bench, make)) for name, make in problems(bench.tiny).items()]
+    return [Row(f"rank {name}", partial(_rank, bench, make)) for name, make in problems(bench.tiny).items()]
 
 
 def _rank(bench: Bench, make: Make) -> dict[str, Any]:

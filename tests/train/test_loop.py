@@ -16,6 +16,8 @@ from zoo.errors import CheckpointError, InputError, ZooError
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
+from torch.multiprocessing import spawn  # noqa: E402 - torch is there
+
 from zoo.apps.train import Run, Settings, StoppedError, batch_of  # noqa: E402 - torch is there
 from zoo.apps.train.state import read_state  # noqa: E402
 
@@ -186,24 +188,17 @@ def test_bfloat16_is_computed_in_where_it_is_asked_for(tmp_path, monkeypatch):
     assert all(p.dtype == torch.float32 for p in one.parameters.values())
 
 
-def test_two_processes_compute_what_one_does(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import sys, torch\n"
-        f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests/train')!r}]\n"
-        "torch.nn.functional.dropout = lambda x, p: x\n"
-        "from test_loop import run\n"
-        "run(sys.argv[1], steps=6).train()\n"
-    )
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
-    both = [*command, "--standalone", str(program), str(tmp_path / "two")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(both, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    one = subprocess.run(
-        [sys.executable, str(program), str(tmp_path / "one")], env=environment, timeout=120, check=True
-    )
-    assert one.returncode == 0
+def process(rank, folder, port):
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.set_num_threads(1)
+    torch.nn.functional.dropout = lambda x, p: x
+    run(folder, steps=6).train()
+
+
+def test_two_processes_compute_what_one_does(tmp_path, monkeypatch):
+    spawn(process, (tmp_path / "two", 20000 + os.getpid() % 20000), nprocs=2)
+    monkeypatch.setattr(torch.nn.functional, "dropout", lambda x, p: x)
+    run(tmp_path / "one", steps=6).train()
     states = [read_state(tmp_path / name / "state.pt") for name in ("one", "two")]
     assert states[0]["losses"] == pytest.approx(states[1]["losses"], rel=1e-5)
     torch.testing.assert_close(states[0]["tensors"], states[1]["tensors"])

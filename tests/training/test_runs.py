@@ -204,28 +204,25 @@ def test_a_perfect_reader_and_structure_score_one(tmp_path, monkeypatch):
 
 
 def test_training_begins_with_what_was_exported(tmp_path):
-    for recipe in (reader, structure):
-        where = tmp_path / recipe.__name__
-        where.mkdir()
-        folder = Path(exported(recipe(), where))
-        old, new = Run(recipe(), where / "run"), Run(recipe(), where / "new")
-        start(new, folder)
-        assert (new.step, new.stage) == (old.step, old.stage) == (4, old.recipe.stage(3))
-        for name, value in old.average.items():
-            if value.is_floating_point():
-                torch.testing.assert_close(new.average[name], value, rtol=1e-3, atol=1e-3)  # it was float16
-                assert torch.equal(new.recipe.modules.state_dict()[name], new.average[name])
-        rates = [new.rate(step) for step in (4, 5)]
-        assert rates == [new.recipe.rate / 100, new.recipe.rate / 50]  # the optimiser begins anew
-        new.update()
-        new.save()
-        assert Run(recipe(), where / "new").begun == 4
+    folder = Path(exported(structure(), tmp_path))
+    old, new = Run(structure(), tmp_path / "run"), Run(structure(), tmp_path / "new")
+    start(new, folder)
+    assert (new.step, new.stage) == (old.step, old.stage) == (4, old.recipe.stage(3))
+    for name, value in old.average.items():
+        if value.is_floating_point():
+            torch.testing.assert_close(new.average[name], value, rtol=1e-3, atol=1e-3)  # it was float16
+            assert torch.equal(new.recipe.modules.state_dict()[name], new.average[name])
+    rates = [new.rate(step) for step in (4, 5)]
+    assert rates == [new.recipe.rate / 100, new.recipe.rate / 50]  # the optimiser begins anew
+    new.update()
+    new.save()
+    assert Run(structure(), tmp_path / "new").begun == 4
     with pytest.raises(InputError, match="expected"):
         start(Run(reader(), tmp_path / "other"), folder)
-    short = reader()
+    short = structure()
     short.steps = 4
     with pytest.raises(InputError, match="4 steps"):
-        start(Run(short, tmp_path / "short"), tmp_path / "reader" / "out")
+        start(Run(short, tmp_path / "short"), folder)
     with pytest.raises(InputError, match="not written by"):
         start(Run(reader(), tmp_path / "none"), tmp_path)
 

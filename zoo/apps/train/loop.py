@@ -366,8 +366,6 @@ def _averaged(loss: float, gradients: list[Tensor], device: torch.device, world:
     flat = torch.cat([torch.tensor([loss], device=device), *(g.reshape(-1) for g in gradients)])
     dist.all_reduce(flat)
     flat /= world
-    at = 1
-    for g in gradients:
-        g.copy_(flat[at : at + g.numel()].reshape(g.shape))
-        at += g.numel()
+    for g, part in zip(gradients, flat[1:].split([g.numel() for g in gradients]), strict=True):
+        g.copy_(part.view_as(g))
     return float(flat[0])
