@@ -98,7 +98,8 @@ def finetune(
             adapter.apply()
         return recipe.loss(examples)
 
-    identity = [str(found.name), task, text, label, lora, _digest(rows)]
+    digest = hashlib.sha256(json.dumps(rows, sort_keys=True, default=str).encode()).hexdigest()
+    identity = [str(found.name), task, text, label, lora, digest]
     run = Run(
         iter(list(parameters)),
         loss,
@@ -120,7 +121,3 @@ def finetune(
             adapter.save(target, str(checkpoint), task)
         run.path.unlink(missing_ok=True)
     return target
-
-
-def _digest(rows: Any) -> str:
-    return hashlib.sha256(json.dumps(rows, sort_keys=True, default=str).encode()).hexdigest()

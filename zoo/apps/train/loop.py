@@ -348,12 +348,9 @@ def _processes(device: torch.device) -> tuple[int, int]:
 
 
 def _gathered(x: Tensor, world: int) -> list[Tensor]:
-    if world == 1:
-        return [x]
-    import torch.distributed as dist
-
-    found: list[Any] = [None] * world
-    dist.all_gather_object(found, x)
+    found = [x] * world
+    if world > 1:
+        torch.distributed.all_gather_object(found, x)
     return found
 
 
@@ -361,10 +358,8 @@ def _averaged(loss: float, gradients: list[Tensor], device: torch.device, world:
     """The gradients of all processes, averaged in place; -> the loss likewise."""
     if world == 1:
         return loss
-    import torch.distributed as dist
-
     flat = torch.cat([torch.tensor([loss], device=device), *(g.reshape(-1) for g in gradients)])
-    dist.all_reduce(flat)
+    torch.distributed.all_reduce(flat)
     flat /= world
     for g, part in zip(gradients, flat[1:].split([g.numel() for g in gradients]), strict=True):
         g.copy_(part.view_as(g))
