@@ -171,7 +171,7 @@ def jpeg() -> bytes:
     """A drawn image of 4000 x 3000, about as smooth as a photograph is, as a camera would store it."""
     import io
 
-    from parity.images import draw
+    from parity.pictures import draw
 
     data = io.BytesIO()
     draw(750, 1000).resize((4000, 3000)).save(data, "JPEG", quality=92)

@@ -138,7 +138,7 @@ def disagreement(row: Row) -> str | None:
 
 def pixels(folder: Path) -> Any:
     """Pixel values of the lines (8, Y, X, 3)."""
-    from parity.images import draw
+    from parity.pictures import draw
     from zoo.images import ImageProcessor
 
     return ImageProcessor.from_folder(folder)([draw(*size) for size in SIZES]).pixel_values

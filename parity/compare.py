@@ -11,8 +11,7 @@ import numpy as np
 
 from zoo.errors import UnsupportedError
 
-# Stages whose second axis is the text's tokens; an array of three axes always has them there.
-OVER_TOKENS = ("start_logits", "end_logits")
+OVER_TOKENS = ("start_logits", "end_logits")  # whose last axis is the text's tokens, among which is the choice
 BLOCK = 1 << 20  # values that are compared at a time
 MASSIVE = 5  # times the scale of all others, beyond which a value is massive
 RARE = 0.05  # of a batch's values, at most, are massive
@@ -20,15 +19,12 @@ FEW = 1000  # values of a batch that is not judged by itself in low precision
 
 
 class Tolerance(NamedTuple):
-    """What is allowed, both as parts of the stage's scale: the root mean square of its values, with massive channels
-    shrunk until their largest value is MASSIVE times the scale of all others, and their differences with them.
+    """The largest errors allowed, both as parts of the stage's scale: the root mean square of its values, with massive
+    channels (Sun et al. 2024, https://arxiv.org/abs/2402.17762; docs/parity.md) shrunk until their largest value is
+    MASSIVE times the scale of all others, and their differences with them.
 
-    Trained transformers have massive activations (Sun et al. 2024, https://arxiv.org/abs/2402.17762): in a few channels
-    of the stream, from some layer on, values hundreds of times larger than the rest, often of one or two tokens.
-    Float32 has a relative precision, so such a channel is off by as much more, in every token (what makes one token's
-    value massive makes the errors of all large), and stays so when a later layer takes the value away again: a channel
-    is as large as it was in any stage before.  |a - b| <= atol * scale + rtol * |b| knows nothing of the other tokens
-    and layers, and lets the massive values make the scale, in which a fault of all others is lost.
+    Float32 has a relative precision, so such a channel is off by as much more, in every token, and stays so when a
+    later layer takes the value away again: a channel is as large as it was in any stage before.
     """
 
     relative_l2: float
@@ -298,9 +294,14 @@ def both(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
 def _visible(name: str, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     """Both arrays without padded positions."""
     ours, theirs = both(pair)
-    if pair.mask is None or not (ours.ndim >= 3 or name in OVER_TOKENS):
-        return ours, theirs
-    return ours[pair.mask], theirs[pair.mask]
+    return (ours[pair.mask], theirs[pair.mask]) if has_tokens(name, ours, pair.mask) else (ours, theirs)
+
+
+def has_tokens(name: str, array: np.ndarray | None, mask: np.ndarray | None) -> bool:
+    """Whether the first axes of a stage's array are the rows and tokens of a mask."""
+    if array is None or mask is None or array.shape[:2] != mask.shape:
+        return False
+    return array.ndim > 2 or "logits" in name
 
 
 def _same_rows(name: str, pair: Pair, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray | None:

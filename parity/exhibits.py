@@ -12,8 +12,8 @@ import numpy as np
 from zoo.images.boxes import draw_boxes
 from zoo.tasks.segment import Segmentation, palette
 
-from .cases import Batch
-from .written import Written
+from .texts import Batch
+from .writing import Written
 
 if TYPE_CHECKING:
     from PIL import Image

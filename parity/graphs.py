@@ -64,18 +64,5 @@ def graph_stages(model: Any, arrays: Mapping[str, Any], switches: Mapping[str, b
     return staged.found
 
 
-def stepped_logits(model: Any, arrays: Mapping[str, Any]) -> np.ndarray:
-    """The logits (B, T, V) of the given tokens, one after the other, by the graph of a decoder's step."""
-    name = "decoder_input_ids" if "decoder_input_ids" in arrays else "input_ids"
-    context = {n: arrays[n] for n in ("encoder_hidden_states", "encoder_attention_mask") if n in arrays}
-    if "pixel_values" in arrays:
-        context = {"encoder_hidden_states": model.encode(arrays["pixel_values"])}
-    ids = arrays[name]
-    cache, found = model.new_cache(*ids.shape), []
-    for t in range(ids.shape[1]):
-        found.append(model.next_logits(ids[:, t : t + 1], None, cache, **({} if t else context)))
-    return np.stack(found, 1)
-
-
 def _itself(array: Any) -> Any:
     return array

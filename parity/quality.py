@@ -19,14 +19,13 @@ import numpy as np
 from zoo.nn import an_array, map_leaves
 from zoo.ops import to_numpy
 from zoo.packed import Packed
-from zoo.registry import FAMILIES
 
-from . import reading
-from .cases import Batch
-from .continuing import writes_alone
-from .run import Given
+from .compare import has_tokens
+from .inputs import Given
 from .stages import placed
 from .taps import outputs
+from .texts import Batch
+from .writing import continues, has_encoder, written
 
 # Read by a decoder, in words that small models know too.  Ours, under the licence of zoo.
 STORY = """Once upon a time, there was a little girl named Lily. She had a small dog, and the dog was called Max. \
@@ -67,23 +66,18 @@ class Limit(NamedTuple):
 
 
 # What rounding may cost: on the real weights that were measured (docs/quantised.md) about half of it.
+_INT8_INT4 = {
+    "KL of logits": (0.01, 0.25),
+    "top-1 agreement": (0.95, 0.65),
+    "perplexity / float32's": (1.01, 1.25),
+    "cosine, mean": (0.998, 0.94),
+    "IoU of boxes": (0.98, 0.9),
+    "nDCG@10 / float32's": (0.99, 0.96),
+}
+_MOST = ("KL of logits", "perplexity / float32's")
 LIMITS = {
-    "int8": (
-        Limit("KL of logits", 0.01, True),
-        Limit("top-1 agreement", 0.95, False),
-        Limit("perplexity / float32's", 1.01, True),
-        Limit("cosine, mean", 0.998, False),
-        Limit("IoU of boxes", 0.98, False),
-        Limit("nDCG@10 / float32's", 0.99, False),
-    ),
-    "int4": (
-        Limit("KL of logits", 0.25, True),
-        Limit("top-1 agreement", 0.65, False),
-        Limit("perplexity / float32's", 1.25, True),
-        Limit("cosine, mean", 0.94, False),
-        Limit("IoU of boxes", 0.9, False),
-        Limit("nDCG@10 / float32's", 0.96, False),
-    ),
+    choice: tuple(Limit(name, values[i], name in _MOST) for name, values in _INT8_INT4.items())
+    for i, choice in enumerate(("int8", "int4"))
 }
 
 
@@ -142,7 +136,7 @@ def quality(wide: Any, rounded: Any, given: Given) -> list[Measure]:
         table.append(Measure(key, float(every.mean()), every.size))
         if key == "cosine, mean":
             table.append(Measure("cosine, least", float(every.min()), every.size))
-    if writes_alone(wide.config.model_type) and given.tokenizer is not None and hasattr(wide, "next_logits"):
+    if continues(wide) and given.tokenizer is not None:
         ids = given.tokenizer.encode_batch([STORY], max_length=wide.max_positions, truncation=True).rows[0].ids
         of_wide, of_rounded = _perplexity(wide, ids), _perplexity(rounded, ids)
         table.append(Measure("perplexity, float32", of_wide, len(ids) - 1))
@@ -195,9 +189,8 @@ def _measured(name: str, a: np.ndarray, b: np.ndarray, seen: Any) -> Iterator[tu
     if "boxes" in name:
         yield "IoU of boxes", _overlap(a.reshape(-1, 4), b.reshape(-1, 4))
         return
-    of_answers = name in ("start_logits", "end_logits")
-    hidden = seen is None or np.shape(seen) != a.shape[: np.ndim(seen)]
-    rows = np.ones(a.shape[:-1], bool) if hidden or of_answers else np.asarray(seen, bool)
+    is_masked = a.ndim > 2 and has_tokens(name, a, seen)
+    rows = np.asarray(seen, bool) if is_masked else np.ones(a.shape[:-1], bool)
     x, y = (np.asarray(v, np.float64)[rows] for v in (a, b))
     if "logits" in name and a.shape[-1] > 1:
         p, q = _log_softmax(x), _log_softmax(y)
@@ -231,10 +224,10 @@ def _perplexity(model: Any, ids: Sequence[int]) -> float:
 
 
 def _characters(wide: Any, rounded: Any, given: Given) -> list[Measure]:
-    """Of what models write that read images."""
-    if FAMILIES[wide.config.model_type].reads != "both" or given.tokenizer is None:
+    """Of the texts that decoders write by an encoder's states."""
+    if not has_encoder(wide) or given.tokenizer is None:
         return []
-    pairs = zip(*(reading.written(model, given.batches, given.tokenizer) for model in (wide, rounded)), strict=True)
+    pairs = zip(*(written(model, given.batches, given.tokenizer) for model in (wide, rounded)), strict=True)
     texts = [(a, b) for one, other in pairs for a, b in zip(one.texts, other.texts, strict=True)]
     letters = sum(len(a) for a, _ in texts)
     return [Measure("characters that differ", sum(_edits(a, b) for a, b in texts) / max(1, letters), letters)]

@@ -16,8 +16,7 @@ from zoo.errors import ZooError
 from zoo.files.json_file import read_json
 from zoo.registry import FAMILIES
 
-from .continuing import writes_alone
-from .specs.table import timm_name
+from .specs import spec_class
 from .taps import numbered
 
 NOT_COMPARED = ("loss", "hidden_states", "attentions", "past_key_values", "cross_attentions")
@@ -101,24 +100,14 @@ class Reference:
         cls = getattr(transformers, architecture, None)
         if cls is None:
             raise BadReferenceError(f"transformers {transformers.__version__} has no {architecture}")
-        # Eager, since rows without keys differ by back end, and the dtype, since version 5 keeps the file's.
         try:
-            if self.config["model_type"] == "table-transformer":
-                self.model, info = _table_transformer(cls, folder, self.config, self.dtype)
-            else:
-                self.model, info = cls.from_pretrained(
-                    folder,
-                    dtype=self.dtype,
-                    attn_implementation="eager",
-                    local_files_only=True,
-                    output_loading_info=True,
-                )
+            load = spec_class(self.config["model_type"]).load_reference
+            self.model, info = load(cls, folder, self.config, self.dtype)
         except Exception as e:
             raise BadReferenceError(
                 f"transformers cannot load {folder} as {architecture}: {type(e).__name__}: {e}"
             ) from e
         self.model.eval().to(self.device)
-        _fill_sinusoids(self.model)
         self.size = self.model.num_parameters()
         # Whatever the file lacks is drawn at random, and only logged.  Nothing can agree with that, so it is refused,
         # but for the pooler of a bare model, whose stage is left out.
@@ -131,8 +120,6 @@ class Reference:
 
     def ids(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[list[int]]:
         """The ids of each text, or pair of texts, cut to max_length tokens and not padded."""
-        if not hasattr(self, "_tokenizer"):
-            self._tokenizer = self._load_tokenizer()
         encoded = self._tokenizer(list(texts), pairs and list(pairs), truncation=True, max_length=max_length)
         return encoded["input_ids"]
 
@@ -144,25 +131,22 @@ class Reference:
         found = processor(images=list(images), return_tensors="np")
         return {name: np.moveaxis(a, 1, -1) if a.ndim == 4 else a for name, a in found.items()}
 
-    def generate(self, pixel_values: np.ndarray, **options: Any) -> list[list[int]]:
-        """The new tokens of each image of (B, Y, X, C), up to and with the first that ends it; with a cache."""
-        pixels = self._tensor(pixel_values).permute(0, 3, 1, 2)
-        with threads_for(self.size):
-            rows = self.model.generate(pixels, do_sample=False, use_cache=True, **options)[:, 1:].tolist()
+    def generate(self, arrays: Mapping[str, np.ndarray], **options: Any) -> list[list[int]]:
+        """The new tokens of each row, greedily or with beams, up to and with the first that ends it; with a cache.
+
+        arrays: what an encoder reads, or the prompt of a decoder in input_ids (1, T).
+        """
+        given = self.arguments(arrays)
+        prompt = 1 if self.model.config.is_encoder_decoder else arrays["input_ids"].shape[1]
+        with self.torch.no_grad(), threads_for(self.size):
+            if "input_ids" in given and "attention_mask" not in given:
+                given["attention_mask"] = self.torch.ones_like(given["input_ids"])
+            rows = self.model.generate(**given, do_sample=False, use_cache=True, **options)[:, prompt:].tolist()
         ends = [next((i + 1 for i, t in enumerate(row) if t in options["eos_token_id"]), len(row)) for row in rows]
         return [row[:end] for row, end in zip(rows, ends, strict=True)]
 
-    def continued(self, prompt: np.ndarray, **options: Any) -> list[int]:
-        """The ids that follow those of a prompt (T,), greedily."""
-        ids = self._tensor(prompt[None])
-        with self.torch.no_grad(), threads_for(self.size):
-            found = self.model.generate(ids, attention_mask=self.torch.ones_like(ids), do_sample=False, **options)
-        return found[0, len(prompt) :].tolist()
-
     def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """What rows of tokens say, without the special ones."""
-        if not hasattr(self, "_tokenizer"):
-            self._tokenizer = self._load_tokenizer()
         return self._tokenizer.batch_decode(rows, skip_special_tokens=True)
 
     def masks(self, logits: np.ndarray, sizes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
@@ -206,15 +190,13 @@ class Reference:
                 hooks.append(module.register_forward_hook(keep(name)))
         try:
             with torch.no_grad(), threads_for(self.size):
-                options: dict[str, Any] = {name: self._tensor(array) for name, array in arrays.items()}
-                if "pixel_values" in options:
-                    options["pixel_values"] = options["pixel_values"].permute(0, 3, 1, 2)
-                options |= dict.fromkeys(switches, True)
+                options = self.arguments(arrays) | dict.fromkeys(switches, True)
                 output = self.model(**options, **({"use_cache": False} if self.config.get("is_decoder") else {}))
         finally:
             for hook in hooks:
                 hook.remove()
         fields = {name: output[name] for name in output if name not in NOT_COMPARED and output[name] is not None}
+        fields = {name: value for name, value in fields.items() if not isinstance(value, Mapping)}  # of a part
         if not self.has_pooler:
             fields.pop("pooler_output", None)
         if "pixel_values" not in arrays:
@@ -236,6 +218,13 @@ class Reference:
             )
         return {"layer": lists[0]}
 
+    def arguments(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Arrays as the model takes them: images with channels first."""
+        given = {name: self._tensor(array) for name, array in arrays.items()}
+        if "pixel_values" in given:
+            given["pixel_values"] = given["pixel_values"].permute(0, 3, 1, 2)
+        return given
+
     def _tensor(self, array: np.ndarray) -> Any:
         """An array where the model is: floats in its dtype, all else as ids, since torch takes no bool for one."""
         is_float = array.dtype.kind == "f"
@@ -247,7 +236,8 @@ class Reference:
 
         return AutoImageProcessor.from_pretrained(self.folder, local_files_only=True, backend="pil")
 
-    def _load_tokenizer(self) -> Any:
+    @cached_property
+    def _tokenizer(self) -> Any:
         import transformers
 
         more = {}
@@ -258,7 +248,7 @@ class Reference:
             # 4 and every repository that has a tokenizer.json.
             more["mask_token"] = transformers.AddedToken("<mask>", lstrip=True, special=True, normalized=False)
         cls: Any = transformers.AutoTokenizer
-        if writes_alone(self.config["model_type"]) and (self.folder / "tokenizer.json").exists():
+        if FAMILIES[self.config["model_type"]].is_decoder and (self.folder / "tokenizer.json").exists():
             # Version 5 makes a GPT2Tokenizer, which many of these name, anew from vocabulary and merges, and forgets
             # how tokenizer.json splits digits; this class takes the file as it is, as version 4 did.
             cls = transformers.PreTrainedTokenizerFast
@@ -268,62 +258,6 @@ class Reference:
             raise BadReferenceError(
                 f"transformers cannot read the tokenizer in {self.folder}: {type(e).__name__}: {e}"
             ) from e
-
-
-def _fill_sinusoids(model: Any) -> None:
-    """Version 5 makes TrOCR's table of positions before it has memory for it, and leaves it empty: `weights` is none
-    of the model's buffers.
-    """
-    for module in model.modules():
-        if type(module).__name__ == "TrOCRSinusoidalPositionalEmbedding" and module.weights.is_meta:
-            rows = module.weights.shape[0]
-            module.weights = module.get_embedding(rows, module.embedding_dim, module.padding_idx)
-            module.weights = module.weights.to(model.device, model.dtype)  # which it does for buffers alone
-
-
-def _table_transformer(cls: Any, folder: Path, raw: Mapping[str, Any], dtype: Any) -> tuple[Any, dict[str, Any]]:
-    """A Table Transformer and what its file lacks, as from_pretrained gives it.
-
-    transformers reads the first checkpoints through timm alone, and takes no `dilation: null`, which the later ones
-    have.  So a backbone with timm's names is described by its tensors, and read under the names of transformers' own.
-    """
-    import torch
-    import transformers
-    from safetensors.torch import load_file
-
-    path = folder / "model.safetensors"
-    state = load_file(path) if path.exists() else torch.load(folder / "pytorch_model.bin", weights_only=True)
-    backbone = raw.get("backbone_config")
-    is_timm = any(name.endswith("conv_encoder.model.conv1.weight") for name in state)
-    if is_timm:
-        backbone = _described(state)
-    dropped = ("backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype", "transformers_version")
-    fields = {name: value for name, value in raw.items() if name not in (*dropped, "model_type", "architectures")}
-    fields |= {"use_timm_backbone": False, "dilation": bool(raw.get("dilation")), "attn_implementation": "eager"}
-    backbone = dict(backbone or {})
-    backbone.pop("out_indices", None)
-    last = f"stage{len(backbone.get('hidden_sizes', range(4)))}"
-    fields["backbone_config"] = transformers.ResNetConfig(**{**backbone, "out_features": [last]})
-    model = cls(transformers.TableTransformerConfig(**fields)).to(dtype)
-    own = {timm_name(name) if is_timm else name: name for name in model.state_dict()}
-    found = model.load_state_dict(
-        {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}, strict=False
-    )
-    return model, {"missing_keys": found.missing_keys, "unexpected_keys": found.unexpected_keys, "mismatched_keys": []}
-
-
-def _described(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The config of a ResNet with timm's names."""
-    first = next(name for name in state if name.endswith("conv_encoder.model.conv1.weight"))
-    prefix = first.removesuffix("conv1.weight")
-    is_deep = f"{prefix}layer1.0.conv3.weight" in state
-    stages, last = (1, 2, 3, 4), "conv3" if is_deep else "conv2"
-    return {
-        "layer_type": "bottleneck" if is_deep else "basic",
-        "embedding_size": state[f"{prefix}conv1.weight"].shape[0],
-        "hidden_sizes": [state[f"{prefix}layer{i}.0.{last}.weight"].shape[0] for i in stages],
-        "depths": [sum(f"{prefix}layer{i}.{j}.conv1.weight" in state for j in range(99)) for i in stages],
-    }
 
 
 def _by_longest_edge(processor: Any, images: Sequence[Any]) -> dict[str, np.ndarray]:

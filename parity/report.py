@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,12 +199,15 @@ def _stage_rows(result: Result) -> list[tuple[str, ...]]:
 
 
 def _stage_cells(stage: Stage, low: bool) -> tuple[str, ...]:
-    relative, more = small(stage.relative_l2), (small(of_scale(stage)), small(max(1 - stage.cosine, 0.0)))
     note = "; ".join(filter(None, ["" if stage.holds else "<- does not hold", stage.note]))
-    if low:
-        own = small(math.nan if stage.reference_error is None else stage.reference_error)
-        return stage.name, relative, own, *more, share(stage.top1), share(stage.reference_top1), stage.batch, note
-    return stage.name, relative, small(stage.max_abs), *more, share(stage.top1), stage.batch, note
+    return stage.name, *figures(stage, low, small), stage.batch, note
+
+
+def figures(stage: Stage, low: bool, text: Callable[[float], str]) -> tuple[str, ...]:
+    """The columns of figures; in low precision with the reference's own."""
+    second = stage.reference_error if low else stage.max_abs
+    numbers = stage.relative_l2, math.nan if second is None else second, of_scale(stage), max(1 - stage.cosine, 0.0)
+    return (*map(text, numbers), share(stage.top1), *[share(stage.reference_top1)] * low)
 
 
 def of_scale(stage: Stage) -> float:

@@ -6,21 +6,32 @@ On ONNX Runtime activations are rounded too, text by text: what that costs is al
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+import zoo
+from zoo.apps.gguf_export.export import TYPES, export, package
 from zoo.checkpoint.files import Checkpoint
 from zoo.checkpoint.modules import is_sentence_encoder
 from zoo.loading import model_of
+from zoo.lock import find
+from zoo.packed import KINDS, Rows
+from zoo.weights.gguf.parts import read_parts
+from zoo.weights.gguf.source import read_entry
 
 from .cases import RANDOM, Case, short_name
-from .gguf_types import EQUAL, OF_TYPE, beside_the_package, written
+from .inputs import given_to
 from .quality import EXACT, LIMITS, Limit, Measure, arithmetic, broken, quality, ranking
-from .run import given_to
 
+# The limits of a GGUF type are those of zoo's own blocks of as many bits.
+OF_TYPE = {kind: LIMITS["int8" if kind in ("f32", "f16", "bf16", "q8_0", "q6_k") else "int4"] for kind in TYPES}
 ALL_LIMITS = {**OF_TYPE, **LIMITS}
+EQUAL = Limit("error beside gguf's numbers", 0.0, True)
 
 
 class Rounded(NamedTuple):
@@ -63,8 +74,22 @@ def _rounded(checkpoint: Checkpoint, weights: str) -> Iterator[tuple[Checkpoint,
     if weights in LIMITS:
         yield checkpoint, {"weights": weights}
         return
-    with written(checkpoint, weights) as other:
-        yield other, {}
+    with tempfile.TemporaryDirectory() as folder:
+        yield find(export(zoo.load(checkpoint.folder), Path(folder) / "model.gguf", weights)), {}
+
+
+def beside_the_package(checkpoint: Checkpoint) -> Measure:
+    """The largest difference between the numbers of a file's tensors here and by the gguf package's dequantisation."""
+    gguf = package()
+    header, worst, count = read_parts(checkpoint.weights[0]), 0.0, 0
+    tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(checkpoint.weights[0]).tensors}
+    for name, entry in header.tensors.items():
+        stored = read_entry(header, entry)
+        rows = stored if len(entry.shape) == 2 or not KINDS[entry.dtype].plain else stored.reshape(1, -1)
+        ours = Rows(KINDS[entry.dtype], entry.shape[-1], (rows,)).dequantise()
+        theirs = gguf.quants.dequantize(tensors[name].data, tensors[name].tensor_type).reshape(ours.shape)
+        worst, count = max(worst, float(np.abs(ours - theirs).max(initial=0))), count + ours.size
+    return Measure(EQUAL.name, worst, count)
 
 
 def text_of(found: Rounded) -> str:

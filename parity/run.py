@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from zoo.checkpoint.files import Checkpoint
 from zoo.devices import placement
 from zoo.errors import ZooError
-from zoo.images import ImageProcessor
 from zoo.loading import model_of
 from zoo.lock import entry_of
 from zoo.nn import leaves
-from zoo.registry import FAMILIES
-from zoo.text.tokenizer import Tokenizer
 
-from . import continuing, images, reading
-from .cases import Batch, Case, batches, random_batches
+from .cases import Case
 from .compare import Multiple, Rule, Stage, not_made, rule_for, unlike
-from .continuing import writes_alone
 from .exhibits import Exhibit, exhibits_of, of_written
+from .inputs import Given, given_to
 from .reference import Reference, exact_products, threads_for
 from .stages import (
     Stages,
@@ -33,11 +28,7 @@ from .stages import (
     reference_stages,
     zoo_stages,
 )
-from .taps import body_of
-from .written import Written, compare_written
-
-TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
-PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+from .writing import Written, compare_written, written, written_by_reference
 
 
 class File(NamedTuple):
@@ -78,13 +69,6 @@ class Result:
     @property
     def holds(self) -> bool:
         return self.error is None and self.diverged is None
-
-
-class Given(NamedTuple):
-    """What both models are given, and how a text was made into ids, where it was."""
-
-    batches: list[Batch]
-    tokenizer: Tokenizer | None = None
 
 
 class Side(NamedTuple):
@@ -132,12 +116,12 @@ def run(
                 yield found
 
         stages += compare_stages(given.batches, ours.stages, theirs(), rule, own and own.stages)
-        written = _written_by_reference(reference, ours.written, given.batches)
-        stages += compare_written(ours.written, written, rule, own.written if own else ())
+        texts = written_by_reference(reference, ours.written, given.batches)
+        stages += compare_written(ours.written, texts, rule, own.written if own else ())
         if ours.failure:
             stages.append(unlike("written", given.batches[0].name, ours.failure))
         if exhibits:
-            shown += of_written(ours.written, written)
+            shown += of_written(ours.written, texts)
         entry = entry_of(checkpoint)
         weights = {path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights}
     return Result(
@@ -169,58 +153,17 @@ def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -
     # NumPy computes in float32, whether it widens 16-bit weights at once or keeps them: as `zoo.load` has it.
     model = model_of(checkpoint, device=device, dtype=dtype if backend_of(device) == "torch" else None, strict=True)
     given = given_to(model, checkpoint.folder, seed)
-    written: list[Written] = []
+    texts: list[Written] = []
     failure = ""
     with threads_for(sum(math.prod(array.shape) for _, array in leaves(model))):
         stages = [zoo_stages(model, batch) for batch in given.batches]
         try:
-            written = _written_by_zoo(model, given)
+            texts = written(model, given.batches, given.tokenizer)
         except ZooError as e:  # of logits that are NaN, say: the stages tell where that began
             failure = " ".join(str(e).split())
-    return model.config, type(model).__name__, given, Side(stages, written, failure)
-
-
-def _written_by_zoo(model: Any, given: Given) -> list[Written]:
-    if FAMILIES[model.config.model_type].reads == "both":
-        return reading.written(model, given.batches, given.tokenizer)
-    if writes_alone(model.config.model_type):
-        return continuing.written(model, given.batches, given.tokenizer)
-    return []
-
-
-def given_to(model: Any, folder: Path, seed: int) -> Given:
-    """The batches for a model of zoo, as its checkpoint's own tokenizer or image processor makes them.
-
-    Where the folder has none, as one that a model alone was saved to, they are random tokens and pixels.
-    """
-    config, architecture = model.config, type(model).__name__
-    family = FAMILIES[config.model_type]
-    tokenizer = Tokenizer.from_folder(folder) if family.reads_texts and _has_any(folder, TOKENIZERS) else None
-    processor = ImageProcessor.from_folder(folder) if family.reads_images and _has_any(folder, PROCESSORS) else None
-    if family.reads == "both":
-        return Given(reading.batches(config, processor, tokenizer, seed), tokenizer)
-    if family.reads_images:
-        return Given(images.batches(config, architecture, processor, seed))
-    if hasattr(config, "cross_size"):
-        return Given(reading.batches_of_decoder(config, tokenizer, seed), tokenizer)
-    if writes_alone(config.model_type):
-        return Given(continuing.batches(config, architecture, tokenizer, seed), tokenizer)
-    limit = body_of(model).embeddings.max_positions
-    if tokenizer is None:
-        return Given(random_batches(config, architecture, limit, seed))
-    tokenizer = Tokenizer.from_folder(folder, model_max_length=limit)
-    return Given(batches(config, architecture, tokenizer, limit, seed), tokenizer)
-
-
-def _has_any(folder: Path, names: Sequence[str]) -> bool:
-    return any((folder / name).is_file() for name in names)
+    return model.config, type(model).__name__, given, Side(stages, texts, failure)
 
 
 def _of_reference(reference: Reference, given: Given, ours: Side) -> Side:
     stages = [reference_stages(reference, batch) for batch in given.batches]
-    return Side(stages, _written_by_reference(reference, ours.written, given.batches))
-
-
-def _written_by_reference(reference: Reference, ours: list[Written], inputs: list[Batch]) -> list[Written]:
-    of_images = reference.architecture == "VisionEncoderDecoderModel"
-    return (reading if of_images else continuing).written_by_reference(reference, ours, inputs)
+    return Side(stages, written_by_reference(reference, ours.written, given.batches))

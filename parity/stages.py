@@ -18,14 +18,13 @@ from zoo.tasks.segment import winners
 from zoo.text.tokenizer import Tokenizer
 from zoo.weights import RawTensor
 
-from . import continuing, reading
-from .cases import Batch
 from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
-from .compare import Pair, Peaks, Rule, Stage, Sums, compare, measure
-from .continuing import writes_alone
-from .graphs import graph_stages, stepped_logits
+from .compare import Pair, Peaks, Rule, Stage, Sums, compare, has_tokens, measure
+from .graphs import graph_stages
 from .reference import Reference
-from .taps import body_of, outputs, tapped
+from .taps import outputs, tapped
+from .texts import Batch
+from .writing import cached_logits
 
 Stages = dict[str, np.ndarray]
 LAST = {"mask": compare_masks, "objects": compare_objects}
@@ -33,13 +32,11 @@ THRESHOLDS = (0.5, 0.7, 0.9)  # of the scores of objects
 
 
 def zoo_stages(model: Any, batch: Batch) -> Stages:
-    """Every stage's output of a zoo model, in order; of a decoder also the logits in two steps with a cache.
+    """Every stage's output of a zoo model, in order; for a decoder also the logits in steps with a cache.
 
-    Of a segmentation also the label of every pixel, of all images one after the other.
+    For a segmentation also the label of every pixel, of all images one after the other.
     """
-    body = body_of(model)
-    like = an_array(model)
-    arrays = placed(batch.arrays, like)
+    arrays = placed(batch.arrays, an_array(model))
     by_graph, switches = isinstance(model.runner, OnnxRunner), dict.fromkeys(batch.switches, True)
     if by_graph:
         found = graph_stages(model, arrays, switches)
@@ -55,30 +52,9 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
         found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
     if "pred_boxes" in found and batch.images:
         found["objects"] = _rows(batch, partial(_labels_and_boxes, config=model.config), found)
-    if has_cached_logits(model, body, batch):
-        found["cached logits"] = stepped_logits(model, arrays) if by_graph else _cached_logits(model, arrays)
+    if batch.steps:
+        found["cached logits"] = cached_logits(model, arrays, by_graph)
     return found
-
-
-def has_cached_logits(model: Any, body: Any, batch: Batch) -> bool:
-    """Whether the logits in steps with a cache are a stage."""
-    if "decoder_input_ids" in batch.arrays:
-        return True
-    if writes_alone(model.config.model_type):
-        return continuing.has_steps(type(model).__name__, batch)
-    is_decoder = getattr(model.config, "is_decoder", False) and model is not body
-    return bool(is_decoder) and "attention_mask" not in batch.arrays
-
-
-def _cached_logits(model: Any, arrays: dict[str, Any]) -> np.ndarray:
-    if "decoder_input_ids" in arrays:
-        return reading.cached_logits(model, arrays)
-    if writes_alone(model.config.model_type):
-        return continuing.cached_logits(model, arrays)
-    ids = arrays.pop("input_ids")
-    cache, middle = body_of(model).new_cache(len(ids)), ids.shape[1] // 2
-    steps = [model(ids[:, :middle], cache=cache, **arrays), model(ids[:, middle:], cache=cache, **arrays)]
-    return np.concatenate([ops.to_numpy(step) for step in steps], 1)
 
 
 def reference_stages(reference: Reference, batch: Batch) -> Stages:
@@ -91,10 +67,7 @@ def reference_stages(reference: Reference, batch: Batch) -> Stages:
         found["positions"] = found["positions"].reshape(len(found["positions"]), -1, found["positions"].shape[-1])
     if "pred_boxes" in found and batch.images:
         found["objects"] = _rows(batch, reference.objects, found)
-    if writes_alone(reference.config["model_type"]) and continuing.has_steps(reference.architecture, batch):
-        found["cached logits"] = found["logits"]
-    steps = reference.config.get("is_decoder") and "attention_mask" not in batch.arrays and "logits" in found
-    if (steps and reference.architecture != "TrOCRForCausalLM") or "decoder_input_ids" in batch.arrays:
+    if batch.steps:
         found["cached logits"] = found["logits"]
     return found
 
@@ -152,6 +125,8 @@ class _Found:
         peaks: Peaks = {}
         for name in {**_heard(wanted, stages), **stages}:
             pair = Pair(batch.name, stages.get(name), wanted.get(name), batch.mask)
+            if not batch.pooled and not any(has_tokens(name, x, batch.mask) for x in (pair.ours, pair.reference)):
+                continue
             if name in LAST:
                 self.pairs.setdefault(name, []).append(pair)
             else:
@@ -159,21 +134,21 @@ class _Found:
 
 
 def _heard(wanted: Stages, stages: Stages) -> Stages:
-    """The reference's stages without what zoo need not compute: layers after the last that has a part in what comes out
-    (of a backbone, say), and what goes into layers, of a model whose first stages are others.
+    """The reference's stages without those that zoo need not compute: layers after the last that an output is made of
+    (of a backbone, say), and the input of the first layer in a model whose first stages are others.
     """
-    inner = [name.rpartition(".") for name in wanted if "layer." in name or name.endswith("embeddings")]
-    last = {
-        prefix: max((int(name.rpartition(".")[2]) for name in stages if name.startswith(f"{prefix}.")), default=-1)
-        for prefix, _, number in inner
-        if number.isdigit()
-    }
-    beyond = {
-        f"{prefix}.{number}" for prefix, _, number in inner if number.isdigit() and int(number) > last[prefix] >= 0
-    }
-    if "features" in stages:
-        beyond |= {name for name in wanted if name.endswith("embeddings")} - stages.keys()
-    return {name: array for name, array in wanted.items() if name not in beyond}
+    numbered = [name.rpartition(".") for name in stages if name.rpartition(".")[2].isdigit()]
+    last: dict[str, int] = {}
+    for prefix, _, number in numbered:
+        last[prefix] = max(last.get(prefix, 0), int(number))
+
+    def is_needed(name: str) -> bool:
+        prefix, _, number = name.rpartition(".")
+        if prefix.endswith("layer") and prefix in last:
+            return int(number) <= last[prefix]
+        return name in stages or "features" not in stages or not name.endswith("embeddings")
+
+    return {name: array for name, array in wanted.items() if is_needed(name)}
 
 
 def _has_masks(architecture: str, batch: Batch) -> bool:

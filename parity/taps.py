@@ -12,19 +12,10 @@ from zoo import ops
 from zoo.errors import UnsupportedError
 from zoo.nn import Module, is_array
 
-# What is looked into, for what a model has: the names of the stages, and the attributes that compute them, of which a
-# list is a stage for each of its modules.  The embeddings are what goes into the first layer, as of the reference:
-# where they end is said differently, since some models project them.
-PARTS = (
-    {"embeddings": "embeddings", "layer": "layers"},
-    {
-        "features": "backbone",
-        "positions": "positions",
-        "encoder.layer": "encoder_layers",
-        "decoder.layer": "decoder_layers",
-    },
-)
-
+# The attributes of a body that are stages by themselves, and the names of these.  Lists of layers are stages too:
+# `layers` is "layer.0", "layer.1", ..., and `encoder_layers` is "encoder.layer.0", ...  The embeddings are the input of
+# the first layer, as of the reference: families project them at different places.
+PARTS = {"embeddings": "embeddings", "backbone": "features", "positions": "positions"}
 
 Copy = Callable[[Any], Any]
 
@@ -47,25 +38,37 @@ class _Tap:
 
 
 def body_of(model: Module) -> Any:
-    """The module under `model`, or the model itself, that has all attributes of one of PARTS."""
-    waiting: list[Any] = [model]
-    while waiting:
-        node = waiting.pop(0)
-        if _parts(node):
-            return node
-        waiting += [child for child in vars(node).values() if isinstance(child, Module)]
-    raise UnsupportedError(f"{type(model).__name__} has no part with embeddings and a list of layers to look into")
+    """The first body of a model."""
+    return next(iter(bodies_of(model).values()))
 
 
 def bodies_of(model: Module) -> dict[str, Any]:
-    """What to look into, by what its stages begin with: one body, or those of an encoder and a decoder."""
-    if hasattr(model, "encoder") and hasattr(model, "decoder"):
-        return {f"{part}.": body_of(getattr(model, part)) for part in ("encoder", "decoder")}
-    return {"": body_of(model)}
+    """The modules to look into, those that have embeddings or a backbone and lists of layers, by the prefix of their
+    stages: one without a prefix, or several with that of the part: "encoder.", "decoder.".
+    """
+    found = _bodies(model)
+    if not found:
+        raise UnsupportedError(f"{type(model).__name__} has no part with embeddings and a list of layers to look into")
+    return {"": next(iter(found.values()))} if len(found) == 1 else found
+
+
+def _bodies(node: Module) -> dict[str, Any]:
+    if _parts(node):
+        return {"": node}
+    found: dict[str, Any] = {}
+    for name, child in vars(node).items():
+        if isinstance(child, Module):
+            found |= {f"{name}.": body for body in _bodies(child).values()}
+    return found
 
 
 def _parts(node: Any) -> dict[str, str]:
-    return next((parts for parts in PARTS if all(hasattr(node, name) for name in parts.values())), {})
+    """Stage -> attribute of a body; nothing for what is none."""
+    parts = {stage: name for name, stage in PARTS.items() if hasattr(node, name)}
+    lists = [name for name, value in vars(node).items() if isinstance(value, list) and name.endswith("layers")]
+    if not lists or parts.keys().isdisjoint(("embeddings", "features")):
+        return {}
+    return parts | {name.removesuffix("s").replace("_layer", ".layer"): name for name in lists}
 
 
 def _copy(array: Any) -> np.ndarray:
@@ -76,7 +79,7 @@ def _copy(array: Any) -> np.ndarray:
 def tapped(model: Module, keep: Copy = _copy) -> Iterator[dict[str, Any]]:
     """Within the context each call of `model` writes its stages into the dict: embeddings, layer.0, layer.1, ...
 
-    Where there are two bodies: encoder.embeddings, ..., decoder.embeddings, ...  keep: what is written of an array.
+    With several bodies: encoder.embeddings, ..., decoder.embeddings, ...  keep: what is written of an array.
     """
     bodies, record = bodies_of(model), {}
     parts = [(prefix, body, _parts(body)) for prefix, body in bodies.items()]

@@ -22,6 +22,10 @@ SCRIPTS = (
 ASCII = "".join(map(chr, range(33, 127)))
 
 
+def write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
 def write_wordpiece(folder: Path, size: int, max_length: int, *, lower: bool = True, as_json: bool = False) -> None:
     """vocab.txt of `size` lines; as_json: also a tokenizer.json, padding and cutting to 128 as MiniLM's does."""
     letters = list(dict.fromkeys(ASCII + SCRIPTS))
@@ -32,7 +36,7 @@ def write_wordpiece(folder: Path, size: int, max_length: int, *, lower: bool = T
     if as_json:
         config["tokenizer_class"] = "BertTokenizer"
         _wordpiece_json(folder / "tokenizer.json", tokens, lower)
-    _write_json(folder / "tokenizer_config.json", config)
+    write_json(folder / "tokenizer_config.json", config)
 
 
 def write_bpe(folder: Path, size: int, max_length: int, *, named: bool = False) -> None:
@@ -53,16 +57,16 @@ def write_bpe(folder: Path, size: int, max_length: int, *, named: bool = False) 
                 merges.append(f"{parts[0]} {parts[1]}")
             parts = [joined, *parts[2:]]
     tokens = _sized(["<s>", "<pad>", "</s>", "<unk>"], tokens, ["<mask>"], size, "madeupword{:04d}")
-    _write_json(folder / "vocab.json", {token: i for i, token in enumerate(tokens)})
+    write_json(folder / "vocab.json", {token: i for i, token in enumerate(tokens)})
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
     config: dict[str, object] = {"model_max_length": max_length}
     if named:
         roles = {"bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>"}
         mask = {"content": "<mask>", "single_word": False, "lstrip": True, "rstrip": False, "normalized": True}
         tokens = {f"{role}_token": token for role, token in roles.items()}
-        _write_json(folder / "special_tokens_map.json", {**tokens, "mask_token": mask})
+        write_json(folder / "special_tokens_map.json", {**tokens, "mask_token": mask})
         config |= {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": False, "trim_offsets": True}
-    _write_json(folder / "tokenizer_config.json", config)
+    write_json(folder / "tokenizer_config.json", config)
 
 
 def write_sentencepiece(folder: Path, size: int, max_length: int) -> None:
@@ -80,7 +84,7 @@ def write_sentencepiece(folder: Path, size: int, max_length: int) -> None:
     parts.append(_field(3, _field(1, b"identity") + _number(3, 1) + _number(4, 1)))  # no charsmap: text stays as it is
     (folder / "sentencepiece.bpe.model").write_bytes(b"".join(parts))
     config = {"tokenizer_class": "XLMRobertaTokenizer", "model_max_length": max_length}
-    _write_json(folder / "tokenizer_config.json", config)
+    write_json(folder / "tokenizer_config.json", config)
 
 
 WRITERS: dict[str, Callable[[Path, int, int], None]] = {
@@ -142,7 +146,3 @@ def _field(number: int, payload: bytes) -> bytes:
 
 def _number(number: int, value: int) -> bytes:
     return _varint(number << 3) + _varint(value)
-
-
-def _write_json(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")

@@ -1,6 +1,6 @@
 """docs/adding-a-model.md keeps its word: what it says is done in a copy of the repository, with the files that it has.
 
-Nothing is edited but the family's folder and one row; then zoo, and `python -m parity`, agree with transformers.
+A folder, a row and a spec are added, and nothing is edited; then zoo, and `python -m parity`, agree with transformers.
 """
 
 from __future__ import annotations
@@ -83,13 +83,14 @@ def run(repository: Path, *words: str, text: str = "") -> subprocess.CompletedPr
     )
 
 
-def test_a_family_is_a_folder_and_a_row():
+def test_a_family_is_a_folder_a_row_and_a_spec():
     names = {name: text.count("\n") for name, text in files().items()}
     folder = {name for name in names if name.startswith("zoo/models/distilbert/")}
     assert {Path(name).name for name in folder} == {"__init__.py", "config.py", "model.py"}
-    assert names.keys() - folder == {"zoo/registry.py"}
+    assert names.keys() - folder == {"zoo/registry.py", "parity/specs/distilbert.py"}
     assert sum(names[name] for name in folder) <= 160
     assert names["zoo/registry.py"] <= 6
+    assert names["parity/specs/distilbert.py"] <= 30
 
 
 def test_zoo_loads_it_and_says_what_transformers_says(repository: Path, checkpoints: dict[str, Path]):
@@ -125,3 +126,11 @@ def test_parity_holds(repository: Path, checkpoints: dict[str, Path]):
     done = run(repository, "-m", "parity", *map(str, checkpoints.values()))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 of 3 hold" in done.stdout
+
+
+def test_parity_builds_the_checkpoints_of_the_spec(repository: Path):
+    pytest.importorskip("transformers", reason="needs transformers, the reference")
+    names = ("random:distilbert-base-uncased", "random:distilbert-bare", "random:distilbert-sst2")
+    for command in (names, (names[0], names[2], "--gradients")):
+        done = run(repository, "-m", "parity", *command)
+        assert done.returncode == 0, done.stdout + done.stderr

@@ -43,6 +43,7 @@ class Family:
     heads: how they go on, "Model" among them: "ForMaskedLM", "ForImageClassification", ...  Where several are of one
         task, that task loads the checkpoint's own, or else the first of them.
     tasks: of a head, the task that its checkpoints were trained for (None: none), if not as TASK_OF_HEAD says.
+    losses: of a head, the name of its loss in zoo/train/losses.py, if not as LOSS_OF_HEAD says there.
     reads: "text", "image", or "both" for an encoder of images whose decoder goes on from a text.  By default "image" if
         one of the heads is only to be had for images, else "text".
     processor: of a family that reads images, the class of transformers that its images are prepared by, where the
@@ -59,6 +60,7 @@ class Family:
     prefix: str
     heads: tuple[str, ...]
     tasks: Mapping[str, str | None] = field(default_factory=dict)
+    losses: Mapping[str, str] = field(default_factory=dict)
     reads: Literal["text", "image", "both"] | None = None
     processor: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
@@ -74,6 +76,11 @@ class Family:
     def reads_texts(self) -> bool:
         """Whether a checkpoint comes with a tokenizer."""
         return self.reads == "both" or not self.reads_images
+
+    @property
+    def is_decoder(self) -> bool:
+        """Whether all its models are decoders, which continue a text."""
+        return bool(self.heads_for("generate")) and not self.reads_images and not self.heads_for("fill-mask")
 
     @property
     def image_sizes(self) -> Literal["any", "asked", "own"]:
@@ -140,6 +147,7 @@ FAMILIES: dict[str, Family] = {
         module="zoo.models.beit",
         prefix="Beit",
         heads=(*_IMAGE, "ForSemanticSegmentation", "Backbone"),
+        losses={"ForMaskedImageModeling": "visual tokens"},
         processor="BeitImageProcessor",
     ),
     "llama": Family(
@@ -165,6 +173,7 @@ FAMILIES: dict[str, Family] = {
         prefix="VisionEncoderDecoder",
         heads=("Model",),
         tasks={"Model": "read"},
+        losses={"Model": "text of an image"},
         reads="both",
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.model.decoder.layers"},
     ),
@@ -173,6 +182,7 @@ FAMILIES: dict[str, Family] = {
         prefix="TrOCR",
         heads=("ForCausalLM",),
         tasks={"ForCausalLM": None},
+        losses={"ForCausalLM": "tokens"},  # what it is given has been shifted
         stages={"layer": "decoder.layers"},
     ),
 }

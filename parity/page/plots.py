@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -125,18 +124,10 @@ def _draw_limit(axes: Any, line: Line) -> None:
 
 
 def _labelled(stages: Sequence[str], diverged: int | None) -> list[int]:
-    """Which stages are named on the axis: all; of too many some of each kind."""
-    if len(stages) <= MAX_LABELS:
-        return list(range(len(stages)))
-    kinds = [re.sub(r"\d+$", "", stage) for stage in stages]
-    wanted = [i for i in range(len(stages)) if i in (0, len(stages) - 1, diverged) or kinds[i] != kinds[i - 1]]
-    wanted += range(0, len(stages), 4)
-    apart, chosen = math.ceil(len(stages) / MAX_LABELS), []
-    first = [] if diverged is None else [diverged]
-    for i in (*first, *wanted):
-        if all(abs(i - other) >= apart for other in chosen):
-            chosen.append(i)
-    return sorted(chosen)
+    """The stages that are named on the axis: all, or some at an even distance, with the one that diverges."""
+    step = math.ceil(len(stages) / MAX_LABELS)
+    chosen = [i for i in range(0, len(stages), step) if diverged is None or abs(i - diverged) >= step]
+    return chosen if diverged is None else sorted([*chosen, diverged])
 
 
 def _description(points: dict[str, list[str]], stages: Sequence[str], diverged: int | None) -> str:

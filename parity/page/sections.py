@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from ..cases import short_name
 from ..compare import Multiple, Rule, Stage, Tolerance
 from ..exhibits import Exhibit, Overlays
-from ..report import of_scale, share, small, worst
+from ..report import figures, of_scale, share, small, worst
 from ..run import Result
 from .plots import Line, errors_by_stage
 from .texts import Piece, differences, visible
@@ -73,7 +73,7 @@ class Section(NamedTuple):
 
 def section(number: int, result: Result) -> Section:
     """Everything about one result, as the template wants it; number: which it is on the page."""
-    name, figures, low = short_name(result.case), worst(result), is_low(result)
+    name, furthest, low = short_name(result.case), worst(result), is_low(result)
     used, _ = _nearest(result)
     kind: Kind = "failed" if result.error else "holds" if result.holds else "diverges"
     ident = f"m{number}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}"
@@ -84,11 +84,11 @@ def section(number: int, result: Result) -> Section:
         kind,
         WORDS[kind],
         sentence(result),
-        figure(figures.relative_l2),
+        figure(furthest.relative_l2),
         used,
         "" if used is None else times_of(used),
         "" if used is None else part_of(used, "the limit"),
-        share(figures.top1),
+        share(furthest.top1),
         low,
         _plot(ident, result) if result.stages else "",
         _head(result),
@@ -221,15 +221,8 @@ def _wide(result: Result) -> tuple[bool, ...]:
 
 
 def _row(result: Result, stage: Stage) -> Row:
-    of, cosine = figure(of_scale(stage)), figure(max(1 - stage.cosine, 0.0))
-    if is_low(result):
-        own = math.nan if stage.reference_error is None else stage.reference_error
-        tops = share(stage.top1), share(stage.reference_top1)
-        choices = f"top-1 {tops[0]}" + f", transformers’ {tops[1]}" * bool(tops[1])
-        cells = (figure(stage.relative_l2), figure(own), of, cosine, *tops)
-    else:
-        choices = f"top-1 {share(stage.top1)}"
-        cells = (figure(stage.relative_l2), figure(stage.max_abs), of, cosine, share(stage.top1))
+    cells, its = figures(stage, is_low(result), figure), share(stage.reference_top1)
+    choices = f"top-1 {share(stage.top1)}" + f", transformers’ {its}" * (is_low(result) and bool(its))
     choices = "" if stage.top1 is None else choices
     return Row(stage.name, cells, choices, stage.batch, visible(stage.note), stage.holds, stage.name == result.diverged)
 

@@ -1,70 +1,58 @@
-"""Which kinds of checkpoint there are to build: the names, shapes and strays of real ones, and their config.json."""
+"""The checkpoints that parity can build: one module for each family or group of families, found by being here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
-from zoo.registry import config_class, model_class
+from zoo.registry import FAMILIES, config_class, model_class
 
 from ..drawing import Role, roles
-from . import llama, table, text, trocr, vision
 from .common import Size, Spec
-from .llama import LlamaSpec
-from .table import TableSpec
-from .text import TextSpec
-from .trocr import TrOCRSpec
-from .vision import VisionSpec
 
-__all__ = [
-    "FULL",
-    "SPECS",
-    "LlamaSpec",
-    "Size",
-    "Spec",
-    "TableSpec",
-    "TextSpec",
-    "TrOCRSpec",
-    "VisionSpec",
-    "config_of",
-    "tensors",
-]
+__all__ = ["FULL", "SPECS", "Size", "Spec", "config_of", "first_of", "spec_class", "tensors"]
 
-SPECS: dict[str, Spec] = {**text.SPECS, **vision.SPECS, **trocr.SPECS, **table.SPECS, **llama.SPECS}
-# What `--all --full` runs: one of each family (the last needs about 5 GB of memory); any other by its name.
-FULL = (*text.FULL, *vision.FULL, *trocr.FULL, *table.FULL, *llama.FULL)
-_FAMILIES: dict[type[Spec], Any] = {
-    TextSpec: text,
-    VisionSpec: vision,
-    TrOCRSpec: trocr,
-    TableSpec: table,
-    LlamaSpec: llama,
-}
+SPECS: dict[str, Spec] = {}
+for _module in sorted(module.name for module in iter_modules(__path__)):
+    SPECS |= getattr(import_module(f"{__name__}.{_module}"), "SPECS", {})
+# The ones that `--all --full` runs; any other by its name.  Together they need about 5 GB of memory.
+FULL = tuple(name for name, spec in SPECS.items() if spec.full)
+DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+
+
+def first_of(model_type: str) -> str | None:
+    """The name of a family's first spec; None for a family without one."""
+    return next((name for name, spec in SPECS.items() if spec.model_type == model_type), None)
+
+
+def spec_class(model_type: str) -> type[Spec]:
+    """The class of a family's specs."""
+    name = first_of(model_type)
+    return Spec if name is None else type(SPECS[name])
 
 
 def config_of(spec: Spec, size: Size) -> dict[str, Any]:
     """The content of config.json."""
-    config = _FAMILIES[type(spec)].config_of(spec, size)
-    config["torch_dtype"] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}[spec.dtype]
-    return config
+    head = {"architectures": [spec.architecture], "model_type": spec.model_type}
+    return {**head, **spec.config, **(spec.tiny if size == "tiny" else {}), "torch_dtype": DTYPES[spec.dtype]}
 
 
 def tensors(spec: Spec, config: Mapping[str, Any]) -> dict[str, Role]:
-    """Every tensor by the name that it has after `LayerNorm.gamma` became `LayerNorm.weight`; no integers."""
+    """Every tensor that has weights, by the name that it has for transformers."""
     cfg: Any = config_class(spec.model_type).from_dict(dict(config))
-    cls = model_class(cfg)
-    absent = [] if spec.architecture.endswith("ForMaskedImageModeling") else ["mask_token"]
-    found = roles(cls, cfg, absent if spec.pooler else [*absent, "pooler"], spec.massive)
+    cls = FAMILIES[spec.model_type].load(spec.architecture.removeprefix(FAMILIES[spec.model_type].prefix))
+    found = roles(cls, cfg, spec.absent if spec.pooler else [*spec.absent, "pooler"], spec.massive)
     for head in spec.also:
-        found = {**roles(model_class(cfg, head), cfg, absent), **found}
-    if spec.pooler and not any("pooler." in name for name in found):  # which the class does not need
-        inner, prefix = (cfg.encoder, "encoder.") if "encoder" in config else (cfg, cls.layout.prefix + ".")
-        body = roles(model_class(inner, "Model"), inner, ["mask_token"])
-        found |= {prefix + name: role for name, role in body.items() if "pooler." in name}
+        found = {**roles(model_class(cfg, head), cfg, spec.absent), **found}
+    lacking = [part for part in (*spec.unused, *["pooler."] * spec.pooler) if not any(part in name for name in found)]
+    if lacking:
+        inner, prefix = spec.base_config(cfg)
+        body = roles(model_class(inner, "Model"), inner, spec.absent)
+        found |= {prefix + name: role for name, role in body.items() if any(part in name for part in lacking)}
     if spec.untied:
         found |= {target: found[owner] for target, owner in cls.tied.items()}
-    if getattr(spec, "timm", False):
-        found = {table.timm_name(name): role for name, role in found.items()}
     return {name: _louder(role, name, spec.gains) for name, role in found.items()}
 
 

@@ -1,39 +1,151 @@
-"""What every kind of checkpoint has, and the parts that many share."""
+"""The base of every spec: the description of one kind of checkpoint, and what parity does differently for its family.
+
+A family is added to parity by a module in this folder that defines SPECS, a dict from names to specs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from zoo.registry import FAMILIES
+
+from ..vocabularies import WRITERS, write_json
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from zoo.images import ImageProcessor
 
 Size = Literal["tiny", "full"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spec:
-    """A kind of checkpoint: what differs from what the class that it names asks for.
+    """A checkpoint in the layout of a real one, with random weights.
 
-    like: the hub repository whose layout it has, or save_pretrained for what transformers itself writes.
-    config: what its config.json says besides the family's values.
-    pooler: whether it has one, whoever needs it.  also: heads whose tensors lie in it too.  untied: whether what shares
-    an array is written besides.  gains: of modules, by the end of their names, what multiplies their weights.
-    massive: the layer from which on a channel of the stream is hundreds of times larger than the rest.
+    The tensors are those that the class `architecture` reads.  The other fields say where the file differs from that.
+
+    like: the hub repository whose layout it has, or "save_pretrained" for what transformers itself writes.
+    config: the values of config.json besides architectures and model_type.  tiny: the ones to replace at tiny size.
+    full: whether `--all --full` runs it at full size; one checkpoint of each family that is on the hub.
+    tokenizer: a key of vocabularies.WRITERS.  reserved: positions that no token has, such as RoBERTa's first two.
+    processor: preprocessor_config.json at full size.
+    pooling: for a sentence encoder, "mean" or "cls".
+    pooler: whether the file has one, also where the class needs none.  unused: parts of names of other tensors of the
+    base model that the class may not need.  also: other heads whose tensors are in the file.
+    absent: ends of names of optional tensors that the file does not have.
+    untied: whether the file repeats arrays that are shared.
+    idle: regular expressions for tensors that change no output.
+    gains: factors for the weights of modules, by the end of their names.
+    massive: the layer from which on one channel is hundreds of times larger than the others.
     format: "safetensors", "sharded", "bin" (zip), "stream" (torch before 1.6).  dtype: a safetensors name.
     """
 
     like: str
     model_type: str
     architecture: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    tiny: Mapping[str, Any] = field(default_factory=dict)
+    full: bool = False
+    tokenizer: str | None = None
+    reserved: int = 0
+    processor: Mapping[str, Any] = field(default_factory=dict)
+    pooling: str | None = None
     pooler: bool = False
+    unused: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     untied: bool = False
+    idle: tuple[str, ...] = (r"\.(key|k|k_proj|k_lin)\.bias$",)  # the same for every key, which softmax ignores
     gains: Mapping[str, float] = field(default_factory=dict)
     massive: int | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
     format: str = "safetensors"
     dtype: str = "F32"
 
+    @property
+    def prefix(self) -> str:
+        """The prefix of the base model's tensors in the file."""
+        family = FAMILIES[self.model_type]
+        cls = family.load(self.architecture.removeprefix(family.prefix))
+        return "" if cls.is_body else cls.layout.prefix + "."
 
-def labels(count: int) -> dict[str, Any]:
-    names = [f"LABEL_{i}" for i in range(count)]
-    return {"id2label": {str(i): name for i, name in enumerate(names)}, "label2id": {n: i for i, n in enumerate(names)}}
+    def file_name(self, name: str) -> str:
+        """The name in the file of a tensor that transformers calls `name`."""
+        return name
+
+    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Tensors that the file has besides those that a model reads.  names: the latter."""
+        for name in names:
+            if name.endswith("running_var"):
+                yield name.replace("running_var", "num_batches_tracked"), np.array(160000)
+
+    def base_config(self, config: Any) -> tuple[Any, str]:
+        """The config of the base model, and the prefix of its tensors: here of the one that may have a pooler."""
+        family = FAMILIES[self.model_type]
+        return config, family.load("Model").layout.prefix + "."
+
+    def processor_of(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The content of preprocessor_config.json, with sizes that have shrunk as much as image_size has."""
+        full, small = (pair(c.get("encoder", c).get("image_size", 1)) for c in (self.config, config))
+
+        def shrunk(size: Any, axis: int = 0) -> Any:
+            if isinstance(size, dict):
+                return {name: shrunk(value, int(name == "width")) for name, value in size.items()}
+            return size * small[axis] // full[axis]
+
+        sizes = {key: shrunk(self.processor[key]) for key in ("size", "crop_size") if key in self.processor}
+        return {**self.processor, **sizes}
+
+    def write_files(self, folder: Path, config: Mapping[str, Any]) -> None:
+        """Write the files besides config and weights."""
+        if self.tokenizer is not None:
+            texts = config.get("decoder", config)
+            WRITERS[self.tokenizer](folder, texts["vocab_size"], texts["max_position_embeddings"] - self.reserved)
+        if self.processor:
+            write_json(folder / "preprocessor_config.json", self.processor_of(config))
+        if self.pooling:
+            write_pooling(folder, self.pooling, config["hidden_size"])
+
+    # What follows is asked of real checkpoints of the family too.
+
+    @staticmethod
+    def pictures(config: Any, processor: ImageProcessor, seed: int) -> Sequence[Image.Image]:
+        """Images for which the model is made, the first of a batch; none for those that fit any model."""
+        return ()
+
+    @staticmethod
+    def load_reference(cls: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> tuple[Any, dict[str, Any]]:
+        """transformers' model `cls` and its loading info: missing_keys, unexpected_keys, mismatched_keys."""
+        # Eager, since rows without keys differ by back end, and the dtype, since version 5 keeps the file's.
+        options = {"attn_implementation": "eager", "local_files_only": True, "output_loading_info": True}
+        return cls.from_pretrained(folder, dtype=dtype, **options)
+
+
+def pair(size: int | list[int]) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def write_pooling(folder: Path, pooling: str, size: int) -> None:
+    """Write the files by which sentence-transformers finds its modules."""
+    kinds = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds)
+    ]
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": 256, "do_lower_case": False})
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    modes = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens", "sqrt": "mean_sqrt_len_tokens"}
+    chosen = {f"pooling_mode_{mode}": pooling == name for name, mode in modes.items()}
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": size, **chosen})
+
+
+def labels(*names: str, count: int = 0) -> dict[str, Any]:
+    """The labels of a config: these, or `count` of them without a meaning."""
+    found = names or [f"LABEL_{i}" for i in range(count)]
+    return {"id2label": {str(i): name for i, name in enumerate(found)}, "label2id": {n: i for i, n in enumerate(found)}}

@@ -3,110 +3,86 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .common import Size, Spec
+import numpy as np
+
+from ..pictures import page
+from .common import Spec, labels
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from zoo.images import ImageProcessor
+
+TABLE = (60, 230, 760, 550)  # of the page that comes with zoo, left, top, right and bottom of the table with a margin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableSpec(Spec):
-    """processor: what preprocessor_config.json says; its edges are those of the full size.
+    """timm: whether the backbone has timm's names, and no config."""
 
-    timm: whether the backbone has timm's names, and no config.
-    """
-
-    processor: Mapping[str, Any] = field(default_factory=dict)
     timm: bool = False
 
+    def file_name(self, name: str) -> str:
+        return timm_name(name) if self.timm else name
 
-COMMON = {
-    "activation_dropout": 0.0,
-    "activation_function": "relu",
-    "attention_dropout": 0.0,
-    "auxiliary_loss": False,
-    "d_model": 256,
-    "decoder_attention_heads": 8,
-    "decoder_ffn_dim": 2048,
-    "decoder_layers": 6,
-    "dropout": 0.1,
-    "encoder_attention_heads": 8,
-    "encoder_ffn_dim": 2048,
-    "encoder_layers": 6,
-    "eos_coefficient": 0.4,
-    "init_std": 0.02,
-    "is_encoder_decoder": True,
-    "max_position_embeddings": 1024,
-    "num_channels": 3,
-    "num_hidden_layers": 6,
-    "position_embedding_type": "sine",
-    "scale_embedding": False,
-    "transformers_version": "4.30.0",
-}
-TINY = {
-    "d_model": 48,
-    "decoder_attention_heads": 4,
-    "decoder_ffn_dim": 72,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 4,
-    "encoder_ffn_dim": 80,
-    "encoder_layers": 3,
-    "num_hidden_layers": 3,
-}
-TINY_EDGE = 192  # of images, whose long side is 800 or 1000 at full size
-TIMM = {"backbone": "resnet18", "dilation": False, "use_pretrained_backbone": True}
-OWN = {"backbone": None, "dilation": None, "use_pretrained_backbone": None, "use_timm_backbone": False}
-RESNET18: dict[str, Any] = {
-    "model_type": "resnet",
-    "num_channels": 3,
-    "embedding_size": 64,
-    "hidden_sizes": [64, 128, 256, 512],
-    "depths": [2, 2, 2, 2],
-    "layer_type": "basic",
-    "hidden_act": "relu",
-    "out_features": ["stage1", "stage2", "stage3", "stage4"],
-}
-RESNET50 = {**RESNET18, "layer_type": "bottleneck", "hidden_sizes": [256, 512, 1024, 2048], "depths": [3, 4, 6, 3]}
-# Where timm names the tensors, the backbone is ResNet-18 at tiny size too: there is no name for a smaller one.
-TINY_BACKBONES = {
-    "basic": {"embedding_size": 12, "hidden_sizes": [12, 16, 20, 24]},
-    "bottleneck": {"embedding_size": 12, "hidden_sizes": [16, 24, 32, 40], "depths": [1, 2, 2, 1]},
-}
+    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """Three of the counters that batch norms have in training, where timm has written the file."""
+        if self.timm:
+            name = "model.backbone.conv_encoder.model.layer{}.0.downsample.1.num_batches_tracked"
+            yield from ((name.format(i), np.array(0)) for i in (2, 3, 4))
 
-# What comes out of the backbone is large and attention is sharp, so that queries differ, and the classifier is sure of
-# some of them: there must be objects to compare.
-GAINS = {"input_projection": 4, "q_proj": 1.7, "k_proj": 1.7, "class_labels_classifier": 3}
+    def processor_of(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        found = dict(self.processor)
+        if config["d_model"] == _TINY["d_model"]:
+            found["size"] = {"longest_edge": TINY_EDGE} if isinstance(found["size"], dict) else TINY_EDGE
+            if "max_size" in found:
+                found["max_size"] = TINY_EDGE * found["max_size"] // 800
+        return found
 
-_IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-_IMAGENET |= {"do_resize": True, "do_normalize": True}
-_LATER = {**_IMAGENET, "image_processor_type": "DetrImageProcessor", "do_pad": True, "do_rescale": True, "resample": 2}
-_LATER |= {"format": "coco_detection", "rescale_factor": 0.00392156862745098, "size": {"longest_edge": 800}}
-_FIRST = {**_IMAGENET, "feature_extractor_type": "DetrFeatureExtractor", "format": "coco_detection", "size": 800}
+    @staticmethod
+    def pictures(config: Any, processor: ImageProcessor, seed: int) -> Sequence[Image.Image]:
+        return [page().crop(TABLE) if "table row" in config.id2label.values() else page()]
 
+    @staticmethod
+    def load_reference(cls: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> tuple[Any, dict[str, Any]]:
+        """The model, with a backbone in transformers' own names.
 
-def _objects(*names: str) -> dict[str, Any]:
-    return {"id2label": {str(i): n for i, n in enumerate(names)}, "label2id": {n: i for i, n in enumerate(names)}}
+        transformers reads the first checkpoints through timm alone, and takes no `dilation: null`, which the later ones
+        have.  So a backbone with timm's names is described by its tensors, and read under the names of transformers.
+        """
+        import torch
+        import transformers
+        from safetensors.torch import load_file
 
-
-_TABLES = {**_objects("table", "table rotated"), "num_queries": 15}
-_PARTS = _objects(
-    "table",
-    "table column",
-    "table row",
-    "table column header",
-    "table projected row header",
-    "table spanning cell",
-)
-_PARTS |= {"num_queries": 125}
-
-
-def backbone_of(c: Mapping[str, Any]) -> Mapping[str, Any]:
-    return c.get("backbone_config", RESNET18)
+        path = folder / "model.safetensors"
+        state = load_file(path) if path.exists() else torch.load(folder / "pytorch_model.bin", weights_only=True)
+        is_timm = any(name.endswith("conv_encoder.model.conv1.weight") for name in state)
+        backbone = _described(state) if is_timm else dict(config.get("backbone_config") or {})
+        backbone.pop("out_indices", None)
+        last = f"stage{len(backbone.get('hidden_sizes', range(4)))}"
+        dropped = {"backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype"}
+        dropped |= {"transformers_version", "model_type", "architectures"}
+        fields = {name: value for name, value in config.items() if name not in dropped}
+        fields |= {"use_timm_backbone": False, "dilation": bool(config.get("dilation"))}
+        fields["backbone_config"] = transformers.ResNetConfig(**{**backbone, "out_features": [last]})
+        model = cls(transformers.TableTransformerConfig(**fields, attn_implementation="eager")).to(dtype)
+        own = {timm_name(name) if is_timm else name: name for name in model.state_dict()}
+        renamed = {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}
+        found = model.load_state_dict(renamed, strict=False)
+        return model, {
+            "missing_keys": found.missing_keys,
+            "unexpected_keys": found.unexpected_keys,
+            "mismatched_keys": [],
+        }
 
 
 def timm_name(name: str) -> str:
-    """What timm calls a tensor that transformers calls `name`."""
+    """timm's name for a tensor that transformers calls `name`."""
     if "conv_encoder.model." not in name:
         return name
     name = re.sub(r"embedder\.embedder\.convolution", "conv1", name)
@@ -118,21 +94,77 @@ def timm_name(name: str) -> str:
     return re.sub(r"\.layer\.(\d)\.normalization", lambda m: f".bn{int(m[1]) + 1}", name)
 
 
-def _table(
-    like: str,
-    config: Mapping[str, Any],
-    timm: bool = False,
-    cls: str = "TableTransformerForObjectDetection",
-    **more: Any,
-) -> TableSpec:
-    config = {**(TIMM if timm else {**OWN, "backbone_config": RESNET18}), **config}
-    options = {"processor": _LATER, "gains": GAINS, **more}
-    return TableSpec(like, "table-transformer", cls, config=config, timm=timm, **options)
+def _described(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The config of a ResNet with timm's names."""
+    first = next(name for name in state if name.endswith("conv_encoder.model.conv1.weight"))
+    prefix = first.removesuffix("conv1.weight")
+    is_deep = f"{prefix}layer1.0.conv3.weight" in state
+    stages, last = (1, 2, 3, 4), "conv3" if is_deep else "conv2"
+    return {
+        "layer_type": "bottleneck" if is_deep else "basic",
+        "embedding_size": state[f"{prefix}conv1.weight"].shape[0],
+        "hidden_sizes": [state[f"{prefix}layer{i}.0.{last}.weight"].shape[0] for i in stages],
+        "depths": [sum(f"{prefix}layer{i}.{j}.conv1.weight" in state for j in range(99)) for i in stages],
+    }
+
+
+_COMMON = {"d_model": 256, "is_encoder_decoder": True, "num_hidden_layers": 6, "activation_function": "relu"}
+_COMMON |= {"encoder_layers": 6, "encoder_attention_heads": 8, "encoder_ffn_dim": 2048, "scale_embedding": False}
+_COMMON |= {"decoder_layers": 6, "decoder_attention_heads": 8, "decoder_ffn_dim": 2048, "auxiliary_loss": False}
+_COMMON |= {"dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0, "init_std": 0.02, "num_channels": 3}
+_COMMON |= {"max_position_embeddings": 1024, "position_embedding_type": "sine", "eos_coefficient": 0.4}
+_COMMON |= {"transformers_version": "4.30.0"}
+_TINY = {"d_model": 48, "num_hidden_layers": 3}
+_TINY |= {"encoder_layers": 3, "encoder_attention_heads": 4, "encoder_ffn_dim": 80}
+_TINY |= {"decoder_layers": 3, "decoder_attention_heads": 4, "decoder_ffn_dim": 72}
+TINY_EDGE = 192  # of images, whose long side is 800 or 1000 at full size
+_TIMM = {"backbone": "resnet18", "dilation": False, "use_pretrained_backbone": True}
+_OWN = {"backbone": None, "dilation": None, "use_pretrained_backbone": None, "use_timm_backbone": False}
+_RESNET18: dict[str, Any] = {"model_type": "resnet", "num_channels": 3, "embedding_size": 64, "hidden_act": "relu"}
+_RESNET18 |= {"hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2], "layer_type": "basic"}
+_RESNET18 |= {"out_features": ["stage1", "stage2", "stage3", "stage4"]}
+_RESNET50 = {"layer_type": "bottleneck", "hidden_sizes": [256, 512, 1024, 2048], "depths": [3, 4, 6, 3]}
+# Where timm names the tensors, the backbone is ResNet-18 at tiny size too: there is no name for a smaller one.
+_TINY18 = {"embedding_size": 12, "hidden_sizes": [12, 16, 20, 24]}
+_TINY50 = {"embedding_size": 12, "hidden_sizes": [16, 24, 32, 40], "depths": [1, 2, 2, 1]}
+
+# What comes out of the backbone is large and attention is sharp, so that queries differ, and the classifier is sure of
+# some of them: there must be objects to compare.
+_GAINS = {"input_projection": 4, "q_proj": 1.7, "k_proj": 1.7, "class_labels_classifier": 3}
+
+_IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225], "format": "coco_detection"}
+_IMAGENET |= {"do_resize": True, "do_normalize": True}
+_FIRST = {**_IMAGENET, "feature_extractor_type": "DetrFeatureExtractor", "size": 800}
+_LATER = {**_IMAGENET, "image_processor_type": "DetrImageProcessor", "size": {"longest_edge": 800}, "resample": 2}
+_LATER |= {"do_pad": True, "do_rescale": True, "rescale_factor": 0.00392156862745098}
+
+_TABLES = {**labels("table", "table rotated"), "num_queries": 15}
+_PARTS = {"num_queries": 125} | labels(
+    "table", "table column", "table row", "table column header", "table projected row header", "table spanning cell"
+)
+
+
+def _table(like: str, config: Mapping[str, Any], head: str = "ForObjectDetection", **more: Any) -> TableSpec:
+    deep, timm = more.pop("deep", False), more.get("timm", False)
+    backbone = {**_RESNET18, **(_RESNET50 if deep else {})}
+    tiny = _TINY if timm else {**_TINY, "backbone_config": {**backbone, **(_TINY50 if deep else _TINY18)}}
+    own = _TIMM if timm else {**_OWN, "backbone_config": backbone}
+    return TableSpec(
+        like=like,
+        model_type="table-transformer",
+        architecture=f"TableTransformer{head}",
+        config={**_COMMON, **own, **config},
+        tiny=tiny,
+        **{"processor": _LATER, "gains": _GAINS, **more},
+    )
 
 
 SPECS: dict[str, TableSpec] = {
+    "table-transformer-structure-recognition-v1.1-all": _table(
+        "microsoft/table-transformer-structure-recognition-v1.1-all", _PARTS
+    ),
     "table-transformer-detection": _table(
-        "microsoft/table-transformer-detection", _TABLES, timm=True, processor={**_FIRST, "max_size": 800}
+        "microsoft/table-transformer-detection", _TABLES, timm=True, processor={**_FIRST, "max_size": 800}, full=True
     ),
     "table-transformer-structure-recognition": _table(
         "microsoft/table-transformer-structure-recognition",
@@ -141,41 +173,9 @@ SPECS: dict[str, TableSpec] = {
         processor={**_FIRST, "max_size": 1000},
         format="bin",
     ),
-    "table-transformer-structure-recognition-v1.1-all": _table(
-        "microsoft/table-transformer-structure-recognition-v1.1-all", _PARTS
-    ),
     "table-transformer-detection-no-timm": _table("microsoft/table-transformer-detection, revision no_timm", _TABLES),
     "table-transformer-learned-positions": _table(
-        "save_pretrained",
-        {**_PARTS, "num_queries": 40, "position_embedding_type": "learned", "backbone_config": RESNET50},
+        "save_pretrained", {**_PARTS, "num_queries": 40, "position_embedding_type": "learned"}, deep=True
     ),
-    "table-transformer-bare": _table("save_pretrained", {"num_queries": 15}, cls="TableTransformerModel"),
+    "table-transformer-bare": _table("save_pretrained", {"num_queries": 15}, "Model"),
 }
-FULL = ("table-transformer-detection",)
-
-
-def config_of(spec: TableSpec, size: Size) -> dict[str, Any]:
-    head = {"architectures": [spec.architecture], "model_type": spec.model_type}
-    config = {**head, **COMMON, **spec.config}
-    if size == "tiny":
-        config |= TINY
-        if not spec.timm:
-            backbone = backbone_of(config)
-            config["backbone_config"] = {**backbone, **TINY_BACKBONES[backbone["layer_type"]]}
-    return config
-
-
-def processor_of(spec: TableSpec, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of preprocessor_config.json."""
-    found = dict(spec.processor)
-    if config["d_model"] == TINY["d_model"]:
-        found["size"] = {"longest_edge": TINY_EDGE} if isinstance(found["size"], dict) else TINY_EDGE
-        if "max_size" in found:
-            found["max_size"] = TINY_EDGE * found["max_size"] // 800
-    return found
-
-
-def counters(spec: TableSpec) -> list[str]:
-    """Of the batch norms the three counters of batches that the files with timm's names have."""
-    name = "model.backbone.conv_encoder.model.layer{}.0.downsample.1.num_batches_tracked"
-    return [name.format(i) for i in (2, 3, 4)] if spec.timm else []

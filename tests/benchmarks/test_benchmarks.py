@@ -107,7 +107,7 @@ def test_an_output_that_differs_is_seen() -> None:
 @needs("torch", "transformers")
 @pytest.mark.parametrize("name", cpu.PREPROCESSORS)
 def test_both_prepare_the_same_image(name: str) -> None:
-    from parity.images import draw
+    from parity.pictures import draw
 
     data = io.BytesIO()
     draw(300, 400).save(data, "JPEG")

@@ -10,8 +10,8 @@ import numpy as np
 
 from parity.checkpoints import build
 from parity.compare import Multiple, Stage, rule_for
+from parity.inputs import given_to
 from parity.reference import Reference
-from parity.run import given_to
 from parity.stages import Stages, compare_processors, compare_stages, reference_stages, zoo_stages
 from zoo.loading import load_model
 from zoo.nn import Linear

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from parity.cases import Batch
 from parity.choices import compare_ids
 from parity.compare import FLOAT32, Pair, compare, rule_for
 from parity.stages import compare_stages
+from parity.texts import Batch
 from zoo.errors import UnsupportedError
 
 

@@ -15,11 +15,12 @@ pytest.importorskip("transformers", reason="needs transformers, the reference")
 from bench import calling
 
 import parity.run
-from parity import run
-from parity.cases import RANDOM, TEXTS, Case
+from parity import inputs, run
+from parity.cases import RANDOM, Case
 from parity.exhibits import Texts
 from parity.reference import BadReferenceError, Reference
 from parity.stages import compare_tokenizers
+from parity.texts import TEXTS
 from zoo.hub import find
 from zoo.nn import Linear
 from zoo.text.tokenizer import Tokenizer
@@ -56,14 +57,14 @@ def test_a_checkpoint_with_a_tokenizer_is_given_texts():
     assert names(result)[-2:] == ["written, greedy", "text, greedy"]
     (shown,) = result.exhibits
     assert isinstance(shown, Texts)
-    assert shown.title == "greedy, texts"
+    assert shown.title == "greedy, padded"
     assert shown.ours == shown.reference
     assert any(word.isalpha() for word in shown.ours.split())
 
 
 def test_the_rows_are_the_texts(folder):
     tokenizer = Tokenizer.from_folder(folder)
-    given = run.given_to(run.model_of(find(str(folder))), folder, 0)
+    given = inputs.given_to(run.model_of(find(str(folder))), folder, 0)
     for batch in given.batches[:2]:
         assert batch.mask is not None
         rows = [ids[mask] for ids, mask in zip(batch.arrays["input_ids"], batch.mask, strict=True)]
@@ -80,7 +81,7 @@ def test_a_damaged_tokenizer_of_zoo_is_found(folder, monkeypatch):
     whole["model"]["merges"] = whole["model"]["merges"][:5]
     path.write_text(json.dumps(whole), "utf-8")
     damaged = SimpleNamespace(from_folder=lambda _: Tokenizer.from_folder(folder))
-    monkeypatch.setattr(run, "Tokenizer", damaged)
+    monkeypatch.setattr(inputs, "Tokenizer", damaged)
     result = run.run(STORIES)
     assert result.diverged == "tokenizer"
     assert "8 of 14 rows differ" in result.stages[0].note
@@ -93,7 +94,7 @@ def test_the_reference_takes_tokenizer_json_as_it_is(folder):
     whole["pre_tokenizer"] = {"type": "Digits", "individual_digits": True}
     path.write_text(json.dumps(whole), "utf-8")
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "GPT2Tokenizer"}')
-    given = run.given_to(run.model_of(find(str(folder))), folder, 0)
+    given = inputs.given_to(run.model_of(find(str(folder))), folder, 0)
     assert given.tokenizer is not None
     assert compare_tokenizers(given.tokenizer, Reference(folder, "LlamaForCausalLM"), given.batches).holds
 

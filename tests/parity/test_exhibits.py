@@ -10,9 +10,10 @@ from PIL import Image
 
 from parity.cases import RANDOM, Case
 from parity.exhibits import MAX_BYTES, Overlays, Texts, exhibits_of, of_written
-from parity.images import TABLE, page
+from parity.pictures import page
 from parity.run import run
-from parity.written import Written
+from parity.specs.table import TABLE
+from parity.writing import Written
 
 
 def shown(bench, name):
@@ -80,7 +81,7 @@ def test_a_bare_model_says_nothing(bench):
 
 
 def test_what_is_written_is_shown_as_text_and_without_a_tokenizer_as_ids():
-    read = Written("lines", "greedy", 1, (2,), [[5, 2], [6, 2]], ["one", "two"])
+    read = Written("lines", "greedy", 1, (2,), 20, None, [[5, 2], [6, 2]], ["one", "two"])
     other = read._replace(texts=["one", "too"])
     assert of_written([read], [other]) == [Texts("greedy, lines", "one\ntwo", "one\ntoo")]
     assert of_written([read._replace(texts=[])], [other])[0] == Texts("greedy, lines", "5 2\n6 2", "one\ntoo")

@@ -13,8 +13,8 @@ pytest.importorskip("gguf", reason="needs gguf, which writes the files")
 
 import zoo
 from parity.cases import Case
-from parity.gguf_types import beside_the_package, written
-from parity.rounding import run_rounded
+from parity.rounding import beside_the_package, run_rounded
+from zoo.apps.gguf_export.export import export
 from zoo.lock import find
 from zoo.packed import ggml
 
@@ -31,11 +31,11 @@ def test_a_type_holds_and_says_what_it_costs():
 
 
 @pytest.mark.parametrize("fault", ["halves of a byte swapped", "blocks in another order"])
-def test_planted_faults_are_found(fault, monkeypatch):
+def test_planted_faults_are_found(fault, monkeypatch, tmp_path):
     nibbles = ggml._nibbles
     if fault.startswith("halves"):
         monkeypatch.setattr(ggml, "_nibbles", lambda qs, width: nibbles(qs >> 4 | qs << 4, width))
     else:
         monkeypatch.setattr(ggml, "_nibbles", lambda qs, width: np.roll(nibbles(qs, width), 1, axis=0))
-    with written(find(OWN), "q4_0") as there:
-        assert beside_the_package(there).value > 0.01
+    there = find(export(zoo.load(OWN), tmp_path / "model.gguf", "q4_0"))
+    assert beside_the_package(there).value > 0.01

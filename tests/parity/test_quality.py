@@ -10,8 +10,8 @@ import zoo
 pytest.importorskip("transformers", reason="needs the package parity, which is installed with transformers")
 
 from parity.__main__ import main
+from parity.inputs import given_to
 from parity.quality import LIMITS, Measure, arithmetic, broken, dequantised, quality, ranking
-from parity.run import given_to
 from zoo.hub import find
 from zoo.nn import leaves, map_leaves
 from zoo.packed import Packed, Rows

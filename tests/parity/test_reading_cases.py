@@ -9,14 +9,13 @@ pytest.importorskip("torch", reason="needs torch, for the reference")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
 
-from parity import reading
 from parity.cases import RANDOM, Case
 from parity.checkpoints import parameters
 from parity.compare import FLOAT32
 from parity.run import run
 from parity.specs import config_of, tensors
 from parity.specs.trocr import SPECS
-from parity.written import compare_written
+from parity.writing import compare_written, written, written_by_reference
 from zoo.loading import load_model
 from zoo.models.trocr import model as trocr
 
@@ -36,7 +35,7 @@ def test_every_layout_holds(name):
     stages = [stage.name for stage in result.stages]
     assert result.architecture == SPECS[name].architecture
     if result.architecture == "TrOCRForCausalLM":
-        assert stages == ["tokenizer", "embeddings", "layer.0", "layer.1", "logits"]
+        assert stages == ["tokenizer", "embeddings", "layer.0", "layer.1", "logits", "cached logits"]
         return
     assert stages[:2] == ["processor", "encoder.embeddings"]
     assert {"decoder.embeddings", "decoder.layer.1", "logits", "cached logits"} <= set(stages)
@@ -99,8 +98,8 @@ def test_a_cache_that_forgets(bench):
 def test_other_words_are_told(bench):
     at = bench("trocr-base-handwritten")
     model = load_model(at.folder)
-    ours = reading.written(model, at.inputs, at.tokenizer)
-    theirs = reading.written_by_reference(at.reference, ours, at.inputs)
+    ours = written(model, at.inputs, at.tokenizer)
+    theirs = written_by_reference(at.reference, ours, at.inputs)
     assert all(stage.holds for stage in compare_written(ours, theirs, FLOAT32))
     ours[0].ids[1][0] += 1
     ours[0] = ours[0]._replace(texts=[text + "." for text in ours[0].texts])

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from parity import images
-from parity.cases import Batch
+from parity import images, pictures
 from parity.checkpoints import build, parameters
 from parity.choices import compare_masks
 from parity.compare import Pair
 from parity.specs import config_of, tensors
-from parity.specs.vision import SPECS, processor_of
+from parity.specs.vision import SPECS
 from parity.taps import body_of
+from parity.texts import Batch
 from zoo.images import ImageProcessor
 from zoo.models.beit import model as beit
 from zoo.models.vit import model as vit
@@ -70,18 +70,18 @@ def test_no_parameter_is_neutral(tmp_path):
 
 def test_the_sizes_of_a_processor_follow_those_of_the_model():
     spec = SPECS["deit-base-distilled-patch16-224"]
-    full, tiny = (processor_of(spec, config_of(spec, size)) for size in ("full", "tiny"))
+    full, tiny = (spec.processor_of(config_of(spec, size)) for size in ("full", "tiny"))
     assert (full["size"], full["crop_size"]) == (256, 224)
     assert (tiny["size"], tiny["crop_size"]) == (54, 48)
     spec = SPECS["vit-oblong"]
-    assert processor_of(spec, config_of(spec, "tiny"))["size"] == {"height": 32, "width": 56}
+    assert spec.processor_of(config_of(spec, "tiny"))["size"] == {"height": 32, "width": 56}
 
 
 def test_an_image_is_the_same_wherever_it_is_drawn():
-    image = np.asarray(images.draw(64, 48))
+    image = np.asarray(pictures.draw(64, 48))
     assert image.shape == (64, 48, 3)
-    assert (image == np.asarray(images.draw(64, 48))).all()
-    assert (image != np.asarray(images.draw(64, 48, seed=1))).mean() > 0.5
+    assert (image == np.asarray(pictures.draw(64, 48))).all()
+    assert (image != np.asarray(pictures.draw(64, 48, seed=1))).mean() > 0.5
     assert image.std() > 40
 
 
@@ -301,7 +301,7 @@ def test_a_processor_that_works_otherwise_is_found(bench, name, changed):
     bench = bench(name)
     model, processor = bench.load(), ImageProcessor.from_folder(bench.folder)
     other = replace(processor, crop=(48, 48), **changed(processor))
-    found = compare_processors(bench.reference, images.batches(model.config, type(model).__name__, other, 0))
+    found = compare_processors(bench.reference, images.batches(model, other, [], 0))
     assert (bench.prepared[0].name, bench.prepared[0].holds) == ("processor", True)
     assert (found.name, found.holds) == ("processor", False)
 

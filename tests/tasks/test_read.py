@@ -15,7 +15,7 @@ from PIL import Image
 
 import zoo
 from parity.checkpoints import build
-from parity.images import draw
+from parity.pictures import draw
 from zoo import ops
 from zoo.apps.cli import main
 from zoo.apps.tables.extract import TableExtractor

@@ -32,6 +32,7 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     - classification of texts and images: (B,); of several labels at once (B, C) floats 0 ... 1; of a regression floats.
       problem_type in the config says which; else one label is a regression, and floats are several labels
     - multiple choice, next sentence: (B,)
+    - replaced tokens: (B, T), 1 for a token that was put in another's place; those of padding do not count
     - answers: {"start_positions": (B,), "end_positions": (B,)}
     - pretraining: {"labels": (B, T), "next_sentence_label": (B,)}
     - images with hidden patches: of ViT none (the pixels are compared), of BEiT (hidden patches,) visual tokens
@@ -41,11 +42,17 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
     UnsupportedError for a head without a loss; InputError for labels that do not fit.
     """
-    head = type(model).__name__.removeprefix(FAMILIES[model.config.model_type].prefix)
-    loss = _OF_FAMILY.get((model.config.model_type, head)) or _OF_HEAD.get(head)
-    if loss is None:
+    name = loss_of(type(model).__name__, model.config.model_type)
+    if name is None:
         raise UnsupportedError(f"{type(model).__name__} has no loss: its outputs are features, not answers")
-    return loss(model, inputs, labels)
+    return LOSSES[name](model, inputs, labels)
+
+
+def loss_of(architecture: str, model_type: str) -> str | None:
+    """The name in LOSSES of a class's loss: that of its head, unless the family's row says another."""
+    family = FAMILIES[model_type]
+    head = architecture.removeprefix(family.prefix)
+    return family.losses.get(head, LOSS_OF_HEAD.get(head))
 
 
 def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORED) -> Tensor:
@@ -121,6 +128,17 @@ def _pretraining(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return cross_entropy(words, labels["labels"]) + cross_entropy(following, labels["next_sentence_label"])
 
 
+def _replaced(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    logits, mask = wide(model(**inputs)), inputs.get("attention_mask")
+    target = torch.as_tensor(labels, device=logits.device)
+    if target.shape != logits.shape:
+        raise InputError(f"labels have shape {tuple(target.shape)}, expected {tuple(logits.shape)}")
+    if mask is not None:
+        judged = torch.as_tensor(mask, device=logits.device) == 1
+        logits, target = logits[judged], target[judged]
+    return F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype))
+
+
 def _hidden_pixels(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     made = model(**inputs)
     (B, Y, X, C) = made.shape
@@ -176,24 +194,34 @@ def _text_of_image(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return cross_entropy(logits, target)
 
 
-_OF_HEAD: dict[str, Loss] = {
-    "ForMaskedLM": _each,
-    "ForTokenClassification": _each,
-    "ForMultipleChoice": _each,
-    "ForNextSentencePrediction": _each,
-    "ForCausalLM": _next_token,
-    "LMHeadModel": _next_token,
-    "ForSequenceClassification": _classes,
-    "ForImageClassification": _classes,
-    "ForQuestionAnswering": _answer,
-    "ForPreTraining": _pretraining,
-    "ForMaskedImageModeling": _hidden_pixels,
-    "ForSemanticSegmentation": _segmentation,
-    "ForObjectDetection": _detection,
+LOSSES: dict[str, Loss] = {
+    "tokens": _each,
+    "tags": _each,
+    "choice": _each,
+    "next token": _next_token,
+    "classes": _classes,
+    "span": _answer,
+    "pretraining": _pretraining,
+    "replaced tokens": _replaced,
+    "hidden pixels": _hidden_pixels,
+    "visual tokens": _hidden_tokens,
+    "segmentation": _segmentation,
+    "objects": _detection,
+    "text of an image": _text_of_image,
 }
-# Where a family's head of that name is something else.
-_OF_FAMILY: dict[tuple[str, str], Loss] = {
-    ("beit", "ForMaskedImageModeling"): _hidden_tokens,
-    ("trocr", "ForCausalLM"): _each,  # what it is given has been shifted
-    ("vision-encoder-decoder", "Model"): _text_of_image,
+# The end of a class's name -> its loss; a family whose head of that name is trained otherwise says so in its row.
+LOSS_OF_HEAD = {
+    "ForMaskedLM": "tokens",
+    "ForTokenClassification": "tags",
+    "ForMultipleChoice": "choice",
+    "ForNextSentencePrediction": "choice",
+    "ForCausalLM": "next token",
+    "LMHeadModel": "next token",
+    "ForSequenceClassification": "classes",
+    "ForImageClassification": "classes",
+    "ForQuestionAnswering": "span",
+    "ForPreTraining": "pretraining",
+    "ForMaskedImageModeling": "hidden pixels",
+    "ForSemanticSegmentation": "segmentation",
+    "ForObjectDetection": "objects",
 }

@@ -1,0 +1,76 @@
+"""What both models are given of a checkpoint: texts, images, or random numbers, in batches.
+
+The kind of a model's class says which: `TextModel`, `ImageModel`, or a model that has several of these for its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from zoo.images import ImageProcessor
+from zoo.inputs import ImageModel, TextModel
+from zoo.registry import FAMILIES
+from zoo.text.tokenizer import Tokenizer
+
+from . import images, texts
+from .specs import spec_class
+from .texts import Batch
+
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
+PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+
+
+class Given(NamedTuple):
+    """The batches for both models, and the tokenizer that made them if there is one."""
+
+    batches: list[Batch]
+    tokenizer: Tokenizer | None = None
+
+
+def given_to(model: Any, folder: Path, seed: int) -> Given:
+    """The batches for a model of zoo, as its checkpoint's own tokenizer or image processor makes them.
+
+    Without these, as in a folder that a model alone was saved to, they are random tokens and pixels.
+    """
+    family = FAMILIES[model.config.model_type]
+    tokenizer = Tokenizer.from_folder(folder) if family.reads_texts and _has_any(folder, TOKENIZERS) else None
+    processor = ImageProcessor.from_folder(folder) if family.reads_images and _has_any(folder, PROCESSORS) else None
+    spec = spec_class(model.config.model_type)
+    pictures = [] if processor is None else spec.pictures(model.config, processor, seed)
+    return Given(_batches(model, tokenizer, processor, pictures, seed), tokenizer)
+
+
+def _has_any(folder: Path, names: Sequence[str]) -> bool:
+    return any((folder / name).is_file() for name in names)
+
+
+def _batches(
+    model: Any, tokenizer: Tokenizer | None, processor: ImageProcessor | None, pictures: Sequence[Any], seed: int
+) -> list[Batch]:
+    if isinstance(model, TextModel):
+        return texts.batches(model, tokenizer, seed)
+    if isinstance(model, ImageModel):
+        return images.batches(model, processor, pictures, seed)
+    # A model of several parts: arguments for each, and for a decoder tokens to go on from.
+    parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel))}
+    decoder, found = parts.pop("decoder", None), []
+    for part in parts.values():
+        own = _batches(part, tokenizer, processor, pictures, seed)[:2]
+        found = [_joined(a, b) for a, b in zip(found, own, strict=True)] if found else own
+    if decoder is None:
+        return found
+    ids = texts.first_tokens(decoder.config, tokenizer, seed)
+    given = [ids[: len(next(iter(batch.arrays.values())))] for batch in found]
+    return [
+        batch._replace(arrays={**batch.arrays, "decoder_input_ids": rows}, steps=True)
+        for batch, rows in zip(found, given, strict=True)
+    ]
+
+
+def _joined(a: Batch, b: Batch) -> Batch:
+    """One batch with the arguments of two."""
+    mask = b.mask if a.mask is None else a.mask
+    arrays = {**a.arrays, **b.arrays}
+    return a._replace(arrays=arrays, texts=a.texts or b.texts, images=a.images or b.images, mask=mask)
