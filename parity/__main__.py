@@ -37,9 +37,8 @@ checkpoint in the layout of a real one, made on the spot (--list shows them).
 
 examples:
   python -m parity sentence-transformers/all-MiniLM-L6-v2
-  python -m parity ./my-finetuned-bert --json report.json
+  python -m parity ./my-finetuned-bert random:roberta-base --json report.json
   python -m parity org/name --lock zoo.lock
-  python -m parity random:roberta-base --full
   python -m parity --all --markdown summary.md --html report
   python -m parity --all --device torch:cpu --dtype bfloat16
   python -m parity --all --gradients
@@ -196,18 +195,16 @@ def _known_answers() -> int:
     waiting, others, status = [], 0, 0
     for answer in published.answers():
         needs = published.missing(answer)
-        if needs == published.HUB:
-            waiting.append(answer["repo"])
-        elif needs:
-            others += 1
-        else:
-            try:
-                found = published.wrong(answer)
-                status = 1 if found else status
-            except ZooError as e:
-                found = f"not run: {' '.join(str(e).split())}"
-                status = status or 2
-            print(f"known answer of {published.named(answer)}: {found or 'holds'}")
+        if needs:
+            waiting += [answer["repo"]] * (needs == published.HUB)
+            others += needs != published.HUB
+            continue
+        try:
+            found = published.wrong(answer)
+            status = 1 if found else status
+        except ZooError as e:
+            found, status = f"not run: {' '.join(str(e).split())}", status or 2
+        print(f"known answer of {answer['repo']}, {answer['model_class']}: {found or 'holds'}")
     if waiting:
         print(f"{len(waiting)} known answers need the hub's files: {', '.join(dict.fromkeys(waiting))}")
     if others:

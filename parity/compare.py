@@ -30,12 +30,6 @@ class Tolerance(NamedTuple):
     relative_l2: float
     max_abs: float
 
-    def __str__(self) -> str:
-        return (
-            f"relative L2 <= {self.relative_l2:g} and max abs <= {self.max_abs:g} of the stage's scale (root mean "
-            "square), at every stage"
-        )
-
 
 FEW_CHOICES = range(20, 100)  # so many that two may be as likely as others, and so few that 1 % is one
 
@@ -54,14 +48,6 @@ class Multiple(NamedTuple):
     least: float
     spare: float = 0.01
     spare_texts: float = 0.5
-
-    def __str__(self) -> str:
-        return (
-            f"relative L2 to float32 <= {self.times:g} x that of transformers in the same precision (taken as "
-            f"{self.least:.1e} where it is less), and {self.times:g} x as many other choices + {100 * self.spare:g} % "
-            f"of all (of written texts + {100 * self.spare_texts:g} %), rounded up, 2 of "
-            f"{FEW_CHOICES.start} to {FEW_CHOICES.stop - 1}, at every stage"
-        )
 
     def allows(self, wrong: int, own: int, count: int, spare: float | None = None) -> bool:
         """Whether `wrong` of `count` choices may differ from float32's, where `own` of the reference's differ."""

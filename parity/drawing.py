@@ -92,7 +92,8 @@ def roles(
         for i, part in enumerate(parts):
             shape = source.shapes[part.name]
             if id(array) in embedded and not isinstance(module, (LayerNorm, RMSNorm)):
-                role = _embedding(shape)
+                # Of tables, tokens, and what projects patches.
+                role = Role(shape, SMALL / math.sqrt(math.prod(shape[1:])) * 2 if len(shape) == 4 else SMALL)
             elif isinstance(module, (LayerNorm, RMSNorm, BatchNorm)):
                 role = _of_norm(module, attribute, shape)
             elif len(shape) == 1:
@@ -135,11 +136,6 @@ def _of_norm(norm: Module, attribute: str, shape: tuple[int, ...]) -> Role:
         "mean": Role(shape, 0.1 * math.sqrt(size)),
         "var": Role(shape, 0.15 * size, size, above=True),
     }[attribute]
-
-
-def _embedding(shape: tuple[int, ...]) -> Role:
-    """Of tables, tokens, and what projects patches."""
-    return Role(shape, SMALL / math.sqrt(math.prod(shape[1:])) * 2 if len(shape) == 4 else SMALL)
 
 
 def _of_product(module: Any, shape: tuple[int, ...], gain: float) -> Role:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,11 +64,16 @@ def exhibits_of(
         labels = [config.id2label[i] for i in sorted(config.id2label)]
         pngs = [_png(_boxed(batch.images[0], found["objects"], labels)) for found in (ours, theirs)]
         return [Overlays(f"Objects with a score above {THRESHOLD:g}", *pngs)]
-    say = _speaker(config, architecture, batch, tokenizer)
-    if say is None:
-        return []
-    title, speak = say
-    return [Texts(title, speak(ours), speak(theirs))]
+    title, say = "", None
+    if architecture.endswith("ForMaskedLM") and tokenizer is not None:
+        title, say = "The likeliest words for the mask", partial(_words, batch=batch, tokenizer=tokenizer)
+    elif architecture.endswith("ForTokenClassification") and tokenizer is not None:
+        title, say = "The label of each token", partial(_tags, batch=batch, tokenizer=tokenizer, config=config)
+    elif "ForImageClassification" in architecture:
+        title, say = "The likeliest labels of each image", partial(_labels, config=config)
+    elif architecture.endswith("ForSequenceClassification") and config.num_labels > 1:
+        title, say = "The likeliest labels of each text", partial(_labels, config=config)
+    return [] if say is None else [Texts(title, say(ours["logits"]), say(theirs["logits"]))]
 
 
 def of_written(ours: Sequence[Written], theirs: Sequence[Written]) -> list[Exhibit]:
@@ -77,21 +83,6 @@ def of_written(ours: Sequence[Written], theirs: Sequence[Written]) -> list[Exhib
 
 def _lines(written: Written) -> str:
     return "\n".join(written.texts or [" ".join(map(str, ids)) for ids in written.ids])
-
-
-def _speaker(
-    config: Any, architecture: str, batch: Batch, tokenizer: Tokenizer | None
-) -> tuple[str, Callable[[Mapping[str, np.ndarray]], str]] | None:
-    """A title, and what puts a side's stages into words; None where a head has nothing to say."""
-    if architecture.endswith("ForMaskedLM") and tokenizer is not None:
-        return "The likeliest words for the mask", lambda found: _words(found["logits"], batch, tokenizer)
-    if "ForImageClassification" in architecture:
-        return "The likeliest labels of each image", lambda found: _labels(found["logits"], config)
-    if architecture.endswith("ForSequenceClassification") and config.num_labels > 1:
-        return "The likeliest labels of each text", lambda found: _labels(found["logits"], config)
-    if architecture.endswith("ForTokenClassification") and tokenizer is not None:
-        return "The label of each token", lambda found: _tags(found["logits"], batch, tokenizer, config)
-    return None
 
 
 def _words(logits: np.ndarray, batch: Batch, tokenizer: Tokenizer) -> str:

@@ -58,6 +58,7 @@ def run_gradients(case: Case, *, device: str | None = None, seed: int = 0) -> Re
     began = time.perf_counter()
     device = "torch:cpu" if device in (None, "cpu") else device
     with case.files(seed) as checkpoint, exact_products():
+        name = ""
         for dtype in RULES:
             name, stages = _stages(checkpoint, device, dtype, seed)
             if stages:
@@ -215,7 +216,7 @@ def _reference_gradients(reference: Reference, batch: Batch, labels: Any, folder
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
-    if not all(bool(x.isfinite().all()) for x in (loss, *model.parameters())):
+    if not all(torch.isfinite(x).all() for x in (loss, *model.parameters())):
         return None
     model.save_pretrained(folder)
     return loss.detach()

@@ -39,10 +39,6 @@ def answers() -> list[Answer]:
     return json.loads((Path(__file__).parent / "known_answers.json").read_text("utf-8"))["entries"]
 
 
-def named(answer: Answer) -> str:
-    return f"{answer['repo']}, {answer['model_class']}"
-
-
 def missing(answer: Answer) -> str | None:
     """What keeps an answer from being checked on this machine; None for nothing.  Downloads nothing."""
     if "needs" in answer:
@@ -66,11 +62,10 @@ def cached(repo: str, weights: bool = True) -> Path:
 def wrong(answer: Answer) -> str | None:
     """How zoo's figures differ from an answer for which nothing is missing; None where they do not."""
     kind, folder = answer.get("kind"), cached(answer["repo"], weights=answer.get("kind") != "ids")
-    if kind == "ids":
-        return _expected(ids_of(answer, folder), answer["expected"])
-    model = load(answer, folder)
-    if kind == "tokens":
-        return _expected(likeliest(answer, folder, model), answer["expected"])
+    model: Any = None if kind == "ids" else load(answer, folder)
+    if kind in ("ids", "tokens"):
+        found = ids_of(answer, folder) if model is None else likeliest(answer, folder, model)
+        return None if found == answer["expected"] else f"{found}, expected {answer['expected']}"
     fields = outputs(model, model(**arguments(answer)))
     whole, found = fields[answer["slice"].partition("[")[0]], part(fields, answer["slice"])
     if list(whole.shape) != answer.get("output_shape", list(whole.shape)):
@@ -79,10 +74,6 @@ def wrong(answer: Answer) -> str | None:
         return f"the largest at {whole[0].argmax()}, expected {answer['argmax']}"
     apart = float(np.abs(found - np.array(answer["expected"])).max())
     return None if apart <= answer["atol"] else f"{apart:.1e} apart, expected {answer['atol']:g} or less"
-
-
-def _expected(found: list[Any], wanted: list[Any]) -> str | None:
-    return None if found == wanted else f"{found}, expected {wanted}"
 
 
 def ids_of(answer: Answer, folder: Path) -> list[list[int]]:

@@ -1,10 +1,8 @@
-"""What a model loses when its weights are rounded: any two models of one class, held against each other.
+"""The loss of quality when weights are rounded, by any two models of one class.
 
-    quality(wide, rounded, given_to(wide, folder, seed))
-
-gives a table of measures: of logits the divergence of Kullback and Leibler and how often both choose the same, of
-states the cosine, of boxes their overlap (IoU), of what is written the rate of other characters, of a decoder the
-perplexity of a text, of a sentence encoder (`ranking`) how well it ranks.
+The measures: for logits the divergence of Kullback and Leibler and how often both choose the same, for states the
+cosine, for boxes their overlap (IoU), for written texts the rate of other characters, for a decoder the perplexity of a
+text, for a sentence encoder (`ranking`) how well it ranks.
 """
 
 from __future__ import annotations

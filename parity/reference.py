@@ -68,10 +68,7 @@ def exact_products() -> Iterator[None]:
 
 @contextmanager
 def threads_for(parameters: int) -> Iterator[None]:
-    """Within the context torch has one thread for a small model.
-
-    Where layers are tiny, threads only wait for each other, and long where other work wants the cores too.
-    """
+    """Within the context torch has one thread for a small model, where threads would only wait for each other."""
     import torch
 
     before = torch.get_num_threads()

@@ -19,7 +19,8 @@ import numpy as np
 import zoo
 
 from .cases import Case, short_name
-from .compare import Multiple, Stage
+from .choices import OVERLAP, SAME_BOX, SAME_PIXELS
+from .compare import FEW_CHOICES, Multiple, Stage, Tolerance
 from .reference import versions
 from .run import Result
 
@@ -115,9 +116,42 @@ def markdown(facts: dict[str, Any], results: Sequence[Result]) -> str:
     lines += [*_table(FILE_HEAD, [row for result in results for row in _file_rows(result)]), ""]
     lines += [f"- {name} {escaped(value)}" for name, value in facts["versions"].items() if value]
     lines += [f"- {name}: {escaped(str(value))}" for name, value in facts["machine"].items()]
-    rules = dict.fromkeys((r.backend, r.dtype, r.tolerance) for r in results if r.tolerance)
-    lines += [f"- {dtype} on {backend} holds with {escaped(str(rule))}" for backend, dtype, rule in rules]
+    lines += [f"- {escaped(rule)}" for rule in rules_of(results)]
     return "\n".join([*lines, "", _code(facts["command"]), "", "</details>", ""])
+
+
+def rules_of(results: Sequence[Result]) -> list[str]:
+    """What it takes to hold, for each rule that was applied."""
+    rules = dict.fromkeys((r.dtype, r.tolerance) for r in results if r.tolerance)
+    return [_in_low(dtype, rule) if isinstance(rule, Multiple) else _in_full(dtype, rule) for dtype, rule in rules]
+
+
+def _in_full(dtype: str, rule: Tolerance) -> str:
+    return (
+        f"In {dtype} a model holds if every stage does: the difference between zoo and transformers may be at most "
+        f"{_power(rule.relative_l2)} of the stage’s own size (relative L2, of root mean squares), and nowhere more "
+        f"than {_power(rule.max_abs)} of it. Token ids, prepared pixels, written texts and labels of objects must be "
+        f"the same; so must {100 * SAME_PIXELS:g} % of a segmentation’s pixels, and boxes to {_power(SAME_BOX)} of "
+        "the image."
+    )
+
+
+def _in_low(dtype: str, rule: Multiple) -> str:
+    return (
+        f"In {dtype} no two programs agree to the last bit, so both are compared with transformers in float32: a model "
+        f"holds if at every stage zoo’s error is at most {rule.times:g} times the error that transformers itself makes "
+        f"in {dtype} (which counts as {_power(rule.least)} where it is less). Choices, such as the largest logit or a "
+        f"pixel’s label, may differ from float32’s {rule.times:g} times as often as transformers’ own, and "
+        f"{100 * rule.spare:g} % of all besides; of the rows that are written token after token, {rule.times:g} times "
+        f"as many and {100 * rule.spare_texts:g} % of all besides, since after one other token all that follows is "
+        f"another text. These shares are rounded up to whole ones, of {FEW_CHOICES.start} to "
+        f"{FEW_CHOICES.stop - 1} choices to two. An object is the same with the same label and a box "
+        f"that shares more than {100 * OVERLAP:g} % of what both cover. Token ids and prepared pixels must be the same."
+    )
+
+
+def _power(value: float) -> str:
+    return small(value).replace(".0e", "e").replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def _file_rows(result: Result) -> list[tuple[str, str, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from zoo.checkpoint.files import Checkpoint
@@ -16,18 +16,11 @@ from zoo.lock import entry_of
 from zoo.nn import leaves
 
 from .cases import Case
-from .compare import Multiple, Rule, Stage, not_made, rule_for, unlike
+from .compare import Multiple, Rule, Stage, rule_for, unlike
 from .exhibits import Exhibit, exhibits_of, of_written
 from .inputs import Given, given_to
 from .reference import Reference, exact_products, threads_for
-from .stages import (
-    Stages,
-    compare_processors,
-    compare_stages,
-    compare_tokenizers,
-    reference_stages,
-    zoo_stages,
-)
+from .stages import Stages, compare_inputs, compare_stages, reference_stages, zoo_stages
 from .writing import Written, compare_written, written, written_by_reference
 
 
@@ -96,16 +89,7 @@ def run(
         if isinstance(rule, Multiple):
             own = _of_reference(Reference(checkpoint.folder, architecture, where, dtype), given, ours)
         reference = Reference(checkpoint.folder, architecture, where)
-        stages = []
-        if any(batch.images for batch in given.batches):
-            stages.append(compare_processors(reference, given.batches))
-        elif any("pixel_values" in batch.arrays for batch in given.batches):
-            stages.append(not_made("processor", "no preprocessor_config.json: what is compared is random pixels"))
-        if any(batch.texts for batch in given.batches):
-            assert given.tokenizer is not None
-            stages.append(compare_tokenizers(given.tokenizer, reference, given.batches))
-        elif any("input_ids" in batch.arrays for batch in given.batches):
-            stages.append(not_made("tokenizer", "no tokenizer, or none that knows a text: random tokens"))
+        stages = compare_inputs(reference, *given)
         shown: list[Exhibit] = []
 
         def theirs() -> Iterator[Stages]:
@@ -124,22 +108,11 @@ def run(
             shown += of_written(ours.written, texts)
         entry = entry_of(checkpoint)
         weights = {path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights}
-    return Result(
-        case,
-        architecture,
-        checkpoint.revision,
-        backend_of(device),
-        device or "cpu",
-        dtype,
-        seed,
-        rule,
-        tuple(File(name, file.size, file.sha256) for name, file in entry.files.items() if name in weights),
-        tuple(stages),
-        time.perf_counter() - began,
-        exhibits=tuple(shown),
-        lock=entry.fingerprint,
-        lock_file=case.lock_file,
-    )
+    files = tuple(File(name, file.size, file.sha256) for name, file in entry.files.items() if name in weights)
+    revision, seconds = checkpoint.revision, time.perf_counter() - began
+    where = backend_of(device), device or "cpu", dtype
+    found = Result(case, architecture, revision, *where, seed, rule, files, tuple(stages), seconds)
+    return replace(found, exhibits=tuple(shown), lock=entry.fingerprint, lock_file=case.lock_file)
 
 
 def backend_of(device: str | None) -> str:

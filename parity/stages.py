@@ -19,7 +19,7 @@ from zoo.text.tokenizer import Tokenizer
 from zoo.weights import RawTensor
 
 from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
-from .compare import Pair, Peaks, Rule, Stage, Sums, compare, has_tokens, measure
+from .compare import Pair, Peaks, Rule, Stage, Sums, compare, has_tokens, measure, not_made
 from .graphs import graph_stages
 from .reference import Reference
 from .taps import outputs, tapped
@@ -70,6 +70,20 @@ def reference_stages(reference: Reference, batch: Batch) -> Stages:
     if batch.steps:
         found["cached logits"] = found["logits"]
     return found
+
+
+def compare_inputs(reference: Reference, inputs: list[Batch], tokenizer: Tokenizer | None) -> list[Stage]:
+    """The stages before the model: tokens and pixels, or why there are none to compare."""
+    stages = []
+    if any(batch.images for batch in inputs):
+        stages.append(compare_processors(reference, inputs))
+    elif any("pixel_values" in batch.arrays for batch in inputs):
+        stages.append(not_made("processor", "no preprocessor_config.json: what is compared is random pixels"))
+    if tokenizer is not None and any(batch.texts for batch in inputs):
+        stages.append(compare_tokenizers(tokenizer, reference, inputs))
+    elif any("input_ids" in batch.arrays for batch in inputs):
+        stages.append(not_made("tokenizer", "no tokenizer, or none that knows a text: random tokens"))
+    return stages
 
 
 def compare_tokenizers(tokenizer: Tokenizer, reference: Reference, inputs: list[Batch]) -> Stage:

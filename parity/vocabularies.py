@@ -105,22 +105,11 @@ def _sized(first: list[str], body: Iterable[str], last: list[str], size: int, fi
 
 
 def _wordpiece_json(path: Path, tokens: list[str], lower: bool) -> None:
-    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
-    ids = {token: i for i, token in enumerate(tokens)}
-    made = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
-    made.normalizer = normalizers.BertNormalizer(lowercase=lower)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece(prefix="##")
-    special = [name for name in tokens if name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
-    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
-    made.post_processor = processors.TemplateProcessing(
-        single="[CLS]:0 $A:0 [SEP]:0",
-        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
-    )
+    made = BertWordPieceTokenizer({token: i for i, token in enumerate(tokens)}, lowercase=lower)
     made.enable_truncation(128)
-    made.enable_padding(length=128, pad_id=ids["[PAD]"], pad_token="[PAD]")
+    made.enable_padding(length=128, pad_id=tokens.index("[PAD]"))
     made.save(str(path))
 
 

@@ -43,7 +43,7 @@ class Family:
     heads: how they go on, "Model" among them: "ForMaskedLM", "ForImageClassification", ...  Where several are of one
         task, that task loads the checkpoint's own, or else the first of them.
     tasks: of a head, the task that its checkpoints were trained for (None: none), if not as TASK_OF_HEAD says.
-    losses: of a head, the name of its loss in zoo/train/losses.py, if not as LOSS_OF_HEAD says there.
+    losses: of a head, the name of its loss in zoo/apps/train/losses.py, if not as LOSS_OF_HEAD says there.
     reads: "text", "image", or "both" for an encoder of images whose decoder goes on from a text.  By default "image" if
         one of the heads is only to be had for images, else "text".
     processor: of a family that reads images, the class of transformers that its images are prepared by, where the

@@ -24,6 +24,16 @@ ALLOWED = "what is allowed"
 WORDS: dict[Kind, str] = {"holds": "holds", "diverges": "diverges", "failed": "not run"}
 
 
+# By whether errors are of low precision: the columns of figures, and those that a phone has no room for.
+HEADS: dict[bool, tuple[tuple[str, ...], tuple[bool, ...]]] = {
+    False: (("rel L2", "max abs", "of scale", "1 − cosine", "top-1"), (False, True, False, True, True)),
+    True: (
+        ("zoo’s rel L2", "transformers’", "of scale", "1 − cosine", "zoo’s top-1", "transformers’"),
+        (False, False, False, True, True, True),
+    ),
+}
+
+
 class Row(NamedTuple):
     """A stage in the table.  first: whether it is the first that does not hold."""
 
@@ -74,6 +84,7 @@ class Section(NamedTuple):
 def section(number: int, result: Result) -> Section:
     """Everything about one result, as the template wants it; number: which it is on the page."""
     name, furthest, low = short_name(result.case), worst(result), is_low(result)
+    head, wide = HEADS[low]
     used, _ = _nearest(result)
     kind: Kind = "failed" if result.error else "holds" if result.holds else "diverges"
     ident = f"m{number}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}"
@@ -91,8 +102,8 @@ def section(number: int, result: Result) -> Section:
         share(furthest.top1),
         low,
         _plot(ident, result) if result.stages else "",
-        _head(result),
-        _wide(result),
+        head,
+        wide,
         tuple(_row(result, stage) for stage in result.stages),
         tuple(_shown(result, exhibit) for exhibit in result.exhibits),
         _facts(result),
@@ -209,17 +220,6 @@ def _number(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 
-def _head(result: Result) -> tuple[str, ...]:
-    if is_low(result):
-        return "zoo’s rel L2", "transformers’", "of scale", "1 − cosine", "zoo’s top-1", "transformers’"
-    return "rel L2", "max abs", "of scale", "1 − cosine", "top-1"
-
-
-def _wide(result: Result) -> tuple[bool, ...]:
-    """Which columns a phone has no room for: choices then stand below the stage's name."""
-    return (False, False, False, True, True, True) if is_low(result) else (False, True, False, True, True)
-
-
 def _row(result: Result, stage: Stage) -> Row:
     cells, its = figures(stage, is_low(result), figure), share(stage.reference_top1)
     choices = f"top-1 {share(stage.top1)}" + f", transformers’ {its}" * (is_low(result) and bool(its))
@@ -242,7 +242,7 @@ def _facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("element type", result.dtype),
         ("back end", f"{BACKENDS[result.backend]} on {result.device}" if result.backend else ""),
         ("limits", _limits(result)),
-        ("image processor of transformers", "PIL back end" * _has_images(result)),
+        ("image processor of transformers", "PIL back end" * any(stage.name == "processor" for stage in result.stages)),
         ("seed", str(result.seed)),
         ("revision", result.revision or ""),
         ("lock fingerprint", result.lock or ""),
@@ -257,10 +257,6 @@ def _limits(result: Result) -> str:
     if isinstance(rule, Multiple):
         return f"{rule.times:g} × transformers’ own error"
     return f"rel L2 {rule.relative_l2:.0e}, of scale {rule.max_abs:.0e}" if rule else ""
-
-
-def _has_images(result: Result) -> bool:
-    return any(stage.name == "processor" for stage in result.stages)
 
 
 def _shown(result: Result, exhibit: Exhibit) -> Shown:

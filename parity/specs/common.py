@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zoo.images import ImageProcessor
 
 Size = Literal["tiny", "full"]
+Loaded = tuple[Any, dict[str, Any]]  # a model, and the names that from_pretrained says were missing or not expected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,11 +120,11 @@ class Spec:
         return ()
 
     @staticmethod
-    def load_reference(cls: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> tuple[Any, dict[str, Any]]:
-        """transformers' model `cls` and its loading info: missing_keys, unexpected_keys, mismatched_keys."""
+    def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:
+        """transformers' model and its loading info: missing_keys, unexpected_keys, mismatched_keys."""
         # Eager, since rows without keys differ by back end, and the dtype, since version 5 keeps the file's.
         options = {"attn_implementation": "eager", "local_files_only": True, "output_loading_info": True}
-        return cls.from_pretrained(folder, dtype=dtype, **options)
+        return model_class.from_pretrained(folder, dtype=dtype, **options)
 
 
 def pair(size: int | list[int]) -> tuple[int, int]:

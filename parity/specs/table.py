@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..pictures import page
-from .common import Spec, labels
+from .common import Loaded, Spec, labels
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -49,7 +49,7 @@ class TableSpec(Spec):
         return [page().crop(TABLE) if "table row" in config.id2label.values() else page()]
 
     @staticmethod
-    def load_reference(cls: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> tuple[Any, dict[str, Any]]:
+    def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:
         """The model, with a backbone in transformers' own names.
 
         transformers reads the first checkpoints through timm alone, and takes no `dilation: null`, which the later ones
@@ -68,17 +68,14 @@ class TableSpec(Spec):
         dropped = {"backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype"}
         dropped |= {"transformers_version", "model_type", "architectures"}
         fields = {name: value for name, value in config.items() if name not in dropped}
-        fields |= {"use_timm_backbone": False, "dilation": bool(config.get("dilation"))}
+        fields |= {"use_timm_backbone": False, "dilation": bool(config.get("dilation")), "attn_implementation": "eager"}
         fields["backbone_config"] = transformers.ResNetConfig(**{**backbone, "out_features": [last]})
-        model = cls(transformers.TableTransformerConfig(**fields, attn_implementation="eager")).to(dtype)
+        model = model_class(transformers.TableTransformerConfig(**fields)).to(dtype)
         own = {timm_name(name) if is_timm else name: name for name in model.state_dict()}
         renamed = {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}
         found = model.load_state_dict(renamed, strict=False)
-        return model, {
-            "missing_keys": found.missing_keys,
-            "unexpected_keys": found.unexpected_keys,
-            "mismatched_keys": [],
-        }
+        lists = {"missing_keys": found.missing_keys, "unexpected_keys": found.unexpected_keys}
+        return model, {**lists, "mismatched_keys": []}
 
 
 def timm_name(name: str) -> str:

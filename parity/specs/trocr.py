@@ -15,7 +15,7 @@ from zoo.images.processor import on_paper
 from ..pictures import draw, page
 from ..vocabularies import write_json
 from . import vision
-from .common import Spec
+from .common import Loaded, Spec
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -52,11 +52,11 @@ class TrOCRSpec(Spec):
         return [open_image(one) for one in wide]
 
     @staticmethod
-    def load_reference(cls: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> tuple[Any, dict[str, Any]]:
+    def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:
         """Version 5 makes the table of positions before it has memory for it, and leaves it empty: `weights` is none of
         the model's buffers.
         """
-        model, info = Spec.load_reference(cls, folder, config, dtype)
+        model, info = Spec.load_reference(model_class, folder, config, dtype)
         for module in model.modules():
             if type(module).__name__ == "TrOCRSinusoidalPositionalEmbedding" and module.weights.is_meta:
                 rows = module.weights.shape[0]

@@ -46,8 +46,8 @@ def test_all_facts_are_there(page):
         "NumPy on cpu, in float32; torch on torch:cpu, in bfloat16",
         "at most 1e‑05 of the stage’s own size",
         "at most 3 times the error that transformers itself makes in bfloat16 (which counts as 1.5e‑03",
-        "Of 4 checkpoints, 1 has random weights at full size, in the layout of the checkpoint that it is named after; "
-        "3 have random weights at a tiny size",
+        "4 checkpoints: 1 with random weights at full size, in the layout of the checkpoint of that name; "
+        "3 with random weights at a tiny size",
         "The first stage that diverges is layer.1, 4 of 5, in the batch “alone”: its relative L2 error is 3.2e‑02, "
         "3,200 times what is allowed.",
         "All 5 stages hold. logits is nearest to its limit: its relative L2 error is 9.2e‑07, 9 % of what is allowed.",

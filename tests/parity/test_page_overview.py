@@ -74,7 +74,7 @@ def test_a_folder_is_no_promise_of_real_weights(tmp_path):
     assert {name: short_name(Case(name)) for name in names} == names
     assert [kind_of(Case("random:one", size)) for size in ("tiny", "full")] == ["tiny", "full"]
     text = text_of(tmp_path / "page", *(replace(HOLDS, case=Case(name)) for name in names))
-    assert "Of 4 checkpoints, 1 is from the hub; 3 are from a folder, with the weights that lie there" in text
+    assert "4 checkpoints: 1 from the hub; 3 from a folder, with trained or random weights." in text
     assert "(real)" not in text
     assert "not random" not in text
 
