@@ -41,7 +41,6 @@ examples:
   python -m parity org/name --lock zoo.lock
   python -m parity --all --markdown summary.md --html report
   python -m parity --all --device torch:cpu --dtype bfloat16
-  python -m parity --all --gradients
   python -m parity stories260k --weights int8
   python -m parity sentence-transformers/all-MiniLM-L6-v2 --device onnx --precision int8
 
@@ -204,7 +203,7 @@ def _known_answers() -> int:
             status = 1 if found else status
         except ZooError as e:
             found, status = f"not run: {' '.join(str(e).split())}", status or 2
-        print(f"known answer of {answer['repo']}, {answer['model_class']}: {found or 'holds'}")
+        print(f"known answer of {published.named(answer)}: {found or 'holds'}")
     if waiting:
         print(f"{len(waiting)} known answers need the hub's files: {', '.join(dict.fromkeys(waiting))}")
     if others:

