@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -40,12 +40,10 @@ def require() -> None:
 
 def versions() -> dict[str, str | None]:
     """The versions of what the reference is made of; None for what is not installed."""
-    found: dict[str, str | None] = {}
-    for name in ("torch", "transformers", "tokenizers", "safetensors", "pillow"):
-        try:
+    found: dict[str, str | None] = dict.fromkeys(("torch", "transformers", "tokenizers", "safetensors", "pillow"))
+    for name in found:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
     return found
 
 
