@@ -287,7 +287,7 @@ def has_tokens(name: str, array: np.ndarray | None, mask: np.ndarray | None) -> 
     """Whether the first axes of a stage's array are the rows and tokens of a mask."""
     if array is None or mask is None or array.shape[:2] != mask.shape:
         return False
-    return array.ndim > 2 or "logits" in name
+    return array.ndim > 2 or name in OVER_TOKENS
 
 
 def _same_rows(name: str, pair: Pair, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray | None:
