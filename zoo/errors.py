@@ -15,10 +15,24 @@ LONGEST = 2_000
 
 
 class ZooError(Exception):
-    """The base of all of them: `except zoo.ZooError` catches what a user can do something about."""
+    """The base of all of them: `except zoo.ZooError` catches what a user can do something about.
 
-    def __init__(self, *args: object):
+    argument: the argument of a call that cannot be used, where the error is about one; the message begins with it.
+    index: its item, from 0, where the argument is a list.  problem: the rest of the message.
+    """
+
+    def __init__(self, *args: object, argument: str | None = None, index: int | None = None):
+        self.argument, self.index = argument, index
+        self.problem = str(args[0]) if args else ""
+        if argument is not None:
+            place = argument if index is None else f"{argument}[{index}]"
+            args = (f"{place}{'' if self.problem[:1] in ':[' else ' '}{self.problem}", *args[1:])
         super().__init__(*(_shortened(arg) if isinstance(arg, str) else arg for arg in args))
+
+    def about(self, argument: str, index: int | None = None) -> ZooError:
+        """The same error, about another argument or item."""
+        problem = self.problem if self.argument is not None else f": {self}"
+        return type(self)(problem, argument=argument, index=index)
 
 
 def _shortened(text: str) -> str:

@@ -171,9 +171,8 @@ def _checked(prompts: Prompts) -> list[np.ndarray]:
     for i, prompt in enumerate(prompts):
         row = np.asarray(prompt)
         if row.ndim != 1 or not row.size or row.dtype.kind not in "iu":
-            raise InputError(
-                f"prompts[{i}] has shape {row.shape} and dtype {row.dtype}, expected a row of whole numbers"
-            )
+            problem = f"has shape {row.shape} and dtype {row.dtype}, expected a row of whole numbers"
+            raise InputError(problem, argument="prompts", index=i)
         rows.append(row.astype(np.int64))
     if not rows:
         raise InputError("prompts are empty, expected at least one")

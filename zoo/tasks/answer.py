@@ -94,8 +94,10 @@ class Answer(TextTask):
             for i, text in enumerate(contexts):
                 if self._is_wordless(text):
                     raise InputError(
-                        f"{'context' if one_context else f'context[{i}]'} holds no word that could be an answer: leave "
-                        'it out, or let "no answer" be one (handle_impossible=True)'
+                        'holds no word that could be an answer: leave it out, or let "no answer" be one '
+                        "(handle_impossible=True)",
+                        argument="context",
+                        index=None if one_context else i,
                     )
         if one_question:
             questions = questions * count

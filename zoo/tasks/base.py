@@ -23,7 +23,7 @@ from ..pretrained import Pretrained
 from ..runner import runner_for
 from ..typing import Array
 from ..warning import warn
-from .several import apart
+from .collect_errors import collect_errors
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -56,7 +56,7 @@ class Task:
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
         if cls.inputs and "__call__" in vars(cls):
-            cls.__call__ = apart(cls.__call__, cls.inputs)
+            cls.__call__ = collect_errors(cls.__call__, cls.inputs)
 
     def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
         self.model, self.checkpoint = model, checkpoint
@@ -193,8 +193,10 @@ class TextTask(Task):
                 if not truncation and lengths.max() > limit:
                     i = int(lengths.argmax())
                     raise InputError(
-                        f"texts[{at + i}] has {lengths[i]} tokens, but the checkpoint takes at most {limit}, "
-                        "and this task does not cut texts"
+                        f"has {lengths[i]} tokens, but the checkpoint takes at most {limit}, "
+                        "and this task does not cut texts",
+                        argument="texts",
+                        index=at + i,
                     )
                 if truncation and not overflow:
                     longest: list[Any] = [encodings.rows[i] for i in np.flatnonzero(lengths == limit)]
@@ -253,7 +255,7 @@ def as_texts(value: Any, name: str) -> tuple[list[str], bool]:
     """The texts that a user passed as the argument `name`, and whether it was one text alone."""
     if isinstance(value, str):
         return [check_text(value, name)], True
-    return [check_text(text, f"{name}[{i}]") for i, text in enumerate(as_list(value, name))], False
+    return [check_text(text, name, i) for i, text in enumerate(as_list(value, name))], False
 
 
 def as_list(value: Any, name: str) -> list[Any]:
@@ -266,13 +268,15 @@ def as_list(value: Any, name: str) -> list[Any]:
     return items
 
 
-def check_text(value: Any, name: str) -> str:
+def check_text(value: Any, name: str, index: int | None = None) -> str:
+    """The text that was passed as the argument `name`, or as its item `index`."""
     if not isinstance(value, str):
-        raise InputError(f"{name} is {_kind(value)}, expected a text (str)")
+        raise InputError(f"is {_kind(value)}, expected a text (str)", argument=name, index=index)
     try:
         value.encode()
     except UnicodeEncodeError as e:
-        raise InputError(f"{name} has a lone surrogate at character {e.start}: it is not valid Unicode") from None
+        problem = f"has a lone surrogate at character {e.start}: it is not valid Unicode"
+        raise InputError(problem, argument=name, index=index) from None
     return value
 
 

@@ -120,9 +120,13 @@ def as_pairs(texts: Any, pairs: Any) -> tuple[list[str], list[str] | None, bool]
         return [check_text(texts, "texts")], None, True
     items = as_list(texts, "texts")
     if not any(isinstance(item, tuple | list) for item in items):
-        return [check_text(item, f"texts[{i}]") for i, item in enumerate(items)], None, False
+        return [check_text(item, "texts", i) for i, item in enumerate(items)], None, False
     for i, item in enumerate(items):
         if not isinstance(item, tuple | list) or len(item) != 2:
-            raise InputError(f"texts[{i}] is not a pair of texts, as others in the list are")
-    columns = [[check_text(item[k], f"texts[{i}][{k}]") for i, item in enumerate(items)] for k in (0, 1)]
-    return columns[0], columns[1], False
+            raise InputError("is not a pair of texts, as others in the list are", argument="texts", index=i)
+        for k in (0, 1):
+            try:
+                check_text(item[k], f"[{k}]")
+            except InputError as e:
+                raise InputError(str(e), argument="texts", index=i) from None
+    return [item[0] for item in items], [item[1] for item in items], False

@@ -69,7 +69,9 @@ class FillMask(TextTask):
         ):
             if not found:
                 raise InputError(
-                    f"{'texts' if single else f'texts[{i}]'} holds no mask: write {self.mask_token!r} there"
+                    f"holds no mask: write {self.mask_token!r} there",
+                    argument="texts",
+                    index=None if single else i,
                 )
             lists = self._filled(row, found)
             out.append(lists[0] if len(lists) == 1 else lists)

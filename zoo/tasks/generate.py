@@ -236,7 +236,7 @@ class Generate(TextTask):
             try:
                 config.new_tokens(len(ids), self._model.max_positions)
             except InputError as e:
-                raise InputError(f"{name}[{i}]: {e}" if name else str(e)) from None
+                raise (e.about(name, i) if name else e) from None
         stop = StopStrings(self.tokenizer, config.stop_strings) if config.stop_strings else None
         rows = max(1, ROWS // max(config.num_beams, config.num_return_sequences))
         out: list[Any] = []

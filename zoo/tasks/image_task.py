@@ -136,7 +136,7 @@ def naming(index: int, count: int) -> Iterator[None]:
     except ZooError as e:
         if count == 1:
             raise
-        raise type(e)(f"images[{index}]: {str(e).removeprefix('image: ')}") from None
+        raise type(e)(f": {str(e).removeprefix('image: ')}", argument="images", index=index) from None
 
 
 def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
@@ -154,7 +154,7 @@ def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
         raise InputError(f"{name} is empty, expected at least one image")
     for i, item in enumerate(items):
         if isinstance(item, list | tuple):
-            raise InputError(f"{name}[{i}] is of type {type(item).__name__}, expected an image")
+            raise InputError(f"is of type {type(item).__name__}, expected an image", argument=name, index=i)
     return items, single
 
 

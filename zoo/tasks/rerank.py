@@ -64,7 +64,7 @@ class Rerank(TextTask):
         query = check_text(query, "query")
         if isinstance(documents, str):
             documents = [documents]
-        texts = [check_text(text, f"documents[{i}]") for i, text in enumerate(as_list(documents, "documents"))]
+        texts = [check_text(text, "documents", i) for i, text in enumerate(as_list(documents, "documents"))]
         if top_k is not None:
             top_k = check_count(top_k, "top_k")
         found: list[Ranked] = []

@@ -309,8 +309,10 @@ class Tokenizer:
                     sizes[text] = len(self.backend.encode(text, add_special_tokens=False))
             if room - sizes[text] <= truncation["stride"]:
                 raise InputError(
-                    f"{name}[{i}] has {sizes[text]} tokens of the {room} that max_length leaves: no room for a window "
-                    f"longer than the stride of {truncation['stride']}"
+                    f"has {sizes[text]} tokens of the {room} that max_length leaves: no room for a window "
+                    f"longer than the stride of {truncation['stride']}",
+                    argument=name,
+                    index=i,
                 )
 
     def _beginnings(self, truncation: dict[str, Any], text: str, pair: str | None) -> tuple[str, str | None]:
@@ -343,8 +345,10 @@ class Tokenizer:
             if "Truncation error" not in str(error):
                 raise
             raise InputError(
-                f"texts[{i}] cannot be encoded with max_length={settings.get('max_length')}, "
-                f"truncation={settings.get('strategy')!r}: {error}"
+                f"cannot be encoded with max_length={settings.get('max_length')}, "
+                f"truncation={settings.get('strategy')!r}: {error}",
+                argument="texts",
+                index=i,
             ) from None
 
 
@@ -378,14 +382,15 @@ def _texts(value: Texts, name: str) -> list[str]:
     if not texts:
         raise InputError(f"{name} is empty, wanted at least one text")
     for i, text in enumerate(texts):
-        where = name if isinstance(value, str) else f"{name}[{i}]"
+        index = None if isinstance(value, str) else i
         if not isinstance(text, str):
-            raise InputError(f"{where} is {_kind(text)}, wanted a str")
+            raise InputError(f"is {_kind(text)}, wanted a str", argument=name, index=index)
         try:
             text.encode()
         except UnicodeEncodeError as error:
             code = ord(text[error.start])
-            raise InputError(f"{where} has a lone surrogate, U+{code:04X}, at character {error.start}") from None
+            problem = f"has a lone surrogate, U+{code:04X}, at character {error.start}"
+            raise InputError(problem, argument=name, index=index) from None
     return texts
 
 

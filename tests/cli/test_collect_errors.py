@@ -15,7 +15,7 @@ from running import command
 
 from zoo.apps.cli import main
 from zoo.errors import BatchError, InputError, NotFoundError, ZooError
-from zoo.tasks import several
+from zoo.tasks import collect_errors
 from zoo.tasks.base import Task
 
 
@@ -33,7 +33,7 @@ class Lengths(Task):
         self.calls.append(len(items))
         for i, text in enumerate(items):
             if not text:
-                raise InputError("texts is empty" if single else f"texts[{i}] is empty")
+                raise InputError("is empty", argument="texts", index=None if single else i)
             if text == "end":
                 raise ZooError("this ends it all")
         found = [len(text) + len(pair) for text, pair in zip(items, pairs or [""] * len(items), strict=True)]
@@ -62,7 +62,7 @@ def test_what_can_be_used_costs_nothing_more() -> None:
 
 
 def test_only_the_neighbours_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several, "CHUNK", 2)
+    monkeypatch.setattr(collect_errors, "CHUNK", 2)
     task = Lengths()
     with pytest.raises(BatchError) as e:
         task(iter(["a", "b", "c", "", "e", "f", "", ""]))

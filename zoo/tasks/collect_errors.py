@@ -1,14 +1,12 @@
-"""Several inputs at once, of which some cannot be used: the others are computed all the same.
+"""The rule of all tasks that give a result for each input: one bad input does not cost the results of the others.
 
-The rule of all tasks that give a result for each input: what is wrong with some is raised at the end, as one
-`BatchError` that holds the results of the others.
+The good inputs are computed, then one `BatchError` is raised that holds their results and the errors of the bad ones.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,26 +14,28 @@ import numpy as np
 
 from ..errors import BatchError, ZooError
 
-# So many are computed anew, at most, for each that cannot be used.
-CHUNK = 32
-_ITEM = re.compile(r"(\w+)\[(\d+)\]")  # as errors name one of several
+CHUNK = 32  # inputs that are computed again, at most, for each bad one
 
 
-def apart(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """A task's `__call__` by that rule; `names`: the arguments that are lists of inputs, of one length."""
+def collect_errors(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Wrap a task's `__call__`; `names` are its arguments that may be lists of inputs, all of one length.
+
+    An error is an input's if its `argument` is one of these and its `index` names an item.  Any other error is raised
+    as it is.
+    """
     signature = inspect.signature(call)
 
     @functools.wraps(call)
-    def several(*args: Any, **options: Any) -> Any:
+    def collected(*args: Any, **options: Any) -> Any:
         try:
             bound = signature.bind(*args, **options)
         except TypeError:
-            return call(*args, **options)  # which says so in its own words
+            return call(*args, **options)  # raises the interpreter's own message
         lists: dict[str, Any] = {}
         for name in names:
             value = bound.arguments.get(name)
             if isinstance(value, Iterator) and not hasattr(value, "read"):
-                value = bound.arguments[name] = list(value)  # to be gone through again
+                value = bound.arguments[name] = list(value)  # it may be read twice
             if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 4):
                 lists[name] = value
         files = [(item, item.tell()) for value in lists.values() for item in value if hasattr(item, "tell")]
@@ -44,10 +44,10 @@ def apart(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
         except BatchError:
             raise
         except ZooError as e:
-            named = _ITEM.match(str(e))
-            if named is None or named[1] not in lists or len(lists[named[1]]) < 2:
+            if e.index is None or len(lists.get(e.argument or "", ())) < 2:
                 raise
-            lists = {name: value for name, value in lists.items() if len(value) == len(lists[named[1]])}
+            count = len(lists[e.argument or ""])
+        lists = {name: value for name, value in lists.items() if len(value) == count}
 
         def compute(index: Sequence[int]) -> Any:
             for file, at in files:
@@ -58,13 +58,13 @@ def apart(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
         results, errors = _computed(compute, lists)
         raise BatchError(errors, results)
 
-    return several
+    return collected
 
 
 def _computed(
     compute: Callable[[Sequence[int]], Any], lists: Mapping[str, Sequence[Any]]
 ) -> tuple[list[Any], dict[int, ZooError]]:
-    """The result of each input, None where there is none, and the errors of those."""
+    """The result of each good input, None for a bad one, and the errors of the bad ones."""
     name, items = next(iter(lists.items()))
     results: list[Any] = [None] * len(items)
     errors: dict[int, ZooError] = {}
@@ -74,16 +74,14 @@ def _computed(
             try:
                 found = compute(index)
             except ZooError as e:
-                named = _ITEM.match(str(e))
-                if named is not None and named[1] in lists and int(named[2]) < len(index):
-                    bad = index.pop(int(named[2]))
-                    text = f"{named[1]}[{bad}]{str(e)[named.end() :]}"
-                elif len(index) == 1:  # an error about the only one names none
+                if e.argument in lists and e.index is not None and e.index < len(index):
+                    bad = index.pop(e.index)
+                    errors[bad] = e.about(e.argument, bad)
+                elif len(index) == 1:  # an error about a single input may name no item
                     bad = index.pop()
-                    text = f"{name}[{bad}]: {str(e).removeprefix(name).lstrip(': ')}"
+                    errors[bad] = e.about(name, bad)
                 else:
                     raise
-                errors[bad] = type(e)(text)
             else:
                 for i, item in zip(index, found, strict=True):
                     results[i] = item
