@@ -74,7 +74,7 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(zoo.hub, "find", found)
     # Processes of their own would not know the stand-ins.
-    monkeypatch.setattr("zoo.apps.cli.table.extract_pages", lambda pages, recipe, jobs: extract_pages(pages, recipe))
+    monkeypatch.setattr("zoo.apps.cli.table.extract_pages", lambda pages, worker, jobs: extract_pages(pages, worker))
     monkeypatch.setattr("zoo.apps.cli.demo.serve", lambda *_: None)  # which would never end
     monkeypatch.chdir(tmp_path)
     for name, size in {"cats.png": (64, 48), "page.png": (300, 400), "line.png": (200, 30)}.items():

@@ -85,8 +85,8 @@ def test_a_killed_job_goes_on_and_is_that_of_one_process(ray: str, tmp_path: Pat
     assert (found.rows, found.errors, found.known) == (120, 0, 2 * settled)
     one = tmp_path / "one"
     map_files("stories260k", source, one, rows=2, options={"max_new_tokens": 4})
-    assert [path.name for path in sorted(out.iterdir())] == [path.name for path in sorted(one.iterdir())]
-    for path in one.iterdir():
+    assert [path.name for path in sorted(out.glob("part-*"))] == [path.name for path in sorted(one.glob("part-*"))]
+    for path in one.glob("part-*"):
         assert rows_of(out / path.name) == rows_of(path)
 
 
@@ -122,7 +122,7 @@ def page(name: str) -> str:
 def test_tables(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
     monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
-    monkeypatch.setattr("zoo.apps.tables.on_ray.DOCUMENTS", 2)
+    monkeypatch.setattr("zoo.apps.tables.batch.DOCUMENTS", 2)
     folder = tmp_path / "in"
     folder.mkdir()
     for i in range(5):
@@ -135,7 +135,7 @@ def test_tables(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     said = capsys.readouterr().err
     assert f"wrote {out}: 6 documents" in said
     assert said.endswith("zoo: 1 pages could not be used: the column 'error' says why\n")
-    rows = [row for path in sorted(out.iterdir()) for row in rows_of(path)]
+    rows = [row for path in sorted(out.glob("part-*")) for row in rows_of(path)]
     assert [row["page"] for row in rows if row["error"] is not None] == [0]
     wanted = rows_of(one)
     assert len(wanted) == 10

@@ -6,18 +6,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from zoo.apps.batch.mapping import MapJob, _Work
+from zoo.apps.batch.mapping import MapJob
 from zoo.apps.batch.sources import Part
 
 
 class DeadlyJob(MapJob):
-    def work(self) -> _Work:
-        return DeadlyWork(self)
-
-
-class DeadlyWork(_Work):
-    def compute(self, part: Part, index: Sequence[int] | None = None) -> Any:
-        rows = self._read(part).given
-        if any(rows[i]["text"] == "deadly" for i in (range(part.rows) if index is None else index)):
+    def compute(self, part: Part, items: Sequence[int]) -> list[dict[str, Any]]:
+        given = self.source.read(part).given
+        if any(given[i]["text"] == "deadly" for i in items):
             os._exit(9)
-        return super().compute(part, index)
+        return super().compute(part, items)

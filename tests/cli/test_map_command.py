@@ -1,4 +1,4 @@
-"""`zoo map` and `zoo.apps.batch.map_files`: formats, errors as rows, resumed and shared jobs."""
+"""`zoo map` and `zoo.apps.batch.map_files`: formats, errors as rows, resumed and shared jobs, other file systems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 
 import zoo
 from tests.cli.deadly_job import DeadlyJob
-from zoo.apps.batch import map_files
+from zoo.apps.batch import files, map_files
 from zoo.apps.batch.results import plain
 from zoo.apps.cli import main
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
@@ -280,9 +280,38 @@ def test_files_by_uri(checkpoint: Callable[[str], str], tmp_path: Path, capsys: 
     assert "6 rows, 6 of them from before" in capsys.readouterr().err
     assert len(list((tmp_path / "parts").glob("part-0000?-*-0.parquet"))) == 3
     assert main(["map", checkpoint("embed"), f"{base}/in%20put/*.tsv", f"{base}/none.jsonl"]) == 1
-    assert "no file is named so" in capsys.readouterr().err
+    assert "no file matches" in capsys.readouterr().err
     assert main(["map", checkpoint("embed"), "nope://bucket/x.csv", f"{base}/none.jsonl"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("of_arrow", [True, False])
+def test_a_file_system_that_is_not_this_machines(
+    of_arrow: bool, checkpoint: Callable[[str], str], texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """hdfs:// as pyarrow's and as fsspec's own file system would serve it."""
+    fsspec = pytest.importorskip("fsspec", reason="fsspec comes with huggingface_hub")
+    if of_arrow:
+        fs = pytest.importorskip("pyarrow.fs", reason="pyarrow has file systems")
+        from fsspec.implementations.arrow import ArrowFSWrapper
+
+        found = ArrowFSWrapper(fs.LocalFileSystem())
+    else:
+        found = fsspec.filesystem("memory")
+        found.pipe({f"{tmp_path}/in put/{i}.jsonl": texts.read_bytes() for i in range(2)})
+    (tmp_path / "in put").mkdir()
+    for i in range(2):
+        (tmp_path / "in put" / f"{i}.jsonl").write_bytes(texts.read_bytes())
+    monkeypatch.setattr(files, "filesystem", lambda name: (found, files.unquote(name.partition("://")[2])))
+    source, out = f"hdfs://{tmp_path}/in%20put/?.jsonl", f"hdfs://{tmp_path}/out"
+    assert map_files(checkpoint("embed"), source, out, rows=4, format="jsonl").rows == 12
+    assert map_files(checkpoint("embed"), source, out, rows=4, format="jsonl", resume=True).known == 12
+    map_files(checkpoint("embed"), source, f"{out}.jsonl", rows=4)
+    names = [name for name in found.find(str(tmp_path)) if "/out" in name]
+    one, *parts = sorted(names)
+    assert len(parts) == 4
+    assert b"".join(found.cat_file(name) for name in parts) == found.cat_file(one)
+    assert [json.loads(line)["id"] for line in found.cat_file(one).splitlines()] == [*range(6), *range(6)]
 
 
 def test_processes_give_the_same(checkpoint: Callable[[str], str], texts: Path) -> None:
@@ -294,12 +323,13 @@ def test_processes_give_the_same(checkpoint: Callable[[str], str], texts: Path) 
 
 SLOW = """
 import sys, time, zoo.apps.cli
-from zoo.apps.batch.parts import Parts
-write = Parts.write
+from zoo.apps.batch.output import Output
+write = Output.write
 def slowly(*args):
-    write(*args)
+    record = write(*args)
     time.sleep(0.05)
-Parts.write = slowly
+    return record
+Output.write = slowly
 sys.exit(zoo.apps.cli.main(sys.argv[1:]))
 """
 
@@ -323,9 +353,9 @@ def test_a_killed_job_goes_on(checkpoint: Callable[[str], str], tmp_path: Path) 
     arguments = ["map", name, str(source), str(out), "--rows", "2"]
     killed(arguments, parts, 4)
     assert not out.exists()
-    done = {path: path.stat().st_mtime_ns for path in parts.glob("part-*")}
+    done = list(parts.glob("part-*"))
     assert 4 <= len(done) < 100
-    with pytest.raises(InputError, match="parts of an earlier job: --resume"):
+    with pytest.raises(InputError, match="parts of an earlier job: resume it"):
         map_files(name, source, out, rows=2)
     found = map_files(name, source, out, rows=2, resume=True)
     assert (found.rows, found.known) == (200, 2 * len(done))
@@ -342,7 +372,7 @@ def test_what_a_resumed_job_takes_over(checkpoint: Callable[[str], str], tmp_pat
         write_rows(source, rows)
         given: dict[str, Any] = {"rows": 2, "format": "jsonl", "resume": True, **options}
         found = map_files(checkpoint("classify"), source, out, **given)
-        of_parts = [row for path in sorted(out.iterdir()) for row in rows_in(path)]
+        of_parts = [row for path in sorted(out.glob("part-*")) for row in rows_in(path)]
         assert [(row["text"], row["n"]) for row in of_parts] == [(row["text"], str(row["n"])) for row in rows]
         return found.known
 
@@ -357,6 +387,29 @@ def test_what_a_resumed_job_takes_over(checkpoint: Callable[[str], str], tmp_pat
     assert known(options={"top_k": 1}) == 0
     assert known(options={"top_k": 1}) == 6
     assert known(options={"top_k": 1}, rows=3) == 0
+
+
+def test_a_part_that_was_emptied_or_cut_is_computed_again(
+    checkpoint: Callable[[str], str], texts: Path, tmp_path: Path
+) -> None:
+    name, out = checkpoint("embed"), tmp_path / "out"
+    map_files(name, texts, out, rows=2, format="jsonl")
+    whole = {path.name: path.read_bytes() for path in out.iterdir()}
+    for number, content in enumerate((b"", None, b"{}\n" * 2)):
+        path = next(out.glob(f"part-0000{number}-*"))
+        path.write_bytes(whole[path.name][:-20] if content is None else content)
+    (out / ".part-00000-0.jsonl.1-1.part").write_bytes(b"of a job that was killed")
+    found = map_files(name, texts, out, rows=2, format="jsonl", resume=True)
+    assert (found.rows, found.known) == (6, 0)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == whole
+
+
+def test_numbers_that_json_does_not_have(checkpoint: Callable[[str], str], tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "in.parquet", [{"text": "a", "x": 0.5}, {"text": "b", "x": float("inf")}])
+    assert map_files(checkpoint("embed"), source, tmp_path / "out.jsonl").errors == 1
+    row = rows_in(tmp_path / "out.jsonl")[1]
+    assert (row["text"], row["x"], row["embedding"]) == ("b", None, None)
+    assert "not finite" in row["error"]
 
 
 def test_a_picture_with_another_content_is_done_anew(
@@ -379,7 +432,7 @@ def test_a_row_that_ends_its_process(
     source = write_rows(tmp_path / "in.jsonl", [{"text": text} for text in said])
     found = map_files(checkpoint("embed"), source, tmp_path / "out", rows=4, jobs=2, format="jsonl")
     assert found.shown == (f"{source}, row 3: the process died",)
-    rows = [row for path in sorted((tmp_path / "out").iterdir()) for row in rows_in(path)]
+    rows = [row for path in sorted((tmp_path / "out").glob("part-*")) for row in rows_in(path)]
     assert [row["text"] for row in rows] == said
     assert [row["embedding"] is None for row in rows] == [False, False, True, False, False]
     monkeypatch.undo()  # a part that was lost is tried again
@@ -415,12 +468,12 @@ def test_without_pyarrow(
     out = str(texts.with_name("out.csv"))
     assert main(["map", checkpoint("embed"), str(texts), out]) == 0
     capsys.readouterr()
-    for source, to in (("s3://bucket/in.csv", out), (str(texts), "file:///tmp/out.csv"), (str(texts), "out.parquet")):
+    for source, to in (("s3://bucket/in.csv", out), (str(texts), "out.parquet")):
         assert main(["map", checkpoint("embed"), source, to]) == 1
         assert "wants the package pyarrow: pip install pyarrow" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["map", checkpoint("embed"), str(texts), str(texts.with_name("b.csv")), "--engine", "ray"]) == 1
-    assert "the engine ray needs Ray Data: pip install 'zoo[ray]'" in capsys.readouterr().err
+    assert "the engine ray wants the package ray: pip install 'zoo[ray]'" in capsys.readouterr().err
 
 
 def test_an_output_that_cannot_be_written(checkpoint: Callable[[str], str], texts: Path) -> None:
@@ -456,7 +509,7 @@ def test_rows_of_parquet_in_any_order(tmp_path: Path) -> None:
 
     rows = [{"text": f"{i}", "n": i} for i in range(23)]
     write_rows(tmp_path / "in.parquet", rows, group=10)
-    source, parts = open_source([str(tmp_path / "in.parquet")], ["text"], pictures=False, rows=4)
+    source, parts = open_source([str(tmp_path / "in.parquet")], ["text"], images=False, rows=4)
     assert [part.rows for part in parts] == [4, 4, 2, 4, 4, 2, 3]
     for order in (parts, parts[::-1], parts[1::2]):
         for part in order:

@@ -22,7 +22,7 @@ from tests.tables.stub_recipe import StubRecipe
 from zoo.apps.batch.inputs import find_inputs
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
-from zoo.apps.tables.batch import PageTables, Recipe, extract_pages, plan
+from zoo.apps.tables.batch import PageTables, Recipe, Worker, extract_pages, plan
 from zoo.apps.tables.outputs import OneFile, sheet_names
 from zoo.errors import InputError, TableError
 
@@ -91,7 +91,7 @@ def test_a_folder(folder: Path, jobs: str, capsys: pytest.CaptureFixture[str]) -
     assert (out / "deep" / "a.json").is_file()
     assert not (out / "broken.json").exists()
     recipe = StubRecipe(detection=None)
-    for one in extract_pages(plan(str(folder / "in" / "a.pdf"), recipe), recipe, 3 - int(jobs)):
+    for one in extract_pages(plan(str(folder / "in" / "a.pdf"), recipe), Worker(recipe), 3 - int(jobs)):
         assert_same(found["in/a.pdf", one.page], one)
 
 
@@ -134,8 +134,6 @@ def test_words_from_elsewhere_are_a_line_of_a_folder_too(folder: Path) -> None:
 
 
 def counting(seen: list[int]) -> Callable[..., PageTables]:
-    from zoo.apps.tables.batch import Worker
-
     tables = Worker.tables
 
     def counted(self: Any, job: Any) -> PageTables:
@@ -150,7 +148,7 @@ def test_a_page_that_ends_its_process(folder: Path) -> None:
     recipe = StubRecipe(detection=None)
     pages = plan(str(folder / "in" / "a.pdf"), recipe)
     bad = plan(str(folder / "deadly.pdf"), Recipe())[:1]
-    found = list(extract_pages([*pages[:2], *bad, *pages[2:]], recipe, 2))
+    found = list(extract_pages([*pages[:2], *bad, *pages[2:]], Worker(recipe), 2))
     assert [one.error for one in found] == [None, None, f"{bad[0].path}, page 1: the process died", None]
     assert [one.page for one in found] == [1, 2, 1, 3]
 
@@ -231,10 +229,10 @@ def test_inputs(folder: Path) -> None:
     assert passed_over == 1
     assert [one.name for one in inputs] == ["a.pdf", "a.png", "broken", "scan", os.path.join("deep", "a")]
     assert [one.name for one in find_inputs([str(folder / "in" / "*.p?f")])[0]] == ["a", "broken"]
-    with pytest.raises(InputError, match="no file is named so"):
+    with pytest.raises(InputError, match="no file matches"):
         find_inputs([str(folder / "*.pdf")])
     (folder / "empty").mkdir()
-    with pytest.raises(InputError, match="a folder without documents"):
+    with pytest.raises(InputError, match="a folder without files to read"):
         find_inputs([str(folder / "empty")])
 
 

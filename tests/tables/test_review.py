@@ -20,7 +20,7 @@ from tests.tables.stub_recipe import StubRecipe
 from tests.web.browser import chromium
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
-from zoo.apps.tables.batch import PageTables, Recipe, extract_pages, plan
+from zoo.apps.tables.batch import PageTables, Recipe, Worker, extract_pages, plan
 from zoo.apps.tables.review import Review
 from zoo.errors import TableError
 
@@ -48,7 +48,7 @@ def review(tmp_path: Path) -> tuple[Path, list[Table]]:
     recipe = StubRecipe(detection=None)
     pages = plan(str(tmp_path / "two pages.pdf"), recipe)
     out = Review(tmp_path / "review.html", recipe)
-    first, second = extract_pages(pages, recipe)
+    first, second = extract_pages(pages, Worker(recipe))
     first = tables_of(first)
     out.add(first)
     out.add(second)
@@ -73,7 +73,7 @@ def test_too_many_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     (tmp_path / "a.pdf").write_bytes(pdf([text(20, 100, "a")]))
     recipe = StubRecipe(detection=None)
     with pytest.raises(TableError, match="review fewer at once"):
-        Review(tmp_path / "r.html", recipe).add(*extract_pages(plan(str(tmp_path / "a.pdf"), recipe), recipe))
+        Review(tmp_path / "r.html", recipe).add(*extract_pages(plan(str(tmp_path / "a.pdf"), recipe), Worker(recipe)))
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -305,11 +305,14 @@ def _kind(value: Any) -> str:
 
 
 class Progress:
-    """A progress bar that appears when the work takes its time, and only where someone watches."""
+    """A progress bar that appears when the work takes its time, and only where someone watches.
 
-    def __init__(self, total: int, wanted: bool | None, unit: str = "texts"):
+    total: None if it is not known.
+    """
+
+    def __init__(self, total: int | None, wanted: bool | None, unit: str = "texts"):
         self.bar: Any = None
-        if wanted or (wanted is None and total > 1 and sys.stderr is not None and sys.stderr.isatty()):
+        if wanted or (wanted is None and total != 1 and sys.stderr is not None and sys.stderr.isatty()):
             from tqdm import tqdm
 
             self.bar = tqdm(total=total, unit=f" {unit}", delay=0 if wanted else PATIENCE, leave=bool(wanted))

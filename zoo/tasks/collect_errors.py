@@ -44,9 +44,9 @@ def collect_errors(call: Callable[..., Any], names: Sequence[str]) -> Callable[.
         except BatchError:
             raise
         except ZooError as e:
-            if e.index is None or len(lists.get(e.argument or "", ())) < 2:
+            count = len(lists.get(e.argument or "", ()))
+            if e.index is None or count < 2:
                 raise
-            count = len(lists[e.argument or ""])
         lists = {name: value for name, value in lists.items() if len(value) == count}
 
         def compute(index: Sequence[int]) -> Any:
@@ -74,7 +74,7 @@ def _computed(
             try:
                 found = compute(index)
             except ZooError as e:
-                if e.argument in lists and e.index is not None and e.index < len(index):
+                if e.argument is not None and e.argument in lists and e.index is not None and e.index < len(index):
                     bad = index.pop(e.index)
                     errors[bad] = e.about(e.argument, bad)
                 elif len(index) == 1:  # an error about a single input may name no item

@@ -1,4 +1,4 @@
-"""A job in parts, by processes of this machine or by Ray's: each part is computed, written, and said to be done."""
+"""A job in parts, computed by this process, by several, or by Ray's: each part is computed, written and recorded."""
 
 from __future__ import annotations
 
@@ -9,69 +9,65 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ...errors import InputError, UnsupportedError, nearest
-from .parts import LOST, Parts
-from .pool import shared
+from ...errors import InputError, UnsupportedError, ZooError, nearest
+from .output import RETRY, Output, PartFile
+from .processes import in_processes, share
 
 ENGINES = ("local", "ray")
-SHOWN = 3  # errors of a part that are told
+SHOWN = 3  # errors that the summary quotes
 
-
-class Computed(NamedTuple):
-    """What became of a part: its rows, those of its input that are kept beside them (as `sources.Rows` has them)."""
-
-    rows: Sequence[Mapping[str, Any]]
-    kept: Any
-    lost: bool = False  # whether it is worth another try
-
-
-class Work(Protocol):
-    """Computes parts.  One is made for each process, and loads what it needs when it needs it."""
-
-    def digest(self, part: Any) -> str:
-        """Of all that decides what `compute` gives."""
-        ...
-
-    def compute(self, part: Any) -> Computed:
-        """What is wrong with a row is said in its column `error`.  ZooError: nothing of the job can be computed."""
-        ...
+Row = dict[str, Any]
+Part = Any  # with `number`, from 0, and `rows`, the count of its items: rows, images or documents
 
 
 class Job(Protocol):
-    """Picklable."""
+    """The computation of parts.  Picklable: each process has one, which loads its checkpoint when it needs it."""
 
-    def work(self) -> Work: ...
+    def made_of(self, part: Part) -> str:
+        """A hash of all that decides the result of a part."""
+        ...
 
-    def lost(self, part: Any) -> Computed:
-        """For a part that ended its process."""
+    def compute(self, part: Part, items: Sequence[int]) -> list[Row]:
+        """The rows of some of a part's items; a bad item gives a row with a text in `error`.
+
+        ZooError: nothing of the job can be computed.
+        """
+        ...
+
+    def failed(self, part: Part, item: int, problem: str) -> list[Row]:
+        """The rows of an item that could not be computed."""
+        ...
+
+    def kept(self, part: Part) -> Any:
+        """The input columns to write before the result's, as `sources.Rows` has them."""
         ...
 
 
 class Done(NamedTuple):
-    number: int
-    name: str  # of its file
-    rows: int  # rows (or pages) of the input
-    errors: int
-    shown: tuple[str, ...] = ()  # some of these
+    """A part that is there."""
+
+    file: PartFile
+    items: int
+    is_new: bool = True
+    shown: tuple[str, ...] = ()  # some of its errors
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a job came to."""
+    """The result of a job."""
 
     output: str  # a file or a folder
-    rows: int  # rows (or pages) of the input
-    errors: int  # rows that have a text in their column `error`
+    rows: int  # rows (or documents) of the input in the parts that are there
+    errors: int  # rows with a text in their column `error`
     shown: tuple[str, ...] = ()  # some of these texts
-    known: int = 0  # rows of parts that were done before
+    known: int = 0  # rows of parts that were there already
 
 
 def run(
     job: Job,
-    parts: Sequence[Any],
-    to: Parts,
-    output: str | None,
+    parts: Sequence[Part],
+    output: Output,
     *,
     engine: str = "local",
     jobs: int | None = None,
@@ -80,42 +76,40 @@ def run(
     resume: bool = False,
     advance: Callable[[int], object] = lambda rows: None,
 ) -> Summary:
-    """Compute all parts, and make one file of them if `output` names one.
+    """Compute all parts that are not there, and make one file of them if the output is one.
 
-    parts: with `number` and `rows`.  jobs: processes; by default 1, or as many as a Ray cluster has room for.
-    threads: of each on Ray.  gpu: whether each takes a GPU of Ray's.  InputError: parts of an earlier job are there,
-    and `resume` was not asked for.
+    jobs: processes; by default 1, or as many as a Ray cluster has room for.  threads: CPUs of each on Ray.  gpu:
+    whether each takes a GPU of Ray's.  InputError: there are parts of an earlier job, and `resume` is False.
     """
     check_engine(engine)
-    known = to.found()
-    if known and not resume:
+    earlier = {(file.number, file.made_of): file for file in output.found()}
+    if earlier and not resume:
         raise InputError(
-            f"{to.folder} has {len(known)} parts of an earlier job: --resume (resume=True) goes on with them, or name "
-            "another output"
+            f"{output.folder} has {len(earlier)} parts of an earlier job: resume it with --resume (resume=True), "
+            "or name another output"
         )
-    do, lost = partial(_doing, job, to, known), partial(_lost, job, to)
+    do, died = partial(_do, job, output, earlier), partial(_one_by_one, job, output)
     if engine == "ray":
         from .on_ray import on_ray
 
-        results: Iterator[Done] = on_ray(do, parts, lost, jobs=jobs, threads=threads or 1, gpu=gpu)
+        results: Iterator[Done] = on_ray(do, parts, died, jobs=jobs, threads=threads or 1, gpu=gpu)
     else:
-        results = shared(do, parts, min(jobs or 1, len(parts)), lost)
-    names: dict[int, str] = {}
-    before, errors, known_rows, shown = set(known.values()), 0, 0, []
+        results = share(do, parts, min(jobs or 1, len(parts)), died)
+    files: list[PartFile] = []
+    rows, known, shown = 0, 0, []
     for done in results:
-        names[done.number] = done.name
-        errors += done.errors
-        known_rows += done.rows if done.name in before else 0
+        files.append(done.file)
+        rows += done.items
+        known += 0 if done.is_new else done.items
         shown += done.shown
         for text in done.warnings:
             warnings.warn(text, stacklevel=2)
-        advance(done.rows)
-    ordered = [names[part.number] for part in parts]
-    to.keep_only(ordered)
-    if output is not None:
-        to.merge(ordered, output)
-    count = sum(part.rows for part in parts)
-    return Summary(output or to.folder, count, errors, tuple(shown[:SHOWN]), known_rows)
+        advance(done.items)
+    files.sort(key=lambda file: file.number)
+    if len(files) != len(parts):
+        raise ZooError(f"{len(parts) - len(files)} of {len(parts)} parts are missing: resume the job with --resume")
+    output.finish(files)
+    return Summary(output.target, rows, sum(file.errors for file in files), tuple(shown[:SHOWN]), known)
 
 
 def check_engine(engine: str) -> None:
@@ -123,30 +117,38 @@ def check_engine(engine: str) -> None:
         raise UnsupportedError(f"engine {engine!r} is not one of {', '.join(ENGINES)}{nearest(str(engine), ENGINES)}")
 
 
-def _doing(job: Job, to: Parts, known: Mapping[tuple[int, str], str]) -> Callable[[Any], Done]:
-    """What a process does with parts."""
-    work = job.work()
-
-    def do(part: Any) -> Done:
-        digest = hashlib.sha256((to.key() + work.digest(part)).encode()).hexdigest()
-        name = known.get((part.number, digest[:32]))
-        if name is not None:
-            return Done(part.number, name, part.rows, to.errors(name))
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            computed = work.compute(part)
-        texts = tuple(dict.fromkeys(str(one.message) for one in said))
-        return _written(part, to, computed, LOST if computed.lost else digest, texts)
-
-    return do
-
-
-def _lost(job: Job, to: Parts, part: Any) -> Done:
-    return _written(part, to, job.lost(part), LOST)
+def _do(job: Job, output: Output, earlier: Mapping[tuple[int, str], PartFile], part: Part) -> Done:
+    """Compute and write a part, unless it is there already."""
+    made_of = hashlib.sha256((output.key() + job.made_of(part)).encode()).hexdigest()[:32]
+    file = earlier.get((part.number, made_of))
+    if file is not None and output.is_whole(file):
+        return Done(file, part.rows, is_new=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            rows = job.compute(part, range(part.rows))
+        except MemoryError:
+            made_of = RETRY
+            rows = [row for item in range(part.rows) for row in _compute_one(job, part, item)]
+    texts = tuple(dict.fromkeys(str(one.message) for one in caught))
+    return _write(job, output, part, made_of, rows, texts)
 
 
-def _written(part: Any, to: Parts, computed: Computed, digest: str, said: tuple[str, ...] = ()) -> Done:
-    errors = [row["error"] for row in computed.rows if row.get("error") is not None]
-    name = to.name(part.number, digest, len(errors))
-    to.write(name, computed.kept, computed.rows)
-    return Done(part.number, name, part.rows, len(errors), tuple(errors[:SHOWN]), said)
+def _compute_one(job: Job, part: Part, item: int) -> list[Row]:
+    try:
+        return job.compute(part, [item])
+    except MemoryError:
+        return job.failed(part, item, "not enough memory")
+
+
+def _one_by_one(job: Job, output: Output, part: Part) -> Done:
+    """Compute and write a part that ended its process: each item in a process of its own kind, to lose only one."""
+    died = partial(job.failed, part, problem="the process died")
+    found = in_processes(partial(_compute_one, job, part), range(part.rows), 1, died)
+    return _write(job, output, part, RETRY, [row for rows in found for row in rows])
+
+
+def _write(job: Job, output: Output, part: Part, made_of: str, rows: list[Row], texts: tuple[str, ...] = ()) -> Done:
+    file = output.write(part.number, made_of, job.kept(part), rows)
+    errors = [row["error"] for row in rows if row.get("error") is not None]
+    return Done(file, part.rows, shown=tuple(errors[:SHOWN]), warnings=texts)

@@ -1,9 +1,10 @@
-"""What a command line names: files, folders of documents, patterns, stdin."""
+"""The files that a command line names: paths, folders, patterns and URIs."""
 
 from __future__ import annotations
 
 import glob
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,23 +13,24 @@ from typing import NamedTuple
 from ...errors import InputError
 from .files import find, is_uri
 
-SUFFIXES = (".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".ppm", ".pgm", ".pbm")
+IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".ppm", ".pgm", ".pbm")
+DOCUMENTS = (".pdf", *IMAGES)
 
 
 class Input(NamedTuple):
-    """A document that is to be read."""
+    """A file to read."""
 
     path: str
-    name: str  # of what is written of it, without a suffix: its place below the folder that was named
+    name: str  # for the files written about it: its path below the folder that was named, without a suffix
 
 
-def find_inputs(given: Sequence[str], suffixes: Sequence[str] = SUFFIXES) -> tuple[list[Input], int]:
-    """The documents that paths, folders (and all below them) and patterns such as "scans/*.pdf" name, each once.
+def find_inputs(given: Sequence[str], suffixes: Sequence[str] = DOCUMENTS) -> tuple[list[Input], int]:
+    """The files that paths, folders (with all below them), patterns such as "scans/*.pdf" and URIs name, each once.
 
-    A name may be a URI that pyarrow knows, as "s3://bucket/*.pdf".  -> them, and how many files of folders are passed
-    over since their suffix is none of `suffixes`.  InputError: a name that stands for nothing.
+    Also returns how many files of folders were passed over because their suffix is not in `suffixes`.  A path that
+    does not exist is kept: it is an error of that file alone.  InputError: a folder or a pattern without files.
     """
-    found: dict[str, str] = {}  # path -> place
+    found: dict[str, str] = {}  # path -> path below the folder that was named
     passed_over = 0
     for name in given:
         if is_uri(name) or os.path.isdir(name):
@@ -38,14 +40,14 @@ def find_inputs(given: Sequence[str], suffixes: Sequence[str] = SUFFIXES) -> tup
                 found.setdefault(path, place)
             passed_over += len(files) - len(fitting)
             if not fitting:
-                raise InputError(f"{name}: a folder without documents ({', '.join(suffixes)})")
+                raise InputError(f"{name}: a folder without files to read ({', '.join(suffixes)})")
         elif not os.path.exists(name) and glob.has_magic(name):
             matches = sorted(path for path in glob.iglob(name, recursive=True) if os.path.isfile(path))
             if not matches:
-                raise InputError(f"{name}: no file is named so")
+                raise InputError(f"{name}: no file matches")
             for path in matches:
                 found.setdefault(path, os.path.basename(path))
-        else:  # that it is not there is an error of this document alone
+        else:
             found.setdefault(name, os.path.basename(name))
     return _named(found), passed_over
 
@@ -57,19 +59,29 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _named(found: dict[str, str]) -> list[Input]:
-    """Names without suffixes, but for those that would then be one; of files that are called alike, with folders."""
+    """A name for each path: without its suffix, with its suffix, or with its folders, the first that is unique.
+
+    Names that are still equal are numbered.  Names are equal if a file system could take them for one: in another case,
+    or in another Unicode form.
+    """
     names = {path: str(Path(place).with_suffix("")) for path, place in found.items()}
     for longer in (found, _below_one_folder(found)):
-        count = Counter(name.casefold() for name in names.values())
-        names = {path: name if count[name.casefold()] == 1 else longer[path] for path, name in names.items()}
-    count = Counter(name.casefold() for name in names.values())
-    of_name: Counter[str] = Counter()
+        count = Counter(_folded(name) for name in names.values())
+        names = {path: name if count[_folded(name)] == 1 else longer[path] for path, name in names.items()}
+    taken: set[str] = set()
     inputs = []
     for path, name in names.items():
-        of_name[name.casefold()] += 1
-        number = f"-{of_name[name.casefold()]}" if count[name.casefold()] > 1 else ""
-        inputs.append(Input(path, name + number))
+        unique, number = name, 1
+        while _folded(unique) in taken:
+            number += 1
+            unique = f"{name}-{number}"
+        taken.add(_folded(unique))
+        inputs.append(Input(path, unique))
     return inputs
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _below_one_folder(found: dict[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Results of tasks as columns of a table, with types that are the same for every row."""
+"""Results of tasks as columns of a table, with the same types for every row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SPAN = {"text": "string", "score": "double", "start": "int64", "end": "int64"}
 WORD = {"token": "string", "token_id": "int64", "score": "double", "text": "string"}
 BOXED = {**LABEL, "box": ["double"]}
 
-# Types have pyarrow's names; [type] is a list, a dictionary a struct.
+# The types have pyarrow's names; [type] is a list, a dictionary a struct.
 COLUMNS: dict[str, dict[str, Any]] = {
     "embed": {"embedding": ["float"]},
     "classify": {"label": "string", "score": "double"},
@@ -24,13 +24,13 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "detect": {"objects": [BOXED]},
     "read": {"text": "string", "confidence": "double"},
 }
-# With top_k, all that is asked for as well.
+# The columns that top_k adds.
 WITH_TOP_K = {"classify": {"labels": [LABEL]}, "answer": {"answers": [SPAN]}}
 ERROR = {"error": "string"}
 
 
 def columns_of(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a task's result, the last for what is wrong with a row: name -> type."""
+    """The columns of a task's result and of its error: name -> type."""
     more = WITH_TOP_K.get(task, {}) if options.get("top_k") is not None else {}
     return COLUMNS[task] | more | ERROR
 
@@ -44,9 +44,9 @@ def row_of(task: str, result: Any, options: Mapping[str, Any]) -> dict[str, Any]
         best = several[0]._asdict() if several else {}
         if task == "answer":
             best["answer"] = best.pop("text", None)
-        return {name: best.get(name) for name in COLUMNS[task]} | {
-            name: [one._asdict() for one in several] for name in WITH_TOP_K[task] if options.get("top_k") is not None
-        }
+        more = WITH_TOP_K[task] if options.get("top_k") is not None else {}
+        row = {name: best.get(name) for name in COLUMNS[task]}
+        return row | {name: [one._asdict() for one in several] for name in more}
     if task == "fill-mask":
         masks = result if result and isinstance(result[0], list) else [result]
         return {"words": [[{name: getattr(one, name) for name in WORD} for one in words] for words in masks]}
@@ -61,12 +61,12 @@ def row_of(task: str, result: Any, options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def plain(value: Any) -> Any:
-    """Lists, dictionaries, texts and numbers alone: what JSON has."""
+    """The value as lists, dictionaries, texts and numbers, which JSON has."""
     if isinstance(value, np.ndarray):
         # Through text: a float32 needs 9 digits, and would get the 17 of its float64.
         return [plain(v) for v in value] if value.ndim > 1 else [float(str(v)) for v in value]
     if hasattr(value, "_asdict"):
-        return {k: plain(v) for k, v in value._asdict().items()}
+        value = value._asdict()
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -74,12 +74,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-def arrow(kind: Any) -> Any:
+def arrow_type(kind: Any) -> Any:
     """pyarrow's type for one of the types above."""
     import pyarrow as pa
 
     if isinstance(kind, list):
-        return pa.list_(arrow(kind[0]))
+        return pa.list_(arrow_type(kind[0]))
     if isinstance(kind, dict):
-        return pa.struct([(name, arrow(one)) for name, one in kind.items()])
+        return pa.struct([(name, arrow_type(one)) for name, one in kind.items()])
     return pa.type_for_alias(kind)

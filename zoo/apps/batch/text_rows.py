@@ -1,4 +1,4 @@
-"""Records of CSV and objects of JSON lines, one by one, each with the place where it ends."""
+"""Rows of CSV and of JSON lines, one by one, each with its problem if it has one, and the byte where it ends."""
 
 from __future__ import annotations
 
@@ -9,8 +9,58 @@ from typing import IO, Any
 
 from ...errors import InputError
 
-MAX_FIELD = 1 << 24  # characters of a field of CSV
+MAX_FIELD = 1 << 24  # characters of a CSV field
 MAX_LINE = 32 << 20  # bytes
+
+
+def csv_rows(file: IO[bytes], path: str) -> Iterator[tuple[list[str], str | None, int]]:
+    """(fields, problem, end) of each record; empty lines are left out."""
+    csv.field_size_limit(MAX_FIELD)
+    end, problem = 0, None
+
+    def decoded() -> Iterator[str]:
+        nonlocal end, problem
+        for line in _lines(file, path):
+            end += len(line)
+            try:
+                yield line.decode()
+            except UnicodeDecodeError as e:
+                problem = _not_utf8(e)
+                yield line.decode(errors="replace")
+
+    reader = csv.reader(decoded(), strict=True)
+    while True:
+        problem = None
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as e:
+            yield [], f"is not CSV: {e}", end
+            continue
+        if fields:
+            yield fields, problem, end
+
+
+def json_rows(file: IO[bytes], path: str) -> Iterator[tuple[dict[str, Any], str | None, int]]:
+    """(object, problem, end) of each line; empty lines are left out."""
+    end = 0
+    for line in _lines(file, path):
+        end += len(line)
+        if not line.strip():
+            continue
+        row, problem = {}, None
+        try:
+            value = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse_constant)
+            if isinstance(value, dict):
+                row = value
+            else:
+                problem = f"is a {type(value).__name__}, expected an object"
+        except UnicodeDecodeError as e:
+            problem = _not_utf8(e)
+        except (ValueError, RecursionError) as e:
+            problem = f"is not JSON: {e}"
+        yield row, problem, end
 
 
 def _lines(file: IO[bytes], path: str) -> Iterator[bytes]:
@@ -22,58 +72,8 @@ def _lines(file: IO[bytes], path: str) -> Iterator[bytes]:
         yield line
 
 
-def records(file: IO[bytes], path: str) -> Iterator[tuple[list[str], str | None, int]]:
-    """The fields of each record of a CSV file, what is wrong with it, and where it ends, in bytes."""
-    csv.field_size_limit(MAX_FIELD)
-    end, wrong = 0, None
-
-    def decoded() -> Iterator[str]:
-        nonlocal end, wrong
-        for line in _lines(file, path):
-            end += len(line)
-            try:
-                yield line.decode()
-            except UnicodeDecodeError as e:
-                wrong = _not_utf8(e)
-                yield line.decode(errors="replace")
-
-    reader = csv.reader(decoded(), strict=True)
-    while True:
-        wrong = None
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as e:
-            yield [], f"is not CSV: {e}", end
-            continue
-        if fields:
-            yield fields, wrong, end
-
-
-def objects(file: IO[bytes], path: str) -> Iterator[tuple[dict[str, Any], str | None, int]]:
-    """The object of each line of JSON, what is wrong with it, and where it ends, in bytes."""
-    end = 0
-    for line in _lines(file, path):
-        end += len(line)
-        if not line.strip():
-            continue
-        row, wrong = {}, None
-        try:
-            found = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number)
-            if isinstance(found, dict):
-                row = found
-            else:
-                wrong = f"is a {type(found).__name__}, expected an object"
-        except UnicodeDecodeError as e:
-            wrong = _not_utf8(e)
-        except (ValueError, RecursionError) as e:
-            wrong = f"is not JSON: {e}"
-        yield row, wrong, end
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number of it")
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"JSON has no {name}")
 
 
 def _not_utf8(e: UnicodeDecodeError) -> str:

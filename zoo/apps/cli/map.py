@@ -1,4 +1,4 @@
-"""`zoo map`: a task over files, by processes of this machine or of Ray's."""
+"""`zoo map`: a task over files, by processes of this machine or by Ray."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def map(args: argparse.Namespace) -> None:
         **named,
         **{name: getattr(args, name) for name in LOADING if getattr(args, name) is not None},
     )
-    tell(summary, "rows")
+    report(summary, "rows")
 
 
-def tell(summary: Summary, unit: str, failed: str = "rows") -> None:
-    """What a job came to; InputError where some of it could not be used."""
+def report(summary: Summary, unit: str, failed: str = "rows") -> None:
+    """Print the result of a job.  InputError: some of the input could not be used."""
     known = f", {summary.known} of them from before" if summary.known else ""
     print(f"zoo: wrote {summary.output}: {summary.rows} {unit}{known}", file=sys.stderr)
     for text in summary.shown:
@@ -54,7 +54,7 @@ def tell(summary: Summary, unit: str, failed: str = "rows") -> None:
 
 
 def _options(args: argparse.Namespace, task: str) -> dict[str, Any]:
-    """Of the task's call."""
+    """The options of the task's call."""
     names = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task == "read" else ()))
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     return options | (options_of(args, task) if task == "generate" else {})

@@ -9,15 +9,16 @@ MAP = """\
 Run a checkpoint's task over every row of files, or every image of folders, and write the results beside the rows.
 
 Each IN is a .parquet, .csv or .jsonl file, a folder of these or of images, a pattern such as 'photos/*.jpg', or a URI
-that pyarrow knows (s3://bucket/reviews/*.parquet).  OUT is a .parquet, .csv or .jsonl file, or a folder that gets a
-file for each part."""
+such as 's3://bucket/reviews/*.parquet'.  OUT is a .parquet, .csv or .jsonl file, or a folder that gets a file for each
+part."""
 
 MAP_MORE = """\
-The tasks are those of zoo run but rerank; tasks of images read the column 'image', paths or bytes, all others 'text'.
-A row that cannot be used has what is wrong with it in its column 'error', and the exit status is 1.
+The tasks are those of zoo run except rerank.  Tasks of images read the column 'image' (paths or bytes), the others the
+column 'text'.  A row that cannot be used gets a message in its column 'error', and the exit status is 1.
 
-A part is written when it is done.  --resume goes on after a job was stopped: parts that were made of the same rows and
-options stay.  --engine ray runs the same job by Ray Data: on the cluster of RAY_ADDRESS, or on this machine.
+Each part is written when it is done.  --resume continues a job that was stopped: parts that are whole, and were made of
+the same rows and options, are not computed again.  --engine ray runs the same job with Ray Data, on the cluster of
+RAY_ADDRESS or on this machine.
 
   zoo map sentence-transformers/all-MiniLM-L6-v2 reviews.parquet vectors.parquet --text review --jobs 2
   zoo map google/vit-base-patch16-224 photos/ labels.csv --top-k 3
@@ -27,7 +28,7 @@ options stay.  --engine ray runs the same job by Ray Data: on the cluster of RAY
 def map_parser(
     parents: Sequence[argparse.ArgumentParser], tasks: Sequence[str], count: Callable[[str], int]
 ) -> argparse.ArgumentParser:
-    """parents: what loads a checkpoint, and says what it writes.  count: the type of numbers from 1."""
+    """The parser of `zoo map`.  parents: options of loading and of generation.  count: the type of numbers from 1."""
     parser = argparse.ArgumentParser(
         prog="zoo map",
         parents=list(parents),
@@ -39,17 +40,19 @@ def map_parser(
     parser.add_argument("inputs", nargs="+", metavar="IN", help="a file, a folder, a pattern or a URI")
     parser.add_argument("output", metavar="OUT", help=".parquet, .csv or .jsonl, or a folder")
     parser.add_argument("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
-    parser.add_argument("--text", metavar="COLUMN", help="what is read (text, or image)")
-    parser.add_argument("--pair", metavar="COLUMN", help="for classify: second texts")
-    parser.add_argument("--question", metavar="COLUMN", help="for answer (question)")
-    parser.add_argument("--context", metavar="COLUMN", help="for answer (context)")
-    parser.add_argument("--keep", metavar="COLUMNS", help="of IN, that are written too: a,b,c (all of them)")
-    parser.add_argument("--format", choices=("parquet", "jsonl", "csv"), help="of a folder's files (parquet)")
-    parser.add_argument("--rows", type=count, metavar="N", help="of a part (1024; images 128; of slow tasks less)")
-    parser.add_argument("--resume", action="store_true", help="go on with the parts that OUT has already")
-    parser.add_argument("--jobs", type=count, metavar="N", help="processes that work side by side (1; of Ray all)")
+    parser.add_argument("--text", metavar="COLUMN", help="the column to read (text; for images image)")
+    parser.add_argument("--pair", metavar="COLUMN", help="for classify: the column of second texts")
+    parser.add_argument("--question", metavar="COLUMN", help="for answer: the column of questions (question)")
+    parser.add_argument("--context", metavar="COLUMN", help="for answer: the column of contexts (context)")
+    parser.add_argument("--keep", metavar="COLUMNS", help="the columns of IN to write again: a,b,c (all)")
+    parser.add_argument("--format", choices=("parquet", "jsonl", "csv"), help="of the files in a folder OUT (parquet)")
+    parser.add_argument(
+        "--rows", type=count, metavar="N", help="rows of a part (1024; images 128; read 64; generate 32)"
+    )
+    parser.add_argument("--resume", action="store_true", help="continue with the parts that OUT has already")
+    parser.add_argument("--jobs", type=count, metavar="N", help="number of processes (1; with Ray as many as fit)")
     add_engine(parser)
-    parser.add_argument("--top-k", type=count, metavar="N", help="how many labels, words or answers")
+    parser.add_argument("--top-k", type=count, metavar="N", help="number of labels, words or answers")
     parser.add_argument("--threshold", type=float, metavar="F", help="for detect: the least score, 0 ... 1")
     parser.add_argument("--lines", action="store_const", const=True, help="for read: each image has several lines")
     parser.add_argument("--num-beams", type=count, metavar="N", help="for read: texts tried side by side (1)")
@@ -60,4 +63,6 @@ def map_parser(
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", choices=("local", "ray"), default="local", help="processes here (local), or Ray's")
+    parser.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="processes of this machine (local), or Ray"
+    )

@@ -8,8 +8,9 @@ import os
 import sys
 import tempfile
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ...errors import TableError, ZooError
 from ...tasks.base import Progress
 from ..batch.inputs import Input, find_inputs
 from ..tables import Table, draw_tables, join_pages, read_words
-from ..tables.batch import PageJob, Recipe, extract_pages, plan
+from ..tables.batch import PageJob, Recipe, Worker, extract_pages, tables_on_ray
 from ..tables.export import write
 from ..tables.extract import DETECTION, STRUCTURE
 from ..tables.ocr import ENGINES, READERS
@@ -60,12 +61,11 @@ def table(args: argparse.Namespace) -> None:
 
 
 def _on_ray(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
-    from ..tables.on_ray import tables_on_ray
-    from .map import tell
+    from .map import report
 
     paths = [one.path for one in inputs]
     options = {"selection": args.pages, "jobs": args.jobs, "threads": args.threads, "resume": args.resume}
-    tell(tables_on_ray(recipe, paths, args.output, **options), "documents", "pages")
+    report(tables_on_ray(recipe, paths, args.output, **options), "documents", "pages")
 
 
 def engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
@@ -115,60 +115,86 @@ def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input])
 
 
 def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
-    """Every page of every document: what is wrong with one is said at the end, and the others are written."""
-    outputs = _output(args, recipe, inputs)
-    failed: list[str] = []
-    pages: list[PageJob] = []
-    for one in inputs:
-        try:
-            pages += plan(one.path, recipe, args.pages)
-        except ZooError as e:
-            if len(inputs) == 1:
-                raise
-            failed.append(str(e))
+    """Write the tables of every page of every document, then report the pages and files with an error."""
+    outputs, tally = _output(args, recipe, inputs), _Tally()
+    worker, jobs = Worker(recipe), args.jobs or 1
+    pages: Iterable[PageJob] = _pages(worker, inputs, args.pages, tally.failed)
+    count = None
+    if len(inputs) == 1:
+        pages = list(pages)
+        count, jobs = len(pages), min(jobs, max(1, len(pages)))
     tables: list[Table] = []
-    count, without_text = 0, []
-    with Progress(len(pages), None, "pages") as advance:
+    with Progress(count, None, "pages") as advance:
 
-        def looked_at() -> Iterator[PageTables]:
-            for result in _results(pages, recipe, args.jobs or 1, outputs):
+        def by_page() -> Iterator[PageTables]:
+            for result in _results(pages, worker, jobs, outputs):
                 advance(1)
-                for text in result.warnings:
-                    _say(f"warning: {text}")
-                if result.error is not None:
-                    failed.append(result.error)
-                if result.tables and not any(cell.text for one in result.tables for cell in one.cells):
-                    without_text.append(f"{result.source}, page {result.page}" if result.pages > 1 else result.source)
+                tally.add(result)
                 for output in outputs:
                     if output.by_page:
                         output.add(result)
                 yield result
 
-        for result in _made_of(looked_at(), args):
-            count += len(result.tables)
+        for result in _made_of(by_page(), args):
+            tally.tables += len(result.tables)
             if args.output is None and args.review is None:
                 tables += result.tables
             for output in outputs:
                 if not output.by_page:
                     output.add(result)
-    if failed and len(pages) + len(failed) == 1:
-        raise ZooError(failed[0])
-    if not count and not failed and len(pages) == 1:
+    worker.close()
+    if tally.failed and tally.pages + len(tally.failed) == 1:
+        raise ZooError(tally.failed[0])
+    if not tally.tables and not tally.failed and tally.pages == 1:
         raise _no_table(inputs[0].path, args)
     if args.output is None and args.review is None:
         _show(tables, args)
     _say_written([path for output in outputs for path in output.close()])
-    unread = len(failed)
-    failed += [error for output in outputs if isinstance(output, Folder) for error in output.failed]
-    if without_text and args.output is not None and _suffix(args.output) != ".json":
-        print(f"zoo: warning: no text in the tables of {_some(without_text)}", file=sys.stderr)
-    if len(pages) > 1 or failed:
-        print(f"zoo: {len(pages)} pages of {len(inputs)} documents, {count} tables", file=sys.stderr)
-    if failed:
-        for error in failed:
-            print(f"zoo: {error}", file=sys.stderr)
-        counts = (unread, "of these could not be read"), (len(failed) - unread, "files could not be written")
-        raise ZooError(" and ".join(f"{n} {what}" for n, what in counts if n))
+    if tally.without_text and args.output is not None and _suffix(args.output) != ".json":
+        print(f"zoo: warning: no text in the tables of {_some(tally.without_text)}", file=sys.stderr)
+    tally.report(len(inputs), [error for one in outputs if isinstance(one, Folder) for error in one.failed])
+
+
+@dataclass
+class _Tally:
+    """The counts and errors of a job, for the lines at its end."""
+
+    pages: int = 0
+    tables: int = 0
+    failed: list[str] = field(default_factory=list)  # errors of pages and documents
+    without_text: list[str] = field(default_factory=list)  # pages
+
+    def add(self, result: PageTables) -> None:
+        self.pages += 1
+        for text in result.warnings:
+            _say(f"warning: {text}")
+        if result.error is not None:
+            self.failed.append(result.error)
+        if result.tables and not any(cell.text for one in result.tables for cell in one.cells):
+            self.without_text.append(f"{result.source}, page {result.page}" if result.pages > 1 else result.source)
+
+    def report(self, documents: int, unwritten: Sequence[str]) -> None:
+        """Print the counts and the errors.  unwritten: errors of files.  ZooError: there are errors."""
+        if self.pages > 1 or self.failed or unwritten:
+            _say(f"{self.pages} pages of {documents} documents, {self.tables} tables")
+        for error in (*self.failed, *unwritten):
+            _say(error)
+        if self.failed or unwritten:
+            counts = (len(self.failed), "of these could not be read"), (len(unwritten), "files could not be written")
+            raise ZooError(" and ".join(f"{n} {what}" for n, what in counts if n))
+
+
+def _pages(worker: Worker, inputs: Sequence[Input], selection: str | None, failed: list[str]) -> Iterator[PageJob]:
+    """The pages of each document, which `worker` opens when its first page is asked for; errors go to `failed`."""
+    for one in inputs:
+        try:
+            pages = worker.plan(one.path, selection)
+        except ZooError as e:
+            if len(inputs) == 1:
+                raise
+            failed.append(str(e))
+        else:
+            yield from pages
 
 
 def _made_of(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:
@@ -181,18 +207,28 @@ def _say(text: str) -> None:
     print(f"zoo: {text}", file=sys.stderr)
 
 
-def _results(pages: Sequence[PageJob], recipe: Recipe, jobs: int, outputs: Sequence[Output]) -> Iterator[PageTables]:
-    """Those that are known from before, and the others as they are found, in the order of pages."""
+def _results(pages: Iterable[PageJob], worker: Worker, jobs: int, outputs: Sequence[Output]) -> Iterator[PageTables]:
+    """The result of each page, in order: known from an earlier job, or found now."""
     lines = next((output for output in outputs if isinstance(output, Lines)), None)
     done = {} if lines is None else lines.done
-    new = extract_pages([page for page in pages if (page.document, page.number) not in done], recipe, jobs)
-    for page in pages:
-        known = done.get((page.document, page.number))
-        if known is None:
-            yield next(new)
-        else:  # of the same content, whatever its name was
-            tables = tuple(replace(table, source=page.path) for table in known.tables)
-            yield replace(known, source=page.path, tables=tables)
+    drawn: deque[PageJob] = deque()  # in order, until they are yielded
+
+    def known() -> Iterator[PageTables]:
+        while drawn and (result := done.get((drawn[0].document, drawn[0].number))) is not None:
+            path = drawn.popleft().path  # the same content may have another name now
+            yield replace(result, source=path, tables=tuple(replace(table, source=path) for table in result.tables))
+
+    def new() -> Iterator[PageJob]:
+        for page in pages:
+            drawn.append(page)
+            if (page.document, page.number) not in done:
+                yield page
+
+    for result in extract_pages(new(), worker, jobs):
+        yield from known()
+        drawn.popleft()
+        yield result
+    yield from known()
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The tables of many documents, page by page, by one process or several."""
+"""The tables of many documents, page by page, by one process or several, or by Ray."""
 
 from __future__ import annotations
 
@@ -7,27 +7,31 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import ZooError
 from ...images.open import MAX_BYTES
-from ..batch.files import is_uri, read
-from ..batch.pool import shared
+from ..batch.engine import Summary, run
+from ..batch.files import is_uri, read, sha256_of
+from ..batch.output import output_of
+from ..batch.processes import share
 from ..documents import Document, open_document
 from ..documents.files import DPI
 from .extract import DETECTION, STRUCTURE, TableExtractor
+from .outputs import ROW, rows_of
 from .pages import PageTables, around_of, page_tables
 
-LINES_OF = 2  # what is said of a page: from 2 on, what lies around its tables
+FORM = 2  # of what is recorded about a page; from 2 on, with the text around its tables
+DOCUMENTS = 8  # of a part on Ray: a job that is killed loses at most a part in each process
+KINDS = {str: "string", int: "int64", float: "double"}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How tables are found: the options of a `TableExtractor` whose tasks are named, and of `open_document`."""
+    """The options of a `TableExtractor` whose tasks are named, and of `open_document`."""
 
     structure: str = STRUCTURE
     detection: str | None = DETECTION
@@ -42,7 +46,7 @@ class Recipe:
     password: str | None = dataclasses.field(default=None, repr=False)
 
     def extractor(self) -> TableExtractor:
-        """With its checkpoints loaded."""
+        """The extractor, with its checkpoints loaded."""
         return TableExtractor(
             self.structure,
             self.detection,
@@ -60,18 +64,18 @@ class Recipe:
         return open_document(file, dpi=self.dpi, password=self.password, name=path)
 
     def key(self) -> str:
-        """Of all that decides what is found."""
+        """A hash of all that decides the tables of a page, but for the page."""
         fields = dataclasses.asdict(self)
         for name in ("password", "local_files_only"):
             del fields[name]
-        fields["lines"] = LINES_OF
+        fields["lines"] = FORM
         if self.lock is not None:
             fields["lock"] = hashlib.sha256(Path(self.lock).read_bytes()).hexdigest()
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 class PageJob(NamedTuple):
-    """A page that is to be looked at."""
+    """A page whose tables are to be found."""
 
     path: str
     document: str  # the sha256 of the file
@@ -80,61 +84,149 @@ class PageJob(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name of the page in errors."""
         return self.path if self.pages == 1 else f"{self.path}, page {self.number}"
+
+
+class Worker:
+    """Finds the tables of pages.  It holds the document that was opened last, and its models once they are needed.
+
+    Picklable: each process has one.
+    """
+
+    def __init__(self, recipe: Recipe):
+        self.recipe = recipe
+        self._extractor: TableExtractor | None = None
+        self._document: Document | None = None
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.recipe,)
+
+    def plan(self, path: str, selection: str | None = None) -> list[PageJob]:
+        """The pages of a document; InputError if it cannot be opened, or has no such pages."""
+        document = self._open(path)
+        count, numbers = len(document), document.numbers(selection)
+        return [PageJob(path, document.sha256, number, count) for number in numbers]
+
+    def tables(self, job: PageJob) -> PageTables:
+        """The tables of a page, or its error.  ZooError: a checkpoint cannot be loaded."""
+        start, found, error = time.perf_counter(), PageTables(*job), None
+        if self._extractor is None:
+            self._extractor = self.recipe.extractor()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                page = self._open(job.path).page(job.number)
+                tables = page_tables(self._extractor, page)
+                height, width = page.image.shape[:2]
+                found = replace(found, tables=tables, size=(width, height), around=around_of(page, tables))
+            except ZooError as e:
+                error = _naming(job.path, job.name, e)
+            except MemoryError:
+                error = f"{job.name}: not enough memory"
+        texts = tuple(str(one.message) for one in caught)
+        seconds = round(time.perf_counter() - start, 3)
+        return replace(found, error=error, warnings=texts, seconds=seconds)
+
+    def close(self) -> None:
+        if self._document is not None:
+            self._document.close()
+            self._document = None
+
+    def _open(self, path: str) -> Document:
+        if self._document is None or self._document.name != path:
+            self.close()
+            self._document = self.recipe.open(path)
+        return self._document
 
 
 def plan(path: str, recipe: Recipe, selection: str | None = None) -> list[PageJob]:
     """The pages of a document; InputError if it cannot be opened, or has no such pages."""
-    with recipe.open(path) as document:
-        count, numbers = len(document), document.numbers(selection)
-        return [PageJob(path, document.sha256, number, count) for number in numbers]
+    worker = Worker(recipe)
+    try:
+        return worker.plan(path, selection)
+    finally:
+        worker.close()
 
 
-def extract_pages(pages: Sequence[PageJob], recipe: Recipe, jobs: int = 1) -> Iterator[PageTables]:
-    """What is found on each page, in their order, by `jobs` processes; with one, by this one.
+def extract_pages(pages: Iterable[PageJob], worker: Worker, jobs: int = 1) -> Iterator[PageTables]:
+    """The tables of each page or its error, in order, by `jobs` processes; with one job, by `worker` itself.
 
-    What is wrong with a page is said in its result.  ZooError: a checkpoint cannot be loaded.
+    Pages are drawn as they are needed.  ZooError: a checkpoint cannot be loaded.
     """
-    yield from shared(partial(_tables_by, recipe), pages, max(1, min(jobs, len(pages))), _lost)
+    return share(worker.tables, pages, jobs, _died)
 
 
-def _tables_by(recipe: Recipe) -> Callable[[PageJob], PageTables]:
-    return Worker(recipe).tables
-
-
-def _lost(job: PageJob) -> PageTables:
+def _died(job: PageJob) -> PageTables:
     return PageTables(*job, error=f"{job.name}: the process died")
 
 
-class Worker:
-    """Finds the tables of one page after the other; pages of a document follow one another mostly."""
+def _naming(path: str, name: str, error: object) -> str:
+    return str(error) if path in str(error) else f"{name}: {error}"
 
-    def __init__(self, recipe: Recipe):
-        self.recipe, self.extractor = recipe, recipe.extractor()
-        self._document: Document | None = None
 
-    def tables(self, job: PageJob) -> PageTables:
-        start, found, error = time.perf_counter(), PageTables(*job), None
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+class Documents(NamedTuple):
+    """A part of a job on Ray."""
+
+    number: int
+    rows: int  # documents
+    paths: tuple[str, ...]
+
+
+@dataclass
+class TablesJob:
+    """The rows of documents' tables: a `zoo.apps.batch.engine.Job`."""
+
+    worker: Worker
+    selection: str | None  # of each document's pages
+
+    def made_of(self, part: Documents) -> str:
+        files = [text for path in part.paths for text in (path, sha256_of(path))]
+        key = [self.worker.recipe.key(), str(self.selection), *files]
+        return hashlib.sha256("\n".join(key).encode()).hexdigest()
+
+    def compute(self, part: Documents, items: Sequence[int]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for i in items:
             try:
-                page = self._open(job.path).page(job.number)
-                tables = page_tables(self.extractor, page)
-                height, width = page.image.shape[:2]
-                found = replace(found, tables=tables, size=(width, height), around=around_of(page, tables))
+                pages = self.worker.plan(part.paths[i], self.selection)
             except ZooError as e:
-                error = str(e) if job.path in str(e) else f"{job.name}: {e}"
-            except MemoryError:
-                error = f"{job.name}: not enough memory"
-        texts = tuple(str(one.message) for one in said)
-        seconds = round(time.perf_counter() - start, 3)
-        return replace(found, error=error, warnings=texts, seconds=seconds)
+                rows += self.failed(part, i, str(e))
+                continue
+            rows += [row for page in pages for row in rows_of(self.worker.tables(page))]
+        return rows
 
-    def _open(self, path: str) -> Document:
-        if self._document is None or self._document.name != path:
-            if self._document is not None:
-                self._document.close()
-                self._document = None
-            self._document = self.recipe.open(path)
-        return self._document
+    def failed(self, part: Documents, item: int, problem: str) -> list[dict[str, Any]]:
+        path = part.paths[item]
+        return rows_of(PageTables(path, "", 0, 0, error=_naming(path, path, problem)))
+
+    def kept(self, part: Documents) -> None:
+        return None
+
+
+def tables_on_ray(
+    recipe: Recipe,
+    paths: Sequence[str],
+    output: str,
+    *,
+    selection: str | None = None,
+    jobs: int | None = None,
+    threads: int | None = None,
+    resume: bool = False,
+) -> Summary:
+    """Write a row for each table of documents, and for each page, or document (as its page 0), with an error.
+
+    paths: or URIs.  output: a .parquet file or a folder.  The rest is as for `zoo.apps.batch.map_files`.
+    """
+    cuts = enumerate(range(0, len(paths), DOCUMENTS))
+    parts = [Documents(k, len(some := tuple(paths[i : i + DOCUMENTS])), some) for k, i in cuts]
+    return run(
+        TablesJob(Worker(recipe), selection),
+        parts,
+        replace(output_of(output, None), columns={name: KINDS[kind] for name, kind in ROW.items()}),
+        engine="ray",
+        jobs=jobs,
+        threads=threads,
+        gpu=(recipe.device or "").startswith(("cuda", "onnx:cuda")),
+        resume=resume,
+    )

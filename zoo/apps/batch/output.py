@@ -1,0 +1,210 @@
+"""The output of a job: a file for each part, and in the end one file, if the output names one.
+
+The name of a part is its record, part-NUMBER-MADE_OF-SHA256-ROWS-ERRORS: hashes of what it was made of and of its
+bytes, and two counts.  A part is done if a file with the right MADE_OF has the bytes that its name says.  There are no
+other files in a folder of parts: some readers of Parquet refuse them.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import InputError, NotFoundError, UnsupportedError, ZooError, nearest
+from .files import is_uri, join, list_files, open_file, remove_files, remove_if_empty, writing
+from .results import arrow_type, plain
+
+FORMATS = ("parquet", "jsonl", "csv")
+RETRY = "retry"  # in place of MADE_OF: the part is to be computed again
+_PART = re.compile(rf"part-(\d{{5,}})-([0-9a-f]{{32}}|{RETRY})-([0-9a-f]{{32}})-(\d+)-(\d+)\.(\w+)")
+_REST = re.compile(r"part-\d{5,}-\w+-\d+\.(\w+)|\.part-.*\.part")  # of zoo before records, and of a kill
+
+
+class PartFile(NamedTuple):
+    """A part that was written."""
+
+    name: str
+    number: int
+    made_of: str  # hash of the input and the options
+    sha256: str  # its first half
+    rows: int
+    errors: int  # rows with a text in the column `error`
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a job writes, and the columns of its rows.  Picklable."""
+
+    target: str  # the file or folder that the user named
+    folder: str  # of the parts
+    format: str
+    one_file: bool
+    columns: Mapping[str, Any] = field(default_factory=dict)  # of results, with the types of `results`
+    kept: tuple[str, ...] = ()  # columns of the input that are written too, before these
+    schema: Any = None  # pyarrow's, of the kept columns
+
+    def key(self) -> str:
+        """The options of writing that decide the bytes of a part."""
+        return repr((self.format, dict(self.columns), self.kept, str(self.schema)))
+
+    def found(self) -> list[PartFile]:
+        """The parts in this format that are there."""
+        matches = [_PART.fullmatch(name) for name in list_files(self.folder)]
+        return [_part_file(match) for match in matches if match is not None and match[6] == self.format]
+
+    def write(self, number: int, made_of: str, kept: Any, rows: Sequence[Mapping[str, Any]]) -> PartFile:
+        """Write a part.
+
+        rows: of `columns`.  kept: the kept columns beside them, a list of dictionaries or a pyarrow.Table, or None.
+        """
+        if self.format == "parquet":
+            data = self._parquet(kept, rows)
+        else:
+            inputs = [{}] * len(rows) if kept is None else kept if isinstance(kept, list) else kept.to_pylist()
+            rows = [a | {name: b.get(name) for name in self.columns} for a, b in zip(inputs, rows, strict=True)]
+            rows = [self._finite(row) for row in rows] if self.format == "jsonl" else rows
+            data = self._csv(rows) if self.format == "csv" else "".join(_json(row) + "\n" for row in rows).encode()
+        errors = sum(row.get("error") is not None for row in rows)
+        name = f"part-{number:05}-{made_of}-{_sha256(data)}-{len(rows)}-{errors}.{self.format}"
+        with writing(join(self.folder, name)) as file:
+            file.write(data)
+        match = _PART.fullmatch(name)
+        assert match is not None
+        return _part_file(match)
+
+    def is_whole(self, part: PartFile) -> bool:
+        """Whether the file of a part is there, and has the bytes that were written."""
+        try:
+            return _sha256(self._read(part)) == part.sha256
+        except NotFoundError:
+            return False
+
+    def finish(self, parts: Sequence[PartFile]) -> None:
+        """Remove parts of other jobs; then, for one file, make it of these parts in this order, and remove them."""
+        names = {part.name for part in parts}
+        others = {part.name for part in self.found()} - names
+        rest = ((name, _REST.fullmatch(name)) for name in list_files(self.folder))
+        others |= {name for name, match in rest if match is not None and match[1] in (None, self.format)}
+        remove_files(self.folder, sorted(others))
+        if self.one_file:
+            with writing(self.target) as file:
+                contents = map(self._checked, parts)
+                self._merge_parquet(contents, file) if self.format == "parquet" else self._merge_texts(contents, file)
+            remove_files(self.folder, sorted(names))
+            remove_if_empty(self.folder)
+
+    def _read(self, part: PartFile) -> bytes:
+        with open_file(join(self.folder, part.name)) as file:
+            return file.read()
+
+    def _checked(self, part: PartFile) -> bytes:
+        data = self._read(part)
+        if _sha256(data) != part.sha256:
+            raise ZooError(f"{join(self.folder, part.name)} has changed since it was written: use --resume")
+        return data
+
+    def _merge_texts(self, parts: Iterable[bytes], file: Any) -> None:
+        header = self._csv([]) if self.format == "csv" else b""
+        file.write(header)
+        for data in parts:
+            file.write(memoryview(data)[len(header) :])
+
+    def _merge_parquet(self, parts: Iterable[bytes], file: Any) -> None:
+        from pyarrow import BufferReader, parquet
+
+        with parquet.ParquetWriter(file, self._schema()) as writer:
+            for data in parts:
+                found = parquet.ParquetFile(BufferReader(data))
+                for group in range(found.metadata.num_row_groups):
+                    writer.write_table(found.read_row_group(group))
+
+    def _schema(self) -> Any:
+        import pyarrow as pa
+
+        return pa.schema([*(self.schema or ()), *((name, arrow_type(kind)) for name, kind in self.columns.items())])
+
+    def _parquet(self, kept: Any, rows: Sequence[Mapping[str, Any]]) -> bytes:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        schema = self._schema()
+        if isinstance(kept, list):
+            kept = pa.Table.from_pylist(kept, self.schema)
+        arrays = [kept.column(name).cast(schema.field(name).type) for name in self.kept]
+        arrays += [pa.array([row.get(name) for row in rows], schema.field(name).type) for name in self.columns]
+        sink = pa.BufferOutputStream()
+        parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), sink)
+        return sink.getvalue().to_pybytes()
+
+    def _finite(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The row; if it holds numbers that JSON does not have, without them, and with an error."""
+        if all(map(_is_finite, row.values())):
+            return row
+        row = row | dict.fromkeys(self.columns)
+        row["error"] = "the result or the row holds numbers that are not finite"
+        return {name: value if _is_finite(value) else None for name, value in row.items()}
+
+    def _csv(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
+        text, names = io.StringIO(), [*self.kept, *self.columns]
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
+        return text.getvalue().encode()
+
+
+def output_of(target: str, format: str | None) -> Output:
+    """The output at a path or URI: one file if it has a suffix of FORMATS, else a folder with parts in `format`."""
+    path = target.rstrip("/") if is_uri(target) else target
+    suffix = os.path.splitext(path)[1].lower().removeprefix(".")
+    one_file = bool(suffix) and not (target.endswith("/") or (not is_uri(target) and os.path.isdir(target)))
+    if one_file and suffix not in FORMATS:
+        among = ", ".join(f".{name}" for name in FORMATS)
+        raise UnsupportedError(f"{target}: expected {among} or a folder{nearest(suffix, FORMATS)}")
+    if one_file and format not in (None, suffix):
+        raise InputError(f"format {format!r} is for a folder, and {target} is a file")
+    if not one_file and format not in (None, *FORMATS):
+        raise UnsupportedError(f"format {format!r} is not one of {', '.join(FORMATS)}{nearest(str(format), FORMATS)}")
+    if one_file:
+        return Output(target, f"{path}.parts", suffix, True)
+    return Output(path, path, format or FORMATS[0], False)
+
+
+def _part_file(match: re.Match[str]) -> PartFile:
+    return PartFile(match[0], int(match[1]), match[2], match[3], int(match[4]), int(match[5]))
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, default=str)
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether there is no infinity and no NaN in a value, or in its lists and dictionaries."""
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_finite, value))
+    if isinstance(value, np.ndarray):
+        return bool(np.isfinite(value).all())
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _cell(value: Any) -> str:
+    """A text for CSV; lists and dictionaries as JSON."""
+    value = plain(value)
+    if value is None:
+        return ""
+    return _json(value) if isinstance(value, list | dict) else str(value)
