@@ -122,10 +122,11 @@ class ImageProcessor:
     pad_line: bool = False
 
     @classmethod
-    def from_folder(cls, folder: str | os.PathLike[str]) -> ImageProcessor:
+    def from_folder(cls, folder: str | os.PathLike[str], model_type: str | None = None) -> ImageProcessor:
         """The processor of a checkpoint: of preprocessor_config.json, or of processor_config.json's `image_processor`.
 
-        Where neither names a class, it is that of the model type in config.json (of the encoder, for TrOCR).
+        Where neither names a class, it is that of the model type (for TrOCR, of the encoder's), which is read from
+        config.json if it is not given.
         """
         folder = Path(folder)
         path = checkpoint_file(folder, "processor_config.json")
@@ -136,12 +137,13 @@ class ImageProcessor:
         if not isinstance(raw, dict):
             path = checkpoint_file(folder, "preprocessor_config.json")
             raw = read_json(path)
-        try:
-            config = read_json(checkpoint_file(folder, "config.json"))
-        except NotFoundError:
-            config = {}
-        encoder = config.get("encoder")
-        model_type = (encoder if isinstance(encoder, dict) else config).get("model_type")
+        if model_type is None:
+            try:
+                config = read_json(checkpoint_file(folder, "config.json"))
+            except NotFoundError:
+                config = {}
+            encoder = config.get("encoder")
+            model_type = (encoder if isinstance(encoder, dict) else config).get("model_type")
         row = FAMILIES.get(model_type) if isinstance(model_type, str) else None
         try:
             return cls.from_dict(raw, row.processor if row else None)

@@ -67,7 +67,7 @@ class ImageTask(Task):
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> ImageTask:
         from ..loading import model_of
 
-        processor = ImageProcessor.from_folder(checkpoint.folder)
+        processor = ImageProcessor.from_folder(checkpoint.folder, checkpoint.config.model_type)
         return cls(model_of(checkpoint, options, head=head), processor, checkpoint)
 
     def extra_files(self) -> list[str]:

@@ -97,7 +97,8 @@ class Read(ImageTask):
         from ..loading import model_of
 
         tokenizer = Tokenizer.from_folder(checkpoint.folder)
-        processor = ImageProcessor.from_folder(checkpoint.folder)
+        config: Any = checkpoint.config
+        processor = ImageProcessor.from_folder(checkpoint.folder, config.encoder.model_type)
         generation = GenerationConfig.from_folder(checkpoint.folder)
         model = model_of(checkpoint, options, head=head)
         return cls(model, processor, tokenizer, generation, checkpoint)

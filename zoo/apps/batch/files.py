@@ -86,7 +86,7 @@ def open_file(name: str) -> IO[bytes]:
         found, path = filesystem(name)
         if scheme_of(name) == "file":
             return open(path, "rb")
-        arrow = getattr(found, "fs", None)
+        arrow: Any = getattr(found, "fs", None)
         if hasattr(arrow, "open_input_file"):  # fsspec's file on top of it reads lines byte by byte
             return io.BufferedReader(arrow.open_input_file(path))
         return found.open(path, "rb")

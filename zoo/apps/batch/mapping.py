@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import BatchError, InputError, UnsupportedError, ZooError
 from ...images.open import MAX_BYTES
 from ...optional import optional
+from ...options import DEFAULTS, Options
 from ...tasks.base import Progress
 from .engine import Summary, check_engine, run
 from .files import is_uri, read, sha256_of
@@ -21,6 +22,9 @@ from .results import columns_of, row_of
 from .sources import IMAGE, Part, Rows, Source, image_place, open_source
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ...options import LoadOptions
     from ...tasks import Found
 
 # Rows of a part, by default; a job that is killed loses at most a part in each process.
@@ -38,7 +42,7 @@ class MapJob:
     source: Source
     arguments: Mapping[str, str]  # argument of the task's call -> column
     options: Mapping[str, Any]  # of the task's call
-    loading: Mapping[str, Any] = field(repr=False)  # options of `load_task`
+    loading: Options = field(repr=False)
     key: str = ""  # a hash of all of this but the source
     _loaded: Any = field(default=None, repr=False)
     _rows: tuple[Part, Rows] | None = field(default=None, repr=False)  # of the part that was read last
@@ -103,7 +107,7 @@ class MapJob:
         if self._loaded is None:
             from ...tasks import load_task
 
-            self._loaded = load_task(self.name, task=self.task, **self.loading)
+            self._loaded = load_task(self.name, self.task, self.loading)
         return self._loaded
 
     def _problem(self, error: ZooError) -> str:
@@ -160,7 +164,7 @@ def map_files(
     threads: int | None = None,
     resume: bool = False,
     progress: bool | None = None,
-    **loading: Any,
+    **loading: Unpack[LoadOptions],
 ) -> Summary:
     """Call a checkpoint's task with every row of files, and write its results beside the rows.
 
@@ -191,10 +195,8 @@ def map_files(
     to = output_of(os.fspath(output), format)
     if to.format == "parquet":
         optional("pyarrow", f"{os.fspath(output)}: Parquet")  # an error before anything is computed
-    where = {
-        key: loading[key] for key in ("revision", "local_files_only", "cache_dir", "token", "lock") if key in loading
-    }
-    found = find_task(name, task=task, **where)
+    load_options = DEFAULTS.update(loading)
+    found = find_task(name, task, load_options)
     options = dict(options or {})
     if found.task == "rerank":
         raise UnsupportedError("rerank sorts the documents of one query: zoo.load(...) and zoo run do that")
@@ -206,9 +208,11 @@ def map_files(
     _check_columns(source, columns, to.format)
     to = replace(to, columns=columns, kept=source.kept, schema=source.schema() if typed else None)
     if found.checkpoint.revision is not None:
-        loading["revision"] = found.checkpoint.revision  # the same in all processes, even if the branch moves
-    key = _key(found, arguments, options, loading)
-    job = MapJob(os.fspath(name), found.task, found.images, source, arguments, options, loading, key)
+        load_options = replace(
+            load_options, revision=found.checkpoint.revision
+        )  # the same in all processes, even if the branch moves
+    key = _key(found, arguments, options, load_options)
+    job = MapJob(os.fspath(name), found.task, found.images, source, arguments, options, load_options, key)
     count = sum(part.rows for part in parts)
     with Progress(count, progress, "images" if found.images else "rows") as advance:
         return run(
@@ -218,7 +222,7 @@ def map_files(
             engine=engine,
             jobs=jobs,
             threads=threads,
-            gpu=str(loading.get("device") or "").startswith(("cuda", "onnx:cuda")),
+            gpu=(load_options.device or "").startswith(("cuda", "onnx:cuda")),
             resume=resume,
             advance=advance,
         )
@@ -248,16 +252,16 @@ def _check_columns(source: Source, columns: Mapping[str, Any], format: str) -> N
             raise InputError(f"the column {name!r} holds bytes, which {format} does not have: do not keep it (--keep)")
 
 
-def _key(found: Found, arguments: Mapping[str, str], options: Mapping[str, Any], loading: Mapping[str, Any]) -> str:
+def _key(found: Found, arguments: Mapping[str, str], options: Mapping[str, Any], loading: Options) -> str:
     """A hash of all that decides the result of a row, but for the row."""
     from ... import __version__
 
     checkpoint = found.checkpoint
     files = [checkpoint.folder / name for name in checkpoint.files] if checkpoint.revision is None else []
     of_files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.is_file()]
-    more = {key: value for key, value in loading.items() if key not in ("local_files_only", "cache_dir", "token")}
-    if more.get("lock") is not None:
-        more["lock"] = hashlib.sha256(Path(str(more["lock"])).read_bytes()).hexdigest()
+    more = asdict(replace(loading, local_files_only=False, cache_dir=None, token=None))
+    if loading.lock is not None:
+        more["lock"] = hashlib.sha256(Path(loading.lock).read_bytes()).hexdigest()
     parts = [__version__, checkpoint.name, checkpoint.revision, of_files, found.task, dict(arguments), options, more]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
