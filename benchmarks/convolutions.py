@@ -158,7 +158,7 @@ def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
     from zoo.ops import on_numpy
     from zoo.weights import Reader, Weights
     from zoo.weights.files import open_weights
-    from zoo.weights.layout import Layout, Named
+    from zoo.weights.name_map import NameMap, RenamedSource
 
     torch.manual_seed(0)
     fields = {"hidden_sizes": [D for D, _ in STAGES], "depths": [2] * len(STAGES), "layer_type": "basic"}
@@ -166,7 +166,7 @@ def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         save_file(theirs.state_dict(), path)
-        named = Named(open_weights(path), Layout("", ("embedder", "encoder")), is_body=True, tied={})
+        named = RenamedSource(open_weights(path), NameMap("", ("embedder", "encoder")), is_base_model=True, tied={})
         ours = ResNet(Weights(Reader(named, on_numpy)), OurConfig(**fields))
     x = np.random.default_rng(0).standard_normal((1, Y, X, 3), np.float32)
     first = torch.from_numpy(_first(x)).contiguous()

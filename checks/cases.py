@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from zoo.packed import KINDS
-from zoo.packed.kinds import OF_BLOCKS
+from zoo.quant import QUANT_TYPES
+from zoo.quant.kinds import OF_BLOCKS
 
 from .budgets import Budget
 
@@ -200,7 +200,7 @@ def _gemvs() -> list[Case]:
 
 def _packed() -> list[Case]:
     def fields(kind: str, outputs: int, inputs: int) -> tuple[Shape, ...]:
-        stored = zip(KINDS[kind].fields, KINDS[kind].shapes(outputs, inputs), strict=True)
+        stored = zip(QUANT_TYPES[kind].fields, QUANT_TYPES[kind].shapes(outputs, inputs), strict=True)
         return tuple(Shape(shape, field.dtype) for field, shape in stored)
 
     def case(name: str, kind: str, M: int, inputs: int, outputs: int, dtypes: tuple[str, ...] = ("bfloat16",)) -> Case:

@@ -14,10 +14,10 @@ SAME_PIXELS = 0.9999  # of a segmentation in float32: where two labels are as li
 SAME_BOX = 1e-4  # of a detection in float32: how far a coordinate may be off, in parts of the image's width or height
 OVERLAP = 0.5  # of a detection in low precision: two boxes of one object share more of what they cover together
 
-Rows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
+QuantRows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
 
 
-def compare_ids(pairs: Rows, name: str = "tokenizer", rule: Rule | None = None, own: Rows = ()) -> Stage:
+def compare_ids(pairs: QuantRows, name: str = "tokenizer", rule: Rule | None = None, own: QuantRows = ()) -> Stage:
     """(batch, ours, wanted) ids: which must be the same, as a tokenizer's.
 
     With a Multiple for a rule, as many rows may be other ones as it allows of texts; own: (batch, theirs, wanted).
@@ -108,7 +108,7 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> float:
     return float(shared / together) if together > 0 else 0.0
 
 
-def _rows(pairs: Rows) -> tuple[list[tuple[str, list[int], list[int]]], list[tuple[str, list[int], list[int]]]]:
+def _rows(pairs: QuantRows) -> tuple[list[tuple[str, list[int], list[int]]], list[tuple[str, list[int], list[int]]]]:
     """(batch, ours, wanted) of each row, and of those that differ."""
     rows = [(batch, a, b) for batch, ours, wanted in pairs for a, b in zip(ours, wanted, strict=True)]
     return rows, [(batch, a, b) for batch, a, b in rows if list(a) != list(b)]

@@ -20,7 +20,7 @@ from zoo.config import Config
 from zoo.nn import BatchNorm, Conv2d, ConvTranspose2d, LayerNorm, Linear, Module, RMSNorm, is_array, leaves
 from zoo.pretrained import Pretrained
 from zoo.typing import RawTensor
-from zoo.weights import Named, Random, Reader, Weights
+from zoo.weights import Random, Reader, RenamedSource, Weights
 
 from .taps import bodies_of
 
@@ -79,7 +79,13 @@ def roles(
     """
     source = _Names(absent)
     tied = {target: owner for target, owner in cls.tied.items() if config.tied or target.endswith(".bias")}
-    w = Weights(Reader(Named(source, cls.layout, is_body=cls.is_body, tied=tied), _BACKEND, sizes=config.sizes()))
+    w = Weights(
+        Reader(
+            RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=tied),
+            _BACKEND,
+            sizes=config.sizes(),
+        )
+    )
     model = cls(w, config)
     bodies = list(bodies_of(model).values())
     embedded = {id(array) for body in bodies for _, array in leaves(getattr(body, "embeddings", ()))}

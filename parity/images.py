@@ -41,7 +41,7 @@ def batches(model: ImageModel, processor: ImageProcessor | None, pictures: Seque
             found = [_batch("images", processor, several), _batch("alone", processor, [alone])]
     pixels = found[0].arrays["pixel_values"]
     (height, width), patch = pixels.shape[1:3], _pair(getattr(config, "patch_size", 32))
-    masks = "bool_masked_pos" in model.inputs and model.body.embeddings.mask is not None
+    masks = "bool_masked_pos" in model.inputs and model.base_model.embeddings.mask is not None
     asked = not model.any_size
     # Where it must be asked for, transformers resizes the positions of a square of patches alone; and its heads put
     # patches together as if they had been a square.

@@ -16,7 +16,7 @@ import numpy as np
 
 from zoo.nn import an_array, map_leaves
 from zoo.ops import to_numpy
-from zoo.packed import Packed
+from zoo.quant import QuantTensor
 
 from .compare import has_tokens
 from .inputs import Given
@@ -92,7 +92,7 @@ def broken(found: Sequence[Measure], limits: Sequence[Limit]) -> list[str]:
 def dequantised(model: Any) -> Any:
     """The model with its rounded weights as float32, or as the dtype that they are widened to."""
 
-    def widened(matrix: Packed) -> Any:
+    def widened(matrix: QuantTensor) -> Any:
         if isinstance(matrix.parts[0].arrays[0], np.ndarray):
             return matrix.dequantise()
         import torch

@@ -20,7 +20,7 @@ from zoo.checkpoint.files import Checkpoint
 from zoo.checkpoint.modules import is_sentence_encoder
 from zoo.loading import model_of
 from zoo.lock import find
-from zoo.packed import KINDS, Rows
+from zoo.quant import QUANT_TYPES, QuantRows
 from zoo.weights.gguf.parts import read_parts
 from zoo.weights.gguf.source import read_entry
 
@@ -85,8 +85,8 @@ def beside_the_package(checkpoint: Checkpoint) -> Measure:
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(checkpoint.weights[0]).tensors}
     for name, entry in header.tensors.items():
         stored = read_entry(header, entry)
-        rows = stored if len(entry.shape) == 2 or not KINDS[entry.dtype].plain else stored.reshape(1, -1)
-        ours = Rows(KINDS[entry.dtype], entry.shape[-1], (rows,)).dequantise()
+        rows = stored if len(entry.shape) == 2 or not QUANT_TYPES[entry.dtype].plain else stored.reshape(1, -1)
+        ours = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], (rows,)).dequantise()
         theirs = gguf.quants.dequantize(tensors[name].data, tensors[name].tensor_type).reshape(ours.shape)
         worst, count = max(worst, float(np.abs(ours - theirs).max(initial=0))), count + ours.size
     return Measure(EQUAL.name, worst, count)

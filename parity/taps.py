@@ -107,7 +107,7 @@ def outputs(model: Module, result: Any, keep: Copy = _copy) -> dict[str, Any]:
     if is_array(result):
         if len(result.shape) == 4 and type(model).__name__.endswith("ForMaskedImageModeling"):
             return {"reconstruction": keep(result)}  # an image
-        return {"last_hidden_state" if getattr(model, "is_body", False) else "logits": keep(result)}
+        return {"last_hidden_state" if getattr(model, "is_base_model", False) else "logits": keep(result)}
     return numbered({name: value for name, value in result._asdict().items() if value is not None}, keep)
 
 

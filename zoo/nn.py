@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from . import ops
 from .ops.capture import current
-from .packed import Packed
+from .quant import QuantTensor
 from .typing import Array
 from .weights import Weights
 from .weights.mapped import release
@@ -25,7 +25,7 @@ class Module:
     """
 
 
-class Memo(Module):
+class CacheLast(Module):
     """What follows from a key alone (of the weights, for the size of an image), kept until another key is asked for.
 
     A value of more than max_elements is made anew each time; one made while a CUDA graph is captured is its own.
@@ -67,7 +67,7 @@ class Dropout(Module):
 
 
 class Linear(Module):
-    """dropout(act(x @ weight.T + bias)).  words: whether its outputs are the words of a vocabulary."""
+    """dropout(act(x @ weight.T + bias)).  vocab: its outputs are the tokens of a vocabulary."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class Linear(Module):
         bias: bool = True,
         act: str | None = None,
         dropout: float = 0.0,
-        words: bool = False,
+        vocab: bool = False,
     ):
-        self.weight = w.table("weight", d_out, d_in) if words else w.matrix(["weight"], [d_out], d_in)
+        self.weight = w.embedding("weight", d_out, d_in) if vocab else w.linear(["weight"], [d_out], d_in)
         self.bias = w.get("bias", (d_out,)) if bias else None
         self.act, self.dropout = ops.activation(act), Dropout(dropout)
 
@@ -87,7 +87,7 @@ class Linear(Module):
     def fused(cls, w: Weights, parts: Sequence[str], d_in: int, d_outs: Sequence[int], bias: bool = True) -> Linear:
         """One projection made of several of the checkpoint's: their outputs follow one another."""
         self = cls.__new__(cls)
-        self.weight = w.matrix([f"{p}.weight" for p in parts], d_outs, d_in)
+        self.weight = w.linear([f"{p}.weight" for p in parts], d_outs, d_in)
         self.bias = w.cat([f"{p}.bias" for p in parts], [(d,) for d in d_outs]) if bias else None
         self.act, self.dropout = None, Dropout(0.0)
         return self
@@ -253,14 +253,14 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def an_array(node: Any) -> Array:
     """The first of the parameters that is no packed matrix: of the library, device and dtype that are computed with."""
-    return next(array for _, array in leaves(node) if not isinstance(array, Packed))
+    return next(array for _, array in leaves(node) if not isinstance(array, QuantTensor))
 
 
 def map_leaves(
     fn: Callable[[Array], Array],
     node: T,
     memo: dict[int, Any] | None = None,
-    packed: Callable[[Packed], Any] | None = None,
+    packed: Callable[[QuantTensor], Any] | None = None,
 ) -> T:
     """A copy of `node` with fn(array) for each array, derived ones too; what was shared stays shared.
 
@@ -270,7 +270,7 @@ def map_leaves(
     if id(node) in memo:
         return memo[id(node)]
     new: Any = node
-    if isinstance(node, Packed):
+    if isinstance(node, QuantTensor):
         new = node.map(fn) if packed is None else packed(node)
     elif is_array(node):
         new = fn(new)

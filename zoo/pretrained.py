@@ -13,12 +13,12 @@ from .devices import placement
 from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError, nearest
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, Options
-from .packed import KINDS
+from .quant import QUANT_TYPES
 from .runner import Runner
 from .trainable import Trainable, make_trainable
 from .typing import Array
 from .warning import warn
-from .weights import CHOICES, Choice, Layout, Named, NewHead, Part, Random, Reader, Report, Source, Weights
+from .weights import CHOICES, Choice, NameMap, NewHead, Part, Random, Reader, RenamedSource, Report, Source, Weights
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -48,14 +48,14 @@ class Pretrained(Trainable):
     """
 
     config_class: ClassVar[type[Config]]
-    layout: ClassVar[Layout]
-    is_body: ClassVar[bool] = False  # a bare model, whose tensors have no prefix
+    name_map: ClassVar[NameMap]
+    is_base_model: ClassVar[bool] = False  # a bare model, whose tensors have no prefix
     tied: ClassVar[Mapping[str, str]] = {}  # canonical name -> the one that it shares its array with
-    keeps_halves: ClassVar[bool] = False  # whether, on NumPy, matrices of 16-bit numbers are widened only in use
+    keep_16bit: ClassVar[bool] = False  # whether, on NumPy, matrices of 16-bit numbers are widened only in use
     depends_on_length = False  # whether the length of a text, padding too, changes what its tokens give
 
     config: Any
-    body: Any = _Itself()  # the model without its head
+    base_model: Any = _Itself()  # the model without its head
     runner: Runner = Runner()  # what runs `forward` of what has passed the door
     report: Report
     _parts: dict[str, list[Part]]  # path of a parameter -> the checkpoint's tensors that it was made of
@@ -88,29 +88,29 @@ class Pretrained(Trainable):
             raise UnsupportedError(f"device {device!r} computes in float32, and dtype is {dtype!r}")
         # An untied projection still shares its bias with the head where the file has only one of the two.
         tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
-        named = Named(source, cls.layout, is_body=cls.is_body, tied=tied)
+        named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=tied)
         choice = _choice(weights, named)
         if choice is not None and trainable:
             raise UnsupportedError(
                 f"weights={weights!r} are rounded numbers, which trainable=True cannot change: choose one"
             )
         # A type of 16 bits is that of what is computed beside packed matrices; a wider one is that of them, too.
-        keeps_packed = not trainable and (choice is not None or dtype in (None, "float16", "bfloat16"))
+        keep_quantised = not trainable and (choice is not None or dtype in (None, "float16", "bfloat16"))
         if engine is None and (needed := getattr(source, "device", None)):
             raise UnsupportedError(f"{source.files[0].parent} holds graphs, which device={needed!r} runs")
         if not where.is_numpy and dtype is None:
             dtype = "float32" if trainable else _one_dtype(named)
-        head = NewHead(cls.layout.prefix, _deviation(config), options.seed) if options.new_head else None
+        head = NewHead(cls.name_map.prefix, _deviation(config), options.seed) if options.new_head else None
         reader = Reader(
             named,
             where.backend,
             dtype=dtype,
             device=where.device,
             sizes=config.sizes(),
-            keeps_halves=cls.keeps_halves and where.is_numpy and dtype is None,
-            keeps_packed=keeps_packed,
+            keep_16bit=cls.keep_16bit and where.is_numpy and dtype is None,
+            keep_quantised=keep_quantised,
             choice=None if engine is not None and weights in engine.QUANTISES else choice,
-            joins=not trainable,
+            fuse=not trainable,
             new_head=head,
         )
         with ops.allowance(sum(path.stat().st_size for path in source.files)):
@@ -161,7 +161,7 @@ class Pretrained(Trainable):
         source = open_weights(checkpoint.weights)
         try:
             source = as_quantised(source, config.extra)
-            adapted = source if adapter is None else adapter.on(source, cls.layout)
+            adapted = source if adapter is None else adapter.on(source, cls.name_map)
             model = cls.from_source(adapted, config, options)
         except ZooError as e:
             saved_as = ", ".join(config.architectures) or "nothing in particular"
@@ -211,7 +211,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-def _choice(weights: str | None, named: Named) -> Choice | None:
+def _choice(weights: str | None, named: RenamedSource) -> Choice | None:
     """What matrices are quantised to, of a checkpoint that is not, or is already so."""
     if weights is None:
         return None
@@ -221,7 +221,9 @@ def _choice(weights: str | None, named: Named) -> Choice | None:
             f"weights={weights!r} is not supported, expected {expected}{nearest(str(weights), CHOICES)}"
         )
     choice = CHOICES[weights]
-    found = {kind for name in named.names() if (kind := named.dtype(name)) in KINDS and not KINDS[kind].plain}
+    found = {
+        kind for name in named.names() if (kind := named.dtype(name)) in QUANT_TYPES and not QUANT_TYPES[kind].plain
+    }
     if found and not choice.matrices in found <= set(choice):
         raise UnsupportedError(
             f"weights={weights!r} quantises numbers of floating point, and the checkpoint is quantised already: "
@@ -230,7 +232,7 @@ def _choice(weights: str | None, named: Named) -> Choice | None:
     return choice
 
 
-def _one_dtype(named: Named) -> str:
+def _one_dtype(named: RenamedSource) -> str:
     """The element type of a checkpoint, float32 where it has several: torch multiplies no two kinds."""
     names = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
     found = {named.dtype(name) for name in named.names()} & names.keys()

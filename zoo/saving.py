@@ -22,8 +22,8 @@ from .errors import UnsupportedError, ZooError
 from .files.atomic_write import atomic_write
 from .nn import leaves
 from .ops import backend
-from .packed import Packed, Rows
 from .pretrained import Pretrained
+from .quant import QuantRows, QuantTensor
 from .typing import Array
 from .weights.packed_names import QUANT_METHOD, stored_fields
 from .weights.safetensors import write_tensors
@@ -78,13 +78,13 @@ def _saved_config(model: Pretrained, dtype: str | None) -> dict[str, Any]:
 
 
 def _stays_packed(model: Pretrained, dtype: str | None) -> bool:
-    return dtype is None and any(isinstance(leaf, Packed) and not leaf.is_plain for _, leaf in leaves(model))
+    return dtype is None and any(isinstance(leaf, QuantTensor) and not leaf.is_plain for _, leaf in leaves(model))
 
 
 class _Unsaved(NamedTuple):
     """A tensor before it is converted to what its file holds."""
 
-    array: Array | Rows
+    array: Array | QuantRows
     was: str  # its element type in the file that it came from
     dtype: str  # and in the one that is written
 
@@ -103,7 +103,7 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
                 continue
             owners[part.name] = array
             for name in (part.name, *model._copies.get(part.name, ())):
-                if isinstance(rows, Rows) and not rows.kind.plain and dtype is None:
+                if isinstance(rows, QuantRows) and not rows.kind.plain and dtype is None:
                     out |= {n: _Unsaved(a, kind, kind) for n, kind, a in stored_fields(name, rows)}
                 else:
                     was = part.dtype if part.dtype in _FLOATS else "F32"
@@ -119,19 +119,19 @@ def shapes_of(model: Pretrained) -> dict[str, tuple[int, ...]]:
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def rows_of(array: Any, parts: Sequence[Part]) -> Iterator[tuple[Part, Array | Rows]]:
+def rows_of(array: Any, parts: Sequence[Part]) -> Iterator[tuple[Part, Array | QuantRows]]:
     """The rows of an array or a packed matrix that came from each tensor."""
-    if isinstance(array, Packed) and len(array.parts) == len(parts):
+    if isinstance(array, QuantTensor) and len(array.parts) == len(parts):
         yield from zip(parts, array.parts, strict=True)
         return
-    start, whole = 0, array.parts[0] if isinstance(array, Packed) else array
+    start, whole = 0, array.parts[0] if isinstance(array, QuantTensor) else array
     for part in parts:
         yield part, whole if len(parts) == 1 else whole[start : start + part.rows]
         start += part.rows
 
 
 def _converted(name: str, tensor: _Unsaved) -> np.ndarray:
-    of = tensor.array.arrays[0] if isinstance(tensor.array, Rows) else tensor.array
+    of = tensor.array.arrays[0] if isinstance(tensor.array, QuantRows) else tensor.array
     array = backend(of).to_raw(tensor.array, tensor.dtype).array
     if tensor.dtype == "F16" and tensor.was != "F16" and np.isinf(array).any():
         raise ZooError(f"{name} holds values beyond float16: save it as bfloat16 or float32")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .errors import CheckpointError, UnsupportedError, nearest
-from .nn import BatchNorm, Conv2d, ConvTranspose2d, Dropout, Memo, Module, leaves, modules
+from .nn import BatchNorm, CacheLast, Conv2d, ConvTranspose2d, Dropout, Module, leaves, modules
 from .warning import warn
 
 # Fields of configs that drop whole layers at random: what zoo does not do.
@@ -93,7 +93,7 @@ def make_trainable(model: Trainable) -> None:
     for module in modules(model):
         if isinstance(module, Conv2d | ConvTranspose2d):
             module.unfold()
-        elif isinstance(module, Memo):
+        elif isinstance(module, CacheLast):
             module.max_elements = 0
         elif isinstance(module, BatchNorm):
             kept = (module.mean, module.var, *((module.weight, module.bias) if module.is_frozen else ()))

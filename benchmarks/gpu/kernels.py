@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from zoo import ops
 from zoo.ops.on_torch import packed as torch_packed
-from zoo.packed import KINDS, Packed, Rows
+from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 
 from .measure import UNIT, Bench, Call, Row, compare
 
@@ -246,7 +246,7 @@ def packed(kind: str, M: int, outputs: int, inputs: int, bench: Bench) -> Proble
     from zoo.engines.triton import packed_dot, packed_gemv
 
     x, stored = bench.normal(M, inputs, seed=1), random_rows(bench, kind, outputs, inputs)
-    wide, weight = torch_packed.dequantise(stored, torch.bfloat16), Packed([stored], torch.bfloat16)
+    wide, weight = torch_packed.dequantise(stored, torch.bfloat16), QuantTensor([stored], torch.bfloat16)
     if M == 1:
         kernel, found = packed_gemv.packed_gemv, packed_gemv.packed_gemv_candidates(x, outputs)
     else:
@@ -268,11 +268,11 @@ def packed(kind: str, M: int, outputs: int, inputs: int, bench: Bench) -> Proble
     )
 
 
-def random_rows(bench: Bench, kind: str, outputs: int, inputs: int) -> Rows:
+def random_rows(bench: Bench, kind: str, outputs: int, inputs: int) -> QuantRows:
     """A packed matrix of random bits, with scales that make numbers as large as a layer's, on the device."""
     generator = torch.Generator(bench.device).manual_seed(2)
     fields = []
-    for field, shape in zip(KINDS[kind].fields, KINDS[kind].shapes(outputs, inputs), strict=True):
+    for field, shape in zip(QUANT_TYPES[kind].fields, QUANT_TYPES[kind].shapes(outputs, inputs), strict=True):
         dtype = getattr(torch, field.dtype)
         if dtype.is_floating_point:
             made = torch.rand(shape, device=bench.device, generator=generator).add_(0.5)
@@ -280,7 +280,7 @@ def random_rows(bench: Bench, kind: str, outputs: int, inputs: int) -> Rows:
         else:
             least, most = (-127, 128) if dtype == torch.int8 else (0, 16 if field.name == "zero" else 256)
             fields.append(torch.randint(least, most, shape, dtype=dtype, device=bench.device, generator=generator))
-    return Rows(KINDS[kind], inputs, tuple(fields))
+    return QuantRows(QUANT_TYPES[kind], inputs, tuple(fields))
 
 
 # What models compute between products

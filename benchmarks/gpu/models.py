@@ -270,7 +270,7 @@ def trocr(held: Held, batch: int, new: int) -> dict[str, Any]:
     options = GenerationConfig(max_new_tokens=new, eos_token_id=(), num_beams=4)
 
     def ours(runner: Any) -> Any:
-        states = runner.run(model.states, model.encoder.pixels(pixels))
+        states = runner.run(model.encoder_states, model.encoder.pixels(pixels))
         return generate(runner.decoder(model.decoder), start, options, encoder_hidden_states=states)
 
     def theirs(module: Any) -> Any:

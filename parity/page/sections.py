@@ -18,10 +18,10 @@ from ..run import Result
 from .plots import Line, errors_by_stage
 from .texts import Piece, differences, visible
 
-Kind = Literal["holds", "diverges", "failed"]
+QuantType = Literal["holds", "diverges", "failed"]
 BACKENDS = {"numpy": "NumPy", "torch": "torch"}
 ALLOWED = "what is allowed"
-WORDS: dict[Kind, str] = {"holds": "holds", "diverges": "diverges", "failed": "not run"}
+WORDS: dict[QuantType, str] = {"holds": "holds", "diverges": "diverges", "failed": "not run"}
 
 
 # By whether errors are of low precision: the columns of figures, and those that a phone has no room for.
@@ -62,7 +62,7 @@ class Section(NamedTuple):
     ident: str
     name: str
     architecture: str
-    kind: Kind
+    kind: QuantType
     word: str
     sentence: str
     relative_l2: str
@@ -86,7 +86,7 @@ def section(number: int, result: Result) -> Section:
     name, furthest, low = short_name(result.case), worst(result), is_low(result)
     head, wide = HEADS[low]
     used, _ = _nearest(result)
-    kind: Kind = "failed" if result.error else "holds" if result.holds else "diverges"
+    kind: QuantType = "failed" if result.error else "holds" if result.holds else "diverges"
     ident = f"m{number}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}"
     return Section(
         ident,

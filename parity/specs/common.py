@@ -73,7 +73,7 @@ class Spec:
         """The prefix of the base model's tensors in the file."""
         family = FAMILIES[self.model_type]
         cls = family.load(self.architecture.removeprefix(family.prefix))
-        return "" if cls.is_body else cls.layout.prefix + "."
+        return "" if cls.is_base_model else cls.name_map.prefix + "."
 
     def file_name(self, name: str) -> str:
         """The name in the file of a tensor that transformers calls `name`."""

@@ -17,7 +17,7 @@ from zoo.errors import UnsupportedError
 from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import leaves
-from zoo.packed import Packed
+from zoo.quant import QuantTensor
 from zoo.tasks.embed import Embed
 from zoo.tasks.generate import Generate
 from zoo.weights.gguf.header import read_header
@@ -155,7 +155,7 @@ def test_blocks_keep_their_bits(tmp_path):
         other = b.tensors[name]
         assert entry.dtype == other.dtype
         np.testing.assert_array_equal(a.data[0][entry.begin : entry.end], b.data[0][other.begin : other.end])
-    assert any(isinstance(leaf, Packed) for _, leaf in leaves(zoo.load(second).model))
+    assert any(isinstance(leaf, QuantTensor) for _, leaf in leaves(zoo.load(second).model))
 
 
 @pytest.mark.parametrize(("kind", "error"), [("Q4_K", 0.09), ("Q5_K", 0.045), ("Q6_K", 0.022)])
@@ -181,7 +181,7 @@ def test_a_llama_with_rows_of_256_goes_there_and_back(tmp_path):
     shutil.copy(OWN / "tokenizer.json", tmp_path / "a")
     task = zoo.load(tmp_path / "a", task="generate")
     again = zoo.load(export(task, tmp_path / "m.gguf", "q4_k"))
-    kinds = {part.kind.name for _, leaf in leaves(again.model) if isinstance(leaf, Packed) for part in leaf.parts}
+    kinds = {part.kind.name for _, leaf in leaves(again.model) if isinstance(leaf, QuantTensor) for part in leaf.parts}
     assert kinds == {"Q4_K", "Q5_0"}
     first = export(again, tmp_path / "n.gguf", "q4_k")
     a, b = read_header(tmp_path / "m.gguf"), read_header(first)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_gguf import KINDS as NAMED
 from made_gguf import OWN, finish, gguf, put, write_bert, write_llama
+from made_gguf import QUANT_TYPES as NAMED
 
 import zoo
 from zoo import ops
@@ -18,8 +18,8 @@ from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import leaves
 from zoo.ops import naive
-from zoo.packed import KINDS, Packed, Rows
-from zoo.packed.ggml import GGML
+from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
+from zoo.quant.ggml import GGML
 from zoo.weights.gguf.source import GGUFFile
 
 WRITTEN = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")  # by the package; of the others it has the reading
@@ -42,11 +42,11 @@ def records(kind: str, rows: int, blocks: int, rng: np.random.Generator) -> np.n
 def test_numbers_are_those_of_the_reference(kind, rng):
     data = records(kind, 37, 5, rng)
     wanted = gguf.quants.dequantize(data, NAMED[kind])
-    found = Rows(KINDS[kind], wanted.shape[1], (data,)).check("a").dequantise()
+    found = QuantRows(QUANT_TYPES[kind], wanted.shape[1], (data,)).check("a").dequantise()
     np.testing.assert_array_equal(found.view(np.uint32), wanted.view(np.uint32))
-    naively = naive.dequantise(Packed([Rows(KINDS[kind], wanted.shape[1], (data[:3],))]))
+    naively = naive.dequantise(QuantTensor([QuantRows(QUANT_TYPES[kind], wanted.shape[1], (data[:3],))]))
     np.testing.assert_allclose(naively, wanted[:3], rtol=1e-6, atol=1e-6)
-    part = Rows(KINDS[kind], wanted.shape[1], (data,))[[5, 3, 3]]
+    part = QuantRows(QUANT_TYPES[kind], wanted.shape[1], (data,))[[5, 3, 3]]
     np.testing.assert_array_equal(part.dequantise(), wanted[[5, 3, 3]])
 
 
@@ -55,15 +55,15 @@ def test_the_sizes_are_those_of_the_reference():
 
     for number, (name, block, size) in TYPES.items():
         assert (NAMED[name], gguf.GGML_QUANT_SIZES[NAMED[name]]) == (number, (block, size))
-        if not KINDS[name].plain:
-            assert (KINDS[name].block, KINDS[name].fields[0].per_block) == (block, size)
+        if not QUANT_TYPES[name].plain:
+            assert (QUANT_TYPES[name].block, QUANT_TYPES[name].fields[0].per_block) == (block, size)
 
 
 @pytest.mark.parametrize("tokens", [1, 3, 40])
 @pytest.mark.parametrize("kind", ALL)
 def test_products_and_rows(kind, tokens, rng):
-    width = 2 * KINDS[kind].block
-    weight = Packed([Rows(KINDS[kind], width, (records(kind, rows, 2, rng),)) for rows in (70, 33)])
+    width = 2 * QUANT_TYPES[kind].block
+    weight = QuantTensor([QuantRows(QUANT_TYPES[kind], width, (records(kind, rows, 2, rng),)) for rows in (70, 33)])
     x = rng.standard_normal((1, tokens, width), np.float32)
     found, wanted = ops.linear(x, weight, None), naive.linear(x, weight, None)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
@@ -77,7 +77,7 @@ def test_a_scale_that_is_no_number_is_refused(kind, rng):
         data = records(kind, 3, 2, rng)
         begin = {"d": 208 if kind == "Q6_K" else 0, "m": 2, "dmin": 2}[field]
         data.reshape(3, 2, -1)[1, 1, begin : begin + 2] = np.float16([np.nan]).view(np.uint8)
-        rows = Rows(KINDS[kind], 2 * KINDS[kind].block, (data,))
+        rows = QuantRows(QUANT_TYPES[kind], 2 * QUANT_TYPES[kind].block, (data,))
         held = kind in ("Q4_1", "Q5_1") if field == "m" else kind in ("Q4_K", "Q5_K") if field == "dmin" else True
         if held:
             with pytest.raises(CheckpointError, match=rf"'a' \({kind}\): a block's scale is NaN or infinite"):
@@ -113,10 +113,10 @@ def test_a_model_in_blocks_is_that_of_its_numbers(kind, tmp_path, monkeypatch):
     any_kind(monkeypatch)
     path = write_llama(wide_llama(tmp_path / "folder"), tmp_path / "m.gguf", kind)
     packed = load_model(path)
-    found = {part.kind.name for _, leaf in leaves(packed) if isinstance(leaf, Packed) for part in leaf.parts}
+    found = {part.kind.name for _, leaf in leaves(packed) if isinstance(leaf, QuantTensor) for part in leaf.parts}
     assert found == {kind}
     wide = load_model(path, dtype="float32")
-    assert not any(isinstance(leaf, Packed) and not leaf.is_plain for _, leaf in leaves(wide))
+    assert not any(isinstance(leaf, QuantTensor) and not leaf.is_plain for _, leaf in leaves(wide))
     ids = np.arange(3, 40)[None]
     a, b = packed(ids), wide(ids)
     np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * np.abs(b).max())
@@ -132,7 +132,7 @@ def test_a_model_in_blocks_on_torch(kind, tmp_path, monkeypatch):
     wanted = load_model(path)(ids)
     for dtype, error in ((None, 1e-5), ("bfloat16", 0.05), ("float32", 1e-5)):
         model = load_model(path, device="torch:cpu", dtype=dtype)
-        parts = [part for _, leaf in leaves(model) if isinstance(leaf, Packed) for part in leaf.parts]
+        parts = [part for _, leaf in leaves(model) if isinstance(leaf, QuantTensor) for part in leaf.parts]
         assert bool(parts) == (dtype != "float32")
         assert not any(part.kind.plain or part.kind.name.startswith("Q") for part in parts)
         assert np.abs(ops.to_numpy(model(ids)) - wanted).max() <= error * np.abs(wanted).max()
@@ -147,7 +147,7 @@ def test_rows_of_blocks_are_put_in_order_as_they_lie(kind, tmp_path, monkeypatch
     source = GGUFFile(write_llama(wide_llama(tmp_path / "folder"), tmp_path / "m.gguf", kind))
     for name in ("self_attn.q_proj", "self_attn.k_proj"):
         rows = source.read(f"model.layers.1.{name}.weight")
-        assert isinstance(rows, Rows)
+        assert isinstance(rows, QuantRows)
         stored = gguf.GGUFReader(tmp_path / "m.gguf")
         (tensor,) = (t for t in stored.tensors if t.name == f"blk.1.attn_{name[10]}.weight")
         wide = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
@@ -187,5 +187,5 @@ def test_a_vector_in_blocks_is_widened(tmp_path):
     put(writer, "token_embd.weight", np.ones((2, 64), np.float32), "F32")
     source = GGUFFile(finish(writer, tmp_path / "m.gguf"))
     found = source.read("model.norm.weight")
-    assert not isinstance(found, Rows)
+    assert not isinstance(found, QuantRows)
     np.testing.assert_allclose(found.array, x, atol=0.01)

@@ -49,7 +49,7 @@ def images(model, rng, rows, size):
         mask = np.ones((rows, Y, X), bool)
         mask[-1, Y // 2 :] = mask[-1, :, X - 9 :] = False
     hidden = None
-    if "bool_masked_pos" in model.inputs and not model.is_body:
+    if "bool_masked_pos" in model.inputs and not model.is_base_model:
         h, w = model.grid(pixels)
         hidden = rng.random((rows, h * w)) < 0.4
     return model.pixels(pixels, mask, hidden)

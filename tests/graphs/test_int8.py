@@ -20,7 +20,7 @@ from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
 from zoo.nn import Module
 from zoo.ops import naive as naive_ops
-from zoo.packed import KINDS, Packed, Rows, plain
+from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor, plain
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
@@ -34,7 +34,7 @@ class Product(Module):
     """One linear layer."""
 
     def __init__(self, weight, bias):
-        self.weight = weight if isinstance(weight, Packed) else plain(weight)
+        self.weight = weight if isinstance(weight, QuantTensor) else plain(weight)
         self.bias = bias
 
     def forward(self, x):
@@ -152,7 +152,7 @@ def test_what_a_product_needs_is_seen_on_its_inputs():
 
 
 def hidden(model, record, precision, running):
-    traced = trace(model.states, record, precision=precision)
+    traced = trace(model.encode, record, precision=precision)
     feed = traced.signature.feed(record)
     return running(traced).run(None, feed)[0]
 
@@ -166,7 +166,7 @@ def test_random_models_keep_their_outputs(running):
         (vit, vit.pixels(rng.normal(size=(2, 32, 32, 3)).astype(np.float32))),
     ):
         wanted = hidden(model, record, None, running)
-        assert error(hidden(model, record, int8(model.states, record), running), wanted) < 0.02
+        assert error(hidden(model, record, int8(model.encode, record), running), wanted) < 0.02
 
 
 SENTENCES = [
@@ -203,10 +203,10 @@ def real(minilm):
 def measured(real):
     """A function: precision -> the cosines of embeddings with those of float32."""
     model, record, embedded = real
-    wanted = embedded(model.states(record))
+    wanted = embedded(model.encode(record))
 
     def cosines(precision):
-        traced = trace(model.states, record, precision=precision)
+        traced = trace(model.encode, record, precision=precision)
         found = Session(traced.proto().SerializeToString(), "CPUExecutionProvider")(traced.signature.feed(record))[0]
         return (embedded(found) * wanted).sum(1)
 
@@ -214,7 +214,7 @@ def measured(real):
 
 
 def test_real_sentences_keep_their_embeddings(real, measured):
-    precision = int8(real[0].states, real[1])
+    precision = int8(real[0].encode, real[1])
     cosines = measured(precision)
     assert cosines.mean() > 0.9993
     assert cosines.min() > 0.9985
@@ -222,7 +222,7 @@ def test_real_sentences_keep_their_embeddings(real, measured):
 
 @pytest.mark.parametrize("fault", ["outliers", "tokens", "7 bits"])
 def test_each_measure_is_needed(real, measured, fault, monkeypatch):
-    precision = int8(real[0].states, real[1])
+    precision = int8(real[0].encode, real[1])
     if fault == "outliers":
         precision.choices = {}
     elif fault == "tokens":
@@ -242,7 +242,7 @@ def test_a_neighbours_scale_or_a_wrong_zero_is_found(real, measured, monkeypatch
         data, scale = rounded(matrix, exact)
         return data, np.roll(scale, 1)
 
-    precision = int8(real[0].states, real[1])
+    precision = int8(real[0].encode, real[1])
     monkeypatch.setattr(quantised, "rounded", neighbours)
     assert measured(precision).mean() < 0.99
 
@@ -260,11 +260,11 @@ def packed(kind, E, D, parts=1):
     rng, found = np.random.default_rng(5), []
     for _ in range(parts):
         arrays = []
-        for field, shape in zip(KINDS[kind].fields, KINDS[kind].shapes(E // parts, D), strict=True):
+        for field, shape in zip(QUANT_TYPES[kind].fields, QUANT_TYPES[kind].shapes(E // parts, D), strict=True):
             whole = rng.integers(-127, 128, shape) if field.dtype == "int8" else rng.integers(0, 256, shape)
             arrays.append((rng.uniform(0.01, 1, shape) if field.name == "scale" else whole).astype(field.dtype))
-        found.append(Rows(KINDS[kind], D, tuple(arrays)))
-    return Packed(found)
+        found.append(QuantRows(QUANT_TYPES[kind], D, tuple(arrays)))
+    return QuantTensor(found)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -299,6 +299,6 @@ def test_large_tables_are_stored_in_int8(running, monkeypatch):
     monkeypatch.setattr(quantised, "LARGE", 1 << 10)
     model = BertModel.from_config(BertConfig(vocab_size=500, **SMALL))
     record = model.tokens(np.random.default_rng(7).integers(0, 500, (2, 9)))
-    traced = trace(model.states, record, precision=Int8())
+    traced = trace(model.encode, record, precision=Int8())
     assert {n.inputs[0] for n in traced.nodes if n.op == "Gather"}.isdisjoint({"embeddings.word"})
-    assert error(hidden(model, record, Int8(), running), model.states(record)) < 0.02
+    assert error(hidden(model, record, Int8(), running), model.encode(record)) < 0.02

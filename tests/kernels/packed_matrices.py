@@ -8,13 +8,13 @@ from closeness import wide
 from torch import Tensor
 
 from zoo.ops import naive
-from zoo.packed import KINDS, Packed, Rows
+from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 
 
-def rows(kind: str, outputs: int, inputs: int, seed: int = 0) -> Rows:
+def rows(kind: str, outputs: int, inputs: int, seed: int = 0) -> QuantRows:
     """Of NumPy's arrays; about as large as the weights of a layer."""
     rng, arrays = np.random.default_rng(seed), []
-    for field, shape in zip(KINDS[kind].fields, KINDS[kind].shapes(outputs, inputs), strict=True):
+    for field, shape in zip(QUANT_TYPES[kind].fields, QUANT_TYPES[kind].shapes(outputs, inputs), strict=True):
         dtype = np.dtype(field.dtype)
         if dtype.kind == "f":  # of both signs, and nearly all different
             most = 8 if "INT4" in kind else 127
@@ -25,14 +25,14 @@ def rows(kind: str, outputs: int, inputs: int, seed: int = 0) -> Rows:
             least = -127 if dtype.kind == "i" else 0
             most = 16 if field.name == "zero" else np.iinfo(dtype).max + 1
             arrays.append(rng.integers(least, most, shape, dtype))
-    return Rows(KINDS[kind], inputs, tuple(arrays))
+    return QuantRows(QUANT_TYPES[kind], inputs, tuple(arrays))
 
 
-def fields(matrix: Rows, device: str) -> tuple[Tensor, ...]:
+def fields(matrix: QuantRows, device: str) -> tuple[Tensor, ...]:
     return tuple(torch.from_numpy(array).to(device) for array in matrix.arrays)
 
 
-def exact(x: Tensor, matrix: Rows, bias=None, act=None, residual=None) -> np.ndarray:
+def exact(x: Tensor, matrix: QuantRows, bias=None, act=None, residual=None) -> np.ndarray:
     """By the float64 twin."""
-    y = naive.linear(wide(x), Packed([matrix]), None if bias is None else wide(bias), act)
+    y = naive.linear(wide(x), QuantTensor([matrix]), None if bias is None else wide(bias), act)
     return y if residual is None else y + wide(residual)

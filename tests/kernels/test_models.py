@@ -23,7 +23,7 @@ from zoo.engines import triton as kernels
 from zoo.engines.triton import activations, attention, decode, gemv, norm, packed_dot, packed_gemv, rope, softmax
 from zoo.loading import load_model
 from zoo.ops import naive, to_numpy
-from zoo.packed import Packed, plain
+from zoo.quant import QuantTensor, plain
 
 # What each kernel is called by.
 KERNELS = {
@@ -173,11 +173,11 @@ def test_packed_weights_through_the_kernels(device, called, tmp_path):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * max(1.0, np.abs(b).max()))
 
 
-def _of_parts(device: str) -> tuple[Packed, Packed]:
+def _of_parts(device: str) -> tuple[QuantTensor, QuantTensor]:
     """Parts of several kinds, on a device and as NumPy has them."""
     parts = [*(rows(kind, 5 + i, 64, i) for i, kind in enumerate(packed_gemv.KINDS)), plain(np.ones((3, 64), "f4"))]
-    of_numpy = Packed([row for part in parts for row in (part.parts if isinstance(part, Packed) else [part])])
-    return Packed(of_numpy.map(lambda array: torch.from_numpy(array).to(device)).parts, torch.float32), of_numpy
+    of_numpy = QuantTensor([row for part in parts for row in (part.parts if isinstance(part, QuantTensor) else [part])])
+    return QuantTensor(of_numpy.map(lambda array: torch.from_numpy(array).to(device)).parts, torch.float32), of_numpy
 
 
 @pytest.mark.parametrize(("tokens", "kernel"), [(1, "packed_gemv"), (7, "packed_dot"), (20, "")])

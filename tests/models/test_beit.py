@@ -165,7 +165,7 @@ def test_the_backbone_of_a_classifier(tmp_path, rng):
     ours = load_model(tmp_path, head="Backbone")
     whole, x = load_model(tmp_path), pixels(rng)
     np.testing.assert_allclose(
-        ours(x).feature_maps[0].reshape(2, 36, -1), whole.body(x).last_hidden_state[:, 1:], rtol=1e-5, atol=1e-6
+        ours(x).feature_maps[0].reshape(2, 36, -1), whole.base_model(x).last_hidden_state[:, 1:], rtol=1e-5, atol=1e-6
     )
 
 
@@ -187,7 +187,7 @@ def test_layers_that_no_one_hears_are_not_computed(tmp_path, rng):
     reference(name, tmp_path, **config)
     ours, x = load_model(tmp_path), pixels(rng)
     wanted = ours(x)
-    for layer in ours.body.layers[3:]:
+    for layer in ours.base_model.layers[3:]:
         layer.down.weight = layer.down.weight * np.float32(np.nan)
     np.testing.assert_array_equal(ours(x), wanted)
 

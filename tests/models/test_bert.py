@@ -152,7 +152,7 @@ def test_decoder_step_by_step(name, cross, tmp_path, rng):
         ours = load_model(tmp_path, strict=True, device=device)
         given = {k: torch.from_numpy(v) if device != "cpu" else v for k, v in extra.items()}
         assert_close(ours(ids, **given), {"logits": wanted})
-        body = ours.body
+        body = ours.base_model
         cache = body.new_cache(2, 12)
         steps = [ours(ids[:, :5], cache=cache, **given)]
         # The cache has the encoder's keys and values by now.

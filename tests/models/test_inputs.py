@@ -135,7 +135,7 @@ def test_the_same_numbers_every_time():
 
 def test_cache_of_a_decoder():
     model = BertLMHeadModel.from_config(BertConfig.from_dict({**SMALL, "is_decoder": True}))
-    cache = model.body.new_cache(2, 8)
+    cache = model.base_model.new_cache(2, 8)
     with pytest.raises(InputError, match="3 rows, but the cache was made for 2"):
         model(np.full((3, 2), 7), cache=cache)
     model(IDS, cache=cache)

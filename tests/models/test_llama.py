@@ -131,7 +131,7 @@ def test_variants(config, tmp_path, rng):
 def test_halves_compute_in_float32(dtype, tied, tmp_path, rng):
     model = reference(tmp_path, dtype=getattr(torch, dtype), tie_word_embeddings=tied)
     ours = load_model(tmp_path)
-    assert ours.body.embeddings.word.parts[0].arrays[0].itemsize == 2
+    assert ours.base_model.embeddings.word.parts[0].arrays[0].itemsize == 2
     for shape in ((1, 1), (2, 21), (3, 60)):  # row-major, tiled, and beyond
         ids = rng.integers(0, 120, shape)
         close(ours(ids), theirs(model, ids))

@@ -73,7 +73,7 @@ def test_mask_of_a_whole_image_costs_no_positions(tmp_path, rng, monkeypatch):
     ours = load_model(tmp_path)
     x, mask = padded(rng, (64, 96), (63, 95))  # the mask has a gap, which none of the features sees
     wanted = ours(x).logits
-    monkeypatch.delattr(type(ours.body.positions), "table")
+    monkeypatch.delattr(type(ours.base_model.positions), "table")
     np.testing.assert_array_equal(ours(x, mask).logits, wanted)
 
 

@@ -226,10 +226,10 @@ def test_tied_by_the_decoder(tmp_path):
     reader(tmp_path, "base")
     assert json.loads((tmp_path / "config.json").read_text())["tie_word_embeddings"] is False
     ours = load_model(tmp_path, strict=True)
-    assert ours.decoder.head.weight is ours.decoder.body.embeddings.word
+    assert ours.decoder.head.weight is ours.decoder.base_model.embeddings.word
     reader(tmp_path, "small")
     ours = load_model(tmp_path, strict=True)
-    assert ours.decoder.head.weight is not ours.decoder.body.embeddings.word
+    assert ours.decoder.head.weight is not ours.decoder.base_model.embeddings.word
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -238,7 +238,7 @@ def test_strays_are_known(kind, tmp_path):
     from safetensors.numpy import load_file, save_file
 
     path = tmp_path / "model.safetensors"
-    strays = {"decoder.body.decoder.embed_positions._float_tensor": np.zeros(1, np.float32)}
+    strays = {"decoder.base_model.decoder.embed_positions._float_tensor": np.zeros(1, np.float32)}
     save_file({**load_file(path), **strays}, path, {"format": "pt"})
     report = load_model(tmp_path, strict=True).report
     assert set(strays) <= set(report.ignored)

@@ -12,8 +12,8 @@ from zoo import ops
 from zoo.errors import InputError
 from zoo.ops import naive
 from zoo.ops.on_numpy import blas, packed, threads
-from zoo.packed import KINDS as FORMS
-from zoo.packed import Packed, Rows, plain
+from zoo.quant import QUANT_TYPES as FORMS
+from zoo.quant import QuantRows, QuantTensor, plain
 
 FEW_AND_MANY = [(1, 1), (2, 3), (3, 40), (1, 300)]  # row-major, feature-major, several blocks
 
@@ -141,11 +141,11 @@ def bfloat16(x):
 
 def rows(x):
     """Of a kind by its type: bfloat16 comes as uint16."""
-    return Rows(FORMS["BF16"], x.shape[1], (x,)) if x.dtype == np.uint16 else plain(x).parts[0]
+    return QuantRows(FORMS["BF16"], x.shape[1], (x,)) if x.dtype == np.uint16 else plain(x).parts[0]
 
 
 def matrix(*arrays):
-    return Packed([rows(x) for x in arrays])
+    return QuantTensor([rows(x) for x in arrays])
 
 
 def unaligned(x):
@@ -153,7 +153,7 @@ def unaligned(x):
     return np.frombuffer(b"\0\0" + x.tobytes(), x.dtype, offset=2).reshape(x.shape)
 
 
-KINDS = {
+QUANT_TYPES = {
     "bfloat16": bfloat16,
     "float16": lambda w: w.astype(np.float16),
     "bfloat16, not at words": lambda w: unaligned(bfloat16(w)),
@@ -162,7 +162,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 @pytest.mark.parametrize("tokens", [1, 5, 24, 61, 128, 300])
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("unpacked", [True, False])
@@ -174,7 +174,7 @@ def test_linear_on_halves(kind, tokens, count, unpacked, make, rng, monkeypatch)
     threads.set_count(count)
     for D, heights in ((40, (70, 33)), (7, (19,)), (900, (65,))):
         x = make(1, tokens, D)
-        weights = matrix(*(KINDS[kind](rng.standard_normal((E, D), np.float32)) for E in heights))
+        weights = matrix(*(QUANT_TYPES[kind](rng.standard_normal((E, D), np.float32)) for E in heights))
         bias, residual = rng.standard_normal(sum(heights), np.float32), make(1, tokens, sum(heights))
         found = ops.linear(x, weights, bias, "silu", residual)
         check(found, naive.linear(x, weights, bias, "silu", residual))

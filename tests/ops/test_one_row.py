@@ -9,7 +9,7 @@ from zoo import ops
 from zoo.ops import naive
 from zoo.ops.on_numpy import threads
 from zoo.ops.on_numpy.linear import ONE_ROW
-from zoo.packed import Packed, plain
+from zoo.quant import QuantTensor, plain
 
 
 @pytest.fixture(params=[None, 1, 2])
@@ -33,7 +33,7 @@ def weights(rng, kind):
 @pytest.mark.parametrize("kind", ["one", "several", "strided"])
 def test_equals_the_naive_product(kind, more, dtype, count, rng):
     weight = weights(rng, kind)
-    if isinstance(weight, Packed):
+    if isinstance(weight, QuantTensor):
         weight = plain(*(part.arrays[0].astype(dtype) for part in weight.parts))
     else:
         weight = weight.astype(dtype, copy=False)

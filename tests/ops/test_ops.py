@@ -15,7 +15,7 @@ from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import naive, on_numpy
 from zoo.ops.on_numpy import activations, blas
-from zoo.packed import plain
+from zoo.quant import plain
 
 TOLERANCE = {np.float32: 5e-6, np.float64: 1e-12}
 DTYPES = [np.float32, np.float64]

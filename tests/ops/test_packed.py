@@ -9,18 +9,18 @@ from zoo import ops
 from zoo.errors import CheckpointError
 from zoo.ops import naive
 from zoo.ops.on_numpy import fast, packed, threads
-from zoo.packed import KINDS, Packed, Rows
-from zoo.packed.kinds import OF_BLOCKS
+from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
+from zoo.quant.kinds import OF_BLOCKS
 
-NARROW = [name for name in KINDS if name not in ("F64", "F32")]
+NARROW = [name for name in QUANT_TYPES if name not in ("F64", "F32")]
 OF_TORCH = ["INT8", *(kind.name for kind in OF_BLOCKS)]  # which llama.cpp's kinds become there
 UNCOMPILED = ("UINT4_OFFSET", "INT8_OFFSET", "UINT4_K", "INT8_K", "INT8_K16")  # which files have only from torch
 COMPILED = [name for name in NARROW if name not in UNCOMPILED]
 
 
-def random_rows(rng, name: str, rows: int, columns: int) -> Rows:
+def random_rows(rng, name: str, rows: int, columns: int) -> QuantRows:
     """Any bits that are numbers, not those that a quantiser would choose."""
-    kind, arrays = KINDS[name], []
+    kind, arrays = QUANT_TYPES[name], []
     for field, shape in zip(kind.fields, kind.shapes(rows, columns), strict=True):
         dtype = np.dtype(field.dtype)
         if dtype.kind == "f":
@@ -31,26 +31,26 @@ def random_rows(rng, name: str, rows: int, columns: int) -> Rows:
             arrays.append(rng.integers(np.iinfo(dtype).min + 1, np.iinfo(dtype).max + 1, shape, dtype))
     for scale in kind.scales(arrays) if kind.scales else ():  # where they lie among the bytes
         scale[...] = rng.standard_normal(scale.shape) * 0.1
-    return Rows(kind, columns, tuple(arrays)).check("w")
+    return QuantRows(kind, columns, tuple(arrays)).check("w")
 
 
-def matrix(rng, *names: str, rows: int = 37, columns: int = 72) -> Packed:
-    return Packed([random_rows(rng, name, rows + i, columns) for i, name in enumerate(names)])
+def matrix(rng, *names: str, rows: int = 37, columns: int = 72) -> QuantTensor:
+    return QuantTensor([random_rows(rng, name, rows + i, columns) for i, name in enumerate(names)])
 
 
 def test_the_layout_of_each_kind():
-    """By hand, from the words of `zoo.packed.kinds`."""
+    """By hand, from the words of `zoo.quant.kinds`."""
     scale = np.array([[0.5, 2]], np.float16)
     data = np.zeros((1, 32), np.uint8) + 0x88
     data[0, 0], data[0, 16] = 0x2F, 0x80
-    four = Rows(KINDS["INT4_32"], 34, (data, scale)).dequantise()[0]
+    four = QuantRows(QUANT_TYPES["INT4_32"], 34, (data, scale)).dequantise()[0]
     assert (four[0], four[1], four[32], four[33]) == (3.5, -3.0, -16.0, 0.0)
     assert not four[2:32].any()
     eight = np.zeros((1, 64), np.int8)
     eight[0, [1, 32]] = -7, 9
-    of_blocks = Rows(KINDS["INT8_32"], 40, (eight, scale)).dequantise()[0]
+    of_blocks = QuantRows(QUANT_TYPES["INT8_32"], 40, (eight, scale)).dequantise()[0]
     assert (of_blocks[1], of_blocks[32], of_blocks.shape) == (-3.5, 18.0, (40,))
-    of_rows = Rows(KINDS["INT8"], 64, (eight, np.array([0.25], np.float32))).dequantise()[0]
+    of_rows = QuantRows(QUANT_TYPES["INT8"], 64, (eight, np.array([0.25], np.float32))).dequantise()[0]
     assert (of_rows[1], of_rows[32]) == (-1.75, 2.25)
 
 
@@ -98,7 +98,7 @@ def test_torch(names, dtype, rng):
     torch = pytest.importorskip("torch", reason="needs torch, the other backend")
     weight = matrix(rng, *names)
     there = weight.map(torch.from_numpy)
-    there = Packed(there.parts, getattr(torch, dtype))
+    there = QuantTensor(there.parts, getattr(torch, dtype))
     x = torch.from_numpy(rng.standard_normal((2, 5, 72), np.float32)).to(getattr(torch, dtype))
     found, wanted = ops.linear(x, there), naive.linear(x.float().numpy(), weight)
     assert found.dtype == x.dtype
@@ -150,7 +150,7 @@ def test_fields_of_another_shape_or_type_are_refused(rng):
         ((data, scale * np.float16("nan")), "its scale holds NaN or infinity"),
     ):
         with pytest.raises(CheckpointError, match=said):
-            Rows(rows.kind, 64, arrays).check("w")
+            QuantRows(rows.kind, 64, arrays).check("w")
 
 
 @pytest.mark.parametrize("names", [[name] for name in COMPILED] + [["INT4_32", "INT8"]], ids="+".join)

@@ -15,7 +15,7 @@ from parity.reference import Reference
 from parity.stages import Stages, compare_processors, compare_stages, reference_stages, zoo_stages
 from zoo.loading import load_model
 from zoo.nn import Linear
-from zoo.packed import Packed
+from zoo.quant import QuantTensor
 
 
 class Bench:
@@ -55,7 +55,7 @@ class Bench:
 
 def whole(weight: Any) -> np.ndarray:
     """A linear layer's weight as one writable array."""
-    return np.array(weight.dequantise() if isinstance(weight, Packed) else weight)
+    return np.array(weight.dequantise() if isinstance(weight, QuantTensor) else weight)
 
 
 def own(linear: Linear) -> Linear:

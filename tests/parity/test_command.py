@@ -73,7 +73,7 @@ def test_a_divergence_gives_1_and_is_located(tmp_path, capsys, monkeypatch):
 
     def broken(*args, **options):
         model = load(*args, **options)
-        model.body.layers[1].up.act = "relu"
+        model.base_model.layers[1].up.act = "relu"
         return model
 
     monkeypatch.setattr(parity.run, "model_of", broken)

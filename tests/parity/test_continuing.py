@@ -106,11 +106,11 @@ def test_a_tokenizer_that_the_reference_cannot_read_is_said(folder):
 
 
 def nan_after_layer_1(model):
-    calling(model.body.layers[1].mlp.down, lambda layer, x, *rest: Linear.__call__(layer, x, *rest) * np.nan)
+    calling(model.base_model.layers[1].mlp.down, lambda layer, x, *rest: Linear.__call__(layer, x, *rest) * np.nan)
 
 
 def nan_in_the_decoder(model):
-    calling(model.decoder.body.layers[1].down, lambda layer, x, *rest: Linear.__call__(layer, x, *rest) * np.nan)
+    calling(model.decoder.base_model.layers[1].down, lambda layer, x, *rest: Linear.__call__(layer, x, *rest) * np.nan)
 
 
 @pytest.mark.parametrize("name", [RANDOM + "Llama-3-8B", "stories260k"])

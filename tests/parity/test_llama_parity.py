@@ -14,7 +14,7 @@ BIASES, SCALED, THREE = "llama-biases", "Llama-3.2-1B", "Llama-3-8B"
 
 
 def gate_and_up_swapped(model):
-    linear = model.body.layers[1].mlp.gate_up
+    linear = model.base_model.layers[1].mlp.gate_up
 
     def swapped(layer, x):
         y = Linear.__call__(layer, x)
@@ -26,7 +26,7 @@ def gate_and_up_swapped(model):
 
 def pairs_next_to_each_other(model):
     """Rotary positions turn numbers 2i and 2i + 1, as the paper has it, and not i and i + K / 2."""
-    attention = model.body.layers[1].attention
+    attention = model.base_model.layers[1].attention
     K = model.config.head_size
     turned = np.arange(K).reshape(K // 2, 2).T.ravel()
     count = attention.heads + attention.groups
@@ -38,7 +38,7 @@ def pairs_next_to_each_other(model):
 
 def groups_in_turn(model):
     """Query head h looks at key head h modulo G, and not at h // (H / G)."""
-    attention, K = model.body.layers[2].attention, model.config.head_size
+    attention, K = model.base_model.layers[2].attention, model.config.head_size
     H, G = attention.heads, attention.groups
     heads = np.arange(H).reshape(H // G, G).T.ravel()  # which come in the place of those of one key head
     columns = (heads[:, None] * K + np.arange(K)).ravel()
@@ -48,45 +48,45 @@ def groups_in_turn(model):
 
 
 def wrong_eps(model):
-    model.body.layers[1].post_attention_norm.eps = 1e-3
+    model.base_model.layers[1].post_attention_norm.eps = 1e-3
 
 
 def not_causal(model):
-    attention = model.body.layers[0].attention
-    model.body.layers[0].attention = lambda x, c, cache: attention(x, c._replace(start=None), cache)
+    attention = model.base_model.layers[0].attention
+    model.base_model.layers[0].attention = lambda x, c, cache: attention(x, c._replace(start=None), cache)
 
 
 def mask_forgotten(model):
-    attention = model.body.layers[1].attention
-    model.body.layers[1].attention = lambda x, c, cache: attention(x, c._replace(mask=None), cache)
+    attention = model.base_model.layers[1].attention
+    model.base_model.layers[1].attention = lambda x, c, cache: attention(x, c._replace(mask=None), cache)
 
 
 def positions_off_by_one(model):
     """The keys' positions are one too high: those of both would change nothing, as they are relative."""
-    states = model.body.states
+    states = model.base_model.encode
 
     def broken(t):
         if t.cache is not None and t.cache.length:
             t = t._replace(position_ids=t.start[:, None] + np.arange(t.shape[1]) + 1)
         return states(t)
 
-    model.body.states = broken
+    model.base_model.encode = broken
 
 
 def scaling_forgotten(model):
-    model.body.rope = dataclasses.replace(model.config, rope_scaling=None).rope()
+    model.base_model.rope = dataclasses.replace(model.config, rope_scaling=None).rope()
 
 
 def missing_bias(model):
-    model.body.layers[2].mlp.down.bias = None
+    model.base_model.layers[2].mlp.down.bias = None
 
 
 def norm_forgotten(model):
-    calling(model.body.norm, lambda norm, x: x)
+    calling(model.base_model.norm, lambda norm, x: x)
 
 
 def gelu_for_silu(model):
-    model.body.layers[0].mlp.act = "gelu"
+    model.base_model.layers[0].mlp.act = "gelu"
 
 
 FAULTS = [

@@ -129,20 +129,20 @@ def test_a_gpu_multiplies_float32_as_such():
 
 
 def mask_forgotten(model):
-    attention = model.body.layers[0].attention
-    model.body.layers[0].attention = lambda x, c, cache: attention(x, c._replace(mask=None), cache)
+    attention = model.base_model.layers[0].attention
+    model.base_model.layers[0].attention = lambda x, c, cache: attention(x, c._replace(mask=None), cache)
 
 
 def norm_forgotten(model):
-    model.body.layers[1].attention.norm = lambda x, residual: x + residual
+    model.base_model.layers[1].attention.norm = lambda x, residual: x + residual
 
 
 def missing_bias(model):
-    model.body.layers[2].down.bias = None
+    model.base_model.layers[2].down.bias = None
 
 
 def layer_scale_forgotten(model):
-    model.body.layers[1].lambda_2 = None
+    model.base_model.layers[1].lambda_2 = None
 
 
 def heads_swapped(model):

@@ -14,8 +14,8 @@ from parity.inputs import given_to
 from parity.quality import LIMITS, Measure, arithmetic, broken, dequantised, quality, ranking
 from zoo.hub import find
 from zoo.nn import leaves, map_leaves
-from zoo.packed import Packed, Rows
 from zoo.pretrained import Pretrained
+from zoo.quant import QuantRows, QuantTensor
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,8 @@ def stories():
 def changed(model: Pretrained, change) -> Pretrained:
     """The model with other fields of its rounded matrices."""
 
-    def matrix(packed: Packed) -> Packed:
-        return Packed([p if p.kind.plain else Rows(p.kind, p.columns, change(p)) for p in packed.parts])
+    def matrix(packed: QuantTensor) -> QuantTensor:
+        return QuantTensor([p if p.kind.plain else QuantRows(p.kind, p.columns, change(p)) for p in packed.parts])
 
     return map_leaves(lambda array: array, model, packed=matrix)
 
@@ -83,7 +83,7 @@ def test_a_wrong_product_is_found(stories, monkeypatch):
     _, given = stories
     rounded = zoo.load_model("stories260k", weights="int8")
     right = dequantised(rounded)
-    assert not any(isinstance(leaf, Packed) and not leaf.is_plain for _, leaf in leaves(right))
+    assert not any(isinstance(leaf, QuantTensor) and not leaf.is_plain for _, leaf in leaves(right))
     monkeypatch.setattr("parity.quality.dequantised", lambda model: right)
     assert arithmetic(changed(rounded, neighbours_scale), given).value > 1e-3
 

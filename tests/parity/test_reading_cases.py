@@ -60,15 +60,15 @@ def test_positions_in_the_order_of_another_paper(bench):
     """Sines and cosines in turn, as Vaswani et al. have them, and not fairseq's halves."""
     at = bench("trocr-large-printed")
     model = load_model(at.folder)
-    table = model.decoder.body.embeddings._sinusoids
-    model.decoder.body.embeddings._sinusoids = np.stack(np.split(table, 2, 1), 2).reshape(table.shape)
+    table = model.decoder.base_model.embeddings._sinusoids
+    model.decoder.base_model.embeddings._sinusoids = np.stack(np.split(table, 2, 1), 2).reshape(table.shape)
     assert at.first_wrong(model) == "decoder.embeddings"
 
 
 def test_words_that_are_not_scaled(bench):
     at = bench("trocr-large-printed")
     model = load_model(at.folder)
-    model.decoder.body.embeddings.scale = 1.0
+    model.decoder.base_model.embeddings.scale = 1.0
     assert at.first_wrong(model) == "decoder.embeddings"
 
 
@@ -83,15 +83,15 @@ def test_an_encoder_without_its_last_norm(bench):
 def test_an_output_without_its_bias(part, bench):
     at = bench("trocr-base-handwritten")
     model = load_model(at.folder)
-    getattr(model.decoder.body.layers[1], part).out.bias = None
+    getattr(model.decoder.base_model.layers[1], part).out.bias = None
     assert at.first_wrong(model) == "decoder.layer.1"
 
 
 def test_a_cache_that_forgets(bench):
     at = bench("trocr-base-handwritten")
     model = load_model(at.folder)
-    inner = model.decoder.body.layers[0].attention
-    model.decoder.body.layers[0].attention = lambda x, c, cache: inner(x, c, None)
+    inner = model.decoder.base_model.layers[0].attention
+    model.decoder.base_model.layers[0].attention = lambda x, c, cache: inner(x, c, None)
     assert at.first_wrong(model) == "cached logits"
 
 

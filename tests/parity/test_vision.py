@@ -164,7 +164,7 @@ def blue_before_red(model):
 
 def distillation_token_before_the_class(model):
     embeddings = body_of(model).embeddings
-    embeddings.special = embeddings.special[::-1]
+    embeddings.prefix_tokens = embeddings.prefix_tokens[::-1]
 
 
 def mask_token_forgotten(model):
@@ -179,7 +179,7 @@ def pooled_class_token(model):
     body = body_of(model)
 
     def broken(p):
-        x = body.states(p)
+        x = body.encode(p)
         return beit.BeitModelOutput(x, body.pooler(x[:, 0]))
 
     body.forward = broken
@@ -191,7 +191,7 @@ def pooled_mean(model):
     body = body_of(model)
 
     def broken(p):
-        x = body.states(p)
+        x = body.encode(p)
         return vit.ViTModelOutput(x, body.pooler(x[:, 1:].mean(1)))
 
     body.forward = broken

@@ -51,7 +51,7 @@ def test_steps_with_an_encoder(name, model, runner):
     for seed, rows in enumerate((2, 1, 2)):
         pixels = np.random.default_rng(seed).standard_normal((rows, Y, X, 3))
         states = whole.encode(pixels)
-        check(runner.run(whole.states, whole.encoder.pixels(pixels)), states)
+        check(runner.run(whole.encoder_states, whole.encoder.pixels(pixels)), states)
         ids, _ = texts(rows, 9, seed)
         found, _ = steps(wrapped, ids, 6, {"encoder_hidden_states": states})
         check(found, steps(own, ids, 6, {"encoder_hidden_states": states})[0])

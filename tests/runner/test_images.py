@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="needs torch, whose calls are record
 
 from tests.runner.tape import check, tensors  # noqa: E402
 from zoo.errors import InputError  # noqa: E402
-from zoo.nn import Memo, Module  # noqa: E402
+from zoo.nn import CacheLast, Module  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_graph_keeps_what_it_reads(name, model, runner, monkeypatch):
     (graph,) = runner._graphs.values()
     modules = list(_modules(own))
     for module in modules:
-        if isinstance(module, Memo):  # asked for another size by now
+        if isinstance(module, CacheLast):  # asked for another size by now
             monkeypatch.setattr(module, "_latest", None)
     made, read = set(), set()
     for _, args, kwargs, out in graph.recording.calls:

@@ -101,7 +101,7 @@ def test_what_has_no_graph(model, runner, monkeypatch):
     at = np.arange(16)[None]
     for _ in range(3):
         check(runner(own, ids), own(ids))
-        check(runner(own.body, ids[:1], position_ids=at), own.body(ids[:1], position_ids=at))
+        check(runner(own.base_model, ids[:1], position_ids=at), own.base_model(ids[:1], position_ids=at))
         check(runner(dynamic, ids[:1]), dynamic(ids[:1]))
         check(runner(decoder, ids[:1], logits_to_keep=2), decoder(ids[:1], logits_to_keep=2))
         cache = decoder.new_cache(1, 20)

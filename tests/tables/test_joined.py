@@ -25,7 +25,7 @@ from zoo.errors import TableError
 from zoo.images.boxes import Detection
 
 HEADER = ["Item", "2023", "Share"]
-BODY = [[f"item {i}", str(100 + i), f"{i}.5 %"] for i in range(20)]
+BASE = [[f"item {i}", str(100 + i), f"{i}.5 %"] for i in range(20)]
 
 
 def placed(
@@ -49,7 +49,7 @@ def page_of(
 
 
 def first_part(rows: int = 10) -> Table:
-    return placed([HEADER, *BODY[:rows]], 1, top=760 - 20 * (rows + 1), header=1)
+    return placed([HEADER, *BASE[:rows]], 1, top=760 - 20 * (rows + 1), header=1)
 
 
 def joined(*pages: PageTables) -> tuple[list[PageTables], list[str]]:
@@ -62,14 +62,14 @@ def joined(*pages: PageTables) -> tuple[list[PageTables], list[str]]:
 
 def test_a_table_of_three_pages() -> None:
     """One page repeats the header, one does not, on one it was not found to be a header."""
-    second = placed([HEADER, *BODY[10:14]], 2, top=60)
+    second = placed([HEADER, *BASE[10:14]], 2, top=60)
     second = replace(second, row_boxes=(*second.row_boxes[:-1], (100, 140, 480, 740)), box=(100, 60, 480, 740))
-    pages = page_of(first_part()), page_of(second), page_of(placed(BODY[14:], 3))
+    pages = page_of(first_part()), page_of(second), page_of(placed(BASE[14:], 3))
     (first, *rest), said = joined(*pages)
     (table,) = first.tables
     assert not said
     assert [one.tables for one in rest] == [(), ()]
-    assert table.rows() == [HEADER, *BODY]
+    assert table.rows() == [HEADER, *BASE]
     assert table.header_rows == 1
     assert (table.page, table.pages) == (1, (1, 2, 3))
     assert table.row_pages == (1,) * 11 + (2,) * 4 + (3,) * 6
@@ -85,9 +85,9 @@ def test_other_tables_stay_where_they_are() -> None:
     upper, lower = placed([["x", "y"]] * 3, 1, 60, widths=(100, 100)), placed([["p", "q", "r"]] * 4, 2, 400)
     pages = (
         page_of(upper, first_part()),
-        page_of(placed(BODY[10:], 2), lower),
+        page_of(placed(BASE[10:], 2), lower),
         page_of(page=3),
-        page_of(placed(BODY, 4)),
+        page_of(placed(BASE, 4)),
     )
     pages = (
         replace(pages[0], around=(Around("", "another table"), Around("another table", ""))),
@@ -107,16 +107,16 @@ def test_other_tables_stay_where_they_are() -> None:
 )
 def test_a_title_that_says_so(above: str) -> None:
     found, said = joined(
-        page_of(first_part(), below="continued on next page"), page_of(placed(BODY[10:], 2), above=above)
+        page_of(first_part(), below="continued on next page"), page_of(placed(BASE[10:], 2), above=above)
     )
     assert not said
-    assert found[0].tables[0].rows() == [HEADER, *BODY]
+    assert found[0].tables[0].rows() == [HEADER, *BASE]
 
 
 def test_numbers_that_were_taken_for_a_header() -> None:
-    found, said = joined(page_of(first_part()), page_of(placed(BODY[10:], 2, header=1)))
+    found, said = joined(page_of(first_part()), page_of(placed(BASE[10:], 2, header=1)))
     assert not said
-    assert found[0].tables[0].rows() == [HEADER, *BODY]
+    assert found[0].tables[0].rows() == [HEADER, *BASE]
     assert sum(cell.is_header for cell in found[0].tables[0].cells) == 3
 
 
@@ -130,19 +130,19 @@ OTHER_HEADER = ["Item", "2024", "Share"]
         ({}, {"above": "In 2024 sales continued to grow, as the table shows:"}, "above the second lies"),
         ({}, {"above": "\ufffc"}, "above the second lies something"),
         ({"below": "Source: own data."}, {}, "below the first lies 'Source: own data.'"),
-        ({"rows": [HEADER, *BODY[:10]], "top": 100}, {}, "the first ends at 40%"),
+        ({"rows": [HEADER, *BASE[:10]], "top": 100}, {}, "the first ends at 40%"),
         ({}, {"top": 400}, "the second begins at 50%"),
-        ({}, {"rows": [OTHER_HEADER, *BODY[10:]], "header": 1}, "the second has another header"),
-        ({}, {"rows": [["Name", "Code", "Town"], *BODY[10:]], "header": 1}, "the second has another header"),
-        ({}, {"rows": [row[:2] for row in BODY], "widths": (200, 180)}, "they have 3 and 2 columns"),
+        ({}, {"rows": [OTHER_HEADER, *BASE[10:]], "header": 1}, "the second has another header"),
+        ({}, {"rows": [["Name", "Code", "Town"], *BASE[10:]], "header": 1}, "the second has another header"),
+        ({}, {"rows": [row[:2] for row in BASE], "widths": (200, 180)}, "they have 3 and 2 columns"),
         ({}, {"widths": (90, 90, 200)}, "their columns lie in other places"),
         ({}, {"size": (800, 600)}, "their pages are not of the same size"),
         ({}, {"rows": [["", "", ""]] * 3}, "no text that could be compared"),
     ],
 )
 def test_what_is_doubtful_is_not_joined(first: dict[str, Any], second: dict[str, Any], reason: str) -> None:
-    a: dict[str, Any] = {"rows": [HEADER, *BODY[:10]], "top": 540, "header": 1, **first}
-    b: dict[str, Any] = {"rows": BODY[10:], **second}
+    a: dict[str, Any] = {"rows": [HEADER, *BASE[:10]], "top": 540, "header": 1, **first}
+    b: dict[str, Any] = {"rows": BASE[10:], **second}
     sides = [{key: of.pop(key) for key in ("above", "below") if key in of} for of in (a, b)]
     size = b.pop("size", (600, 800))
     pages = page_of(placed(page=1, **a), **sides[0]), replace(page_of(placed(page=2, **b), **sides[1]), size=size)
@@ -154,7 +154,7 @@ def test_what_is_doubtful_is_not_joined(first: dict[str, Any], second: dict[str,
 
 
 def test_pages_between_and_errors() -> None:
-    parts = first_part(), placed(BODY[10:], 2)
+    parts = first_part(), placed(BASE[10:], 2)
     for pages in (
         (page_of(parts[0]), page_of(page=2, error="damaged"), page_of(replace(parts[1], page=3))),
         (page_of(parts[0]), page_of(replace(parts[1], page=3))),
@@ -168,8 +168,8 @@ def test_pages_between_and_errors() -> None:
 
 def test_several_ways() -> None:
     """Two tables beside one another, and a wide one that might go on from either."""
-    left, right = placed(BODY[:5], 1, 660), placed(BODY[5:10], 1, 660)
-    pages = page_of(left, right), page_of(placed(BODY[10:], 2))
+    left, right = placed(BASE[:5], 1, 660), placed(BASE[5:10], 1, 660)
+    pages = page_of(left, right), page_of(placed(BASE[10:], 2))
     found, said = joined(*pages)
     assert found == list(pages)
     assert said == ["a.pdf, pages 1 and 2: tables are not joined: there are several ways to do it"]
@@ -191,7 +191,7 @@ def test_a_table_of_very_many_pages() -> None:
 def test_detectors_are_not_exact() -> None:
     rng = random.Random(0)
     for _ in range(50):
-        a, b = first_part(), placed(BODY[10:], 2)
+        a, b = first_part(), placed(BASE[10:], 2)
         move = rng.uniform(-40, 40)
         columns = [
             tuple(v + rng.uniform(-9, 9) + (move if i % 2 == 0 else 0) for i, v in enumerate(c)) for c in b.column_boxes
@@ -207,15 +207,15 @@ def words(*given: tuple[str, float, float]) -> list[Word]:
 
 def test_what_lies_around_a_table() -> None:
     image = np.full((800, 600, 3), 255, np.uint8)
-    table = placed(BODY[:10], 1, 200)
+    table = placed(BASE[:10], 1, 200)
     given = words(("12", 300, 780), ("Title", 120, 20), ("beside", 500, 150), ("Table", 110, 170), ("4", 160, 170))
     page = Page("a.pdf", 1, 1, image, given)
     assert around_of(page, [table]) == (Around("Table 4", ""),)
     near = replace(page, words=words(("note", 120, 405)))
     assert around_of(near, [table]) == (Around("", "note"),)
-    top = placed(BODY[:10], 1, 50)
+    top = placed(BASE[:10], 1, 50)
     assert around_of(replace(page, words=words(("Heading", 120, 36))), [top]) == (Around("Heading", ""),)
-    other = placed(BODY[:5], 1, 500)
+    other = placed(BASE[:5], 1, 500)
     assert around_of(replace(page, words=[]), [table, other]) == (
         Around("", "another table"),
         Around("another table", ""),
@@ -229,7 +229,7 @@ def test_what_lies_around_a_table() -> None:
 
 
 def test_row_pages_are_checked() -> None:
-    table = placed(BODY[:3], 2)
+    table = placed(BASE[:3], 2)
     for wrong in ((2, 2), (2, 3, 2), (1, 2, 3), (2, 2, "3")):
         with pytest.raises(TableError, match="row_pages"):
             replace(table, row_pages=wrong)

@@ -93,7 +93,10 @@ def test_every_output_has_what_its_task_reads(model_type: str, head: str):
 def test_what_is_missing_is_named():
     model = tiny("bert", "ForMaskedLM")
     assert list(missing(model, MaskedLM, "model")) == []
-    assert list(missing(model.body, MaskedLM, "model")) == ["model.head"]
-    assert list(missing(object(), TextModel, "it")) == ["it.inputs", "it.body"]
+    assert list(missing(model.base_model, MaskedLM, "model")) == ["model.head"]
+    assert list(missing(object(), TextModel, "it")) == ["it.inputs", "it.base_model"]
     without = type("", (), {"inputs": {}, "body": type("", (), {"inputs": {}, "layers": [], "embeddings": None})})
-    assert list(missing(without, TextModel, "it")) == ["it.body.embeddings.word", "it.body.embeddings.max_positions"]
+    assert list(missing(without, TextModel, "it")) == [
+        "it.base_model.embeddings.word",
+        "it.base_model.embeddings.max_positions",
+    ]

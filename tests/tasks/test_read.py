@@ -370,6 +370,6 @@ def test_nothing_is_kept_between_calls(reader):
     first = reader(a, **options)
     reader(b, **options)
     assert reader(a, **options) == first
-    assert ops.backend(reader.model.decoder.body.embeddings.word) is ops.on_numpy
+    assert ops.backend(reader.model.decoder.base_model.embeddings.word) is ops.on_numpy
     with pytest.raises(InputError, match="the first call with a cache"):
         reader.model.next_logits([[2]], None, reader.model.new_cache(1, 4))

@@ -141,7 +141,7 @@ def test_a_frozen_body_still_trains_its_head(made, monkeypatch):
         p.requires_grad_(name.startswith("classifier"))
     with monkeypatch.context() as patch:  # what is frozen is computed by kernels, which need a GPU
         patch.setattr(kernels, "_interpreted", False)
-        states = model.body.forward(model.tokens(IDS)).pooler_output
+        states = model.base_model.forward(model.tokens(IDS)).pooler_output
     model.classifier(states).square().mean().backward()
     assert all((p.grad is not None) == name.startswith("classifier") for name, p in model.named_parameters())
 
@@ -222,7 +222,7 @@ def test_dropout_drops_where_that_of_transformers_does(spec, made, tmp_path, mon
 
 def test_stochastic_depth_drops_images_whole(made):
     model = zoo.load_model(made("beit-base-patch16-224"), device="torch:cpu", trainable=True).train()
-    drop = model.body.layers[-1].drop_path
+    drop = model.base_model.layers[-1].drop_path
     assert drop.rate == model.config.drop_path_rate
     drop.set_rate = 0.5
     y = drop(torch.ones(400, 3, 2))
@@ -247,7 +247,7 @@ def test_a_task_of_a_model_in_training_computes_as_it_will_be_used(made):
     wanted = classify("a text")
     classify.model.train()
     assert classify("a text") == wanted
-    assert classify.model.body.embeddings.dropout.is_training  # and goes on training
+    assert classify.model.base_model.embeddings.dropout.is_training  # and goes on training
     write = zoo.load("stories260k", device="torch:cpu", trainable=True)
     assert write("Once", max_new_tokens=9) == zoo.load("stories260k")("Once", max_new_tokens=9)
     read = zoo.load(made("trocr-small-printed"), device="torch:cpu", trainable=True)
@@ -260,7 +260,7 @@ def test_a_task_of_a_model_in_training_computes_as_it_will_be_used(made):
         found, wanted = (reader(image, max_new_tokens=3) for reader in (read, used))
         assert found.text == wanted.text
         assert found.confidence == pytest.approx(wanted.confidence, rel=1e-3)
-    assert read.model.decoder.body.embeddings.dropout.is_training
+    assert read.model.decoder.base_model.embeddings.dropout.is_training
 
 
 def test_a_head_that_the_checkpoint_lacks(made, tmp_path):

@@ -83,7 +83,7 @@ def test_a_head_file_loads_into_a_bare_model(masked_lm, tmp_path, ids):
     body = BertModel.from_pretrained(tmp_path, strict=True)
     assert body.pooler is None
     assert body(ids).pooler_output is None
-    np.testing.assert_array_equal(body(ids).last_hidden_state, model.body(ids).last_hidden_state)
+    np.testing.assert_array_equal(body(ids).last_hidden_state, model.base_model(ids).last_hidden_state)
     assert "cls.predictions.bias" in body.report.ignored
 
 
@@ -91,7 +91,7 @@ def test_tied_if_only_the_words_are_there(masked_lm, tmp_path, ids):
     _, tensors = masked_lm
     assert DECODER not in tensors
     model = load_model(tmp_path)
-    assert model.head.decoder.weight is model.body.embeddings.word
+    assert model.head.decoder.weight is model.base_model.embeddings.word
     assert model.report.tied[DECODER] == WORDS
 
 
@@ -100,7 +100,7 @@ def test_tied_if_both_are_there_and_equal(masked_lm, tmp_path, ids):
     both = {**tensors, DECODER: tensors[WORDS], "cls.predictions.decoder.bias": tensors["cls.predictions.bias"]}
     rewrite(tmp_path, both)
     again = load_model(tmp_path, strict=True)
-    assert again.head.decoder.weight is again.body.embeddings.word
+    assert again.head.decoder.weight is again.base_model.embeddings.word
     np.testing.assert_array_equal(again(ids), model(ids))
     zoo.save(again, tmp_path / "again")
     assert load_file(tmp_path / "again" / "model.safetensors").keys() == both.keys()
@@ -195,7 +195,7 @@ def test_narrow_files_are_widened_and_written_back_exactly(cls, dtype, tmp_path,
 
 def test_weights_are_mapped_not_copied(masked_lm, tmp_path):
     model = load_model(tmp_path)
-    for array in (model.body.embeddings.word, model.body.layers[0].up.weight):
+    for array in (model.base_model.embeddings.word, model.base_model.layers[0].up.weight):
         assert not array.flags.owndata
         assert not array.flags.writeable
 
@@ -220,12 +220,12 @@ def test_saving_in_another_type_says_so_in_the_config(masked_lm, tmp_path):
 
 def test_saving_refuses_what_would_lose_something(masked_lm, tmp_path):
     model, _ = masked_lm
-    words = model.body.embeddings.word
-    model.body.embeddings.word = words * 0
+    words = model.base_model.embeddings.word
+    model.base_model.embeddings.word = words * 0
     with pytest.raises(zoo.ZooError, match=r"word_embeddings.* is shared by parts of the model that now differ"):
         zoo.save(model, tmp_path / "edited")
-    model.body.embeddings.word = words
-    model.body.layers[0].down.weight = model.body.layers[0].down.weight * np.float32(1e7)
+    model.base_model.embeddings.word = words
+    model.base_model.layers[0].down.weight = model.base_model.layers[0].down.weight * np.float32(1e7)
     with pytest.raises(zoo.ZooError, match=r"layer\.0\.output\.dense\.weight holds values beyond float16"):
         zoo.save(model, tmp_path / "half", dtype="float16")
 
@@ -254,7 +254,7 @@ def test_a_save_that_fails_changes_nothing(masked_lm, tmp_path):
     model, _ = masked_lm
     zoo.save(model, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    model.body.layers[0].down.weight = model.body.layers[0].down.weight * np.float32(1e7)
+    model.base_model.layers[0].down.weight = model.base_model.layers[0].down.weight * np.float32(1e7)
     with pytest.raises(zoo.ZooError, match="beyond float16"):
         zoo.save(model, tmp_path, dtype="float16")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

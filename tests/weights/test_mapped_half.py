@@ -15,7 +15,7 @@ from zoo.errors import UnsupportedError
 from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import count_parameters, leaves, map_leaves
-from zoo.packed import KINDS, Packed, Rows
+from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 from zoo.saving import save_model
 from zoo.weights import RawTensor
 from zoo.weights.safetensors import SafetensorsFile, write_safetensors
@@ -55,12 +55,12 @@ def test_matrices_stay_and_vectors_are_widened(dtype, tmp_path):
     matrices = [part for _, array in leaves(model) if array.ndim == 2 for part in array.parts]
     assert {m.kind.name for m in matrices} == {dtype}
     assert not any(m.arrays[0].flags.writeable or m.arrays[0].flags.owndata for m in matrices)
-    assert model.head.weight is model.body.embeddings.word  # tied: one mapped tensor
+    assert model.head.weight is model.base_model.embeddings.word  # tied: one mapped tensor
 
 
 def test_tied_and_untied(tmp_path):
     model = load_model(checkpoint(tmp_path, "BF16", tie_word_embeddings=False))
-    assert model.head.weight is not model.body.embeddings.word
+    assert model.head.weight is not model.base_model.embeddings.word
     tied = load_model(checkpoint(tmp_path, "BF16"))
     assert count_parameters(model) - count_parameters(tied) == 40 * 24
 
@@ -73,7 +73,7 @@ def test_wide_and_narrow_say_the_same(dtype, tmp_path, rng):
     assert count_parameters(narrow) == count_parameters(wide)
     for (path, a), (other, b) in zip(leaves(narrow), leaves(wide), strict=True):
         assert path == other
-        np.testing.assert_array_equal(*(x.dequantise() if isinstance(x, Packed) else x for x in (a, b)))
+        np.testing.assert_array_equal(*(x.dequantise() if isinstance(x, QuantTensor) else x for x in (a, b)))
     for shape in ((1, 1), (3, 50)):
         ids = rng.integers(0, 40, shape)
         a, b = narrow(ids), wide(ids)
@@ -101,7 +101,7 @@ def test_saving_in_another_type(dtype, tmp_path):
         assert after.dtype(name) == "F32"
         stored = before.read(name)
         vector = stored.array.reshape(1, -1)
-        found = Rows(KINDS[stored.dtype], vector.shape[1], (vector,)).dequantise()
+        found = QuantRows(QUANT_TYPES[stored.dtype], vector.shape[1], (vector,)).dequantise()
         np.testing.assert_array_equal(after.read(name).array, found.reshape(stored.array.shape))
 
 
@@ -143,7 +143,7 @@ def test_no_products_of_halves_are_promised(tmp_path):
 def test_map_leaves_keeps_what_is_shared(tmp_path):
     model = load_model(checkpoint(tmp_path, "BF16"))
     copied = map_leaves(np.array, model)
-    assert copied.head.weight is copied.body.embeddings.word
+    assert copied.head.weight is copied.base_model.embeddings.word
     (part,) = copied.head.weight.parts
     assert part.arrays[0].dtype == np.uint16
     assert part.arrays[0].flags.owndata

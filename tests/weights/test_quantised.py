@@ -15,7 +15,7 @@ from zoo.models.bert import BertConfig, BertForMaskedLM
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import count_parameters, leaves
 from zoo.ops.on_numpy.quantise import quantise
-from zoo.packed import Packed
+from zoo.quant import QuantTensor
 from zoo.saving import save_model
 from zoo.typing import RawTensor
 from zoo.weights.safetensors import SafetensorsFile, write_safetensors
@@ -36,7 +36,7 @@ def bert(folder: Path) -> Path:
 
 def kinds(model) -> dict[str, set[str]]:
     return {
-        path: {part.kind.name for part in leaf.parts} if isinstance(leaf, Packed) else {str(leaf.dtype)}
+        path: {part.kind.name for part in leaf.parts} if isinstance(leaf, QuantTensor) else {str(leaf.dtype)}
         for path, leaf in leaves(model)
     }
 
@@ -58,7 +58,7 @@ def test_matrices_are_quantised_and_nothing_else(family, choice, tmp_path):
 
 def test_what_shares_an_array_still_does(tmp_path):
     model = load_model(llama(tmp_path, tie_word_embeddings=True), weights="int4")
-    assert model.head.weight is model.body.embeddings.word
+    assert model.head.weight is model.base_model.embeddings.word
 
 
 @pytest.mark.parametrize(("choice", "error"), [("int8", 0.05), ("int4", 0.5)])
@@ -78,7 +78,7 @@ def test_saving_keeps_every_bit_and_loading_maps_them(family, choice, tmp_path):
     np.testing.assert_array_equal(again(IDS), model(IDS))
     source = SafetensorsFile(folder / "model.packed.safetensors")
     for (path, a), (_, b) in zip(leaves(model), leaves(again), strict=True):
-        if isinstance(a, Packed):
+        if isinstance(a, QuantTensor):
             for x, y in zip(a.parts, b.parts, strict=True):
                 assert x.kind is y.kind, path
                 for one, other in zip(x.arrays, y.arrays, strict=True):
@@ -96,7 +96,7 @@ def test_a_type_that_is_asked_for_widens_what_is_read_and_what_is_written(tmp_pa
     packed, wide = zoo.save(model, tmp_path / "b"), zoo.save(model, tmp_path / "c", dtype="float32")
     for folder, dtype in ((packed, "float32"), (wide, None)):
         found = load_model(folder, dtype=dtype)
-        assert not any(isinstance(leaf, Packed) and not leaf.is_plain for _, leaf in leaves(found))
+        assert not any(isinstance(leaf, QuantTensor) and not leaf.is_plain for _, leaf in leaves(found))
         np.testing.assert_allclose(found(IDS), model(IDS), rtol=0, atol=1e-5)
     method = [json.loads((f / "config.json").read_text()).get("quantization_config") for f in (packed, wide)]
     assert method == [{"quant_method": "zoo"}, None]
@@ -118,7 +118,7 @@ def test_torch(choice, dtype, tmp_path):
     model = load_model(folder, device="torch:cpu", weights=choice, dtype=dtype)
     found = model(IDS).float().numpy()
     assert np.abs(found - wanted(IDS)).max() <= (1e-5 if dtype is None else 3e-2) * np.abs(found).max()
-    qkv = model.body.layers[0].attention.qkv.weight
+    qkv = model.base_model.layers[0].attention.qkv.weight
     assert [str(array.dtype) for array in qkv.parts[0].arrays] == {
         "int8": ["torch.int8", "torch.float32"],
         "int4": ["torch.uint8", "torch.float16"],

@@ -13,7 +13,7 @@ from zoo.errors import CheckpointError, ConfigError, MissingWeightError, Unsuppo
 from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import leaves
-from zoo.packed import Packed
+from zoo.quant import QuantTensor
 from zoo.weights import RawTensor
 from zoo.weights.safetensors import SafetensorsFile, write_safetensors
 
@@ -95,7 +95,7 @@ def checkpoints(
 
 
 def kinds(model) -> set[str]:
-    found = {part.kind.name for _, leaf in leaves(model) if isinstance(leaf, Packed) for part in leaf.parts}
+    found = {part.kind.name for _, leaf in leaves(model) if isinstance(leaf, QuantTensor) for part in leaf.parts}
     return found - {"F32"}
 
 
@@ -123,7 +123,7 @@ def test_numbers_are_those_that_were_packed(name, tmp_path):
     np.testing.assert_allclose(a, b, rtol=0, atol=2e-6 * np.abs(b).max())
     wide = load_model(folder, dtype="float32")
     for (path, one), (_, other) in zip(leaves(wide), leaves(theirs), strict=True):
-        one, other = (x.dequantise() if isinstance(x, Packed) else x for x in (one, other))
+        one, other = (x.dequantise() if isinstance(x, QuantTensor) else x for x in (one, other))
         np.testing.assert_array_equal(one, other, err_msg=path)
 
 

@@ -180,7 +180,7 @@ def _modes(raw: dict[str, Any], path: Path) -> tuple[str, ...]:
 
 def _dense(folder: Path, raw: dict[str, Any], size: int) -> tuple[Step, int]:
     """A linear layer of the folder's weights with its activation, and the size that it gives."""
-    from ..weights import Layout, Named, Reader, Weights
+    from ..weights import NameMap, Reader, RenamedSource, Weights
     from ..weights.files import open_weights
 
     path = folder / "config.json"
@@ -192,7 +192,7 @@ def _dense(folder: Path, raw: dict[str, Any], size: int) -> tuple[Step, int]:
     kind = act.rpartition(".")[2]
     if not act.startswith("torch.nn.") or kind not in ACTIVATIONS:
         raise UnsupportedError(f"{path}: activation_function {act!r} is not implemented, only {', '.join(ACTIVATIONS)}")
-    named = Named(open_weights(folder), Layout(prefix="linear", body=()), is_body=False, tied={})
+    named = RenamedSource(open_weights(folder), NameMap(prefix="linear", base=()), is_base_model=False, tied={})
     reader = Reader(named, on_numpy)
     linear = Linear(Weights(reader) / "linear", size, out, bias=raw.get("bias") is not False, act=ACTIVATIONS[kind])
     if unused := reader.report().unused:

@@ -3,8 +3,8 @@
 Behind it a model's `forward` sees arrays of the right kind, shape and device, and holds the paper's maths alone.
 """
 
-from .images import ImageModel, Pixels
+from .images import ImageInputs, ImageModel
 from .refusal import refuse
-from .texts import ChoiceModel, Context, TextModel, Tokens
+from .texts import ChoiceModel, Context, TextInputs, TextModel
 
-__all__ = ["ChoiceModel", "Context", "ImageModel", "Pixels", "TextModel", "Tokens", "refuse"]
+__all__ = ["ChoiceModel", "Context", "ImageInputs", "ImageModel", "TextInputs", "TextModel", "refuse"]

@@ -41,14 +41,14 @@ class CausalLM(TextModel):
         if lengths is not None:
             lengths = cache.checked(lengths, T)
         elif T <= CHUNK:
-            x = self.body.states(t)
+            x = self.base_model.encode(t)
             cache.advance(T)
             return self.head(x[:, -1])
         ids, last = t.input_ids, None
         assert ids is not None
         chunk = CHUNK_GPU if ops.is_cuda(self.like) else CHUNK
         for a in range(0, T, chunk):
-            x = self.body.states(t._replace(input_ids=ids[:, a : a + chunk]))
+            x = self.base_model.encode(t._replace(input_ids=ids[:, a : a + chunk]))
             width, D = x.shape[1:]
             if lengths is None:
                 cache.advance(width)

@@ -14,7 +14,7 @@ from ..cache import KVCache
 from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array
-from . import Pixels, Tokens, refuse
+from . import ImageInputs, TextInputs, refuse
 from .causal import CausalLM
 
 INPUTS = ("pixel_values", "decoder_input_ids", "decoder_attention_mask", "interpolate_pos_encoding")
@@ -44,16 +44,16 @@ class ImageToText(Pretrained):
             raise InputError(f"decoder_input_ids have {B} rows, which {C} images cannot share")
         return self.runner.run(self.forward, p, t)
 
-    def forward(self, p: Pixels, t: Tokens) -> Any:
+    def forward(self, p: ImageInputs, t: TextInputs) -> Any:
         raise NotImplementedError
 
-    def states(self, p: Pixels) -> Array:
-        """-> what the decoder looks at, (C, S, E)."""
+    def encoder_states(self, p: ImageInputs) -> Array:
+        """The hidden states that the decoder attends to, (C, S, E)."""
         raise NotImplementedError
 
     def encode(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
         """pixel_values (C, Y, X, channels) -> what `next_logits` takes as encoder_hidden_states (C, S, E)."""
-        return self.runner.run(self.states, self._pixels(pixel_values, interpolate_pos_encoding))
+        return self.runner.run(self.encoder_states, self._pixels(pixel_values, interpolate_pos_encoding))
 
     @property
     def max_positions(self) -> int:
@@ -77,6 +77,6 @@ class ImageToText(Pretrained):
             raise InputError("the first call with a cache needs encoder_hidden_states: what `encode` makes of images")
         return self.decoder.next_logits(input_ids, lengths, cache, encoder_hidden_states=encoder_hidden_states)
 
-    def _pixels(self, pixel_values: Array, any_size: bool) -> Pixels:
+    def _pixels(self, pixel_values: Array, any_size: bool) -> ImageInputs:
         asked = any_size and not self.encoder.any_size  # one that takes any size by itself need not be asked
         return self.encoder.pixels(pixel_values, interpolate_pos_encoding=asked)

@@ -14,7 +14,7 @@ from ..typing import Array
 from .refusal import refuse
 
 
-class Pixels(NamedTuple):
+class ImageInputs(NamedTuple):
     """A batch of images of one size."""
 
     pixel_values: Array  # (B, Y, X, C)
@@ -51,7 +51,7 @@ class ImageModel(Pretrained):
         p = self.pixels(pixel_values, pixel_mask, bool_masked_pos, interpolate_pos_encoding, **unknown)
         return self.runner.run(self.forward, p)
 
-    def forward(self, p: Pixels) -> Any:
+    def forward(self, p: ImageInputs) -> Any:
         """What the class is for, of images that have been checked."""
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class ImageModel(Pretrained):
         bool_masked_pos: Array | None = None,
         interpolate_pos_encoding: bool = False,
         **unknown: Any,
-    ) -> Pixels:
+    ) -> ImageInputs:
         """What a user passes, checked and placed."""
         if unknown:
             refuse(self, next(iter(unknown)), ("pixel_values", *self.inputs), is_known=False)
@@ -98,10 +98,10 @@ class ImageModel(Pretrained):
         if bool_masked_pos is not None:
             if "bool_masked_pos" not in self.inputs:
                 self._refuse("bool_masked_pos")
-            if self.body.embeddings.mask is None:
+            if self.base_model.embeddings.mask is None:
                 raise InputError("bool_masked_pos needs a checkpoint with a mask token, and this one has none")
             bool_masked_pos = ops.as_mask(bool_masked_pos, self.like, "bool_masked_pos", (B, grid[0] * grid[1]))
-        return Pixels(x, grid, pixel_mask, bool_masked_pos)
+        return ImageInputs(x, grid, pixel_mask, bool_masked_pos)
 
     def _refuse(self, name: str) -> None:
         refuse(self, name, ("pixel_values", *self.inputs))

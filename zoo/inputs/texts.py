@@ -29,7 +29,7 @@ class Context(NamedTuple):
     encoder_mask: Array | None = None  # (C, M)
 
 
-class Tokens(NamedTuple):
+class TextInputs(NamedTuple):
     """A batch of texts.  Either input_ids or inputs_embeds is None."""
 
     input_ids: Array | None  # (B, T)
@@ -69,7 +69,7 @@ class Tokens(NamedTuple):
         cache = self.cache
         return ((layer, None if cache is None else cache[i]) for i, layer in enumerate(layers))
 
-    def kept(self, x: Array) -> Array:
+    def last_tokens(self, x: Array) -> Array:
         """The states (B, T, D) of the tokens whose logits are asked for."""
         return x[:, -self.logits_to_keep :] if self.logits_to_keep else x
 
@@ -122,7 +122,7 @@ class TextModel(Pretrained):
             cache.advance(t.shape[1])
         return out
 
-    def forward(self, t: Tokens) -> Any:
+    def forward(self, t: TextInputs) -> Any:
         """What the class is for, of tokens that have been checked; a cache is left to be advanced."""
         raise NotImplementedError
 
@@ -134,12 +134,12 @@ class TextModel(Pretrained):
     @property
     def like(self) -> Array:
         """An array beside which inputs are placed, of the dtype of states."""
-        return self.body.embeddings.word
+        return self.base_model.embeddings.word
 
     @property
     def max_positions(self) -> int:
         """The length of the longest text that there are positions for."""
-        return self.body.embeddings.max_positions
+        return self.base_model.embeddings.max_positions
 
     @property
     def cache_shape(self) -> tuple[int, int, int]:
@@ -165,7 +165,7 @@ class TextModel(Pretrained):
         cache: KVCache | None = None,
         logits_to_keep: int = 0,
         **unknown: Any,
-    ) -> Tokens:
+    ) -> TextInputs:
         """What a user passes, checked and placed."""
         if unknown:
             refuse(self, next(iter(unknown)), self._taken(), is_known=False)
@@ -174,7 +174,7 @@ class TextModel(Pretrained):
             ids = ops.as_ids(input_ids, like, "input_ids", self._size("input_ids"))
             B, T = ids.shape
         elif inputs_embeds is not None and input_ids is None:
-            embeds = ops.as_states(inputs_embeds, like, "inputs_embeds", None, self._size("inputs_embeds"))
+            embeds = ops.as_hidden_states(inputs_embeds, like, "inputs_embeds", None, self._size("inputs_embeds"))
             B, T = embeds.shape[:2]
         else:
             raise InputError("give either input_ids or inputs_embeds")
@@ -202,7 +202,7 @@ class TextModel(Pretrained):
         if logits_to_keep and "logits_to_keep" not in self.options:
             refuse(self, "logits_to_keep", self._taken())
         context = Context(mask, start, states, states_mask)
-        return Tokens(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
+        return TextInputs(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
 
     def _taken(self) -> list[str]:
         """The arguments of this class."""
@@ -229,7 +229,7 @@ class TextModel(Pretrained):
         width = self._size("encoder_hidden_states")
         if not getattr(self.config, "add_cross_attention", True):
             raise InputError("encoder_hidden_states need cross-attention: the config says add_cross_attention = False")
-        seen = ops.as_states(states, self.like, "encoder_hidden_states", None, width)
+        seen = ops.as_hidden_states(states, self.like, "encoder_hidden_states", None, width)
         if rows % seen.shape[0]:
             raise InputError(f"input_ids have {rows} rows, which {seen.shape[0]} encoder_hidden_states cannot share")
         if mask is not None:

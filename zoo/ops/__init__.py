@@ -21,16 +21,16 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, UnsupportedError, nearest
-from ..packed import Packed
+from ..quant import QuantTensor
 from ..typing import Array
 from .allowance import allowance as allowance
 from .allowance import charge
 from .dispatch import backend as backend
+from .inputs import as_hidden_states as as_hidden_states
 from .inputs import as_ids as as_ids
 from .inputs import as_key_mask as as_key_mask
 from .inputs import as_mask as as_mask
 from .inputs import as_pixels as as_pixels
-from .inputs import as_states as as_states
 
 # The names that configs use for an activation, and the function that each of them means.
 ACTIVATIONS: dict[str, str | None] = {
@@ -68,7 +68,7 @@ def activation(name: str | None) -> str | None:
 
 def linear(
     x: Array,
-    weight: Array | Packed,
+    weight: Array | QuantTensor,
     bias: Array | None = None,
     act: str | None = None,
     residual: Array | None = None,
@@ -183,7 +183,7 @@ def softmax(x: Array) -> Array:
     return backend(x).softmax(x)
 
 
-def embedding(ids: Array, table: Array | Packed, name: str = "ids", padding: int | None = None) -> Array:
+def embedding(ids: Array, table: Array | QuantTensor, name: str = "ids", padding: int | None = None) -> Array:
     """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  `name`: what an error calls `ids`.
 
     padding: the id whose row takes no gradient from here.
@@ -204,7 +204,7 @@ def cat(arrays: list[Array] | tuple[Array, ...], axis: int) -> Array:
     return backend(arrays[0]).cat(arrays, axis)
 
 
-def arange(count: int, like: Array | Packed) -> Array:
+def arange(count: int, like: Array | QuantTensor) -> Array:
     """0, 1, ... as int64, where `like` is.  -> (count,)."""
     charge((count,), "numbers")
     return backend(like).arange(count, like)
@@ -321,7 +321,7 @@ def interpolate(x: Array, size: Sequence[int], mode: str = "bilinear") -> Array:
     return backend(x).interpolate(x, tuple(size), mode)
 
 
-def sinusoids(x: Array, size: int, like: Array | Packed, base: float = 10000.0) -> Array:
+def sinusoids(x: Array, size: int, like: Array | QuantTensor, base: float = 10000.0) -> Array:
     """Sines and cosines of numbers at `size` / 2 frequencies, in turn: sin, cos, sin, cos, ...
 
     x (...) -> (..., size) of the dtype of `like`; the k-th frequency is base ** (-2 k / size).

@@ -7,15 +7,15 @@ from types import ModuleType
 import numpy as np
 
 from ..errors import InputError
-from ..packed import Packed
+from ..quant import QuantTensor
 from ..typing import Array
 
 _backends: dict[type, ModuleType] = {}
 
 
-def backend(x: Array | Packed) -> ModuleType:
+def backend(x: Array | QuantTensor) -> ModuleType:
     """The module that implements the ops for arrays like `x`, or like those that a packed matrix is stored in."""
-    if isinstance(x, Packed):
+    if isinstance(x, QuantTensor):
         x = x.parts[0].arrays[0]
     return _backends.get(type(x)) or _find(type(x))
 

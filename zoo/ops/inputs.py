@@ -26,7 +26,7 @@ def as_ids(x: Any, like: Array, name: str, below: int, ndim: int = 2) -> Array:
     return backend(like).as_ids(x, like)
 
 
-def as_states(x: Any, like: Array, name: str, rows: int | None, width: int) -> Array:
+def as_hidden_states(x: Any, like: Array, name: str, rows: int | None, width: int) -> Array:
     """Vectors given by a user, (B, T, width) floats, as an array of the dtype, and where, `like` is."""
     x = _checked(x, name, 3)
     shape = tuple(x.shape)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..packed import Packed
+from ..quant import QuantTensor
 from . import naive_ggml
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -80,7 +80,7 @@ def _nibbles(data):
 
 
 def _matrix(x):
-    return dequantise(x) if isinstance(x, Packed) else _f64(x)
+    return dequantise(x) if isinstance(x, QuantTensor) else _f64(x)
 
 
 def linear(x, weight, bias=None, act=None, residual=None):

@@ -1,4 +1,4 @@
-"""llama.cpp's kinds, a number at a time in float64: the naive twin of `zoo.packed.ggml`."""
+"""llama.cpp's kinds, a number at a time in float64: the naive twin of `zoo.quant.ggml`."""
 
 from __future__ import annotations
 

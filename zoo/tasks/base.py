@@ -62,7 +62,7 @@ class Task:
         self.model, self.checkpoint = model, checkpoint
         self.config, self.report = model.config, model.report
         self.runner = runner_for(model)
-        self.body: Any = model.body  # the model without its head
+        self.base_model: Any = model.base_model  # the model without its head
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Task:
@@ -128,15 +128,15 @@ class TextTask(Task):
     are computed at once.
     """
 
-    body: TextBody
+    base_model: TextBody
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
         check_vocabulary(tokenizer, self.config.vocab_size)
         self.tokenizer = tokenizer
-        positions = self.body.embeddings.max_positions
+        positions = self.base_model.embeddings.max_positions
         self.max_tokens = min(tokenizer.model_max_length or positions, positions)
-        on_numpy = isinstance(self.body.embeddings.word, np.ndarray)
+        on_numpy = isinstance(self.base_model.embeddings.word, np.ndarray)
         self.batch_tokens = BATCH_TOKENS if on_numpy else BATCH_TOKENS_TORCH
 
     @classmethod

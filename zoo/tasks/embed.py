@@ -46,7 +46,7 @@ class Embed(TextTask):
         if checkpoint is not None and is_sentence_encoder(checkpoint.modules):
             self.encoder = read_sentence_encoder(checkpoint.folder, self.config.hidden_size, checkpoint.modules)
         if self.encoder.max_tokens is not None:
-            positions = self.body.embeddings.max_positions
+            positions = self.base_model.embeddings.max_positions
             self.max_tokens = min(self.encoder.max_tokens, positions)
 
     def __call__(

@@ -85,7 +85,7 @@ class FillMask(TextTask):
             return out
         model = cast("MaskedLM", self.model)
         alone = self.runner.has_weights  # else the whole model gives the words of all tokens
-        x = self.call(self.body, batch).last_hidden_state if alone else self.call(self.model, batch)
+        x = self.call(self.base_model, batch).last_hidden_state if alone else self.call(self.model, batch)
         for first in range(0, len(at), MASKS_AT_ONCE):
             some = slice(first, first + MASKS_AT_ONCE)
             states = x[at[some], t[some]]

@@ -34,7 +34,7 @@ class ImageEmbed(ImageTask):
     """
 
     name = "embed"
-    body: ImageBody
+    base_model: ImageBody
 
     def __call__(
         self,
@@ -98,11 +98,11 @@ class ImageEmbed(ImageTask):
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             rows = read(self.call(pixel_values))
             if grid:
-                rows = rows.reshape(len(rows), *self.body.grid(pixel_values), -1)
+                rows = rows.reshape(len(rows), *self.base_model.grid(pixel_values), -1)
             return [row.copy() for row in rows]
 
         return self.rows(given, compute, progress=progress, data_format=data_format, max_pixels=max_pixels)
 
     def _patches(self, found: Any) -> np.ndarray:
         """-> (B, N, D)."""
-        return floats(found.last_hidden_state[:, len(self.body.embeddings.special) :])
+        return floats(found.last_hidden_state[:, len(self.base_model.embeddings.prefix_tokens) :])

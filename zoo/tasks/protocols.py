@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..generate.decoder import Decoder
-from ..inputs import Pixels
+from ..inputs import ImageInputs
 from ..typing import Array
 
 
@@ -68,7 +68,7 @@ class TextBody(Protocol):
 
 class TextModel(Protocol):
     inputs: Mapping[str, str]
-    body: TextBody
+    base_model: TextBody
 
 
 class MaskedLM(TextModel, Protocol):
@@ -82,7 +82,7 @@ class CausalLM(TextModel, Decoder, Protocol):
 
 
 class ImageEmbeddings(Protocol):
-    special: Sequence[Array]  # the tokens before the patches
+    prefix_tokens: Sequence[Array]  # the tokens before the patches
 
 
 class ImageBody(Protocol):
@@ -99,7 +99,7 @@ class ImageBody(Protocol):
 
 
 class ImageModel(Protocol):
-    body: ImageBody
+    base_model: ImageBody
 
 
 class Reader(Protocol):
@@ -108,7 +108,7 @@ class Reader(Protocol):
     encoder: Any
     decoder: Decoder
 
-    def states(self, p: Pixels) -> Array:
+    def encoder_states(self, p: ImageInputs) -> Array:
         """What `encoder.pixels` makes of images -> states (B, T, D)."""
         ...
 

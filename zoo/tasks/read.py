@@ -217,7 +217,7 @@ class Read(ImageTask):
         decoder = self.runner.decoder(model.decoder)
 
         def encoded(pixel_values: Array, sizes: Any) -> list[Array]:
-            states = self.runner.run(model.states, model.encoder.pixels(pixel_values))
+            states = self.runner.run(model.encoder_states, model.encoder.pixels(pixel_values))
             return [states[i : i + 1] for i in range(len(states))]
 
         states = self.rows(lines, encoded, progress=False, max_pixels=max_pixels)

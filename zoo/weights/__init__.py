@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..packed import Packed
+from ..quant import QuantTensor
 from ..typing import Array, RawTensor
-from .layout import Layout, Named
+from .name_map import NameMap, RenamedSource
 from .new_head import NewHead
 from .random import Random
 from .reader import CHOICES, Choice, Part, Reader, Report
@@ -20,13 +20,13 @@ from .source import Source
 __all__ = [
     "CHOICES",
     "Choice",
-    "Layout",
-    "Named",
+    "NameMap",
     "NewHead",
     "Part",
     "Random",
     "RawTensor",
     "Reader",
+    "RenamedSource",
     "Report",
     "Source",
     "Weights",
@@ -37,7 +37,10 @@ MIN_ROWS, MIN_COLS = 32, 32
 
 
 class Weights:
-    """`w / "encoder.layer" / 0` narrows the path; `get`, `cat` and `matrix` read, and state the shape they expect."""
+    """The tensors below a path: `w / "encoder.layer" / 0` narrows it; `get`, `cat`, `linear` and `embedding` read.
+
+    Each read states the shape that it expects.
+    """
 
     def __init__(self, reader: Reader, path: str = ""):
         self.reader, self.path = reader, path
@@ -57,15 +60,15 @@ class Weights:
         """Arrays joined along the first axis."""
         return self._read(names, shapes, lambda parts: self.reader.backend.cat(parts, 0))
 
-    def matrix(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array | Packed:
+    def linear(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array | QuantTensor:
         """Matrices (rows[i], cols), one below the other, for `ops.linear` and `ops.embedding` alone: maybe packed."""
         return self._matrix(names, rows, cols, self._kind("matrices"))
 
-    def table(self, name: str, words: int, cols: int) -> Array | Packed:
+    def embedding(self, name: str, words: int, cols: int) -> Array | QuantTensor:
         """A matrix with a row for each word of a vocabulary."""
         return self._matrix([name], [words], cols, self._kind("tables"))
 
-    def _matrix(self, names: Sequence[str], rows: Sequence[int], cols: int, kind: str | None) -> Array | Packed:
+    def _matrix(self, names: Sequence[str], rows: Sequence[int], cols: int, kind: str | None) -> Array | QuantTensor:
         shapes = [(r, cols) for r in rows]
         r, small = self.reader, sum(rows) < MIN_ROWS or cols < MIN_COLS
         return self._read(names, shapes, lambda parts: r.backend.rows(parts, r.dtype), True, None if small else kind)

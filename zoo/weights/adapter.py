@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import CheckpointError, ConfigError, NotFoundError, UnsupportedError
 from ..files.json_file import read_json
 from ..typing import RawTensor
-from .layout import Layout
+from .name_map import NameMap
 from .source import Source
 
 CONFIG, WEIGHTS, LABELS = "adapter_config.json", "adapter_model.safetensors", "id2label.json"
@@ -72,7 +72,7 @@ class Adapter:
         if lacking:
             raise CheckpointError(f"{folder / WEIGHTS}: of {lacking[0]!r} one of lora_A and lora_B is missing")
 
-    def on(self, source: Source, layout: Layout) -> Adapted:
+    def on(self, source: Source, layout: NameMap) -> Adapted:
         """A checkpoint's tensors with the adapter's changes.  layout: of the model that is made of them."""
         return Adapted(source, self, layout)
 
@@ -86,9 +86,9 @@ class Adapter:
 class Adapted:
     """A source with an adapter's changes: matrices as they are read, in the element type of the file."""
 
-    def __init__(self, source: Source, adapter: Adapter, layout: Layout):
+    def __init__(self, source: Source, adapter: Adapter, layout: NameMap):
         self.source, self.adapter, self.files = source, adapter, [*source.files, *adapter.source.files]
-        self.layout = layout
+        self.name_map = layout
         own = {self._canonical(name): name for name in source.names()}
         self.pairs = {own.get(self._canonical(name), ""): pair for name, pair in adapter.pairs.items()}
         self.whole = {own.get(self._canonical(name), name): given for name, given in adapter.whole.items()}
@@ -97,9 +97,9 @@ class Adapted:
             raise CheckpointError(f"{adapter.folder} is an adapter of another model: the checkpoint has no {name!r}")
 
     def _canonical(self, name: str) -> str:
-        for pattern, new in self.layout.renames.items():
+        for pattern, new in self.name_map.renames.items():
             name = re.sub(pattern, new, name)
-        return name.removeprefix(self.layout.prefix + ".")
+        return name.removeprefix(self.name_map.prefix + ".")
 
     def names(self) -> Collection[str]:
         return dict.fromkeys([*self.source.names(), *self.whole])

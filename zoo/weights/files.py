@@ -14,7 +14,7 @@ from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
 from ..files.inside import checkpoint_file
 from ..files.json_file import read_json
 from ..guards.names import is_file_name
-from ..packed import Rows
+from ..quant import QuantRows
 from ..typing import RawTensor
 from .mapped import release
 from .packed_names import with_packed
@@ -148,7 +148,7 @@ class Sharded:
     def dtype(self, name: str) -> str:
         return self._source(name).dtype(name)
 
-    def read(self, name: str) -> RawTensor | Rows:
+    def read(self, name: str) -> RawTensor | QuantRows:
         return self._source(name).read(name)
 
     def _source(self, name: str) -> Source:
@@ -168,8 +168,8 @@ _BLOCK = 1 << 20
 _NOT_FINITE = {"BF16": 0x7F80, "F8_E5M2": 0x7C, "F8_E4M3": 0x7F, "F8_E8M0": 0xFF}
 
 
-def _blocks(stored: RawTensor | Rows) -> Iterator[RawTensor]:
-    if isinstance(stored, Rows):  # whose scales are looked at when they are read
+def _blocks(stored: RawTensor | QuantRows) -> Iterator[RawTensor]:
+    if isinstance(stored, QuantRows):  # whose scales are looked at when they are read
         return
     flat = stored.array.reshape(-1)
     for begin in range(0, flat.size, _BLOCK):

@@ -1,7 +1,7 @@
 """Packed matrices in a file of plain tensors: the fields of `NAME` are the tensors `NAME.KIND.FIELD`.
 
 A checkpoint that zoo quantised is a safetensors file, `model.packed.safetensors`: in it `x.weight` of the kind INT4_32
-(see `zoo.packed.kinds` for the layout) is stored as `x.weight.INT4_32.data` and `x.weight.INT4_32.scale`, all else
+(see `zoo.quant.kinds` for the layout) is stored as `x.weight.INT4_32.data` and `x.weight.INT4_32.scale`, all else
 under its own name.  Its config.json says so in `quantization_config`; libraries that do not know the layout find no
 file of theirs.
 """
@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from ..errors import CheckpointError, MissingWeightError, nearest
-from ..packed import KINDS, Kind, Rows
+from ..quant import QUANT_TYPES, QuantRows, QuantType
 from ..typing import Array, RawTensor
 from .source import Source, stored_arrays
 
@@ -23,7 +23,7 @@ _TYPES = {"int8": "I8", "uint8": "U8", "uint16": "U16", "float16": "F16", "float
 _NAME = re.compile(r"(.+)\.([A-Z]+[0-9]*[0-9A-Z_]*)\.([a-z_]+)")
 
 
-def stored_fields(name: str, rows: Rows) -> Iterator[tuple[str, str, Array]]:
+def stored_fields(name: str, rows: QuantRows) -> Iterator[tuple[str, str, Array]]:
     """(tensor, element type, array) for each field of a packed tensor."""
     for field, array in zip(rows.kind.fields, rows.arrays, strict=True):
         yield f"{name}.{rows.kind.name}.{field.name}", _TYPES[field.dtype], array
@@ -31,10 +31,15 @@ def stored_fields(name: str, rows: Rows) -> Iterator[tuple[str, str, Array]]:
 
 def with_packed(source: Source) -> Source:
     """The source, with the fields of packed tensors as one tensor each."""
-    found: dict[str, Kind] = {}
+    found: dict[str, QuantType] = {}
     for name in source.names():
         match = _NAME.fullmatch(name)
-        if match and (kind := KINDS.get(match[2])) and not kind.plain and found.setdefault(match[1], kind) is not kind:
+        if (
+            match
+            and (kind := QUANT_TYPES.get(match[2]))
+            and not kind.plain
+            and found.setdefault(match[1], kind) is not kind
+        ):
             raise CheckpointError(f"{match[1]!r} is stored both as {found[match[1]].name} and as {kind.name}")
     return PackedSource(source, found) if found else source
 
@@ -42,7 +47,7 @@ def with_packed(source: Source) -> Source:
 class PackedSource:
     """A Source in which each of some tensors is stored as the fields of a kind."""
 
-    def __init__(self, source: Source, kinds: dict[str, Kind]):
+    def __init__(self, source: Source, kinds: dict[str, QuantType]):
         """kinds: name -> kind of the packed tensors."""
         self.source, self.kinds, self.files = source, kinds, source.files
         fields = {f"{name}.{kind.name}.{field.name}": name for name, kind in kinds.items() for field in kind.fields}
@@ -72,11 +77,11 @@ class PackedSource:
     def dtype(self, name: str) -> str:
         return self.kinds[name].name if name in self.kinds else self.source.dtype(name)
 
-    def read(self, name: str) -> RawTensor | Rows:
+    def read(self, name: str) -> RawTensor | QuantRows:
         kind = self.kinds.get(name)
         if kind is None:
             if name not in self.source:
                 raise MissingWeightError(f"no tensor {name!r}{nearest(name, self._names)}")
             return self.source.read(name)
         fields = (self.source.read(f"{name}.{kind.name}.{field.name}") for field in kind.fields)
-        return Rows(kind, self.shape(name)[1], tuple(array for field in fields for array in stored_arrays(field)))
+        return QuantRows(kind, self.shape(name)[1], tuple(array for field in fields for array in stored_arrays(field)))

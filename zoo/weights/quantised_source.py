@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CheckpointError, ConfigError, MissingWeightError, UnsupportedError, nearest
-from ..packed import KINDS, Rows
+from ..quant import QUANT_TYPES, QuantRows
 from ..typing import RawTensor
 from .mapped import short
 from .packed_names import QUANT_METHOD
@@ -141,7 +141,7 @@ class QuantisedSource:
     def dtype(self, name: str) -> str:
         return self._parts(name)[1] if name in self._own else self.source.dtype(name)
 
-    def read(self, name: str) -> RawTensor | Rows:
+    def read(self, name: str) -> RawTensor | QuantRows:
         if name not in self._own:
             return self.source.read(name)
         own = self._own[name]
@@ -159,7 +159,7 @@ class QuantisedSource:
         fields = [data, np.repeat(scales.T, each, axis=1).astype(np.float16)]
         if kind == "UINT4_32":
             fields.append(np.repeat(zeros.T, each, axis=1))
-        return Rows(KINDS[kind], shape[1], tuple(fields))
+        return QuantRows(QUANT_TYPES[kind], shape[1], tuple(fields))
 
     def _parts(self, name: str) -> tuple[tuple[int, int], str]:
         """The shape (E, D) of a matrix, and the kind that it is repacked to."""
@@ -203,7 +203,7 @@ class QuantisedSource:
         groups = -(-shape[1] // (self.scheme.group or max(shape[1], 1)))
         zeros = self.scheme.zeros(self._array(own, "qzeros"))
         stored = self.source.read(f"{own}.scales")
-        if isinstance(stored, Rows) or stored.dtype not in ("F16", "F32", "BF16"):
+        if isinstance(stored, QuantRows) or stored.dtype not in ("F16", "F32", "BF16"):
             raise CheckpointError(f"{own + '.scales'!r} is not of floating-point numbers")
         for field, array in (("qzeros", zeros), ("scales", stored.array)):
             if array.shape != (groups, shape[0]):
@@ -211,7 +211,7 @@ class QuantisedSource:
                     f"{own}.{field} is of {array.shape} numbers, expected {(groups, shape[0])} for {shape}, groups of "
                     f"{self.scheme.group or shape[1]}"
                 )
-        scales = Rows(KINDS[stored.dtype], shape[0], (stored.array,)).dequantise()
+        scales = QuantRows(QUANT_TYPES[stored.dtype], shape[0], (stored.array,)).dequantise()
         if not np.isfinite(scales).all():
             raise CheckpointError(f"{own + '.scales'!r} holds NaN or infinity")
         return zeros, scales
@@ -223,7 +223,7 @@ class QuantisedSource:
                 f"{own + '.qweight'!r} is there, and no {name!r}{nearest(name, self.source.names())}"
             )
         stored = self.source.read(name)
-        if isinstance(stored, Rows) or stored.dtype not in ("I32", "U32") or stored.array.ndim not in (1, 2):
+        if isinstance(stored, QuantRows) or stored.dtype not in ("I32", "U32") or stored.array.ndim not in (1, 2):
             raise CheckpointError(f"{name!r} is no matrix of 32-bit whole numbers")
         if not stored.array.size:
             raise CheckpointError(f"{name!r} is empty")

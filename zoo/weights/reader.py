@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, WeightShapeError, nearest
-from ..packed import KINDS, Rows
+from ..quant import QUANT_TYPES, QuantRows
 from ..typing import Array, RawTensor
-from .layout import Named
 from .mapped import release
+from .name_map import RenamedSource
 from .new_head import NewHead
 from .source import stored_arrays
 
@@ -74,14 +74,14 @@ class Report:
 class Reader:
     """How the tensors of one checkpoint are read and placed, and which have been read so far."""
 
-    named: Named
+    named: RenamedSource
     backend: ModuleType
     dtype: str | None = None
     device: str = "cpu"
     sizes: Mapping[str, int] = field(default_factory=dict)  # config field -> value, to explain a wrong shape
-    keeps_halves: bool = False  # matrices of 16-bit numbers stay as the file has them
-    keeps_packed: bool = False  # and those of packed kinds
-    joins: bool = True  # matrices that are used together become one, not a tuple
+    keep_16bit: bool = False  # matrices of 16-bit numbers stay as the file has them
+    keep_quantised: bool = False  # and those of packed kinds
+    fuse: bool = True  # matrices that are used together become one, not a tuple
     new_head: NewHead | None = None
     choice: Choice | None = None  # the kinds that matrices of floating-point numbers are quantised to
     reads: Reads = field(default_factory=Reads)
@@ -106,7 +106,7 @@ class Reader:
             for name, origin, shape in zip(names, origins, shapes, strict=True)
         ]
         self.reads.names.update(origins)
-        if not self.joins and len(placed) > 1:
+        if not self.fuse and len(placed) > 1:
             for origin, one, part in zip(origins, placed, parts, strict=True):
                 self.reads.arrays[origin,], self.reads.parts[origin,] = one, [part]
             return tuple(placed)
@@ -126,7 +126,7 @@ class Reader:
         if name not in self.named:
             raise MissingWeightError(f"the checkpoint has no tensor {name!r}{nearest(name, self.named.names())}")
         found = self.named.shape(name, shape)
-        kind, wanted = KINDS.get(self.named.dtype(name)), shape
+        kind, wanted = QUANT_TYPES.get(self.named.dtype(name)), shape
         if kind is not None and len(shape) == 2:  # a row's last block may hold more columns
             wanted = (shape[0], -(-shape[1] // kind.block) * kind.block)
         if found != wanted:
@@ -134,23 +134,23 @@ class Reader:
             because = f" (by {', '.join(fields)} in the config)" if fields else ""
             raise WeightShapeError(f"tensor {self.named.resolve(name)!r} has shape {found}, expected {shape}{because}")
 
-    def _place(self, name: str, shape: tuple[int, ...], is_matrix: bool, kind: str | None) -> Array | Rows:
+    def _place(self, name: str, shape: tuple[int, ...], is_matrix: bool, kind: str | None) -> Array | QuantRows:
         self._check(name, shape)
         try:
             is_new = self._is_new(name, shape)
             stored = self.new_head.draw(name, shape) if self.new_head and is_new else self.named.read(name, shape)
             file = stored_arrays(stored)
-            if isinstance(stored, Rows):
-                stored = Rows(stored.kind, shape[-1], stored.arrays).check(name)
+            if isinstance(stored, QuantRows):
+                stored = QuantRows(stored.kind, shape[-1], stored.arrays).check(name)
             elif kind is not None:
                 from ..ops.on_numpy.quantise import quantise
 
                 stored = quantise(stored, kind, name)
-            elif is_matrix and self.keeps_halves and stored.dtype in ("F16", "BF16"):
-                stored = Rows(KINDS[stored.dtype], shape[1], (stored.array,))
+            elif is_matrix and self.keep_16bit and stored.dtype in ("F16", "BF16"):
+                stored = QuantRows(QUANT_TYPES[stored.dtype], shape[1], (stored.array,))
             if isinstance(stored, RawTensor):
                 placed = self.backend.to_parameter(stored, name, self.dtype, self.device)
-            elif is_matrix and (stored.kind.plain or self.keeps_packed):
+            elif is_matrix and (stored.kind.plain or self.keep_quantised):
                 placed = self.backend.keep(stored, self.device)
             else:
                 wide = RawTensor(stored.dequantise(), "F32")
@@ -166,7 +166,7 @@ class Reader:
         """What was renamed, tied, ignored and left unread.  Call it when the model is complete."""
         taken = self.reads.names | {copy for copies in self.named.copies.values() for copy in copies}
         unread = {name: origin for name, origin in self.named.origin.items() if origin not in taken}
-        ignored = [o for name, o in unread.items() if any(re.search(p, name) for p in self.named.layout.ignored)]
+        ignored = [o for name, o in unread.items() if any(re.search(p, name) for p in self.named.name_map.ignored)]
         return Report(
             renamed={n: o for n, o in self.named.origin.items() if n != o and n not in self.named.tied},
             tied=dict(self.named.tied),
@@ -176,6 +176,6 @@ class Reader:
         )
 
 
-def _of_numpy(placed: Array | Rows) -> list[np.ndarray]:
-    arrays = placed.arrays if isinstance(placed, Rows) else (placed,)
+def _of_numpy(placed: Array | QuantRows) -> list[np.ndarray]:
+    arrays = placed.arrays if isinstance(placed, QuantRows) else (placed,)
     return [array for array in arrays if isinstance(array, np.ndarray)]

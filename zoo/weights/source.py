@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import MissingWeightError, nearest
-from ..packed import Rows
+from ..quant import QuantRows
 from ..typing import RawTensor
 
 __all__ = ["ListedFile", "RawTensor", "Source", "stored_arrays"]
@@ -33,7 +33,7 @@ class Source(Protocol):
         """The safetensors name of the element type, or that of a packed kind."""
         ...
 
-    def read(self, name: str) -> RawTensor | Rows: ...
+    def read(self, name: str) -> RawTensor | QuantRows: ...
 
 
 class ListedFile:
@@ -62,6 +62,6 @@ class ListedFile:
             raise MissingWeightError(f"{self.path} has no {name}{nearest(name, self._entries)}") from None
 
 
-def stored_arrays(stored: RawTensor | Rows) -> tuple[np.ndarray, ...]:
+def stored_arrays(stored: RawTensor | QuantRows) -> tuple[np.ndarray, ...]:
     """The arrays that a tensor is stored in."""
-    return tuple(map(np.asarray, stored.arrays)) if isinstance(stored, Rows) else (stored.array,)
+    return tuple(map(np.asarray, stored.arrays)) if isinstance(stored, QuantRows) else (stored.array,)

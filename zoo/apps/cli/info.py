@@ -132,14 +132,14 @@ def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _stored(source: Source) -> dict[str, dict[str, int]]:
     """By element type, how many tensors the files hold, how many elements, and in how many bytes."""
-    from ...packed import KINDS
+    from ...quant import QUANT_TYPES
     from ...weights.mapped import element_bits
 
     out: dict[str, dict[str, int]] = {}
     for name in source.names():
         dtype, shape = source.dtype(name), source.shape(name)
         elements = math.prod(shape)
-        kind = KINDS.get(dtype)
+        kind = QUANT_TYPES.get(dtype)
         of = out.setdefault(dtype, {"tensors": 0, "elements": 0, "bytes": 0})
         of["tensors"] += 1
         of["elements"] += elements

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_write import atomic_write
 from ...nn import leaves
-from ...packed import KINDS, Packed, Rows
+from ...quant import QUANT_TYPES, QuantRows, QuantTensor
 from ...weights.gguf.names import NAMES, Names
 from ...weights.gguf.source import rows_of_neighbours
 from . import k_blocks
@@ -36,7 +36,7 @@ class Tensor(NamedTuple):
     """A tensor under llama.cpp's name; rows: a matrix (E, D), or an array of float32 that stays so."""
 
     name: str
-    rows: Rows | np.ndarray
+    rows: QuantRows | np.ndarray
     heads: int  # of how many the rows are to be put in llama.cpp's order; 0: as they are
 
 
@@ -181,12 +181,12 @@ def _tensors(task: TextTask, names: Names) -> Iterator[Tensor]:
     from ...saving import rows_of
 
     model, cfg = task.model, task.config
-    layout, legacy = model.layout, {old: new for new, old in model.report.renamed.items()}
+    layout, legacy = model.name_map, {old: new for new, old in model.report.renamed.items()}
     done: set[str] = set()
     for path, array in leaves(model):
         for part, rows in rows_of(array, model._parts[path]):
             name = legacy.get(part.name, part.name)
-            if name.partition(".")[0] in layout.body:
+            if name.partition(".")[0] in layout.base:
                 name = f"{layout.prefix}.{name}"
             if name in done or (type(model).__name__ == "BertModel" and ".pooler." in name):
                 continue
@@ -200,20 +200,20 @@ def _tensors(task: TextTask, names: Names) -> Iterator[Tensor]:
             yield Tensor(theirs, _plain(rows), heads)
 
 
-def _plain(rows: Any) -> Rows | np.ndarray:
+def _plain(rows: Any) -> QuantRows | np.ndarray:
     """Of NumPy: matrices as rows, all else in float32."""
-    if isinstance(rows, Packed):
+    if isinstance(rows, QuantTensor):
         (rows,) = rows.parts
-    if isinstance(rows, Rows):
+    if isinstance(rows, QuantRows):
         return rows.map(np.asarray)
     array = np.asarray(rows)
     kind = {"float16": "F16", "float64": "F64"}.get(str(array.dtype), "F32")
-    return Rows(KINDS[kind], array.shape[1], (array,)) if array.ndim == 2 else array.astype(np.float32)
+    return QuantRows(QUANT_TYPES[kind], array.shape[1], (array,)) if array.ndim == 2 else array.astype(np.float32)
 
 
 def _stored_as(gguf: Any, tensor: Tensor, kind: str) -> Any:
     wanted = gguf.GGMLQuantizationType[kind.upper()]
-    if not isinstance(tensor.rows, Rows) or tensor.name.startswith(("position_embd", "token_types")):
+    if not isinstance(tensor.rows, QuantRows) or tensor.name.startswith(("position_embd", "token_types")):
         return gguf.GGMLQuantizationType.F32
     if tensor.rows.columns % gguf.GGML_QUANT_SIZES[wanted][0] == 0:
         return wanted
@@ -231,7 +231,7 @@ def _info(gguf: Any, shape: tuple[int, ...], quantised: Any) -> tuple[Any, ...]:
 
 def _data(gguf: Any, tensor: Tensor, quantised: Any) -> np.ndarray:
     rows = tensor.rows
-    if not isinstance(rows, Rows):
+    if not isinstance(rows, QuantRows):
         if tensor.heads:
             rows = rows[rows_of_neighbours(len(rows), len(rows) // tensor.heads)]
         return np.ascontiguousarray(rows, np.float32)

@@ -1,7 +1,7 @@
 """Q4_K, Q5_K and Q6_K written: 256 numbers to a block, in parts whose scales are numbers of the block's own.
 
 Rounded to nearest between a part's least and largest number (Q6_K: by its largest), without the search that llama.cpp
-makes for smaller errors.  Where each bit lies is told in `zoo.packed.ggml`, which reads it.
+makes for smaller errors.  Where each bit lies is told in `zoo.quant.ggml`, which reads it.
 """
 
 from __future__ import annotations

@@ -154,7 +154,11 @@ def export(
 def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[Graph]:
     """The graphs that a model is exported as."""
     if isinstance(model, ImageToText):
-        found = [_traced("encoder", model.states, images(model.encoder), precision, standard, "encoder_hidden_states")]
+        found = [
+            _traced(
+                "encoder", model.encoder_states, images(model.encoder), precision, standard, "encoder_hidden_states"
+            )
+        ]
         return [*found, *_decoder(model.decoder, precision, standard)]
     if isinstance(model, CausalLM) and model.is_causal:
         return _decoder(model, precision, standard)
@@ -190,7 +194,7 @@ def example(model: Any) -> Any:
 def images(model: Any) -> Any:
     size = (96, 128) if model.any_size else model.config.image
     pixels = np.random.default_rng(0).normal(size=(2, *size, model.channels)).astype(np.float32)
-    hides = "bool_masked_pos" in model.inputs and not model.is_body
+    hides = "bool_masked_pos" in model.inputs and not model.is_base_model
     return model.pixels(pixels, bool_masked_pos=np.zeros((2, math.prod(model.grid(pixels))), bool) if hides else None)
 
 

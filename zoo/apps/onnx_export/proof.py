@@ -43,7 +43,7 @@ def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dic
     """Of every output: relative L2 to NumPy's, and the largest difference as a part of the root mean square."""
     written = Written(files)
     if isinstance(model, ImageToText):
-        found = _of(model.states, _images(model.encoder), written)
+        found = _of(model.encoder_states, _images(model.encoder), written)
         return {**found, **_of_steps(model.decoder, written)}
     if isinstance(model, CausalLM) and model.is_causal:
         return _of_steps(model, written)

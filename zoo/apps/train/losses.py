@@ -169,7 +169,7 @@ def _segmentation(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 
 def _detection(model: Any, inputs: Inputs, labels: Any) -> Tensor:
-    cfg, found = model.config, model.body.forward(model.pixels(**inputs))
+    cfg, found = model.config, model.base_model.forward(model.pixels(**inputs))
     steps = [found.last_hidden_state]
     if found.intermediate_hidden_states is not None:
         steps += found.intermediate_hidden_states[:-1]

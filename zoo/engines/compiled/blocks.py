@@ -1,7 +1,7 @@
 """How the numbers of each kind come into registers: a block is so many bytes of each field.
 
 A reader gets where the block begins in each field, and gives its numbers in groups that have one scale.
-What the bits mean is told in `zoo.packed.kinds` and `zoo.packed.ggml`.
+What the bits mean is told in `zoo.quant.kinds` and `zoo.quant.ggml`.
 """
 
 from __future__ import annotations

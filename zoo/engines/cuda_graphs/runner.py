@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...errors import ZooError
-from ...inputs import ImageModel, Pixels, TextModel, Tokens
+from ...inputs import ImageInputs, ImageModel, TextInputs, TextModel
 from ...ops.capture import capturing
 from ...runner import Runner
 from ...typing import Array
@@ -78,7 +78,7 @@ class GraphRunner(Runner):
         if len(records) != 1:
             return fn(*records)
         record = records[0]
-        replayed: Callable[..., Any] = self._texts if isinstance(record, Tokens) else self._images
+        replayed: Callable[..., Any] = self._texts if isinstance(record, TextInputs) else self._images
         with self.lock:
             found = None if self.failed else replayed(fn, record)
         return fn(record) if found is None else found
@@ -125,7 +125,7 @@ class GraphRunner(Runner):
             for key in keys[: max(0, len(keys) - most)]:
                 del self._graphs[key]
 
-    def _images(self, fn: Any, p: Pixels) -> Any:
+    def _images(self, fn: Any, p: ImageInputs) -> Any:
         """Images come in few sizes: none is padded."""
         if math.prod(p.pixel_values.shape[:3]) > MAX_PIXELS:
             return None
@@ -133,7 +133,7 @@ class GraphRunner(Runner):
         graph = self.graph(key, fn, lambda: _mapped(torch.zeros_like, p))
         return None if graph is None else self._replayed(graph, p, 0, torch.clone)
 
-    def _texts(self, fn: Any, t: Tokens) -> Any:
+    def _texts(self, fn: Any, t: TextInputs) -> Any:
         """Texts are padded to a few lengths, and a row more or less is padding too."""
         model, (B, T), types, (mask, _, *states) = fn.__self__, t.shape, t.token_type_ids, t.context
         rows, length = 1 << (B - 1).bit_length(), min(padded_length(T), model.max_positions)
@@ -152,7 +152,7 @@ class GraphRunner(Runner):
             mask = t.input_ids >= 0
             t = t._replace(context=t.context._replace(mask=mask))
 
-        def memory() -> Tokens:
+        def memory() -> TextInputs:
             return _mapped(lambda x: x.new_zeros((rows, length)[: x.ndim]), t._replace(length=length))
 
         graph = self.graph((fn, rows, length, types is None, mask is None), fn, memory)
@@ -178,7 +178,7 @@ def padded_length(T: int) -> int:
     return next((n for n in LENGTHS if n >= T), -(-T // LENGTHS[-1]) * LENGTHS[-1])
 
 
-def _token_axes(fn: Callable[[Any], Any], t: Tokens) -> list[int | None]:
+def _token_axes(fn: Callable[[Any], Any], t: TextInputs) -> list[int | None]:
     """For each output the axis that is as long as the text."""
     outputs = [fn(_mapped(lambda x, n=n: x[:1, :n] if x.ndim > 1 else x[:1], t._replace(length=n))) for n in (1, 2)]
     pairs = zip(*map(_arrays, outputs), strict=True)

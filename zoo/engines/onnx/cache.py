@@ -26,7 +26,7 @@ import numpy as np
 
 from ...files.atomic_write import atomic_write
 from ...nn import leaves
-from ...packed import Packed
+from ...quant import QuantTensor
 from ...weights.mapped import place_of
 from .proto import SMALL, Places, nbytes, numbers, save_placed
 from .session import runtime
@@ -68,7 +68,7 @@ def fingerprint(model: Any, files: Iterable[Path]) -> str:
         about = os.stat(path)
         digest.update(f"{about.st_size} {about.st_mtime_ns}\n".encode())
     for path, leaf in leaves(model):
-        packed = isinstance(leaf, Packed)
+        packed = isinstance(leaf, QuantTensor)
         kinds = [part.kind.name for part in leaf.parts] if packed else []
         digest.update(f"{path} {leaf.shape} {leaf.dtype} {kinds}\n".encode())
         arrays: Any = [array for part in leaf.parts for array in part.arrays] if packed else [leaf]

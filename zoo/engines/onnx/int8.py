@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import Pixels, TextModel
+from ...inputs import ImageInputs, TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Module, leaves
-from ...packed import Packed
+from ...quant import QuantTensor
 from .ops.quantised import Choice, Int8, Observer, choice
 from .ops.symbol import Symbol
 from .proto import nbytes
@@ -26,7 +26,7 @@ COARSE = 8  # squares along an edge of the images
 
 def precision_of(model: Module, weights: str | None) -> str:
     """The precision of a model's products, by what was asked for and by what its matrices are stored as."""
-    kinds = {part.kind.name for _, leaf in leaves(model) if isinstance(leaf, Packed) for part in leaf.parts}
+    kinds = {part.kind.name for _, leaf in leaves(model) if isinstance(leaf, QuantTensor) for part in leaf.parts}
     return "int8" if weights == "int8" or "INT8" in kinds else "float32"
 
 
@@ -83,7 +83,7 @@ def _choices(fn: Any, records: Sequence[Any]) -> dict[str, Choice]:
 
 def _sample(model: Any, record: Any, rng: np.random.Generator, rows: int | None) -> Any:
     """Random texts or images in place of a record; as many texts as it has, or `rows`."""
-    if isinstance(record, Pixels):
+    if isinstance(record, ImageInputs):
         rows, *size, channels = record.pixel_values.shape
         ys, xs = (np.arange(n) * COARSE // n for n in size)
         coarse = rng.normal(size=(rows, COARSE, COARSE, channels))[:, ys[:, None], xs]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import UnsupportedError
-from ...packed import Rows
+from ...quant import QuantRows
 from .ops.graph import Node, Stored
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def save_placed(traced: Traced, path: Path, places: Places) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-def numbers(part: np.ndarray | Rows) -> np.ndarray | None:
+def numbers(part: np.ndarray | QuantRows) -> np.ndarray | None:
     """The array that a part of a constant is, bfloat16 as uint16; None where it is not one of numbers as they are."""
-    if not isinstance(part, Rows):
+    if not isinstance(part, QuantRows):
         return part
     return part.arrays[0] if part.kind.plain and part.kind.name != "F64" else None
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from ...inputs import Pixels, Tokens
+from ...inputs import ImageInputs, TextInputs
 from .ops.dims import evaluate
 
 VERSION = 1
@@ -32,7 +32,7 @@ class Field(NamedTuple):
 
 
 FIELDS: dict[type, tuple[Field, ...]] = {
-    Tokens: (
+    TextInputs: (
         Field("input_ids", "input_ids", ("B", "T"), "int64"),
         Field("inputs_embeds", "inputs_embeds", ("B", "T", "D"), "float32"),
         Field("context.mask", "attention_mask", ("B", "T"), "int64", 1),
@@ -41,7 +41,7 @@ FIELDS: dict[type, tuple[Field, ...]] = {
         Field("context.encoder_states", "encoder_hidden_states", ("C", "M", "E"), "float32"),
         Field("context.encoder_mask", "encoder_attention_mask", ("C", "M"), "int64", 1),
     ),
-    Pixels: (
+    ImageInputs: (
         Field("pixel_values", "pixel_values", ("C", "Y", "X", "channels"), "float32"),
         Field("pixel_mask", "pixel_mask", ("C", "Y", "X"), "int64", 1),
         Field("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),

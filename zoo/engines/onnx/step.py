@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import ops
 from ...errors import UnsupportedError
-from ...inputs import Context, Tokens
+from ...inputs import Context, TextInputs
 from ...inputs.causal import CausalLM
 from .ops import CachedKeys, CachedValues
 from .ops.graph import Graph
@@ -53,7 +53,7 @@ def trace_step(model: CausalLM, cross: bool = False, standard: bool = False, pre
     step = _Step(model, standard, precision)
     t, last = step.tokens(), step.input("last", ("B",), INT)
     cache = step.cache(t.start, cross)
-    x: Any = step.model.body.states(t._replace(cache=cache))
+    x: Any = step.model.base_model.encode(t._replace(cache=cache))
     B, T, D = x.shape
     rows = ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "last")
     outputs = [("logits", step.model.head(rows), False)]
@@ -72,7 +72,7 @@ def trace_cross(model: CausalLM, standard: bool = False, precision: Any = None) 
     t = step.tokens()
     cache = step.cache(t.start, cross=False)
     t = t._replace(context=t.context._replace(encoder_states=states), cache=cache)  # type: ignore[arg-type]
-    step.model.body.states(t)
+    step.model.base_model.encode(t)
     outputs = [
         (f"{CROSS}.{i}.{name}", layer.cross[j].transpose(0, 2, 1, 3), False)
         for i, layer in enumerate(cache)
@@ -96,10 +96,10 @@ class _Step:
         lengths = [n if isinstance(n, int) else self.graph.input_dim(n, HINTS[n], name, i) for i, n in enumerate(dims)]
         return Symbol(self.graph, name, lengths, dtype)
 
-    def tokens(self) -> Tokens:
+    def tokens(self) -> TextInputs:
         ids: Any = self.input("input_ids", ("B", "T"), INT)
         start: Any = self.input("past_lengths", ("B",), INT)
-        return Tokens(ids, None, None, None, Context(start=start), None, ids.shape[1])
+        return TextInputs(ids, None, None, None, Context(start=start), None, ids.shape[1])
 
     def cache(self, start: Any, cross: bool) -> Any:
         layers, heads, size = self.model.cache_shape

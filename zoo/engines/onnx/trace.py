@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import ImageModel, Pixels, Tokens
-from ...nn import Memo, Module, leaves, map_leaves
+from ...inputs import ImageInputs, ImageModel, TextInputs
+from ...nn import CacheLast, Module, leaves, map_leaves
 from .ops.dims import Dim, text_of
 from .ops.graph import Graph, Node, Stored
 from .ops.symbol import BOOL, INT, Symbol, constant
@@ -105,7 +105,7 @@ def _forget(node: Any, seen: set[int]) -> None:
     if id(node) in seen:
         return
     seen.add(id(node))
-    if isinstance(node, Memo):
+    if isinstance(node, CacheLast):
         node._latest = node.max_elements = None
     elif isinstance(node, (list, tuple)):
         for child in node:
@@ -117,7 +117,7 @@ def _forget(node: Any, seen: set[int]) -> None:
 
 def _symbolic(graph: Graph, model: Any, record: Any, index: int, any_size: bool, inputs: list[Input]) -> Any:
     """A record with inputs of the graph in place of its arrays."""
-    of_images = isinstance(record, Pixels)
+    of_images = isinstance(record, ImageInputs)
     fixed = {CHANNELS, "D", "E"}
     if of_images and not (any_size or _encoder(model).any_size):
         fixed |= {"Y", "X", "N"}
@@ -141,7 +141,7 @@ def _symbolic(graph: Graph, model: Any, record: Any, index: int, any_size: bool,
 
 def _standard(model: Any, record: Any) -> set[str]:
     """The inputs that a graph has even where the record has none of them: all but alternatives and rarities."""
-    if isinstance(record, Pixels):
+    if isinstance(record, ImageInputs):
         return {"pixel_mask"}.intersection(_encoder(model).inputs)
     found, model = {"attention_mask"}, getattr(model, "decoder", model)
     if "token_type_ids" in model.inputs and model.config.type_vocab_size > 1:
@@ -165,7 +165,7 @@ def _input(
     return array.to(BOOL) if field.fill or field.dtype == "bool" else array
 
 
-def _placed(graph: Graph, model: Any, t: Tokens) -> Tokens:
+def _placed(graph: Graph, model: Any, t: TextInputs) -> TextInputs:
     """Tokens without a cache: each row begins at 0, and has no more than there are positions for."""
     if t.position_ids is None:
         graph.guard(t.shape[1], "<=", model.max_positions)

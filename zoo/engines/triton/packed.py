@@ -11,11 +11,11 @@ import triton.language as tl
 from torch import Tensor
 
 from ...errors import InputError
-from ...packed.kinds import KINDS as ALL
-from ...packed.kinds import OF_BLOCKS
+from ...quant.kinds import OF_BLOCKS
+from ...quant.kinds import QUANT_TYPES as ALL
 from . import activations
 
-KINDS = ("INT8", *(kind.name for kind in OF_BLOCKS))
+QUANT_TYPES = ("INT8", *(kind.name for kind in OF_BLOCKS))
 
 
 class Fields(NamedTuple):
@@ -47,7 +47,9 @@ def begun(
     InputError where `suits` is False, with `takes`, what x should have been; UnsupportedError of an unknown activation.
     """
     if not suits:
-        raise InputError(f"{takes} and a matrix of {', '.join(KINDS)}, found {tuple(x.shape)} of {x.dtype} and {kind}")
+        raise InputError(
+            f"{takes} and a matrix of {', '.join(QUANT_TYPES)}, found {tuple(x.shape)} of {x.dtype} and {kind}"
+        )
     activations.check(act)
     given = Fields(**ALL[kind].named([field.contiguous() for field in fields]))
     return given, torch.empty((*x.shape[:-1], len(given.data)), dtype=x.dtype, device=x.device)

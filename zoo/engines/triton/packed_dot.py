@@ -1,6 +1,6 @@
 """A packed matrix times several rows: a tile of it is widened in registers and multiplied by the tensor cores.
 
-Shapes: M rows, I inputs, O outputs.  Layouts: `zoo.packed.kinds`.
+Shapes: M rows, I inputs, O outputs.  Layouts: `zoo.quant.kinds`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from . import DTYPES
 from .activations import activate
 from .configs import SHARED, multiprocessors, table
-from .packed import KINDS, begun, of_blocks
+from .packed import QUANT_TYPES, begun, of_blocks
 from .rows import as_rows, ceil_div, launch
 
 FEW = 16  # rows: those of a batch that decodes
@@ -50,7 +50,7 @@ def suits(x: Tensor, kind: str) -> bool:
     Of float32 it takes a few rows alone: many of them cuBLAS multiplies faster by the widened matrix.
     """
     few = x.numel() <= FEW * x.shape[-1]
-    return kind in KINDS and x.dtype in DTYPES and x.numel() > 0 and (few or x.dtype != torch.float32)
+    return kind in QUANT_TYPES and x.dtype in DTYPES and x.numel() > 0 and (few or x.dtype != torch.float32)
 
 
 def packed_dot_config(x: Tensor, kind: str, outputs: int) -> PackedDotConfig:

@@ -1,4 +1,4 @@
-"""A packed matrix times one row: read as it is stored, widened in registers.  Layouts: `zoo.packed.kinds`.
+"""A packed matrix times one row: read as it is stored, widened in registers.  Layouts: `zoo.quant.kinds`.
 
 Shapes: I inputs, O outputs, G groups of columns: 32 of four bits, or 16 of a byte, which are 16 bytes of a row.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 from . import DTYPES
 from .activations import activate
 from .configs import multiprocessors, table
-from .packed import KINDS, begun, of_blocks
+from .packed import QUANT_TYPES, begun, of_blocks
 from .rows import ceil_div, launch
 
 MAGIC = 0x4B000000  # the bits of 2 ** 23 as float32, whose mantissa counts in ones
@@ -43,7 +43,7 @@ PACKED_GEMV: dict[str, PackedGemvConfig] = {
 
 def suits(x: Tensor, kind: str) -> bool:
     """Whether `packed_gemv` takes x (..., I) and a matrix of this kind: one row, of a type that kernels know."""
-    return kind in KINDS and x.dtype in DTYPES and x.numel() == x.shape[-1]
+    return kind in QUANT_TYPES and x.dtype in DTYPES and x.numel() == x.shape[-1]
 
 
 def packed_gemv_config(x: Tensor, outputs: int) -> PackedGemvConfig:

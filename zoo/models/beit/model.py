@@ -15,16 +15,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ... import ops
-from ...inputs import ImageModel, Pixels
-from ...nn import Dropout, LayerNorm, Linear, Memo, Module
+from ...inputs import ImageInputs, ImageModel
+from ...nn import CacheLast, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
-from ...weights import Layout, Weights
-from ..vit.model import BODY, LAYER_NAMES, Embeddings
+from ...weights import NameMap, Weights
+from ..vit.model import BASE, LAYER_NAMES, Embeddings
 from .config import BeitConfig
 
-LAYOUT = Layout(
+NAME_MAP = NameMap(
     prefix="beit",
-    body=BODY,
+    base=BASE,
     renames={
         **LAYER_NAMES,
         r"(^|\.)shared_position_bias\.": r"\1encoder.relative_position_bias.",
@@ -47,7 +47,7 @@ LAYOUT = Layout(
     ),
 )
 BODY_LAYOUT = replace(
-    LAYOUT, ignored=(*LAYOUT.ignored, r"^(classifier|lm_head|layernorm|decode_head|auxiliary_head|fpn\d)\.")
+    NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(classifier|lm_head|layernorm|decode_head|auxiliary_head|fpn\d)\.")
 )
 
 KEPT = 1 << 22  # elements of a gathered bias up to which it is kept for the next image of its size
@@ -73,7 +73,7 @@ class RelativeBias(Module):
         h, x = cfg.grid
         self.span = 2 * h - 1, 2 * x - 1
         self.table = w.get("relative_position_bias_table", (self.span[0] * self.span[1] + 3, cfg.num_attention_heads))
-        self._gathered = Memo(KEPT)
+        self._gathered = CacheLast(KEPT)
 
     def __call__(self, grid: tuple[int, int], index: Array) -> Array:
         """index (T, T), from `relative_index` -> (1, H, T, T)."""
@@ -106,7 +106,7 @@ class Attention(Module):
         D = cfg.hidden_size
         self.heads = cfg.num_attention_heads
         parts = w / "attention"
-        self.weight = parts.matrix(["query.weight", "key.weight", "value.weight"], [D, D, D], D)
+        self.weight = parts.linear(["query.weight", "key.weight", "value.weight"], [D, D, D], D)
         self.query_bias, self.value_bias = parts.get("query.bias", (D,)), parts.get("value.bias", (D,))
         self._key_bias = ops.zeros((D,), self.query_bias)  # none: it would add the same to all scores of a query
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
@@ -150,12 +150,12 @@ class Layer(Module):
 
 class BeitPretrained(ImageModel):
     config_class = BeitConfig
-    layout = LAYOUT
+    name_map = NAME_MAP
     any_size = True
 
     @property
     def like(self) -> Array:
-        return self.body.embeddings.projection.weight
+        return self.base_model.embeddings.projection.weight
 
 
 class BeitModel(BeitPretrained):
@@ -164,8 +164,8 @@ class BeitModel(BeitPretrained):
     pooler: whether the mean's norm must be there (True), is left out (False), or is taken if it is there (None).
     """
 
-    is_body = True
-    layout = BODY_LAYOUT
+    is_base_model = True
+    name_map = BODY_LAYOUT
     inputs = ("bool_masked_pos",)
 
     def __init__(self, w: Weights, cfg: BeitConfig, pooler: bool | None = None):
@@ -187,7 +187,7 @@ class BeitModel(BeitPretrained):
         elif pooler:
             self.pooler = LayerNorm(w / "pooler.layernorm", D, cfg.layer_norm_eps)
 
-    def hidden_states(self, p: Pixels) -> Iterator[Array]:
+    def hidden_states(self, p: ImageInputs) -> Iterator[Array]:
         """What goes into the first layer, and what comes out of each: (B, T, D), one after the other."""
         x, c = self.embeddings(p), self.context(p.grid)
         yield x
@@ -203,13 +203,13 @@ class BeitModel(BeitPretrained):
             shared = self.bias(grid, index)
         return Context(grid, index, shared)
 
-    def states(self, p: Pixels) -> Array:
+    def encode(self, p: ImageInputs) -> Array:
         """-> (B, T, D) of every token."""
         (x,) = deque(self.hidden_states(p), maxlen=1)
         return x if self.norm is None else self.norm(x)
 
-    def forward(self, p: Pixels) -> BeitModelOutput:
-        x = self.states(p)
+    def forward(self, p: ImageInputs) -> BeitModelOutput:
+        x = self.encode(p)
         if self.norm is not None:
             return BeitModelOutput(x, x[:, 0])
         return BeitModelOutput(x, None if self.pooler is None else self.pooler(ops.mean(x[:, 1:], 1)))
@@ -218,12 +218,12 @@ class BeitModel(BeitPretrained):
 class BeitForImageClassification(BeitPretrained):
     def __init__(self, w: Weights, cfg: BeitConfig):
         self.config = cfg
-        self.body = BeitModel(w / "beit", cfg, pooler=True)
+        self.base_model = BeitModel(w / "beit", cfg, pooler=True)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
-    def forward(self, p: Pixels) -> Array:
+    def forward(self, p: ImageInputs) -> Array:
         """-> logits (B, L)."""
-        return self.classifier(self.body.forward(p).pooler_output)
+        return self.classifier(self.base_model.forward(p).pooler_output)
 
 
 class BeitForMaskedImageModeling(BeitPretrained):
@@ -233,10 +233,10 @@ class BeitForMaskedImageModeling(BeitPretrained):
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         self.config = cfg
-        self.body = BeitModel(w / "beit", cfg, pooler=False)
+        self.base_model = BeitModel(w / "beit", cfg, pooler=False)
         self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
         self.lm_head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size)
 
-    def forward(self, p: Pixels) -> Array:
+    def forward(self, p: ImageInputs) -> Array:
         """-> logits (B, N, V)."""
-        return self.lm_head(self.norm(self.body.states(p)[:, 1:]))
+        return self.lm_head(self.norm(self.base_model.encode(p)[:, 1:]))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...errors import ConfigError, InputError
-from ...inputs import Pixels
+from ...inputs import ImageInputs
 from ...nn import BatchNorm, Conv2d, ConvTranspose2d, Module
 from ...typing import Array
 from ...weights import Weights
@@ -22,7 +22,7 @@ class BackboneOutput(NamedTuple):
     feature_maps: tuple[Array, ...]  # (B, h, w, D), or as the config says (B, T, D)
 
 
-def feature_maps(body: BeitModel, p: Pixels, indices: Sequence[int]) -> list[Array]:
+def feature_maps(body: BeitModel, p: ImageInputs, indices: Sequence[int]) -> list[Array]:
     """Chosen states of the stack, (B, T, D); layers above the last of them are not computed."""
     found, last = {}, max(indices)
     for i, x in enumerate(body.hidden_states(p)):
@@ -109,21 +109,21 @@ class BeitForSemanticSegmentation(BeitPretrained):
         if len(cfg.outputs) != 4:
             raise ConfigError(f"a segmentation head reads four states, out_indices has {list(cfg.outputs)}")
         self.config = cfg
-        self.body = BeitModel(w / "beit", cfg, pooler=False)
+        self.base_model = BeitModel(w / "beit", cfg, pooler=False)
         self.pyramid = Pyramid(w, cfg)
         self.decode_head = UperHead(w / "decode_head", cfg)
         self.auxiliary_head = None
         if cfg.use_auxiliary_head and "auxiliary_head" in w:
             self.auxiliary_head = AuxiliaryHead(w / "auxiliary_head", cfg)
 
-    def maps(self, p: Pixels) -> list[Array]:
+    def maps(self, p: ImageInputs) -> list[Array]:
         """-> what the heads read: four maps (B, y, x, D), each half as large as the one before."""
         # Trained like this: index i means what goes into layer i, so that the last layer is never heard.
         count = self.config.num_hidden_layers + 1
-        states = feature_maps(self.body, p, [(i - 1) % count for i in self.config.outputs])
+        states = feature_maps(self.base_model, p, [(i - 1) % count for i in self.config.outputs])
         return self.pyramid(images(states, p.grid))
 
-    def forward(self, p: Pixels) -> Array:
+    def forward(self, p: ImageInputs) -> Array:
         """-> logits (B, 4 h, 4 w, L)."""
         return self.decode_head(self.maps(p))
 
@@ -131,19 +131,19 @@ class BeitForSemanticSegmentation(BeitPretrained):
 class BeitBackbone(BeitPretrained):
     """The stack as other models use it: some of its states, in the order of the layers."""
 
-    is_body = True
-    layout = BODY_LAYOUT
+    is_base_model = True
+    name_map = BODY_LAYOUT
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         if cfg.add_fpn and not cfg.reshape_hidden_states:
             raise ConfigError("add_fpn = True needs reshape_hidden_states = True: a pyramid is made of images")
         self.config = cfg
-        self.body = BeitModel(w, cfg, pooler=False)
+        self.base_model = BeitModel(w, cfg, pooler=False)
         self.pyramid = Pyramid(w, cfg) if cfg.add_fpn else None
 
-    def forward(self, p: Pixels) -> BackboneOutput:
+    def forward(self, p: ImageInputs) -> BackboneOutput:
         """-> the states that the config names."""
-        maps = feature_maps(self.body, p, self.config.outputs)
+        maps = feature_maps(self.base_model, p, self.config.outputs)
         if self.config.reshape_hidden_states:
             maps = images(maps, p.grid)
         return BackboneOutput(tuple(maps if self.pyramid is None else self.pyramid(maps)))

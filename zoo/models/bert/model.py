@@ -13,16 +13,16 @@ from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...cache import LayerCache
-from ...inputs import ChoiceModel, Context, TextModel, Tokens
+from ...inputs import ChoiceModel, Context, TextInputs, TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
-from ...weights import Layout, Weights
+from ...weights import NameMap, Weights
 from .config import BertConfig
 
-LAYOUT = Layout(
+NAME_MAP = NameMap(
     prefix="bert",
-    body=("embeddings", "encoder", "pooler"),
+    base=("embeddings", "encoder", "pooler"),
     # The first checkpoints came from TensorFlow, where a norm has a gamma and a beta.
     renames={r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"},
     # A buffer that counts up from 0, and the heads of pretraining, which stay in files that no longer use them.
@@ -65,9 +65,9 @@ class Embeddings(Module):
     def __init__(self, w: Weights, cfg: BertConfig, width: int | None = None):
         D = cfg.hidden_size if width is None else width
         self.padding = cfg.pad_token_id
-        self.word = w.table("word_embeddings.weight", cfg.vocab_size, D)
+        self.word = w.embedding("word_embeddings.weight", cfg.vocab_size, D)
         self.position = w.get("position_embeddings.weight", (cfg.max_position_embeddings, D))
-        self.segment = w.get("token_type_embeddings.weight", (cfg.type_vocab_size, D))
+        self.token_type = w.get("token_type_embeddings.weight", (cfg.type_vocab_size, D))
         self.norm = LayerNorm(w / "LayerNorm", D, cfg.layer_norm_eps)
         self.dropout = Dropout(cfg.hidden_dropout_prob)
 
@@ -76,11 +76,11 @@ class Embeddings(Module):
         """The length of the longest text that there are positions for."""
         return self.position.shape[0]
 
-    def positions(self, t: Tokens) -> Array:
+    def positions(self, t: TextInputs) -> Array:
         """-> (T,) or (B, T)."""
         return ops.arange(t.shape[1], self.word) + t.past
 
-    def __call__(self, t: Tokens) -> Array:
+    def __call__(self, t: TextInputs) -> Array:
         """-> (B, T, D)."""
         x = t.inputs_embeds
         if x is None:
@@ -88,8 +88,10 @@ class Embeddings(Module):
         at = self.positions(t) if t.position_ids is None else t.position_ids
         position = ops.embedding(at, self.position, "position_ids", self.position_padding)
         if t.token_type_ids is None:
-            return self.dropout(self.norm(x + (position + self.segment[0])))
-        return self.dropout(self.norm(x + position + ops.embedding(t.token_type_ids, self.segment, "token_type_ids")))
+            return self.dropout(self.norm(x + (position + self.token_type[0])))
+        return self.dropout(
+            self.norm(x + position + ops.embedding(t.token_type_ids, self.token_type, "token_type_ids"))
+        )
 
 
 class Attention(Module):
@@ -160,7 +162,7 @@ class Layer(Module):
 
 class BertPretrained(TextModel):
     config_class = BertConfig
-    layout = LAYOUT
+    name_map = NAME_MAP
     inputs = INPUTS
 
     @property
@@ -174,7 +176,7 @@ class BertModel(BertPretrained):
     pooler: whether it must be there (True), is left out (False), or is taken if it is there (None).
     """
 
-    is_body = True
+    is_base_model = True
     inputs, options = DECODER_INPUTS, ("cache",)
     embeddings_class: ClassVar[type[Embeddings]] = Embeddings
 
@@ -187,15 +189,15 @@ class BertModel(BertPretrained):
             pooler = "pooler" in w
         self.pooler = Linear(w / "pooler.dense", D, D, act="tanh") if pooler else None
 
-    def states(self, t: Tokens) -> Array:
+    def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
         x = self.embeddings(t)
         for layer, cache in t.with_cache(self.layers):
             x = layer(x, t.context, cache)
         return x
 
-    def forward(self, t: Tokens) -> BertModelOutput:
-        x = self.states(t)
+    def forward(self, t: TextInputs) -> BertModelOutput:
+        x = self.encode(t)
         return BertModelOutput(x, None if self.pooler is None else self.pooler(x[:, 0]))
 
 
@@ -206,7 +208,7 @@ class BertHead(BertPretrained):
 
     def __init__(self, w: Weights, cfg: BertConfig, pooler: bool = False):
         self.config = cfg
-        self.body = self.body_class(w / self.layout.prefix, cfg, pooler)
+        self.base_model = self.body_class(w / self.name_map.prefix, cfg, pooler)
 
 
 class Predictions(Module):
@@ -216,7 +218,7 @@ class Predictions(Module):
         D, V = cfg.hidden_size, cfg.vocab_size
         self.transform = Linear(w / "transform.dense", D, D, act=cfg.hidden_act)
         self.norm = LayerNorm(w / "transform.LayerNorm", D, cfg.layer_norm_eps)
-        self.decoder = Linear(w / "decoder", D, V, words=True)
+        self.decoder = Linear(w / "decoder", D, V, vocab=True)
 
     def __call__(self, x: Array) -> Array:
         """x (..., D) -> (..., V)."""
@@ -231,8 +233,8 @@ class BertForPreTraining(BertHead):
         self.head = Predictions(w / "cls.predictions", cfg)
         self.seq_relationship = Linear(w / "cls.seq_relationship", cfg.hidden_size, 2)
 
-    def forward(self, t: Tokens) -> BertForPreTrainingOutput:
-        x, pooled = self.body.forward(t)
+    def forward(self, t: TextInputs) -> BertForPreTrainingOutput:
+        x, pooled = self.base_model.forward(t)
         return BertForPreTrainingOutput(self.head(x), self.seq_relationship(pooled))
 
 
@@ -243,9 +245,9 @@ class BertForMaskedLM(BertHead):
         super().__init__(w, cfg)
         self.head = Predictions(w / "cls.predictions", cfg)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V)."""
-        return self.head(self.body.states(t))
+        return self.head(self.base_model.encode(t))
 
 
 class BertLMHeadModel(CausalLM, BertForMaskedLM):
@@ -253,9 +255,9 @@ class BertLMHeadModel(CausalLM, BertForMaskedLM):
 
     inputs = DECODER_INPUTS
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V), or of the last tokens alone."""
-        return self.head(t.kept(self.body.states(t)))
+        return self.head(t.last_tokens(self.base_model.encode(t)))
 
 
 class BertForNextSentencePrediction(BertHead):
@@ -263,9 +265,9 @@ class BertForNextSentencePrediction(BertHead):
         super().__init__(w, cfg, pooler=True)
         self.seq_relationship = Linear(w / "cls.seq_relationship", cfg.hidden_size, 2)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, 2), where 0 means is next."""
-        return self.seq_relationship(self.body.forward(t).pooler_output)
+        return self.seq_relationship(self.base_model.forward(t).pooler_output)
 
 
 class BertForSequenceClassification(BertHead):
@@ -274,9 +276,9 @@ class BertForSequenceClassification(BertHead):
         self.dropout = Dropout(cfg.head_dropout)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        return self.classifier(self.dropout(self.body.forward(t).pooler_output))
+        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
 
 
 class BertForMultipleChoice(ChoiceModel, BertHead):
@@ -285,9 +287,9 @@ class BertForMultipleChoice(ChoiceModel, BertHead):
         self.dropout = Dropout(cfg.head_dropout)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, 1)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, 1) of each choice by itself."""
-        return self.classifier(self.dropout(self.body.forward(t).pooler_output))
+        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
 
 
 class BertForTokenClassification(BertHead):
@@ -296,9 +298,9 @@ class BertForTokenClassification(BertHead):
         self.dropout = Dropout(cfg.head_dropout)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, C)."""
-        return self.classifier(self.dropout(self.body.states(t)))
+        return self.classifier(self.dropout(self.base_model.encode(t)))
 
 
 class BertForQuestionAnswering(BertHead):
@@ -306,7 +308,7 @@ class BertForQuestionAnswering(BertHead):
         super().__init__(w, cfg)
         self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
 
-    def forward(self, t: Tokens) -> QuestionAnsweringOutput:
+    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
         """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.body.states(t))
+        y = self.qa_outputs(self.base_model.encode(t))
         return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])

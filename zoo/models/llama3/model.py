@@ -14,17 +14,17 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...errors import InputError
-from ...inputs import TextModel, Tokens
+from ...inputs import TextInputs, TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
-from ...weights import Layout, Weights
+from ...weights import NameMap, Weights
 from .config import LlamaConfig
 
-BODY = ("embed_tokens", "layers", "norm")
+BASE = ("embed_tokens", "layers", "norm")
 # Rotary frequencies in files of 2023, which follow from the config, and heads that a class without them leaves alone.
 IGNORED = (r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\.", r"^score\.", r"^qa_outputs\.")
-LAYOUT = Layout(prefix="model", body=BODY, ignored=IGNORED)
+NAME_MAP = NameMap(prefix="model", base=BASE, ignored=IGNORED)
 
 TIED = {"lm_head.weight": "model.embed_tokens.weight"}
 
@@ -52,10 +52,10 @@ class Context(NamedTuple):
 
 class Embeddings(Module):
     def __init__(self, w: Weights, cfg: LlamaConfig):
-        self.word = w.table("weight", cfg.vocab_size, cfg.hidden_size)
+        self.word = w.embedding("weight", cfg.vocab_size, cfg.hidden_size)
         self.padding, self.max_positions = cfg.pad_token_id, cfg.max_positions
 
-    def __call__(self, t: Tokens) -> Array:
+    def __call__(self, t: TextInputs) -> Array:
         """-> (B, T, D)."""
         if t.inputs_embeds is not None:
             return t.inputs_embeds
@@ -110,8 +110,8 @@ class Layer(Module):
 
 class LlamaPretrained(TextModel):
     config_class = LlamaConfig
-    layout = LAYOUT
-    keeps_halves = True
+    name_map = NAME_MAP
+    keep_16bit = True
     inputs = INPUTS
 
     @property
@@ -124,7 +124,7 @@ class LlamaPretrained(TextModel):
 
     @property
     def like(self) -> Array:
-        return self.body.norm.weight  # word embeddings may be of 16 bits that are widened in use
+        return self.base_model.norm.weight  # word embeddings may be of 16 bits that are widened in use
 
     @property
     def cache_shape(self) -> tuple[int, int, int]:
@@ -135,7 +135,7 @@ class LlamaPretrained(TextModel):
 class LlamaModel(LlamaPretrained):
     """The stack, with the norm at its end."""
 
-    is_body = True
+    is_base_model = True
     options = ("cache",)
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
@@ -145,7 +145,7 @@ class LlamaModel(LlamaPretrained):
         self.norm = RMSNorm(w / "norm", cfg.hidden_size, cfg.rms_norm_eps)
         self.rope = cfg.rope()
 
-    def states(self, t: Tokens) -> Array:
+    def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token.  Positions count from where a row begins, also where padding comes first."""
         x, start = self.embeddings(t), t.start
         at = start[:, None] + ops.arange(x.shape[1], self.like) if t.position_ids is None else t.position_ids
@@ -155,8 +155,8 @@ class LlamaModel(LlamaPretrained):
             x = layer(x, c, cache)
         return self.norm(x)
 
-    def forward(self, t: Tokens) -> LlamaModelOutput:
-        return LlamaModelOutput(self.states(t))
+    def forward(self, t: TextInputs) -> LlamaModelOutput:
+        return LlamaModelOutput(self.encode(t))
 
 
 class LlamaHead(LlamaPretrained):
@@ -164,7 +164,7 @@ class LlamaHead(LlamaPretrained):
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg
-        self.body = LlamaModel(w / self.layout.prefix, cfg)
+        self.base_model = LlamaModel(w / self.name_map.prefix, cfg)
 
 
 class LlamaForCausalLM(CausalLM, LlamaHead):
@@ -174,11 +174,11 @@ class LlamaForCausalLM(CausalLM, LlamaHead):
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         super().__init__(w, cfg)
-        self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False, words=True)
+        self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False, vocab=True)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V), or of the last tokens alone."""
-        return self.head(t.kept(self.body.states(t)))
+        return self.head(t.last_tokens(self.base_model.encode(t)))
 
 
 class LlamaForSequenceClassification(LlamaHead):
@@ -190,9 +190,9 @@ class LlamaForSequenceClassification(LlamaHead):
         super().__init__(w, cfg)
         self.score = Linear(w / "score", cfg.hidden_size, cfg.num_labels, bias=False)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        x, pad = self.body.states(t), self.config.pad_token_id
+        x, pad = self.base_model.encode(t), self.config.pad_token_id
         B, T, D = x.shape
         if pad is None:
             if B > 1:
@@ -211,19 +211,19 @@ class LlamaForTokenClassification(LlamaHead):
         self.dropout = Dropout(0.1 if cfg.classifier_dropout is None else cfg.classifier_dropout)
         self.score = Linear(w / "score", cfg.hidden_size, cfg.num_labels)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, C)."""
-        return self.score(self.dropout(self.body.states(t)))
+        return self.score(self.dropout(self.base_model.encode(t)))
 
 
 class LlamaForQuestionAnswering(LlamaHead):
-    layout = Layout(prefix="transformer", body=BODY, ignored=IGNORED)
+    name_map = NameMap(prefix="transformer", base=BASE, ignored=IGNORED)
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         super().__init__(w, cfg)
         self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
 
-    def forward(self, t: Tokens) -> QuestionAnsweringOutput:
+    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
         """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.body.states(t))
+        y = self.qa_outputs(self.base_model.encode(t))
         return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])

@@ -9,11 +9,11 @@ Shapes: B batch, T tokens, D hidden_size, V vocab_size, C labels.
 from __future__ import annotations
 
 from ... import ops
-from ...inputs import Tokens
+from ...inputs import TextInputs
 from ...inputs.causal import CausalLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
-from ...weights import Layout, Weights
+from ...weights import NameMap, Weights
 from ..bert.model import (
     BertForMultipleChoice,
     BertForQuestionAnswering,
@@ -24,9 +24,9 @@ from ..bert.model import (
 )
 from .config import RobertaConfig, XLMRobertaConfig
 
-LAYOUT = Layout(
+NAME_MAP = NameMap(
     prefix="roberta",
-    body=("embeddings", "encoder", "pooler"),
+    base=("embeddings", "encoder", "pooler"),
     renames={r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"},
     # A buffer that counts up from 0, and a pooler and a head that stay in files that do not use them.
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^(roberta\.)?pooler\.", r"^lm_head\."),
@@ -49,7 +49,7 @@ class RobertaEmbeddings(Embeddings):
     def max_positions(self) -> int:
         return self.position.shape[0] - self.pad - 1
 
-    def positions(self, t: Tokens) -> Array:
+    def positions(self, t: TextInputs) -> Array:
         """From input_ids, not from the mask: padding in the middle of a text is not counted.  -> (T,) or (B, T)."""
         if t.input_ids is None:
             return ops.arange(t.shape[1], self.word) + (self.pad + 1 + t.past)
@@ -61,13 +61,13 @@ class RobertaModel(BertModel):
     """The stack, and of its output a summary: the pooler's tanh(dense(first token)), if the checkpoint has one."""
 
     config_class = RobertaConfig
-    layout = LAYOUT
+    name_map = NAME_MAP
     embeddings_class = RobertaEmbeddings
 
 
 class RobertaHead(BertHead):
     config_class = RobertaConfig
-    layout = LAYOUT
+    name_map = NAME_MAP
     body_class = RobertaModel
 
 
@@ -78,7 +78,7 @@ class LMHead(Module):
         D, V = cfg.hidden_size, cfg.vocab_size
         self.dense = Linear(w / "dense", D, D, act="gelu")
         self.norm = LayerNorm(w / "layer_norm", D, cfg.layer_norm_eps)
-        self.decoder = Linear(w / "decoder", D, V, words=True)
+        self.decoder = Linear(w / "decoder", D, V, vocab=True)
 
     def __call__(self, x: Array) -> Array:
         """x (..., D) -> (..., V)."""
@@ -104,9 +104,9 @@ class RobertaForMaskedLM(RobertaHead):
         super().__init__(w, cfg)
         self.head = LMHead(w / "lm_head", cfg)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V)."""
-        return self.head(self.body.states(t))
+        return self.head(self.base_model.encode(t))
 
 
 class RobertaForCausalLM(CausalLM, RobertaForMaskedLM):
@@ -114,9 +114,9 @@ class RobertaForCausalLM(CausalLM, RobertaForMaskedLM):
 
     inputs = RobertaModel.inputs
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V), or of the last tokens alone."""
-        return self.head(t.kept(self.body.states(t)))
+        return self.head(t.last_tokens(self.base_model.encode(t)))
 
 
 class RobertaForSequenceClassification(RobertaHead):
@@ -124,9 +124,9 @@ class RobertaForSequenceClassification(RobertaHead):
         super().__init__(w, cfg)
         self.classifier = ClassificationHead(w / "classifier", cfg)
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        return self.classifier(self.body.states(t))
+        return self.classifier(self.base_model.encode(t))
 
 
 class RobertaForMultipleChoice(RobertaHead, BertForMultipleChoice):

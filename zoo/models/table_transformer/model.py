@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 from ... import ops
 from ...errors import InputError
-from ...inputs import ImageModel, Pixels
-from ...nn import Conv2d, Dropout, LayerNorm, Linear, Memo, Module
+from ...inputs import ImageInputs, ImageModel
+from ...nn import CacheLast, Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
-from ...weights import Layout, Weights
+from ...weights import NameMap, Weights
 from .config import TableTransformerConfig
 from .resnet import TIMM_NAMES, ResNet
 
-LAYOUT = Layout(
+NAME_MAP = NameMap(
     prefix="model",
-    body=("backbone", "input_projection", "query_position_embeddings", "encoder", "decoder"),
+    base=("backbone", "input_projection", "query_position_embeddings", "encoder", "decoder"),
     renames=TIMM_NAMES,
     ignored=(r"\.num_batches_tracked$",),  # what only training counts
 )
@@ -51,7 +51,7 @@ class Positions(Module):
 
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         self.size = cfg.d_model // 2
-        self._whole = Memo()
+        self._whole = CacheLast()
 
     def __call__(self, grid: tuple[int, int], mask: Array | None, like: Array) -> Array:
         """mask (B, h, w), false where there is padding -> (1 or B, N, D)."""
@@ -159,13 +159,13 @@ class DecoderLayer(Module):
 
 class TableTransformerPretrained(ImageModel):
     config_class = TableTransformerConfig
-    layout = LAYOUT
+    name_map = NAME_MAP
     inputs = ("pixel_mask",)
     any_size = True
 
     @property
     def like(self) -> Array:
-        return self.body.queries
+        return self.base_model.queries
 
     @property
     def channels(self) -> int:
@@ -179,8 +179,8 @@ class TableTransformerPretrained(ImageModel):
 class TableTransformerModel(TableTransformerPretrained):
     """An image to what each query found in it."""
 
-    is_body = True
-    layout = replace(LAYOUT, ignored=(*LAYOUT.ignored, r"^(class_labels_classifier|bbox_predictor)\."))
+    is_base_model = True
+    name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(class_labels_classifier|bbox_predictor)\."))
 
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         D = cfg.d_model
@@ -195,7 +195,7 @@ class TableTransformerModel(TableTransformerPretrained):
         self.decoder_layers = [DecoderLayer(w / "decoder.layers" / i, cfg) for i in range(cfg.decoder_layers)]
         self.decoder_norm = LayerNorm(w / "decoder.layernorm", D, EPS)
 
-    def forward(self, p: Pixels) -> TableTransformerModelOutput:
+    def forward(self, p: ImageInputs) -> TableTransformerModelOutput:
         x = self.input_projection(self.backbone(p.pixel_values))
         B, h, w, D = x.shape
         mask = None if p.pixel_mask is None else visible(p.pixel_mask, (h, w))
@@ -228,7 +228,7 @@ class TableTransformerForObjectDetection(TableTransformerPretrained):
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         D = cfg.d_model
         self.config = cfg
-        self.body = TableTransformerModel(w / "model", cfg)
+        self.base_model = TableTransformerModel(w / "model", cfg)
         self.class_labels_classifier = Linear(w / "class_labels_classifier", D, cfg.num_labels + 1)
         boxes = w / "bbox_predictor.layers"
         self.bbox_predictor = [
@@ -244,8 +244,8 @@ class TableTransformerForObjectDetection(TableTransformerPretrained):
             boxes = layer(boxes)
         return self.class_labels_classifier(x), boxes
 
-    def forward(self, p: Pixels) -> TableTransformerObjectDetectionOutput:
+    def forward(self, p: ImageInputs) -> TableTransformerObjectDetectionOutput:
         """-> an object a query."""
-        found = self.body.forward(p)
+        found = self.base_model.forward(p)
         x = found.last_hidden_state
         return TableTransformerObjectDetectionOutput(*self.objects(x), x, found.encoder_last_hidden_state)

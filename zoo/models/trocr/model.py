@@ -12,14 +12,14 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...errors import MissingWeightError, WeightShapeError
-from ...inputs import Context, Pixels, Tokens
+from ...inputs import Context, ImageInputs, TextInputs
 from ...inputs.causal import CausalLM
 from ...inputs.image_to_text import ImageToText
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
-from ...weights import Layout, Weights
+from ...weights import NameMap, Weights
 from ..beit import BeitModel
-from ..beit.model import LAYOUT as BEIT_LAYOUT
+from ..beit.model import NAME_MAP as BEIT_LAYOUT
 from ..vit import DeiTModel, ViTModel
 from .config import TrOCRConfig, VisionEncoderDecoderConfig
 
@@ -31,9 +31,9 @@ SPECIAL = {"vit": (1, "a ViT encoder"), "deit": (2, "a DeiT encoder")}  # rows o
 
 # A buffer of old versions, by which torch knew where the sinusoidal table belongs.
 IGNORED = (r"embed_positions\._float_tensor$",)
-LAYOUT = Layout(
+NAME_MAP = NameMap(
     prefix="vision_encoder_decoder",
-    body=(),
+    base=(),
     # The encoder's names since version 5; the decoder has kept its own, among them `layers`.
     renames={
         r"^encoder\.layers\.(\d+)\.": r"encoder.encoder.layer.\1.",
@@ -66,7 +66,7 @@ class Embeddings(Module):
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         D, most = cfg.d_model, cfg.max_position_embeddings
         self.max_positions = most
-        self.word = w.table("embed_tokens.weight", cfg.vocab_size, D)
+        self.word = w.embedding("embed_tokens.weight", cfg.vocab_size, D)
         self.scale = D**0.5 if cfg.scale_embedding else 1.0
         self.padding = -1 if cfg.pad_token_id is None else cfg.pad_token_id
         self.position = None
@@ -84,7 +84,7 @@ class Embeddings(Module):
         table = ops.cat([waves[:, 0::2], waves[:, 1::2]], 1)
         return ops.cat([table[: self.padding], table[:1] * 0, table[self.padding + 1 :]], 0)
 
-    def __call__(self, t: Tokens) -> Array:
+    def __call__(self, t: TextInputs) -> Array:
         """-> (B, T, D)."""
         x = ops.embedding(t.ids, self.word, "input_ids", self.padding if self.padding >= 0 else None)
         if self.scale != 1:
@@ -171,7 +171,7 @@ class TrOCRDecoder(Module):
         self.embeddings = Embeddings(w, cfg)
         self.layers = [Layer(w / "layers" / i, cfg) for i in range(cfg.decoder_layers)]
 
-    def states(self, t: Tokens) -> Array:
+    def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
         x = self.embeddings(t)
         for layer, cache in t.with_cache(self.layers):
@@ -183,14 +183,14 @@ class TrOCRForCausalLM(CausalLM):
     """The decoder: logits of the next token.  Without an encoder's states it does without cross-attention."""
 
     config_class = TrOCRConfig
-    layout = Layout(prefix="model", body=("decoder",), ignored=IGNORED)
+    name_map = NameMap(prefix="model", base=("decoder",), ignored=IGNORED)
     tied = TIED
     inputs = INPUTS
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         self.config = cfg
-        self.body = TrOCRDecoder(w / "model.decoder", cfg)
-        self.head = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False, words=True)
+        self.base_model = TrOCRDecoder(w / "model.decoder", cfg)
+        self.head = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
 
     @property
     def is_causal(self) -> bool:
@@ -201,16 +201,16 @@ class TrOCRForCausalLM(CausalLM):
         cfg = self.config
         return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
 
-    def forward(self, t: Tokens) -> Array:
+    def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V), or of the last tokens alone."""
-        return self.head(t.kept(self.body.states(t)))
+        return self.head(t.last_tokens(self.base_model.encode(t)))
 
 
 class VisionEncoderDecoderModel(ImageToText):
     """An image's encoder, and the decoder that writes what it says."""
 
     config_class = VisionEncoderDecoderConfig
-    layout = LAYOUT
+    name_map = NAME_MAP
     tied = TIED_BELOW
 
     def __init__(self, w: Weights, cfg: VisionEncoderDecoderConfig):
@@ -224,16 +224,16 @@ class VisionEncoderDecoderModel(ImageToText):
             self.projection = Linear(w / "enc_to_dec_proj", cfg.encoder.hidden_size, cfg.decoder.d_model)
         self.decoder = TrOCRForCausalLM(w / "decoder", cfg.decoder)
 
-    def states(self, p: Pixels) -> Array:
-        """-> what the decoder looks at, (C, S, E)."""
-        return self.projected(self.encoder.states(p))
+    def encoder_states(self, p: ImageInputs) -> Array:
+        """The hidden states that the decoder attends to, (C, S, E)."""
+        return self.projected(self.encoder.encode(p))
 
     def projected(self, x: Array) -> Array:
         """x (C, S, encoder's hidden_size) -> (C, S, E)."""
         return x if self.projection is None else self.projection(x)
 
-    def forward(self, p: Pixels, t: Tokens) -> VisionEncoderDecoderOutput:
-        found = self.encoder.states(p)
+    def forward(self, p: ImageInputs, t: TextInputs) -> VisionEncoderDecoderOutput:
+        found = self.encoder.encode(p)
         seen = t._replace(context=t.context._replace(encoder_states=self.projected(found)))
         return VisionEncoderDecoderOutput(self.decoder.forward(seen), found)
 

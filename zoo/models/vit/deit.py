@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...inputs import Pixels
+from ...inputs import ImageInputs
 from ...nn import Linear
 from ...typing import Array
-from ...weights import Layout, Weights
+from ...weights import NameMap, Weights
 from .config import DeiTConfig
 from .model import (
-    BODY,
+    BASE,
     LAYER_NAMES,
     Embeddings,
     ViTForImageClassification,
@@ -23,9 +23,9 @@ from .model import (
     ViTModel,
 )
 
-LAYOUT = Layout(
+NAME_MAP = NameMap(
     prefix="deit",
-    body=BODY,
+    base=BASE,
     renames=LAYER_NAMES,
     # They stay in files whose head no longer uses them.
     ignored=(r"^(deit\.)?pooler\.", r"(^|\.)embeddings\.mask_token$"),
@@ -46,13 +46,13 @@ class DeiTModel(ViTModel):
     """ViT's stack with two special tokens."""
 
     config_class = DeiTConfig
-    layout = replace(LAYOUT, ignored=(*LAYOUT.ignored, r"^(cls_|distillation_)?classifier\.", r"^decoder\."))
+    name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(cls_|distillation_)?classifier\.", r"^decoder\."))
     embeddings_class = DeiTEmbeddings
 
 
 class DeiTHead(ViTHead):
     config_class = DeiTConfig
-    layout = LAYOUT
+    name_map = NAME_MAP
     body_class = DeiTModel
 
 
@@ -68,9 +68,9 @@ class DeiTForImageClassificationWithTeacher(DeiTHead):
         self.cls_classifier = Linear(w / "cls_classifier", cfg.hidden_size, cfg.num_labels)
         self.distillation_classifier = Linear(w / "distillation_classifier", cfg.hidden_size, cfg.num_labels)
 
-    def forward(self, p: Pixels) -> DeiTForImageClassificationWithTeacherOutput:
+    def forward(self, p: ImageInputs) -> DeiTForImageClassificationWithTeacherOutput:
         """-> logits (B, L) of both classifiers, and their mean."""
-        x = self.body.states(p)
+        x = self.base_model.encode(p)
         own, taught = self.cls_classifier(x[:, 0]), self.distillation_classifier(x[:, 1])
         return DeiTForImageClassificationWithTeacherOutput((own + taught) / 2, own, taught)
 

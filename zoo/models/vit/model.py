@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 from ... import ops
-from ...inputs import ImageModel, Pixels
-from ...nn import Conv2d, Dropout, LayerNorm, Linear, Memo, Module
+from ...inputs import ImageInputs, ImageModel
+from ...nn import CacheLast, Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
-from ...weights import Layout, Weights
+from ...weights import NameMap, Weights
 from .config import VisionConfig, ViTConfig
 
 # Since version 5 transformers calls the layers' parts in memory otherwise than in its files.
@@ -28,11 +28,11 @@ LAYER_NAMES = {
     r"\.mlp\.fc2\.": ".output.dense.",
 }
 
-BODY = ("embeddings", "encoder", "layernorm", "pooler")
+BASE = ("embeddings", "encoder", "layernorm", "pooler")
 
-LAYOUT = Layout(
+NAME_MAP = NameMap(
     prefix="vit",
-    body=BODY,
+    base=BASE,
     renames=LAYER_NAMES,
     # They stay in files whose head no longer uses them.
     ignored=(r"^(vit\.)?pooler\.", r"(^|\.)embeddings\.mask_token$"),
@@ -48,17 +48,17 @@ class Positions(Module):
     """A vector for each special token, and one for each patch of a grid, which is resized for another grid."""
 
     def __init__(self, w: Weights, name: str, cfg: VisionConfig, special: int):
-        self.grid, self.special = cfg.grid, special
+        self.grid, self.prefix_tokens = cfg.grid, special
         self.table = w.get(name, (1, special + cfg.grid[0] * cfg.grid[1], cfg.hidden_size))
-        self._resized = Memo()
+        self._resized = CacheLast()
 
     def __call__(self, grid: tuple[int, int]) -> tuple[Array, Array]:
         """-> those of the special tokens (1, special, D) and of the patches (1, h w, D)."""
-        return self.table[:, : self.special], self._resized(grid, lambda: self._patches(grid))
+        return self.table[:, : self.prefix_tokens], self._resized(grid, lambda: self._patches(grid))
 
     def _patches(self, grid: tuple[int, int]) -> Array:
         # For the checkpoint's own grid this changes no number, but the order in memory to that of the patches.
-        own = self.table[:, self.special :].reshape(1, *self.grid, -1)
+        own = self.table[:, self.prefix_tokens :].reshape(1, *self.grid, -1)
         return ops.interpolate(own, grid, "bicubic").reshape(1, grid[0] * grid[1], -1)
 
 
@@ -69,13 +69,13 @@ class Embeddings(Module):
 
     def __init__(self, w: Weights, cfg: VisionConfig, mask_token: bool, positions: bool = True):
         D = cfg.hidden_size
-        self.special = [w.get(name, (1, 1, D)) for name in self.tokens]
+        self.prefix_tokens = [w.get(name, (1, 1, D)) for name in self.tokens]
         self.mask = w.get("mask_token", (1, 1, D)) if mask_token else None
         self.projection = Conv2d(w / "patch_embeddings.projection", cfg.num_channels, D, cfg.patch, stride=cfg.patch)
-        self.positions = Positions(w, "position_embeddings", cfg, len(self.special)) if positions else None
+        self.positions = Positions(w, "position_embeddings", cfg, len(self.prefix_tokens)) if positions else None
         self.dropout = Dropout(cfg.hidden_dropout_prob)
 
-    def patches(self, p: Pixels) -> Array:
+    def patches(self, p: ImageInputs) -> Array:
         """-> (B, N, D)."""
         y = self.projection(p.pixel_values)
         y = y.reshape(y.shape[0], -1, y.shape[3])
@@ -83,9 +83,9 @@ class Embeddings(Module):
             return y
         return ops.where(p.bool_masked_pos[:, :, None], self.mask, y)
 
-    def __call__(self, p: Pixels) -> Array:
+    def __call__(self, p: ImageInputs) -> Array:
         """-> (B, T, D)."""
-        special, patches = ops.cat(self.special, 1), self.patches(p)
+        special, patches = ops.cat(self.prefix_tokens, 1), self.patches(p)
         if self.positions is not None:
             first, rest = self.positions(p.grid)
             special, patches = special + first, patches + rest
@@ -123,12 +123,12 @@ class Layer(Module):
 
 class ViTPretrained(ImageModel):
     config_class = ViTConfig
-    layout = LAYOUT
+    name_map = NAME_MAP
     inputs = ("interpolate_pos_encoding",)
 
     @property
     def like(self) -> Array:
-        return self.body.embeddings.projection.weight
+        return self.base_model.embeddings.projection.weight
 
 
 class ViTModel(ViTPretrained):
@@ -137,9 +137,9 @@ class ViTModel(ViTPretrained):
     pooler, mask_token: whether it must be there (True), is left out (False), or is taken if it is there (None).
     """
 
-    is_body = True
+    is_base_model = True
     inputs = ("bool_masked_pos", "interpolate_pos_encoding")
-    layout = replace(LAYOUT, ignored=(*LAYOUT.ignored, r"^classifier\.", r"^decoder\."))
+    name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^classifier\.", r"^decoder\."))
     embeddings_class: ClassVar[type[Embeddings]] = Embeddings
 
     def __init__(self, w: Weights, cfg: ViTConfig, pooler: bool | None = None, mask_token: bool | None = None):
@@ -154,15 +154,15 @@ class ViTModel(ViTPretrained):
             pooler = "pooler" in w
         self.pooler = Linear(w / "pooler.dense", D, cfg.pooler_size, act=cfg.pooler_act) if pooler else None
 
-    def states(self, p: Pixels) -> Array:
+    def encode(self, p: ImageInputs) -> Array:
         """-> (B, T, D) of every token."""
         x = self.embeddings(p)
         for layer in self.layers:
             x = layer(x)
         return self.norm(x)
 
-    def forward(self, p: Pixels) -> ViTModelOutput:
-        x = self.states(p)
+    def forward(self, p: ImageInputs) -> ViTModelOutput:
+        x = self.encode(p)
         return ViTModelOutput(x, None if self.pooler is None else self.pooler(x[:, 0]))
 
 
@@ -173,7 +173,7 @@ class ViTHead(ViTPretrained):
 
     def __init__(self, w: Weights, cfg: ViTConfig, mask_token: bool | None = None):
         self.config = cfg
-        self.body = self.body_class(w / self.layout.prefix, cfg, pooler=False, mask_token=mask_token)
+        self.base_model = self.body_class(w / self.name_map.prefix, cfg, pooler=False, mask_token=mask_token)
 
 
 class PixelDecoder(Module):
@@ -193,9 +193,9 @@ class ViTForImageClassification(ViTHead):
         super().__init__(w, cfg)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
-    def forward(self, p: Pixels) -> Array:
+    def forward(self, p: ImageInputs) -> Array:
         """-> logits (B, L)."""
-        return self.classifier(self.body.states(p)[:, 0])
+        return self.classifier(self.base_model.encode(p)[:, 0])
 
 
 class ViTForMaskedImageModeling(ViTHead):
@@ -207,6 +207,6 @@ class ViTForMaskedImageModeling(ViTHead):
         super().__init__(w, cfg, mask_token=True)
         self.decoder = PixelDecoder(w / "decoder", cfg)
 
-    def forward(self, p: Pixels) -> Array:
+    def forward(self, p: ImageInputs) -> Array:
         """-> the reconstruction (B, Y, X, C)."""
-        return self.decoder(self.body.states(p)[:, len(self.body.embeddings.special) :], p.grid)
+        return self.decoder(self.base_model.encode(p)[:, len(self.base_model.embeddings.prefix_tokens) :], p.grid)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CheckpointError, InputError, UnsupportedError
-from ...packed import Packed, Rows, plain
+from ...quant import QuantRows, QuantTensor, plain
 from ...typing import RawTensor
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
@@ -63,10 +63,10 @@ __all__ = [
 ]
 
 
-def embedding(ids: np.ndarray, table: np.ndarray | Packed, name: str) -> np.ndarray:
+def embedding(ids: np.ndarray, table: np.ndarray | QuantTensor, name: str) -> np.ndarray:
     if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must lie in [0, {len(table)}), found {ids.min()} to {ids.max()}")
-    return table.take(ids) if isinstance(table, Packed) else table[ids]
+    return table.take(ids) if isinstance(table, QuantTensor) else table[ids]
 
 
 def cumsum(x: np.ndarray, axis: int) -> np.ndarray:
@@ -154,25 +154,25 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
     return array.astype(dtype or "float32", copy=False)
 
 
-def keep(stored: Rows, device: str) -> Rows:
+def keep(stored: QuantRows, device: str) -> QuantRows:
     """Rows for `linear` and `embedding` as their file has them, uncopied where they are aligned."""
     return stored.map(lambda array: array if np.asarray(array).flags.aligned else np.array(array))
 
 
-def rows(parts: Sequence[np.ndarray | Rows], dtype: str | None = None) -> np.ndarray | Packed:
+def rows(parts: Sequence[np.ndarray | QuantRows], dtype: str | None = None) -> np.ndarray | QuantTensor:
     """Matrices whose rows follow one another, in the form that `linear` likes best: as they lie, never copied."""
     if len(parts) == 1 and isinstance(parts[0], np.ndarray):
         return parts[0]
-    return Packed([part if isinstance(part, Rows) else plain(part).parts[0] for part in parts])
+    return QuantTensor([part if isinstance(part, QuantRows) else plain(part).parts[0] for part in parts])
 
 
 # safetensors' names of element types.
 DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I8": np.int8, "U8": np.uint8}
 
 
-def to_raw(x: np.ndarray | Rows, dtype: str) -> RawTensor:
+def to_raw(x: np.ndarray | QuantRows, dtype: str) -> RawTensor:
     """A parameter as it goes to a file that has element type `dtype`."""
-    if isinstance(x, Rows):
+    if isinstance(x, QuantRows):
         x = np.asarray(x.arrays[0]) if x.kind.name == dtype else x.dequantise()
         if dtype == "BF16" and x.dtype == np.uint16:
             return RawTensor(x, dtype)

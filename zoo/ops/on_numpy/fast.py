@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...packed import Rows
 from ...plugins import engine
+from ...quant import QuantRows
 from .scratch import scratch
 
 ROWS = 4  # up to which a product is made here
@@ -49,19 +49,19 @@ def compiled(kind: str) -> Compiled | None:
     return Compiled(code.function, reader.size, reader.in_turns, reader.of_rows, code.way_of(kind))
 
 
-def _of(W: Rows) -> Compiled | None:
+def _of(W: QuantRows) -> Compiled | None:
     return compiled(W.kind.name) if all(array.flags.c_contiguous for array in W.arrays) else None
 
 
-def takes(weights: Sequence[np.ndarray | Rows], x: np.ndarray) -> bool:
+def takes(weights: Sequence[np.ndarray | QuantRows], x: np.ndarray) -> bool:
     """Whether every part of a weight can be multiplied by x (N, D) here."""
-    return x.dtype == np.float32 and len(x) <= ROWS and all(isinstance(W, Rows) and _of(W) for W in weights)
+    return x.dtype == np.float32 and len(x) <= ROWS and all(isinstance(W, QuantRows) and _of(W) for W in weights)
 
 
-def operand(weights: Sequence[np.ndarray | Rows], x: np.ndarray) -> Operand:
+def operand(weights: Sequence[np.ndarray | QuantRows], x: np.ndarray) -> Operand:
     """Of x (N, D), for the parts that `takes` took."""
     x, digits = np.ascontiguousarray(x), {}
-    for kind in {W.kind.name for W in weights if isinstance(W, Rows)}:
+    for kind in {W.kind.name for W in weights if isinstance(W, QuantRows)}:
         own = compiled(kind)
         if own is None or own.way is None:
             continue
@@ -89,11 +89,11 @@ def product(W: Any, of: Operand, y: np.ndarray) -> None:
         begins = [done // W.kind.block * field.per_block for field in W.kind.fields]
         arrays = (a[:, begin:] if a.ndim > 1 else a for a, begin in zip(W.arrays, begins, strict=True))
         rest = np.empty_like(y)
-        _widened_product(Rows(W.kind, W.columns - done, tuple(arrays)), own, x[:, done:], rest)
+        _widened_product(QuantRows(W.kind, W.columns - done, tuple(arrays)), own, x[:, done:], rest)
         y += rest
 
 
-def _widened_product(W: Rows, own: Compiled, x: np.ndarray, y: np.ndarray) -> None:
+def _widened_product(W: QuantRows, own: Compiled, x: np.ndarray, y: np.ndarray) -> None:
     if W.width > W.columns:
         x = np.pad(x, ((0, 0), (0, W.width - W.columns)))
     x = np.ascontiguousarray(x)
@@ -109,7 +109,7 @@ def _widened_product(W: Rows, own: Compiled, x: np.ndarray, y: np.ndarray) -> No
         y *= W.arrays[1]
 
 
-def widen(W: Rows, out: np.ndarray) -> bool:
+def widen(W: QuantRows, out: np.ndarray) -> bool:
     """Whether the numbers of some rows were written to out (E, width) float32, without the scales of whole rows."""
     own = _of(W)
     if own is None:
@@ -121,7 +121,7 @@ def widen(W: Rows, out: np.ndarray) -> bool:
     return True
 
 
-def _rest(W: Rows, begin: int, own: Compiled) -> np.ndarray:
+def _rest(W: QuantRows, begin: int, own: Compiled) -> np.ndarray:
     """The columns that are left over, of a kind without blocks."""
     data = W.arrays[0][:, begin:]
     if own.of_rows:

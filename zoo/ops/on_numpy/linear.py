@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...packed import Packed, Rows
+from ...quant import QuantRows, QuantTensor
 from . import blas, fast, packed, threads
 from .activations import finish
 from .layout import FEW, SMALL, columns, logical, multipliable
@@ -25,7 +25,7 @@ SMALL_OUT = 1200  # M * N of a product on a transposed operand, up to which that
 
 def linear(
     x: np.ndarray,
-    weight: np.ndarray | Packed,
+    weight: np.ndarray | QuantTensor,
     bias: np.ndarray | None,
     act: str | None,
     residual: np.ndarray | None,
@@ -91,16 +91,16 @@ def linear(
 
 
 def _packed_product(
-    W: np.ndarray | Rows, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None
+    W: np.ndarray | QuantRows, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None
 ) -> None:
     """The product of a packed matrix, of which a few rows at a time are widened; xs: of `packed.operands`.
 
     y (N, E), xs (N, D or D / 2) if rowwise, else y (E, N), xs (D or D / 2, N).
     """
-    if rowwise and len(y) == 1 and len(xs) == 2 and isinstance(W, Rows):
+    if rowwise and len(y) == 1 and len(xs) == 2 and isinstance(W, QuantRows):
         packed.vector_product(W, xs, y[0])
         return
-    if rowwise and len(y) == 1 and isinstance(W, Rows) and W.kind.name == "INT8":
+    if rowwise and len(y) == 1 and isinstance(W, QuantRows) and W.kind.name == "INT8":
         packed.int8_product(W, xs[0][0], y[0])
         return
     width = W.shape[1] // len(xs)

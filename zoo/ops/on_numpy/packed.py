@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ...packed import Packed, Rows
+from ...quant import QuantRows, QuantTensor
 from . import fast
 from .scratch import scratch
 
@@ -16,14 +16,14 @@ TILE = 1 << 17  # elements of float32 that are held at a time: half a megabyte s
 _SHIFT, _UPPER = np.array(16, np.uint32), np.array(0xFFFF0000, np.uint32)
 
 
-def parts_of(weight: np.ndarray | Packed) -> list[np.ndarray | Rows]:
+def parts_of(weight: np.ndarray | QuantTensor) -> list[np.ndarray | QuantRows]:
     """The parts of a weight, as arrays where they are float32 or float64."""
-    if not isinstance(weight, Packed):
+    if not isinstance(weight, QuantTensor):
         return [weight]
     return [np.asarray(p.arrays[0]) if p.kind.name in ("F32", "F64") else p for p in weight.parts]
 
 
-def operands(X: np.ndarray, weights: Sequence[np.ndarray | Rows], rowwise: bool) -> list[list[np.ndarray]]:
+def operands(X: np.ndarray, weights: Sequence[np.ndarray | QuantRows], rowwise: bool) -> list[list[np.ndarray]]:
     """What the `widened` parts of each weight multiply: X (D, N), (N, D) if rowwise, or its even and odd features."""
     words = [_in_words(W) for W in weights]
     every: list[list[np.ndarray]] = [[X], []]
@@ -32,7 +32,7 @@ def operands(X: np.ndarray, weights: Sequence[np.ndarray | Rows], rowwise: bool)
     return [every[word] for word in words]
 
 
-def _in_words(W: np.ndarray | Rows) -> bool:
+def _in_words(W: np.ndarray | QuantRows) -> bool:
     """Whether a bfloat16 matrix (E, D) can be seen as words (E, D / 2) of two elements, the even ones below.
 
     Two passes over words, one for either half, are several times as fast as one over elements.
@@ -46,7 +46,7 @@ def _in_words(W: np.ndarray | Rows) -> bool:
     return column == 2 and row % 4 == 0 and data.__array_interface__["data"][0] % 4 == 0
 
 
-def widened(W: np.ndarray | Rows, parts: int) -> Iterator[np.ndarray]:
+def widened(W: np.ndarray | QuantRows, parts: int) -> Iterator[np.ndarray]:
     """A few rows of a matrix (E, D) in float32, in one part; or in two, of the even columns and then of the odd ones.
 
     The parts are in the same scratch: use each before the next.  Those of INT8 are left to `scale` after the product.
@@ -71,13 +71,13 @@ def widened(W: np.ndarray | Rows, parts: int) -> Iterator[np.ndarray]:
         yield out[:, : W.columns]
 
 
-def scale(W: np.ndarray | Rows, y: np.ndarray) -> None:
+def scale(W: np.ndarray | QuantRows, y: np.ndarray) -> None:
     """Multiply the product of `widened` rows, y (E, N), by their scales, where these are one a row."""
-    if isinstance(W, Rows) and W.kind.name == "INT8":
+    if isinstance(W, QuantRows) and W.kind.name == "INT8":
         np.multiply(y, W.arrays[1][:, None], out=y)
 
 
-def vector_product(W: Rows, xs: list[np.ndarray], y: np.ndarray) -> None:
+def vector_product(W: QuantRows, xs: list[np.ndarray], y: np.ndarray) -> None:
     """y (E,) = W @ x for a bfloat16 matrix in words and a single token, xs two of (1, D / 2).
 
     Decoding spends its time here, so there is as little between the passes as can be: while a thread is in Python, and
@@ -99,7 +99,7 @@ def vector_product(W: Rows, xs: list[np.ndarray], y: np.ndarray) -> None:
     np.add(y, rest, out=y)
 
 
-def int8_product(W: Rows, x: np.ndarray, y: np.ndarray) -> None:
+def int8_product(W: QuantRows, x: np.ndarray, y: np.ndarray) -> None:
     """The same of an INT8 matrix, x (D,): by tiles of half the size, which suit its one pass better."""
     data, scale = W.arrays
     step = max(8, TILE // 2 // max(1, len(x)))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import CheckpointError
-from ...packed import KINDS, Kind, Rows
-from ...packed.kinds import BLOCK
+from ...quant import QUANT_TYPES, QuantRows, QuantType
+from ...quant.kinds import BLOCK
 from ...typing import RawTensor
 from . import threads
 from .scratch import scratch
@@ -20,12 +20,12 @@ TILE = 1 << 17  # numbers that are worked on at a time: half a megabyte
 FLOAT32 = np.dtype(np.float32)
 
 
-def quantise(stored: RawTensor, kind_name: str, name: str) -> Rows:
+def quantise(stored: RawTensor, kind_name: str, name: str) -> QuantRows:
     """A matrix (E, D) as rows of the kind INT8, INT8_32 or INT4_32; CheckpointError where it holds NaN or infinity."""
-    kind, (E, D) = KINDS[kind_name], stored.array.shape
-    source = Rows(KINDS[stored.dtype], D, (stored.array,))
+    kind, (E, D) = QUANT_TYPES[kind_name], stored.array.shape
+    source = QuantRows(QUANT_TYPES[stored.dtype], D, (stored.array,))
     fields = zip(kind.fields, kind.shapes(E, D), strict=True)
-    rows = Rows(kind, D, tuple(np.empty(shape, field.dtype) for field, shape in fields))
+    rows = QuantRows(kind, D, tuple(np.empty(shape, field.dtype) for field, shape in fields))
     step, width = max(1, TILE // max(1, rows.width)), rows.width
 
     def share(i: int) -> None:
@@ -38,7 +38,7 @@ def quantise(stored: RawTensor, kind_name: str, name: str) -> Rows:
         else:
             wide[:, :D] = part.dequantise()
         with np.errstate(all="ignore"):
-            (_rows if kind is KINDS["INT8"] else _blocks)(wide, kind, *out)
+            (_rows if kind is QUANT_TYPES["INT8"] else _blocks)(wide, kind, *out)
 
     threads.run(share, -(-E // step), cost=float(E * D * 4))
     scale = rows.arrays[1]
@@ -47,15 +47,15 @@ def quantise(stored: RawTensor, kind_name: str, name: str) -> Rows:
     return rows
 
 
-def _rows(wide: np.ndarray, kind: Kind, data: np.ndarray, scale: np.ndarray) -> None:
+def _rows(wide: np.ndarray, kind: QuantType, data: np.ndarray, scale: np.ndarray) -> None:
     np.multiply(np.maximum(wide.max(1), -wide.min(1)), FLOAT32.type(1 / 127), out=scale)
     _round(wide, scale[:, None], 127, wide)
     np.copyto(data, wide, casting="unsafe")
 
 
-def _blocks(wide: np.ndarray, kind: Kind, data: np.ndarray, scale: np.ndarray) -> None:
+def _blocks(wide: np.ndarray, kind: QuantType, data: np.ndarray, scale: np.ndarray) -> None:
     x = wide.reshape(-1, BLOCK)
-    if kind is KINDS["INT8_32"]:
+    if kind is QUANT_TYPES["INT8_32"]:
         q = scratch("rest", x.shape, FLOAT32)
         scale[:] = (np.maximum(x.max(1), -x.min(1)) / 127).reshape(scale.shape)
         _round(x, scale.reshape(-1, 1), 127, q)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import CheckpointError, InputError, UnsupportedError
-from ...packed import Packed, Rows, plain
+from ...quant import QuantRows, QuantTensor, plain
 from ...typing import RawTensor
 from . import packed
 from .activations import ACT
@@ -65,11 +65,11 @@ __all__ = [
 ]
 
 
-def embedding(ids: Tensor, table: Tensor | Packed, name: str, padding: int | None = None) -> Tensor:
+def embedding(ids: Tensor, table: Tensor | QuantTensor, name: str, padding: int | None = None) -> Tensor:
     # On a GPU a check would wait for the device: there torch's own assertion stops a wrong id.
     if on_host(ids) and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must lie in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
-    return packed.take(table, ids) if isinstance(table, Packed) else F.embedding(ids, table, padding)
+    return packed.take(table, ids) if isinstance(table, QuantTensor) else F.embedding(ids, table, padding)
 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
@@ -164,23 +164,23 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
     return tensor
 
 
-def rows(parts: Sequence[Rows | Tensor], dtype: str | None = None) -> Packed | Tensor:
+def rows(parts: Sequence[QuantRows | Tensor], dtype: str | None = None) -> QuantTensor | Tensor:
     """Matrices whose rows follow one another, in the form that `linear` likes best: one, where they are of a kind."""
     tensors = [part for part in parts if isinstance(part, Tensor)]
     if len(tensors) == len(parts):
         return tensors[0] if len(parts) == 1 else torch.cat(tensors)
-    kinds = {part.kind if isinstance(part, Rows) else None for part in parts}
-    every = [part if isinstance(part, Rows) else plain(part).parts[0] for part in parts]
+    kinds = {part.kind if isinstance(part, QuantRows) else None for part in parts}
+    every = [part if isinstance(part, QuantRows) else plain(part).parts[0] for part in parts]
     if len(kinds) > 1:
-        return Packed(every, _dtype(dtype or "float32"))
+        return QuantTensor(every, _dtype(dtype or "float32"))
     fields = zip(*(part.arrays for part in every), strict=True)
-    whole = Rows(every[0].kind, every[0].columns, tuple(map(torch.cat, map(list, fields))))
-    return Packed([whole], _dtype(dtype or "float32"))
+    whole = QuantRows(every[0].kind, every[0].columns, tuple(map(torch.cat, map(list, fields))))
+    return QuantTensor([whole], _dtype(dtype or "float32"))
 
 
-def to_raw(x: Tensor | Rows, dtype: str) -> RawTensor:
+def to_raw(x: Tensor | QuantRows, dtype: str) -> RawTensor:
     """A parameter as it goes to a file that has element type `dtype`."""
-    if isinstance(x, Rows):
+    if isinstance(x, QuantRows):
         x = packed.dequantise(x, torch.float32)
     types = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
     x = x.detach().cpu().to(types.get(dtype, x.dtype)).contiguous()

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...packed import Packed, Rows
+from ...quant import QuantRows, QuantTensor
 from .activations import ACT
 from .kernels import kernel, usable
 from .packed import dequantise
@@ -14,7 +14,7 @@ from .packed import dequantise
 
 def linear(
     x: Tensor,
-    weight: Tensor | Packed | tuple[Tensor, ...],
+    weight: Tensor | QuantTensor | tuple[Tensor, ...],
     bias: Tensor | tuple[Tensor, ...] | None,
     act: str | None,
     residual: Tensor | None,
@@ -23,7 +23,7 @@ def linear(
         weight = torch.cat(weight)
     if isinstance(bias, tuple):
         bias = torch.cat(bias)
-    if isinstance(weight, Packed):
+    if isinstance(weight, QuantTensor):
         return _packed(x, weight, bias, act, residual)
     if usable(x, weight, bias, residual):
         if x.numel() == x.shape[-1]:  # one row: the weight is read once, for which a product is not made
@@ -42,7 +42,7 @@ def linear(
     return y if residual is None else y + residual
 
 
-def _packed(x: Tensor, weight: Packed, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
+def _packed(x: Tensor, weight: QuantTensor, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
     """Part by part: each makes some of the outputs."""
     if len(weight.parts) == 1:
         return _part(x, weight.parts[0], bias, act, residual)
@@ -54,7 +54,7 @@ def _packed(x: Tensor, weight: Packed, bias: Tensor | None, act: str | None, res
     return torch.cat(made, -1)
 
 
-def _part(x: Tensor, part: Rows, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
+def _part(x: Tensor, part: QuantRows, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
     if usable(x, *(a for a in part.arrays if a.is_floating_point()), bias, residual):
         activations = kernel("activations")
         packed_dot = kernel("packed_dot")

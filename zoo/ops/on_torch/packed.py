@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...packed import KINDS, Packed, Rows
+from ...quant import QUANT_TYPES, QuantRows, QuantTensor
 
 
 def _numbers(
@@ -44,7 +44,7 @@ def _factors(each: Tensor, step: Tensor | None) -> Tensor:
     return wide[..., None]
 
 
-# How llama.cpp's records lie here: (E, B, bytes of one) -> the fields of another kind.  `zoo.packed.ggml` tells what
+# How llama.cpp's records lie here: (E, B, bytes of one) -> the fields of another kind.  `zoo.quant.ggml` tells what
 # the bytes are.
 
 
@@ -128,22 +128,22 @@ SAME: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] = {
 }
 
 
-def keep(stored: Rows, device: str) -> Rows:
+def keep(stored: QuantRows, device: str) -> QuantRows:
     """Rows for `linear` and `embedding` as they lie on a device, those of records in another order."""
     moved = stored.map(lambda array: torch.from_numpy(np.array(array)).to(device))
     if stored.kind.name not in SAME:
         return moved
     name, fields = SAME[stored.kind.name]
     records = moved.arrays[0].unflatten(1, (-1, stored.kind.fields[0].per_block))
-    return Rows(KINDS[name], stored.columns, fields(records))
+    return QuantRows(QUANT_TYPES[name], stored.columns, fields(records))
 
 
-def dequantise(rows: Rows, dtype: torch.dtype) -> Tensor:
+def dequantise(rows: QuantRows, dtype: torch.dtype) -> Tensor:
     """-> (E, D)."""
     return _rows(rows).to(dtype)
 
 
-def take(matrix: Packed, ids: Tensor) -> Tensor:
+def take(matrix: QuantTensor, ids: Tensor) -> Tensor:
     """Rows (..., D) of the matrix's dtype.  ids (...)."""
     flat, begin = ids.reshape(-1), 0
     found: Tensor | None = None
@@ -155,5 +155,5 @@ def take(matrix: Packed, ids: Tensor) -> Tensor:
     return found.to(matrix.dtype).reshape(*ids.shape, matrix.columns)
 
 
-def _rows(part: Rows) -> Tensor:
+def _rows(part: QuantRows) -> Tensor:
     return _numbers(**part.kind.named(part.arrays))[:, : part.columns]

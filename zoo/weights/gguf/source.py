@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import ZooError
-from ...packed import KINDS, Rows
+from ...quant import QUANT_TYPES, QuantRows
 from ...typing import RawTensor
 from ..source import ListedFile
 from .header import Entry, Header
@@ -41,17 +41,17 @@ class GGUFFile(ListedFile):
         self._origin = {names.theirs(n) or n: n for n in self.header.tensors if n not in names.ignored}
         self._entries = {theirs: self.header.tensors[n] for theirs, n in self._origin.items()}
 
-    def read(self, name: str) -> RawTensor | Rows:
+    def read(self, name: str) -> RawTensor | QuantRows:
         entry = self._entry(name)
-        stored: RawTensor | Rows = RawTensor(read_entry(self.header, entry), entry.dtype)
+        stored: RawTensor | QuantRows = RawTensor(read_entry(self.header, entry), entry.dtype)
         if entry.dtype not in _PLAIN:
-            stored = Rows(KINDS[entry.dtype], entry.shape[-1], (stored.array,))
+            stored = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], (stored.array,))
             if len(entry.shape) != 2:
                 stored = RawTensor(stored.check(name).dequantise().reshape(entry.shape), "F32")
         if not self._rotated(self._origin[name]) or not entry.shape or not self._head or entry.shape[0] % self._head:
             return stored
         order = rows_of_halves(entry.shape[0], self._head)
-        return stored[order] if isinstance(stored, Rows) else RawTensor(stored.array[order], stored.dtype)
+        return stored[order] if isinstance(stored, QuantRows) else RawTensor(stored.array[order], stored.dtype)
 
 
 def read_entry(header: Header, entry: Entry) -> np.ndarray:
@@ -60,7 +60,7 @@ def read_entry(header: Header, entry: Entry) -> np.ndarray:
     if kind := _PLAIN.get(entry.dtype):
         return data.view(kind).reshape(entry.shape)
     columns = entry.shape[-1] if entry.shape else 1
-    kind = KINDS[entry.dtype]
+    kind = QUANT_TYPES[entry.dtype]
     return data.reshape(math.prod(entry.shape[:-1]), columns // kind.block * kind.fields[0].per_block)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....packed import Rows
+from ....quant import QuantRows
 from .dims import OPPOSITE, Dim, terms_of, text_of
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
@@ -27,12 +27,12 @@ class Node(NamedTuple):
 class Stored(NamedTuple):
     """A constant: an array, or arrays and packed matrices whose rows follow one another."""
 
-    parts: tuple[np.ndarray | Rows, ...]
+    parts: tuple[np.ndarray | QuantRows, ...]
 
     @property
     def dtype(self) -> np.dtype:
         first = self.parts[0]
-        return np.dtype(np.float32) if isinstance(first, Rows) else first.dtype
+        return np.dtype(np.float32) if isinstance(first, QuantRows) else first.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -41,7 +41,7 @@ class Stored(NamedTuple):
 
     def array(self) -> np.ndarray:
         """C-contiguous; what is stored already so is not copied."""
-        parts = [p.dequantise() if isinstance(p, Rows) else p for p in self.parts]
+        parts = [p.dequantise() if isinstance(p, QuantRows) else p for p in self.parts]
         # ascontiguousarray would make a vector of a number.
         return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts), order="C")
 
@@ -75,13 +75,13 @@ class Graph:
         self.nodes.append(Node(op, tuple(inputs), names, attributes, domain))
         return names[0] if outputs == 1 else names
 
-    def store(self, *parts: np.ndarray | Rows, name: str | None = None) -> str:
+    def store(self, *parts: np.ndarray | QuantRows, name: str | None = None) -> str:
         """The name of a constant; arrays that were stored before are not stored again, nor small equal ones."""
         first = parts[0]
         if len(parts) == 1 and isinstance(first, np.ndarray) and first.size <= 64:
             key = (first.dtype.str, first.shape, first.tobytes())
         else:
-            arrays = (p.arrays if isinstance(p, Rows) else (p,) for p in parts)
+            arrays = (p.arrays if isinstance(p, QuantRows) else (p,) for p in parts)
             key = tuple(id(array) for some in arrays for array in some)
         if key not in self._known:
             name = self.names.get(id(first)) if name is None else name

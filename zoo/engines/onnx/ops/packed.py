@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....packed import Rows
-from ....packed.kinds import BLOCK
+from ....quant import QuantRows
+from ....quant.kinds import BLOCK
 from .graph import MICROSOFT
 from .symbol import FLOAT, Symbol
 
@@ -18,14 +18,14 @@ BITS = {"INT8_32": 8, "INT4_32": 4}
 
 def kind_of(matrix: Symbol) -> str | None:
     """The kind that all parts of a constant are of, where they are packed."""
-    kinds = {p.kind.name if isinstance(p, Rows) else None for p in matrix.graph.constants[matrix.name].parts}
+    kinds = {p.kind.name if isinstance(p, QuantRows) else None for p in matrix.graph.constants[matrix.name].parts}
     return kinds.pop() if len(kinds) == 1 else None
 
 
 def fields(matrix: Symbol) -> list[np.ndarray]:
     """The arrays that a packed constant is stored in, those of its parts joined."""
     parts = matrix.graph.constants[matrix.name].parts
-    each = zip(*(part.arrays for part in parts if isinstance(part, Rows)), strict=True)
+    each = zip(*(part.arrays for part in parts if isinstance(part, QuantRows)), strict=True)
     return [arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for arrays in each]
 
 

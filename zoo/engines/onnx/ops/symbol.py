@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....packed import Packed
+from ....quant import QuantTensor
 from .dims import Dim, is_fixed, same
 from .graph import DTYPES, Graph
 
@@ -278,7 +278,7 @@ FOLDS: dict[str, Callable[[Any, Any], Any]] = {
 
 def constant(graph: Graph, value: Any) -> Symbol:
     """An array, a number or a packed matrix."""
-    if isinstance(value, Packed):
+    if isinstance(value, QuantTensor):
         parts = [rows.arrays[0] if rows.kind.name in ("F64", "F32") else rows for rows in value.parts]
     else:
         parts = [np.asarray(value)]

@@ -35,7 +35,7 @@ import numpy as np
 
 from ..typing import Array
 from .ggml import GGML
-from .matrix import Field, Kind, Packed, Rows
+from .matrix import Field, QuantRows, QuantTensor, QuantType
 
 BLOCK = 32
 
@@ -85,22 +85,22 @@ def _factors(each: np.ndarray, step: np.ndarray | None) -> np.ndarray:
     return wide[..., None]
 
 
-def _kind(name: str, block: int, **fields: tuple[str, int]) -> Kind:
+def _kind(name: str, block: int, **fields: tuple[str, int]) -> QuantType:
     """One with a scale for each of some numbers.  fields: name -> type and how many of a block."""
 
     def dequantise(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
         _in_blocks(out, **kind.named(arrays))
 
-    kind = Kind(name, block, tuple(Field(field, *of) for field, of in fields.items()), dequantise)
+    kind = QuantType(name, block, tuple(Field(field, *of) for field, of in fields.items()), dequantise)
     return kind
 
 
 F64, F32, F16 = (
-    Kind(name, 1, (Field("data", dtype, 1),), _copy, plain=True)
+    QuantType(name, 1, (Field("data", dtype, 1),), _copy, plain=True)
     for name, dtype in (("F64", "float64"), ("F32", "float32"), ("F16", "float16"))
 )
-BF16 = Kind("BF16", 1, (Field("data", "uint16", 1),), _bfloat16, plain=True)
-INT8 = Kind("INT8", 1, (Field("data", "int8", 1), Field("scale", "float32", 0)), _int8)
+BF16 = QuantType("BF16", 1, (Field("data", "uint16", 1),), _bfloat16, plain=True)
+INT8 = QuantType("INT8", 1, (Field("data", "int8", 1), Field("scale", "float32", 0)), _int8)
 
 _HALF = ("float16", 1)
 _OFFSETS = {"scale": _HALF, "offset": _HALF}
@@ -117,10 +117,10 @@ OF_BLOCKS = (
 )
 
 # By name: what a file may name.  Others that are read elsewhere add themselves.
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, *OF_BLOCKS, *GGML)}
+QUANT_TYPES: dict[str, QuantType] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, *OF_BLOCKS, *GGML)}
 
 
-def plain(*arrays: Array) -> Packed:
+def plain(*arrays: Array) -> QuantTensor:
     """A matrix of several (E, D) of floating-point numbers, whose rows follow one another."""
     kinds = {"float64": F64, "float16": F16}
-    return Packed([Rows(kinds.get(str(array.dtype), F32), array.shape[1], (array,)) for array in arrays])
+    return QuantTensor([QuantRows(kinds.get(str(array.dtype), F32), array.shape[1], (array,)) for array in arrays])

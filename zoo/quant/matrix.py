@@ -25,7 +25,7 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class QuantType:
     """How numbers are stored: `block` of them at a time, in these fields.
 
     dequantise(arrays, out): the fields of some rows (R, ...) -> their numbers, written to out (R, blocks * block),
@@ -56,10 +56,10 @@ class Kind:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class QuantRows:
     """Some rows of a matrix, of one kind; `arrays` are its fields, of NumPy, torch or a tracer."""
 
-    kind: Kind
+    kind: QuantType
     columns: int
     arrays: tuple[Any, ...]
 
@@ -79,12 +79,12 @@ class Rows:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
 
-    def __getitem__(self, rows: Any) -> Rows:
+    def __getitem__(self, rows: Any) -> QuantRows:
         """The rows of a slice or of an array of indices (N,)."""
-        return Rows(self.kind, self.columns, tuple(array[rows] for array in self.arrays))
+        return QuantRows(self.kind, self.columns, tuple(array[rows] for array in self.arrays))
 
-    def map(self, fn: Callable[[Array], Array]) -> Rows:
-        return Rows(self.kind, self.columns, tuple(map(fn, self.arrays)))
+    def map(self, fn: Callable[[Array], Array]) -> QuantRows:
+        return QuantRows(self.kind, self.columns, tuple(map(fn, self.arrays)))
 
     def dequantise(self) -> np.ndarray:
         """-> (E, D) of NumPy arrays: float32, or the array itself where it is of wider numbers."""
@@ -94,7 +94,7 @@ class Rows:
         self.kind.dequantise([np.asarray(array) for array in self.arrays], out)
         return out[:, : self.columns]
 
-    def check(self, name: str) -> Rows:
+    def check(self, name: str) -> QuantRows:
         """Itself.  CheckpointError where a field has another shape or type than its kind, or a scale is not finite."""
         for field, array, shape in zip(self.kind.fields, self.arrays, self.kind.shapes(*self.shape), strict=True):
             where = f"tensor {name!r} ({self.kind.name}): its {field.name}"
@@ -110,7 +110,7 @@ class Rows:
         return self
 
 
-class Packed:
+class QuantTensor:
     """A matrix (E, D) for `ops.linear` and `ops.embedding`: parts whose rows follow one another, as they are stored.
 
     Parts may differ in kind.  Each tensor of a checkpoint is one part, unless a backend joins them.
@@ -118,7 +118,7 @@ class Packed:
 
     ndim = 2
 
-    def __init__(self, parts: Sequence[Rows], dtype: Any = None):
+    def __init__(self, parts: Sequence[QuantRows], dtype: Any = None):
         """dtype: of what `ops.embedding` makes of it, where that does not follow from the parts."""
         self.parts, self._dtype = tuple(parts), dtype
         (self.columns,) = {part.columns for part in self.parts}
@@ -152,9 +152,9 @@ class Packed:
     def nbytes(self) -> int:
         return sum(part.nbytes for part in self.parts)
 
-    def map(self, fn: Callable[[Array], Array]) -> Packed:
+    def map(self, fn: Callable[[Array], Array]) -> QuantTensor:
         """With fn(array) for every array that it is stored in."""
-        return Packed([part.map(fn) for part in self.parts], self._dtype)
+        return QuantTensor([part.map(fn) for part in self.parts], self._dtype)
 
     def dequantise(self) -> np.ndarray:
         """-> (E, D) of NumPy arrays."""

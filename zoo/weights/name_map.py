@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import CheckpointError
-from ..packed import Rows
+from ..quant import QuantRows
 from ..typing import RawTensor
 from .random import Random
 from .source import Source, stored_arrays
 
 
 @dataclass(frozen=True)
-class Layout:
+class NameMap:
     """The naming habits of one family's checkpoints.
 
     prefix: where a checkpoint with a head keeps its body ("bert" in `bert.embeddings...`).
@@ -26,24 +26,24 @@ class Layout:
     """
 
     prefix: str
-    body: tuple[str, ...]
+    base: tuple[str, ...]
     renames: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
 
-class Named:
+class RenamedSource:
     """A source under the names that a model asks for: legacy spellings, a prefix too many or too few, tied tensors.
 
     origin: canonical name -> name in the file.  tied: canonical name -> the one whose array it shares.
     """
 
-    def __init__(self, source: Source | Random, layout: Layout, *, is_body: bool, tied: Mapping[str, str]):
-        self.source, self.layout = source, layout
+    def __init__(self, source: Source | Random, layout: NameMap, *, is_base_model: bool, tied: Mapping[str, str]):
+        self.source, self.name_map = source, layout
         self.origin: dict[str, str] = {}
         self.tied: dict[str, str] = {}
         self.copies: dict[str, list[str]] = {}  # file name -> other file names that hold the same array
         self.heads: list[str] = []  # of a file with a head: its tensors that are called as one of the body's
-        self._align(is_body)
+        self._align(is_base_model)
         for target, owner in tied.items():
             self._tie(target, owner)
 
@@ -57,7 +57,7 @@ class Named:
         """The name in the file."""
         return self.origin.get(name, name)
 
-    def read(self, name: str, shape: tuple[int, ...]) -> RawTensor | Rows:
+    def read(self, name: str, shape: tuple[int, ...]) -> RawTensor | QuantRows:
         if isinstance(self.source, Random):
             return self.source.make(self.resolve(name), shape)
         return self.source.read(self.origin[name])
@@ -68,21 +68,21 @@ class Named:
     def dtype(self, name: str) -> str:
         return self.source.dtype(self.resolve(name))
 
-    def _align(self, is_body: bool) -> None:
+    def _align(self, is_base_model: bool) -> None:
         """Map each name of the file to its canonical one."""
-        prefix = self.layout.prefix + "."
+        prefix = self.name_map.prefix + "."
         files = dict.fromkeys(self.source.names())
         prefixed = any(name.startswith(prefix) for name in files)
         for file_name in files:
             name = file_name
-            for pattern, new in self.layout.renames.items():
+            for pattern, new in self.name_map.renames.items():
                 name = re.sub(pattern, new, name)
-            if is_body and prefixed and not name.startswith(prefix) and prefix + name in files:
+            if is_base_model and prefixed and not name.startswith(prefix) and prefix + name in files:
                 self.heads.append(file_name)
                 continue
-            if is_body:
+            if is_base_model:
                 name = name.removeprefix(prefix)
-            elif not prefixed and name.partition(".")[0] in self.layout.body:
+            elif not prefixed and name.partition(".")[0] in self.name_map.base:
                 name = prefix + name
             if name in self.origin:
                 both = f"{self.origin[name]!r} and {file_name!r}"

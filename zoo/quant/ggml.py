@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .matrix import Field, Kind
+from .matrix import Field, QuantType
 
 Records = np.ndarray  # (..., B) of a kind's record
 f32 = np.float32
@@ -92,7 +92,7 @@ def _q6_k(x: Records, out: np.ndarray) -> None:
     np.multiply((_wide(x["d"]) * x["scales"])[..., None], bits.reshape(parts.shape), out=parts)
 
 
-def _kind(name: str, block: int, numbers: Callable[[Records, np.ndarray], None], **fields: str) -> Kind:
+def _kind(name: str, block: int, numbers: Callable[[Records, np.ndarray], None], **fields: str) -> QuantType:
     record = np.dtype(list(fields.items()))
     halves = [field for field, dtype in fields.items() if dtype == "<f2"]
 
@@ -108,10 +108,10 @@ def _kind(name: str, block: int, numbers: Callable[[Records, np.ndarray], None],
         found = records(arrays)
         return [found[field] for field in halves]
 
-    return Kind(name, block, (Field("data", "uint8", record.itemsize),), dequantise, scales=scales)
+    return QuantType(name, block, (Field("data", "uint8", record.itemsize),), dequantise, scales=scales)
 
 
-GGML: tuple[Kind, ...] = (
+GGML: tuple[QuantType, ...] = (
     _kind("Q8_0", 32, _q8_0, d="<f2", qs="(32,)i1"),
     _kind("Q4_0", 32, _q4_0, d="<f2", qs="(16,)u1"),
     _kind("Q4_1", 32, _q4_1, d="<f2", m="<f2", qs="(16,)u1"),
