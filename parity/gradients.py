@@ -60,10 +60,9 @@ def run_gradients(case: Case, *, device: str | None = None, seed: int = 0) -> Re
         for dtype in RULES:
             name, stages = _stages(checkpoint, device, dtype, seed)
             if stages:
-                seconds, rule = time.perf_counter() - began, RULES[dtype][0]
-                revision = checkpoint.revision
-                return Result(case, name, revision, "torch", device, dtype, seed, rule, (), stages, seconds)
-    raise BadReferenceError(f"the loss of transformers' {name} or a gradient of it is NaN, in float64 and in float32")
+                rest = dtype, seed, RULES[dtype][0], (), stages, time.perf_counter() - began
+                return Result(case, name, checkpoint.revision, "torch", device, *rest)
+    raise BadReferenceError(f"transformers computes NaN for {name}'s loss or a gradient, in float64 and float32")
 
 
 def _stages(checkpoint: Checkpoint, device: str, dtype: str, seed: int) -> tuple[str, tuple[Stage, ...]]:
@@ -150,8 +149,7 @@ def _objects(cfg: Any, arrays: dict[str, np.ndarray], rng: np.random.Generator) 
 
 
 def _classes(cfg: Any, arrays: dict[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    B = len(next(iter(arrays.values())))
-    problem = cfg.extra.get("problem_type")
+    B, problem = len(next(iter(arrays.values()))), cfg.extra.get("problem_type")
     if problem == "multi_label_classification":
         return rng.integers(0, 2, (B, cfg.num_labels)).astype(np.float64)
     if problem == "regression" or cfg.num_labels == 1:

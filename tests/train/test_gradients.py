@@ -11,7 +11,7 @@ from parity.__main__ import main
 from parity.cases import Case
 from parity.gradients import has_loss, run_gradients
 from zoo import nn, ops
-from zoo.errors import InputError, UnsupportedError
+from zoo.errors import InputError, UnsupportedError, ZooError
 
 torch = pytest.importorskip("torch", reason="gradients are torch's")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
@@ -88,3 +88,17 @@ def test_labels_that_do_not_fit(made):
     pixels = np.zeros((1, 64, 64, 3), np.float32)
     with pytest.raises(InputError, match=r"labels\[0\]: 1 class_labels"):
         compute_loss(table, {"pixel_values": pixels}, [{"class_labels": [7], "boxes": [[0.5, 0.5, 0.1, 0.1]]}])
+
+
+def test_where_transformers_has_nan_in_float64_both_compute_in_float32(monkeypatch):
+    from parity import gradients
+
+    own = gradients._reference_gradients
+    monkeypatch.setattr(
+        gradients, "_reference_gradients", lambda r, *rest: None if r.dtype == torch.float64 else own(r, *rest)
+    )
+    result = run_gradients(Case("random:bert-emotion", "tiny"))
+    assert (result.dtype, result.holds, result.stages[0].name) == ("float32", True, "loss")
+    monkeypatch.setattr(gradients, "_reference_gradients", lambda *_: None)
+    with pytest.raises(ZooError, match="BertForSequenceClassification's loss"):
+        run_gradients(Case("random:bert-emotion", "tiny"))
