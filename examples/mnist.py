@@ -1,8 +1,8 @@
-"""Digits, three ways, on zoo's op layer: `python examples/mnist.py [linear|mlp|cnn]`, all three where none is named.
+"""Train three classifiers of digits on zoo's op layer: `python examples/mnist.py [linear|mlp|cnn]`, by default all.
 
-A model is a function of a dict of tensors, made of the ops that zoo's models are made of; torch gives the gradients.
-MNIST comes by the package datasets where there is a hub; elsewhere it is scikit-learn's bundled digits (8 x 8, 1797 of
-them).  What candle's MNIST tutorial trains (https://huggingface.github.io/candle/training/training.html).
+A model is a function of a dict of tensors, written with the same ops as zoo's models; torch computes the gradients.
+The package datasets downloads MNIST; without network access the data is scikit-learn's digits (8 x 8, 1797 of them).
+The models are those of candle's MNIST tutorial (https://huggingface.github.io/candle/training/training.html).
 
 Shapes: B images, S side of an image, D hidden features, C channels, 10 labels.
 """
@@ -28,7 +28,7 @@ LABELS = 10
 BATCH = 64
 
 Weights = dict[str, Tensor]
-Arrays = Mapping[str, Any]  # the same, or what they are on NumPy
+Arrays = Mapping[str, Any]  # the same as tensors or NumPy arrays
 
 
 class Digits(NamedTuple):
@@ -42,7 +42,7 @@ class Digits(NamedTuple):
 
 
 def digits(offline: bool = False) -> Digits:
-    """MNIST, or the bundled ones where that is not to be had; a fifth of those is kept for the test."""
+    """Load MNIST, or scikit-learn's digits if it is not available, with a fifth of them as test set."""
     if not offline:
         try:
             from datasets import load_dataset
@@ -54,8 +54,8 @@ def digits(offline: bool = False) -> Digits:
                 for key in ("image", "label")
             ]
             return Digits("MNIST", *(x[..., None] / 255 if x.ndim == 3 else x.long() for x in found))
-        except Exception as e:  # of the network, the hub or the package: each has its own
-            print(f"no MNIST here ({type(e).__name__}): the digits of scikit-learn")
+        except Exception as e:  # network, Hub and package each raise their own exceptions
+            print(f"MNIST is not available ({type(e).__name__}); using scikit-learn's digits")
     from sklearn.datasets import load_digits
 
     data: Any = load_digits()
@@ -69,7 +69,7 @@ def digits(offline: bool = False) -> Digits:
 
 
 def matrix(rng: torch.Generator, *shape: int) -> Tensor:
-    """Uniform, by the number of its inputs (He et al. 2015, https://arxiv.org/abs/1502.01852)."""
+    """Draw a uniform matrix scaled by its number of inputs (He et al. 2015, https://arxiv.org/abs/1502.01852)."""
     bound = math.sqrt(3 / math.prod(shape[1:]))
     return (torch.rand(*shape, generator=rng) * 2 - 1) * bound
 
@@ -130,12 +130,12 @@ RECIPES = {
 class Result(NamedTuple):
     model: str
     parameters: int
-    accuracy: float  # on the test's images
+    accuracy: float  # on the test images
     seconds: float
 
 
 def train(name: str, data: Digits, steps: int = 500, seed: int = 0) -> Result:
-    """Adam on cross entropy, the learning rate falling to 0."""
+    """Train with Adam on cross entropy, with a learning rate that falls to 0."""
     recipe, began = RECIPES[name], time.perf_counter()
     weights = recipe.weights(torch.Generator().manual_seed(seed), data.images.shape[1])
     optimiser = torch.optim.Adam([w.requires_grad_(True) for w in weights.values()], lr=recipe.rate)
@@ -147,7 +147,7 @@ def train(name: str, data: Digits, steps: int = 500, seed: int = 0) -> Result:
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    # As it would be used: the same function, the same ops, on NumPy.
+    # Inference uses the same function and ops, on NumPy.
     on_numpy = {key: w.detach().numpy() for key, w in weights.items()}
     found = np.concatenate([recipe.model(on_numpy, x.numpy()).argmax(-1) for x in data.test_images.split(1000)])
     accuracy = float((found == data.test_labels.numpy()).mean())
@@ -156,12 +156,10 @@ def train(name: str, data: Digits, steps: int = 500, seed: int = 0) -> Result:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument(
-        "models", nargs="*", choices=[[], *RECIPES], metavar="linear|mlp|cnn", help="all where none is named"
-    )
+    parser.add_argument("models", nargs="*", choices=[[], *RECIPES], metavar="linear|mlp|cnn", help="by default all")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--offline", action="store_true", help="scikit-learn's digits, without asking the hub")
+    parser.add_argument("--offline", action="store_true", help="use scikit-learn's digits, without the network")
     args = parser.parse_args()
     data = digits(args.offline)
     print(f"{data.name}: {len(data.labels)} to train on, {len(data.test_labels)} to test on")

@@ -66,11 +66,11 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """A working directory with the files that the pages speak of, and a hub that needs no network."""
     find = zoo.hub.find
 
-    def found(name, **options):
+    def found(name, *options, **more):
         if name == "sentence-transformers/all-MiniLM-L6-v2" or name == CHAT or name in STAND_INS:
             folder = built(name) if name == CHAT or name in STAND_INS else minilm
             return replace(find(folder), name=name, revision=COMMIT)
-        return find(name, **options)
+        return find(name, *options, **more)
 
     monkeypatch.setattr(zoo.hub, "find", found)
     # Processes of their own would not know the stand-ins.

@@ -1,6 +1,6 @@
-"""zoo: Transformer models that run on NumPy or on a GPU from one readable file each, proven against transformers.
+"""zoo: Hugging Face checkpoints on NumPy or on a GPU, one readable file per model family, compared with transformers.
 
-`zoo.load(name)` is the front door.  Importing zoo loads NumPy and nothing heavier.
+Start with `zoo.load(name)`.  Importing zoo loads NumPy and nothing heavier.
 """
 
 from __future__ import annotations
@@ -74,33 +74,35 @@ def load(name_or_folder: Name, *, task: Literal["read"], **options: Unpack[LoadO
 @overload
 def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any: ...
 def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any:
-    """A checkpoint of the Hugging Face hub, or of a local folder, ready to be called with texts or with images.
+    """Load a checkpoint from the Hugging Face Hub or a local folder as a task, to be called with texts or images.
 
-    "stories260k" comes with zoo: a small model that writes stories, with which no network is needed.
+    "stories260k" comes with zoo: a small model that writes stories and needs no network.
 
     task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank" or "generate", for images "embed",
-    "classify", "segment", "detect" or "read"; by default what the checkpoint was trained for.  Named, it also tells a
-    type checker what comes back.
-    device: None or "cpu" runs on NumPy, without torch; "onnx", "onnx:cuda", "onnx:coreml", ... by ONNX Runtime; "cuda",
+    "classify", "segment", "detect" or "read"; by default the task that the checkpoint was trained for.  With a literal
+    task, type checkers know the return type.
+    device: None or "cpu" runs on NumPy, without torch; "onnx", "onnx:cuda", "onnx:coreml", ... on ONNX Runtime; "cuda",
     "cuda:1", "torch:cpu" on torch.
-    dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", and the default is the file's own.
-    Of files with packed matrices (GGUF's, ...) the 16 bits are those of activations alone.
-    weights: "int8" or "int4" quantises the matrices while they are loaded: a quarter or a seventh of float32's memory,
-    rounded (docs/quantised.md says what that costs).  A checkpoint that was saved so needs no word of it.
+    dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", by default the file's own.  For files with
+    packed matrices (GGUF, ...) the 16-bit types concern only the activations.
+    weights: "int8" or "int4" quantises the matrices while they are loaded, to a quarter or a seventh of float32's
+    memory (docs/quantised.md has the cost).  Checkpoints saved quantised need no option.
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.
     cache_dir, token: as in huggingface_hub, whose environment variables (HF_HOME, HF_TOKEN, HF_ENDPOINT,
-    HF_HUB_OFFLINE, ...) hold too.
-    lock: a file that `zoo lock` wrote.  Exactly the files that it names are loaded, or none (LockError): their hashes
-    are compared first.  `.report.fingerprint` is then one digest of them all.
-    graphs: whether CUDA graphs launch the model's kernels; by default on a GPU.
-    trainable: on torch, gradients for `.model.parameters()`, in float32 unless dtype says otherwise.  The task itself
-    always computes as it is used, without dropout and gradients: see docs/finetuning.md.
-    new_head: what the checkpoint lacks of the task's head, or has in another shape, is drawn at random from `seed`.
-    adapter: a folder with a LoRA adapter as the package peft saves it, which is added to the weights as they are read.
-    num_labels, or id2label with the labels' names: as many the head shall have; a new one if need be.
+    HF_HUB_OFFLINE, ...) apply too.
+    lock: a file written by `zoo lock`.  The hashes of all files are compared first, and any difference is a LockError.
+    `.report.fingerprint` is then one digest of all files.
+    graphs: True or False launches the model's kernels with or without CUDA graphs; by default with, on a GPU.
+    strict: tensors that no part of the model uses are an error, not a warning.
+    trainable: on torch, gradients for `.model.parameters()`, in float32 unless dtype is given.  The task itself always
+    computes without dropout and gradients: see docs/finetuning.md.
+    new_head: tensors of the task's head that are missing, or have another shape, are drawn at random from `seed`.
+    num_labels, or id2label with the labels' names: number of labels; creates a new head if it differs.
+    adapter: a folder with a LoRA adapter in the format of the package peft, which is added to the weights as they are
+    read.
 
-    The result has `.model`, `.config`, `.tokenizer` or, for images, `.processor`, and `.report` (what was renamed,
-    tied, left unused).
+    The result has `.model`, `.config`, `.tokenizer` or, for images, `.processor`, and `.report` (the tensors that were
+    renamed, tied, left unused).
     """
     from .tasks import load_task
 
@@ -108,7 +110,7 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
 
 
 def load_model(name_or_folder: Name, *, head: str | None = None, **options: Unpack[LoadOptions]) -> Pretrained:
-    """The bare model of a checkpoint: see `zoo.loading.load_model` for the options."""
+    """Load a checkpoint as a bare model, without its task: see `zoo.loading.load_model` for the options."""
     from .loading import load_model
 
     return load_model(name_or_folder, head=head, **options)
@@ -124,15 +126,15 @@ def export(
     web: bool | str | os.PathLike[str] = False,
     **options: Unpack[LoadOptions],
 ) -> Path:
-    """Write ONNX graphs of a checkpoint's model, with what prepares its input and a README that says how to run them.
+    """Write a checkpoint's model as ONNX graphs, with its tokenizer or processor and a README on how to run them.
 
-    name_or_task: a name or a folder as for `load`, or what was loaded.  task: as for `load`: which head is exported.
-    precision: "float32", or of encoders "int8".  standard: operators of the ONNX standard alone, for other runtimes.
-    web: a page too, index.html, that runs the model in the browser; its JavaScript libraries come from the npm
-    registry, or from the folder that is given here, as `npm pack` writes them.
+    name_or_task: a name or a folder as for `load`, or a loaded task or model.  task: as for `load`, to choose the head.
+    precision: "float32", or for encoders "int8".  standard: only operators of the ONNX standard, for other runtimes.
+    web: also write a page, index.html, that runs the model in the browser.  Its JavaScript libraries come from the npm
+    registry, or from the folder given here, in the form that `npm pack` writes.
 
-    `zoo.load(folder, device="onnx")` runs what was written.  A folder with files of another checkpoint that would stay
-    beside the new ones is refused (ZooError).
+    `zoo.load(folder, device="onnx")` runs the result.  A folder with files of another checkpoint that would remain
+    next to the new ones is refused (ZooError).
     """
     from .apps.onnx_export.export import export
 
@@ -143,7 +145,7 @@ def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dt
     """Write a model, or a task with its tokenizer, as a checkpoint that zoo and transformers load.
 
     dtype: "float32", "float16" or "bfloat16"; by default each tensor's own.  A folder with files of another checkpoint
-    that would stay beside the new ones is refused (ZooError): nothing is deleted.
+    that would remain next to the new ones is refused (ZooError); nothing is deleted.
     """
     from .pretrained import Pretrained
     from .saving import save_model
@@ -154,9 +156,9 @@ def save(model_or_task: Pretrained | Task, folder: str | os.PathLike[str], *, dt
 
 
 def set_num_threads(n: int | None) -> None:
-    """Compute with n threads on the CPU from now on, 1 to 1024, in the whole process; None: as many as it may use.
+    """Set the number of threads of NumPy in this process, 1 to 1024; None: as many as the process may use.
 
-    These are NumPy's.  torch has its own, and `torch.set_num_threads` for them.
+    torch has its own threads, and `torch.set_num_threads`.
     """
     from .ops.on_numpy import threads
 
@@ -164,10 +166,10 @@ def set_num_threads(n: int | None) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads an op on NumPy may use.
+    """Return the number of threads that an op on NumPy may use.
 
-    As many as `set_num_threads` said; else what OMP_NUM_THREADS, the CPUs that the process may use and its cgroup's
-    quota allow, and no more than the BLAS is set to; 1 where NumPy's BLAS has no switch for its own threads.
+    The number is the one given to `set_num_threads`, or else the most that OMP_NUM_THREADS, the CPUs of the process and
+    its cgroup's quota allow, at most the number that the BLAS is set to, and 1 if NumPy's BLAS cannot change its own.
     """
     from .ops.on_numpy import threads
 
@@ -175,7 +177,7 @@ def get_num_threads() -> int:
 
 
 def __getattr__(name: str) -> Any:
-    """`zoo.TableExtractor`, imported when it is first used."""
+    """Import `zoo.TableExtractor` when it is first used."""
     if name == "TableExtractor":
         from .apps.tables import TableExtractor
 
