@@ -10,7 +10,7 @@ Run a checkpoint on each INPUT, with the task that it was trained for or the one
   classify   labels for each INPUT; for pairs of texts, give the second texts with --pair
   tag        named entities in each INPUT
   answer     the answer to --question Q in --context C; if one of them is left out, each INPUT takes its place
-  rerank     the first INPUT is the query, all further ones are documents to sort
+  rerank     the first INPUT is the query, the rest are documents to sort
   generate   a continuation of each INPUT; see --max-new-tokens, --temperature and --seed
   segment    the share of each label among the pixels; --overlay draws the labels over the image
   detect     objects with scores and boxes, in pixels; --overlay draws them on the image
@@ -47,7 +47,7 @@ LOCK = """\
 Write a lock file: the commit of each NAME, and the sha256 of every file that loading uses.  The option --lock of other
 commands, and lock= in Python, load exactly these files or end with an error.
 
-NAMEs that are already in the lock file are replaced, all further entries stay.  With --check nothing is written: the
+NAMEs that are already in the lock file are replaced, other entries stay.  With --check nothing is written: the
 files on disk, of each NAME or of all, are compared with the lock, and any difference means exit status 1."""
 
 LOCK_MORE = """\
