@@ -59,7 +59,7 @@ def peak() -> int:
 
 def zoo(folder: Path, job: Mapping[str, Any]) -> Extract:
     from zoo.apps.documents import open_document
-    from zoo.apps.tables.extract import Crop, TableExtractor
+    from zoo.apps.tables.extract import TableCrop, TableExtractor
     from zoo.images.boxes import Detection
     from zoo.tasks import load_task
 
@@ -76,14 +76,14 @@ def zoo(folder: Path, job: Mapping[str, Any]) -> Extract:
     def structure(pixels: Any, threshold: float) -> list[Detection]:
         if models[1] is not None:
             models[1](pixels, threshold=threshold)
-        crop: Crop = now["crop"]
+        crop: TableCrop = now["crop"]
         return [
             Detection(label, score, crop.from_page(tuple(now["scale"] * v for v in box)))
             for label, score, box in now["sample"]["objects"]
         ]
 
     class Extractor(TableExtractor):
-        def crop(self, page: Any, found: Detection, words: Any = ()) -> Crop:
+        def crop(self, page: Any, found: Detection, words: Any = ()) -> TableCrop:
             now["crop"] = super().crop(page, found, words)
             return now["crop"]
 

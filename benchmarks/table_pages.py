@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.apps.tables import Cell, Table, Word
-from zoo.apps.tables.boxes import hull
+from zoo.apps.tables.boxes import bounding_box
 from zoo.images.boxes import Box, Detection
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "tables"
@@ -122,13 +122,13 @@ def _annotated(data: Mapping[str, Any], pictures: Path | None) -> Sample:
     objects = [moved("table", true.box), *(moved("table row", box) for box in true.row_boxes)]
     objects += [moved("table column", box) for box in true.column_boxes]
     if true.header_rows:
-        objects.append(moved("table column header", hull(true.row_boxes[: true.header_rows])))
+        objects.append(moved("table column header", bounding_box(true.row_boxes[: true.header_rows])))
     for cell in true.cells:
         if cell.row_span * cell.column_span > 1:
             across = cell.column_span == true.shape[1]
             objects.append(moved("table projected row header" if across else "table spanning cell", cell.box))
     picture = None if pictures is None else pictures / data["filename"]
-    edges = hull([true.box, *(box for *_, box in cells if box)])
+    edges = bounding_box([true.box, *(box for *_, box in cells if box)])
     size = edges[2] + 4, edges[3] + 4
     if picture is not None:
         from PIL import Image

@@ -19,7 +19,7 @@ import pytest
 
 from tests.cli.deadly_job import DeadlyJob
 from tests.small_pdf import pdf, text
-from tests.tables.stub_recipe import StubRecipe
+from tests.tables.stub_config import StubConfig
 from zoo.apps.batch import map_files
 from zoo.apps.cli import main
 from zoo.errors import ZooError
@@ -121,7 +121,7 @@ def page(name: str) -> str:
 
 def test_tables(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
-    monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
+    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", StubConfig)
     monkeypatch.setattr("zoo.apps.tables.batch.DOCUMENTS", 2)
     folder = tmp_path / "in"
     folder.mkdir()

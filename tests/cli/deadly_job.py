@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from zoo.apps.batch.mapping import MapJob
-from zoo.apps.batch.sources import Part
+from zoo.apps.batch.sources import InputPart
 
 
 class DeadlyJob(MapJob):
-    def compute(self, part: Part, items: Sequence[int]) -> list[dict[str, Any]]:
+    def compute(self, part: InputPart, items: Sequence[int]) -> list[dict[str, Any]]:
         given = self.source.read(part).given
         if any(given[i]["text"] == "deadly" for i in items):
             os._exit(9)

@@ -323,13 +323,13 @@ def test_processes_give_the_same(checkpoint: Callable[[str], str], texts: Path) 
 
 SLOW = """
 import sys, time, zoo.apps.cli
-from zoo.apps.batch.output import Output
-write = Output.write
+from zoo.apps.batch.output import JobOutput
+write = JobOutput.write
 def slowly(*args):
     record = write(*args)
     time.sleep(0.05)
     return record
-Output.write = slowly
+JobOutput.write = slowly
 sys.exit(zoo.apps.cli.main(sys.argv[1:]))
 """
 

@@ -19,7 +19,7 @@ from PIL import Image
 import zoo
 from parity.checkpoints import build
 from tests.small_pdf import pdf, text
-from tests.tables.stub_recipe import StubRecipe
+from tests.tables.stub_config import StubConfig
 from zoo.apps.cli import main
 from zoo.apps.demo import answers, guard
 from zoo.apps.demo.models import Models
@@ -40,7 +40,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Models]:
 
     def make(**specs: str | Path) -> Models:
         names = {tab: str(spec if isinstance(spec, Path) else build(spec, home / spec)) for tab, spec in specs.items()}
-        return Models(StubRecipe(detection=None), names)
+        return Models(StubConfig(detection=None), names)
 
     return make
 
@@ -85,7 +85,7 @@ def test_what_is_no_document(models, document, tmp_path, monkeypatch):
 
 def test_no_table(models, document, monkeypatch):
     none = TableExtractor(lambda *_, **__: [], lambda *_, **__: [])
-    monkeypatch.setattr(StubRecipe, "extractor", lambda self: none)
+    monkeypatch.setattr(StubConfig, "extractor", lambda self: none)
     with pytest.raises(InputError, match=r"no table found; a threshold below 0\.25 finds more, and one picture"):
         answers.find_tables(models(), document, threshold=0.25)
 
@@ -196,7 +196,7 @@ def test_checkpoints_are_loaded_once_and_their_errors_stay_errors(models, tmp_pa
         with pytest.raises(NotFoundError, match="nowhere"):
             some.task("segment")
     with pytest.raises(UnsupportedError, match=r"no tab 'clasify'.*did you mean 'classify'"):
-        Models(StubRecipe(), {"clasify": "x"})
+        Models(StubConfig(), {"clasify": "x"})
 
 
 # What stands before Gradio.

@@ -18,7 +18,7 @@ import pytest
 
 from parity.checkpoints import build
 from tests.small_pdf import pdf, text
-from tests.tables.stub_recipe import StubRecipe
+from tests.tables.stub_config import StubConfig
 from tests.web.browser import chromium
 from zoo.apps.demo.models import Models
 
@@ -44,7 +44,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("checkpoints")
     names = {"classify": build("vit-base-patch16-224", home / "classify")}
     names["segment"] = build("beit-base-finetuned-ade-640-640", home / "segment")
-    models = Models(StubRecipe(detection=None), {tab: str(path) for tab, path in names.items()})
+    models = Models(StubConfig(detection=None), {tab: str(path) for tab, path in names.items()})
     found: list[Any] = []
     at_hand = threading.Event()
 

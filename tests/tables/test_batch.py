@@ -18,12 +18,12 @@ import pytest
 from PIL import Image
 
 from tests.small_pdf import pdf, text
-from tests.tables.stub_recipe import StubRecipe
+from tests.tables.stub_config import StubConfig
 from zoo.apps.batch.inputs import find_inputs
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
-from zoo.apps.tables.batch import PageTables, Recipe, Worker, extract_pages, plan
-from zoo.apps.tables.outputs import OneFile, sheet_names
+from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages, plan
+from zoo.apps.tables.writers import FileWriter, sheet_names
 from zoo.errors import InputError, TableError
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
@@ -35,7 +35,7 @@ def page(name: str) -> str:
 
 @pytest.fixture(autouse=True)
 def stub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
+    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", StubConfig)
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def test_a_folder(folder: Path, jobs: str, capsys: pytest.CaptureFixture[str]) -
     assert [one["page"] for one in json.loads((out / "a.json").read_text())] == [1, 2, 3]
     assert (out / "deep" / "a.json").is_file()
     assert not (out / "broken.json").exists()
-    recipe = StubRecipe(detection=None)
-    for one in extract_pages(plan(str(folder / "in" / "a.pdf"), recipe), Worker(recipe), 3 - int(jobs)):
+    config = StubConfig(detection=None)
+    for one in extract_pages(plan(str(folder / "in" / "a.pdf"), config), Worker(config), 3 - int(jobs)):
         assert_same(found["in/a.pdf", one.page], one)
 
 
@@ -145,10 +145,10 @@ def counting(seen: list[int]) -> Callable[..., PageTables]:
 
 def test_a_page_that_ends_its_process(folder: Path) -> None:
     shutil.copy(folder / "in" / "a.pdf", folder / "deadly.pdf")
-    recipe = StubRecipe(detection=None)
-    pages = plan(str(folder / "in" / "a.pdf"), recipe)
-    bad = plan(str(folder / "deadly.pdf"), Recipe())[:1]
-    found = list(extract_pages([*pages[:2], *bad, *pages[2:]], Worker(recipe), 2))
+    config = StubConfig(detection=None)
+    pages = plan(str(folder / "in" / "a.pdf"), config)
+    bad = plan(str(folder / "deadly.pdf"), ExtractorConfig())[:1]
+    found = list(extract_pages([*pages[:2], *bad, *pages[2:]], Worker(config), 2))
     assert [one.error for one in found] == [None, None, f"{bad[0].path}, page 1: the process died", None]
     assert [one.page for one in found] == [1, 2, 1, 3]
 
@@ -156,8 +156,8 @@ def test_a_page_that_ends_its_process(folder: Path) -> None:
 def test_an_interrupt_leaves_whole_lines(folder: Path) -> None:
     (folder / "in" / "long.pdf").write_bytes(pdf([page("l")] * 400))
     out = folder / "out"
-    script = "import sys, zoo.apps.cli, zoo.apps.cli.table as t; from tests.tables.stub_recipe import StubRecipe; "
-    script += "t.Recipe = StubRecipe; sys.exit(zoo.apps.cli.main(sys.argv[1:]))"
+    script = "import sys, zoo.apps.cli, zoo.apps.cli.table as t; from tests.tables.stub_config import StubConfig; "
+    script += "t.ExtractorConfig = StubConfig; sys.exit(zoo.apps.cli.main(sys.argv[1:]))"
     arguments = ["table", str(folder / "in" / "long.pdf"), "-o", str(out), "--jobs", "2", "--no-detection"]
     process = subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
@@ -212,7 +212,7 @@ def test_one_document_that_cannot_be_read_is_an_error(folder: Path, capsys: pyte
 def test_a_checkpoint_that_is_not_there(
     folder: Path, jobs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("zoo.apps.cli.table.Recipe", Recipe)
+    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", ExtractorConfig)
     assert run(folder, "--structure", str(folder / "none"), "--jobs", jobs, documents="in/a.pdf") == 1
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -266,4 +266,4 @@ def test_a_file_that_cannot_be_written_costs_no_other(folder: Path, capsys: pyte
     assert (folder / "out" / "a.json").exists()
     assert (folder / "out" / "scan.json").exists()
     with pytest.raises(TableError, match="cannot write"):  # before anything is read
-        OneFile(folder / "none" / "out.xlsx", ".xlsx", {})
+        FileWriter(folder / "none" / "out.xlsx", ".xlsx", {})

@@ -13,7 +13,7 @@ import pytest
 from tests.small_pdf import pdf
 from zoo.apps.documents import open_document
 from zoo.apps.tables import TableExtractor, Word
-from zoo.apps.tables.crop import cut
+from zoo.apps.tables.crop import crop_table
 from zoo.apps.tables.direction import text_direction, turned, untilted
 from zoo.apps.tables.words import check_words, join, read_words
 from zoo.errors import InputError, TableError
@@ -77,7 +77,7 @@ def test_cells_of_a_turned_table(angle: float, words_say: bool) -> None:
 
 def test_the_pixels_are_turned_with_the_words() -> None:
     page = open_document(drawn(3), dpi=72).page(1)
-    crop = cut(page.image, (60.0, 180.0, 580.0, 460.0), 0, 3.0)
+    crop = crop_table(page.image, (60.0, 180.0, 580.0, 460.0), 0, 3.0)
     ink: Any = (crop.pixels < 128).any(-1)
     for word in crop.words(page.words or []):
         x0, y0, x1, y1 = (round(v) for v in word.box)

@@ -15,7 +15,7 @@ from PIL import Image
 
 import zoo
 from zoo.apps.tables import Table, TableExtractor, Word, build_table, draw_tables, extract_tables
-from zoo.apps.tables.extract import Crop
+from zoo.apps.tables.extract import TableCrop
 from zoo.apps.tables.structure import LABELS
 from zoo.errors import InputError, NotFoundError, UnsupportedError
 from zoo.images.boxes import Box, Detection
@@ -338,7 +338,7 @@ def test_what_is_refused() -> None:
         extractor("none.png")
     with pytest.raises(InputError, match="padding of 100000 is more than"):
         TableExtractor(none, None, padding=100_000)(page)
-    assert Crop(page, np.eye(2, 3)).words([Word("a", (50.0, 50.0, 50.0, 50.0))]) == []
+    assert TableCrop(page, np.eye(2, 3)).words([Word("a", (50.0, 50.0, 50.0, 50.0))]) == []
 
 
 def test_how_checkpoints_are_loaded(monkeypatch):

@@ -16,11 +16,11 @@ import pytest
 from random_tables import make
 
 from tests.small_pdf import pdf, text
-from tests.tables.stub_recipe import StubRecipe
+from tests.tables.stub_config import StubConfig
 from zoo.apps.cli import main
 from zoo.apps.documents import Page, open_document
 from zoo.apps.tables import Table, TableExtractor, Word, extract_document, join_pages
-from zoo.apps.tables.pages import Around, PageTables, around_of
+from zoo.apps.tables.pages import PageTables, Surroundings, surroundings_of
 from zoo.errors import TableError
 from zoo.images.boxes import Detection
 
@@ -44,7 +44,7 @@ def page_of(
     *tables: Table, above: str = "", below: str = "", page: int | None = None, error: str | None = None
 ) -> PageTables:
     number = page or tables[0].page or 1
-    around = tuple(Around(above, below) for _ in tables)
+    around = tuple(Surroundings(above, below) for _ in tables)
     return PageTables("a.pdf", "0" * 64, number, 9, tables, error, size=(600, 800), around=around)
 
 
@@ -90,15 +90,15 @@ def test_other_tables_stay_where_they_are() -> None:
         page_of(placed(BASE, 4)),
     )
     pages = (
-        replace(pages[0], around=(Around("", "another table"), Around("another table", ""))),
-        replace(pages[1], around=(Around("", "another table"), Around("another table", "Some text."))),
+        replace(pages[0], around=(Surroundings("", "another table"), Surroundings("another table", ""))),
+        replace(pages[1], around=(Surroundings("", "another table"), Surroundings("another table", "Some text."))),
         *pages[2:],
     )
     found, _ = joined(*pages)
     assert found[0].tables[0] == upper
     assert found[0].tables[1].pages == (1, 2)
     assert found[1].tables == (lower,)
-    assert found[1].around == (Around("another table", "Some text."),)
+    assert found[1].around == (Surroundings("another table", "Some text."),)
     assert found[2:] == list(pages[2:])
 
 
@@ -210,22 +210,22 @@ def test_what_lies_around_a_table() -> None:
     table = placed(BASE[:10], 1, 200)
     given = words(("12", 300, 780), ("Title", 120, 20), ("beside", 500, 150), ("Table", 110, 170), ("4", 160, 170))
     page = Page("a.pdf", 1, 1, image, given)
-    assert around_of(page, [table]) == (Around("Table 4", ""),)
+    assert surroundings_of(page, [table]) == (Surroundings("Table 4", ""),)
     near = replace(page, words=words(("note", 120, 405)))
-    assert around_of(near, [table]) == (Around("", "note"),)
+    assert surroundings_of(near, [table]) == (Surroundings("", "note"),)
     top = placed(BASE[:10], 1, 50)
-    assert around_of(replace(page, words=words(("Heading", 120, 36))), [top]) == (Around("Heading", ""),)
+    assert surroundings_of(replace(page, words=words(("Heading", 120, 36))), [top]) == (Surroundings("Heading", ""),)
     other = placed(BASE[:5], 1, 500)
-    assert around_of(replace(page, words=[]), [table, other]) == (
-        Around("", "another table"),
-        Around("another table", ""),
+    assert surroundings_of(replace(page, words=[]), [table, other]) == (
+        Surroundings("", "another table"),
+        Surroundings("another table", ""),
     )
     scan = replace(page, words=None)
-    assert around_of(scan, [table]) == (Around("", ""),)
+    assert surroundings_of(scan, [table]) == (Surroundings("", ""),)
     image[20:30, 150:300] = image[780:790, 300:310] = image[401:403, 100:480] = 0  # title, number, the table's rule
-    assert around_of(scan, [table]) == (Around("", ""),)
+    assert surroundings_of(scan, [table]) == (Surroundings("", ""),)
     image[450:460, 150:300] = 0
-    assert around_of(scan, [table]) == (Around("", "\ufffc"),)
+    assert surroundings_of(scan, [table]) == (Surroundings("", "\ufffc"),)
 
 
 def test_row_pages_are_checked() -> None:
@@ -268,7 +268,7 @@ def test_every_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], jobs: str
 ) -> None:
     pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
-    monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
+    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", StubConfig)
     monkeypatch.chdir(tmp_path)
     Path("long.pdf").write_bytes(long_pdf())
     base = ["table", "long.pdf", "--no-detection", "--join", "--jobs", jobs]

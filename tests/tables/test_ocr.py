@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.small_pdf import pdf, text
-from tests.tables.stub_recipe import thirds
+from tests.tables.stub_config import thirds
 from zoo.apps.documents import open_document
 from zoo.apps.tables import TableExtractor, Word
 from zoo.apps.tables.ocr import ENGINES, Tesseract, load_ocr

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import Table, TableExtractor, Word, build_table
-from zoo.apps.tables.boxes import hull, inside
+from zoo.apps.tables.boxes import bounding_box, inside
 from zoo.apps.tables.reading import LINES_AT_ONCE, read_cells, text_lines
 from zoo.errors import InputError
 from zoo.images.boxes import Detection
@@ -114,7 +114,7 @@ def test_lines_of_a_real_table_hold_its_words() -> None:
         assert len(found) == (1 if held else 0), cell
         lines += len(found)
         if held:
-            around = hull(w.box for w in held)
+            around = bounding_box(w.box for w in held)
             assert inside(around, found[0]) > 0.8
             assert inside(found[0], (around[0] - 6, around[1] - 6, around[2] + 6, around[3] + 6)) > 0.95
     assert lines == sum(cell.text != "" for cell in table.cells) > 90

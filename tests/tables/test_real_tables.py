@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from zoo.apps.tables import Table, Word, build_table, words_outside
-from zoo.apps.tables.boxes import hull
+from zoo.apps.tables.boxes import bounding_box
 from zoo.images.boxes import Detection
 
 DATA = Path(__file__).parent.parent / "data" / "tables"
@@ -167,7 +167,7 @@ def test_ground_truth_comes_back_from_its_objects(sample, jitter):
     objects += [moved("table column header", left, top, right, rows[true.header_rows - 1][1])]
     for cell in cells:
         if cell.row_span * cell.column_span > 1:
-            box = hull(
+            box = bounding_box(
                 (columns[c][0], rows[r][0], columns[c][1], rows[r][1])
                 for r in (cell.row, cell.row + cell.row_span - 1)
                 for c in (cell.column, cell.column + cell.column_span - 1)

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from tests.small_pdf import pdf, text
-from tests.tables.stub_recipe import StubRecipe
+from tests.tables.stub_config import StubConfig
 from tests.web.browser import chromium
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
-from zoo.apps.tables.batch import PageTables, Recipe, Worker, extract_pages, plan
-from zoo.apps.tables.review import Review
+from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages, plan
+from zoo.apps.tables.review import ReviewWriter
 from zoo.errors import TableError
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
@@ -45,10 +45,10 @@ def review(tmp_path: Path) -> tuple[Path, list[Table]]:
     escaped = [word.replace("\\", "").replace("(", "").replace(")", "") for word in WORDS]
     content = "".join(text(20 + 100 * (i % 3), 160 - 66 * (i // 3), word) for i, word in enumerate(escaped))
     (tmp_path / "two pages.pdf").write_bytes(pdf([content, text(20, 100, "lone")]))
-    recipe = StubRecipe(detection=None)
-    pages = plan(str(tmp_path / "two pages.pdf"), recipe)
-    out = Review(tmp_path / "review.html", recipe)
-    first, second = extract_pages(pages, Worker(recipe))
+    config = StubConfig(detection=None)
+    pages = plan(str(tmp_path / "two pages.pdf"), config)
+    out = ReviewWriter(tmp_path / "review.html", config)
+    first, second = extract_pages(pages, Worker(config))
     first = tables_of(first)
     out.add(first)
     out.add(second)
@@ -71,18 +71,20 @@ def test_texts_are_texts(review: tuple[Path, list[Table]]) -> None:
 def test_too_many_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zoo.apps.tables.review.MAX_BYTES", 1000)
     (tmp_path / "a.pdf").write_bytes(pdf([text(20, 100, "a")]))
-    recipe = StubRecipe(detection=None)
+    config = StubConfig(detection=None)
     with pytest.raises(TableError, match="review fewer at once"):
-        Review(tmp_path / "r.html", recipe).add(*extract_pages(plan(str(tmp_path / "a.pdf"), recipe), Worker(recipe)))
+        ReviewWriter(tmp_path / "r.html", config).add(
+            *extract_pages(plan(str(tmp_path / "a.pdf"), config), Worker(config))
+        )
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.apps.cli.table.Recipe", StubRecipe)
+    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", StubConfig)
     (tmp_path / "a.pdf").write_bytes(pdf([text(20, 100, "a")]))
     to = tmp_path / "review.html"
     assert main(["table", str(tmp_path / "a.pdf"), "--no-detection", "--review", str(to)]) == 0
     assert 'class="page"' in to.read_text()
-    Recipe()  # the class itself is as it was
+    ExtractorConfig()  # the class itself is as it was
 
 
 @pytest.fixture(scope="module")

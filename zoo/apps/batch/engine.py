@@ -10,40 +10,40 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...errors import InputError, UnsupportedError, ZooError, nearest
-from .output import RETRY, Output, PartFile
+from .output import RETRY, JobOutput, PartFile
 from .processes import in_processes, share
 
 ENGINES = ("local", "ray")
 SHOWN = 3  # errors that the summary quotes
 
 Row = dict[str, Any]
-Part = Any  # with `number`, from 0, and `rows`, the count of its items: rows, images or documents
+InputPart = Any  # with `number`, from 0, and `rows`, the count of its items: rows, images or documents
 
 
-class Job(Protocol):
+class BatchJob(Protocol):
     """The computation of parts.  Picklable: each process has one, which loads its checkpoint when it needs it."""
 
-    def made_of(self, part: Part) -> str:
+    def made_of(self, part: InputPart) -> str:
         """A hash of all that decides the result of a part."""
         ...
 
-    def compute(self, part: Part, items: Sequence[int]) -> list[Row]:
+    def compute(self, part: InputPart, items: Sequence[int]) -> list[Row]:
         """The rows of some of a part's items; a bad item gives a row with a text in `error`.
 
         ZooError: nothing of the job can be computed.
         """
         ...
 
-    def failed(self, part: Part, item: int, problem: str) -> list[Row]:
+    def failed(self, part: InputPart, item: int, problem: str) -> list[Row]:
         """The rows of an item that could not be computed."""
         ...
 
-    def kept(self, part: Part) -> Any:
-        """The input columns to write before the result's, as `sources.Rows` has them."""
+    def kept(self, part: InputPart) -> Any:
+        """The input columns to write before the result's, as `sources.PartRows` has them."""
         ...
 
 
-class Done(NamedTuple):
+class FinishedPart(NamedTuple):
     """A part that is there."""
 
     file: PartFile
@@ -65,9 +65,9 @@ class Summary:
 
 
 def run(
-    job: Job,
-    parts: Sequence[Part],
-    output: Output,
+    job: BatchJob,
+    parts: Sequence[InputPart],
+    output: JobOutput,
     *,
     engine: str = "local",
     jobs: int | None = None,
@@ -92,7 +92,7 @@ def run(
     if engine == "ray":
         from .on_ray import on_ray
 
-        results: Iterator[Done] = on_ray(do, parts, died, jobs=jobs, threads=threads or 1, gpu=gpu)
+        results: Iterator[FinishedPart] = on_ray(do, parts, died, jobs=jobs, threads=threads or 1, gpu=gpu)
     else:
         results = share(do, parts, min(jobs or 1, len(parts)), died)
     files: list[PartFile] = []
@@ -117,12 +117,12 @@ def check_engine(engine: str) -> None:
         raise UnsupportedError(f"engine {engine!r} is not one of {', '.join(ENGINES)}{nearest(str(engine), ENGINES)}")
 
 
-def _do(job: Job, output: Output, earlier: Mapping[tuple[int, str], PartFile], part: Part) -> Done:
+def _do(job: BatchJob, output: JobOutput, earlier: Mapping[tuple[int, str], PartFile], part: InputPart) -> FinishedPart:
     """Compute and write a part, unless it is there already."""
     made_of = hashlib.sha256((output.key() + job.made_of(part)).encode()).hexdigest()[:32]
     file = earlier.get((part.number, made_of))
     if file is not None and output.is_whole(file):
-        return Done(file, part.rows, is_new=False)
+        return FinishedPart(file, part.rows, is_new=False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -134,21 +134,23 @@ def _do(job: Job, output: Output, earlier: Mapping[tuple[int, str], PartFile], p
     return _write(job, output, part, made_of, rows, texts)
 
 
-def _compute_one(job: Job, part: Part, item: int) -> list[Row]:
+def _compute_one(job: BatchJob, part: InputPart, item: int) -> list[Row]:
     try:
         return job.compute(part, [item])
     except MemoryError:
         return job.failed(part, item, "not enough memory")
 
 
-def _one_by_one(job: Job, output: Output, part: Part) -> Done:
+def _one_by_one(job: BatchJob, output: JobOutput, part: InputPart) -> FinishedPart:
     """Compute and write a part that ended its process: each item in a process of its own kind, to lose only one."""
     died = partial(job.failed, part, problem="the process died")
     found = in_processes(partial(_compute_one, job, part), range(part.rows), 1, died)
     return _write(job, output, part, RETRY, [row for rows in found for row in rows])
 
 
-def _write(job: Job, output: Output, part: Part, made_of: str, rows: list[Row], texts: tuple[str, ...] = ()) -> Done:
+def _write(
+    job: BatchJob, output: JobOutput, part: InputPart, made_of: str, rows: list[Row], texts: tuple[str, ...] = ()
+) -> FinishedPart:
     file = output.write(part.number, made_of, job.kept(part), rows)
     errors = [row["error"] for row in rows if row.get("error") is not None]
-    return Done(file, part.rows, shown=tuple(errors[:SHOWN]), warnings=texts)
+    return FinishedPart(file, part.rows, shown=tuple(errors[:SHOWN]), warnings=texts)

@@ -17,14 +17,14 @@ IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".p
 DOCUMENTS = (".pdf", *IMAGES)
 
 
-class Input(NamedTuple):
+class InputFile(NamedTuple):
     """A file to read."""
 
     path: str
     name: str  # for the files written about it: its path below the folder that was named, without a suffix
 
 
-def find_inputs(given: Sequence[str], suffixes: Sequence[str] = DOCUMENTS) -> tuple[list[Input], int]:
+def find_inputs(given: Sequence[str], suffixes: Sequence[str] = DOCUMENTS) -> tuple[list[InputFile], int]:
     """The files that paths, folders (with all below them), patterns such as "scans/*.pdf" and URIs name, each once.
 
     Also returns how many files of folders were passed over because their suffix is not in `suffixes`.  A path that
@@ -58,7 +58,7 @@ def _files_below(folder: str) -> Iterator[str]:
         yield from (os.path.join(parent, file) for file in sorted(files) if not file.startswith("."))
 
 
-def _named(found: dict[str, str]) -> list[Input]:
+def _named(found: dict[str, str]) -> list[InputFile]:
     """A name for each path: without its suffix, with its suffix, or with its folders, the first that is unique.
 
     Names that are still equal are numbered.  Names are equal if a file system could take them for one: in another case,
@@ -76,7 +76,7 @@ def _named(found: dict[str, str]) -> list[Input]:
             number += 1
             unique = f"{name}-{number}"
         taken.add(_folded(unique))
-        inputs.append(Input(path, unique))
+        inputs.append(InputFile(path, unique))
     return inputs
 
 

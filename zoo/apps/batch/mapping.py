@@ -19,7 +19,7 @@ from .engine import Summary, check_engine, run
 from .files import is_uri, read, sha256_of
 from .output import output_of
 from .results import columns_of, row_of
-from .sources import IMAGE, Part, Rows, Source, image_place, open_source
+from .sources import IMAGE, InputPart, PartRows, RowSource, image_place, open_source
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,23 +34,23 @@ IMAGES_AT_ONCE = 16  # images and results in memory
 
 @dataclass
 class MapJob:
-    """A task over the rows of a source: an `engine.Job`."""
+    """A task over the rows of a source: an `engine.BatchJob`."""
 
     name: str
     task: str
     images: bool  # whether the task reads images
-    source: Source
+    source: RowSource
     arguments: Mapping[str, str]  # argument of the task's call -> column
     options: Mapping[str, Any]  # of the task's call
     loading: Options = field(repr=False)
     key: str = ""  # a hash of all of this but the source
     _loaded: Any = field(default=None, repr=False)
-    _rows: tuple[Part, Rows] | None = field(default=None, repr=False)  # of the part that was read last
+    _rows: tuple[InputPart, PartRows] | None = field(default=None, repr=False)  # of the part that was read last
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_loaded": None, "_rows": None}
 
-    def made_of(self, part: Part) -> str:
+    def made_of(self, part: InputPart) -> str:
         rows = self._read(part)
         found = hashlib.sha256((self.key + rows.digest).encode())
         if self.images:
@@ -58,14 +58,14 @@ class MapJob:
                 found.update(_digest_of(self._image(row, part)).encode())
         return found.hexdigest()
 
-    def kept(self, part: Part) -> Any:
+    def kept(self, part: InputPart) -> Any:
         kept, self._rows = self._read(part).kept, None
         return kept
 
-    def failed(self, part: Part, item: int, problem: str) -> list[dict[str, Any]]:
+    def failed(self, part: InputPart, item: int, problem: str) -> list[dict[str, Any]]:
         return [{"error": f"{part.name(item)}: {problem}"}]
 
-    def compute(self, part: Part, items: Sequence[int]) -> list[dict[str, Any]]:
+    def compute(self, part: InputPart, items: Sequence[int]) -> list[dict[str, Any]]:
         problems = self._read(part).problems
         found = {i: self.failed(part, i, problems[i])[0] for i in items if i in problems}
         good = [i for i in items if i not in problems]
@@ -74,7 +74,7 @@ class MapJob:
             found |= self._results(part, good[at : at + step])
         return [found[i] for i in items]
 
-    def _results(self, part: Part, items: Sequence[int]) -> dict[int, dict[str, Any]]:
+    def _results(self, part: InputPart, items: Sequence[int]) -> dict[int, dict[str, Any]]:
         """The result of each of these rows, or its error."""
         rows, found = self._read(part).given, {}
         inputs: dict[int, dict[str, Any]] = {}
@@ -118,7 +118,7 @@ class MapJob:
             return error.problem[2:]
         return str(error.about(self.arguments[error.argument]))
 
-    def _input(self, row: Mapping[str, Any], part: Part) -> dict[str, Any]:
+    def _input(self, row: Mapping[str, Any], part: InputPart) -> dict[str, Any]:
         """The arguments of the task's call for a row."""
         if self.images:
             image = self._image(row, part)
@@ -131,7 +131,7 @@ class MapJob:
                 raise InputError(f"no column {column!r}, only {', '.join(map(repr, row)) or 'none'}")
         return {name: row[column] for name, column in self.arguments.items()}
 
-    def _image(self, row: Mapping[str, Any], part: Part) -> Any:
+    def _image(self, row: Mapping[str, Any], part: InputPart) -> Any:
         """The path, the URI or the bytes of a row's image, or an error."""
         (column,) = self.arguments.values()
         try:
@@ -139,7 +139,7 @@ class MapJob:
         except InputError as e:
             return InputError(f"{column!r} is {e}")
 
-    def _read(self, part: Part) -> Rows:
+    def _read(self, part: InputPart) -> PartRows:
         if self._rows is None or self._rows[0] != part:
             self._rows = part, self.source.read(part)
         return self._rows[1]
@@ -241,7 +241,7 @@ def _arguments(found: Found, text: str | None, pair: str | None, question: str, 
     return {"texts": text or "text"} | ({} if pair is None else {"pairs": pair})
 
 
-def _check_columns(source: Source, columns: Mapping[str, Any], format: str) -> None:
+def _check_columns(source: RowSource, columns: Mapping[str, Any], format: str) -> None:
     """InputError: a column to write again has the name of a result's, or a type that the output does not have."""
     for name in source.kept:
         if name in columns:

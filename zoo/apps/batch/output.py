@@ -42,7 +42,7 @@ class PartFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Output:
+class JobOutput:
     """Where a job writes, and the columns of its rows.  Picklable."""
 
     target: str  # the file or folder that the user named
@@ -162,7 +162,7 @@ class Output:
         return text.getvalue().encode()
 
 
-def output_of(target: str, format: str | None) -> Output:
+def output_of(target: str, format: str | None) -> JobOutput:
     """The output at a path or URI: one file if it has a suffix of FORMATS, else a folder with parts in `format`."""
     path = target.rstrip("/") if is_uri(target) else target
     suffix = os.path.splitext(path)[1].lower().removeprefix(".")
@@ -175,8 +175,8 @@ def output_of(target: str, format: str | None) -> Output:
     if not one_file and format not in (None, *FORMATS):
         raise UnsupportedError(f"format {format!r} is not one of {', '.join(FORMATS)}{nearest(str(format), FORMATS)}")
     if one_file:
-        return Output(target, f"{path}.parts", suffix, True)
-    return Output(path, path, format or FORMATS[0], False)
+        return JobOutput(target, f"{path}.parts", suffix, True)
+    return JobOutput(path, path, format or FORMATS[0], False)
 
 
 def _part_file(match: re.Match[str]) -> PartFile:

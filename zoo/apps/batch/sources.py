@@ -23,7 +23,7 @@ PART_BYTES = 64 << 20  # bytes of a text file in a part, at most
 TYPED_AT_ONCE = 1024  # rows of JSON lines whose types are inferred together
 
 
-class Part(NamedTuple):
+class InputPart(NamedTuple):
     """Some rows of a file, or some images."""
 
     number: int  # from 0, over all files
@@ -40,7 +40,7 @@ class Part(NamedTuple):
         return self.images[index] if self.images else f"{self.path}, row {self.first + index + 1}"
 
 
-class Rows(NamedTuple):
+class PartRows(NamedTuple):
     """The rows of a part."""
 
     kept: Any  # the columns to write again: a list of dictionaries, or a pyarrow.Table
@@ -50,7 +50,7 @@ class Rows(NamedTuple):
 
 
 @dataclass
-class Source:
+class RowSource:
     """Files of one kind whose columns have the same names.  Picklable: the process that computes a part reads it."""
 
     kind: ClassVar[str]  # in errors
@@ -59,11 +59,11 @@ class Source:
     kept: tuple[str, ...] = ()  # the columns to write again
     fields: dict[str, Any] = field(default_factory=dict)  # pyarrow's, by column, where they are not texts; or an error
 
-    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[Part]:
+    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
         """Parts of at most `rows` rows.  Sets `columns`, and `fields` if `typed`."""
         raise NotImplementedError
 
-    def read(self, part: Part) -> Rows:
+    def read(self, part: InputPart) -> PartRows:
         """The rows of a part.  InputError: the file has changed."""
         raise NotImplementedError
 
@@ -88,31 +88,31 @@ class Source:
         return [{name: row.get(name) for name in self.kept} for row in rows]
 
 
-class Images(Source):
+class ImageSource(RowSource):
     """Image files: rows with one column, the path."""
 
     kind = "an image"
 
-    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[Part]:
+    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
         if self.given != (IMAGE,):
             raise InputError(f"images have the column {IMAGE!r} alone, and {self.given[0]!r} is asked for")
         self.columns = (IMAGE,)
         for i in range(0, len(paths), rows):
-            yield Part(0, "", i, len(paths[i : i + rows]), images=tuple(paths[i : i + rows]))
+            yield InputPart(0, "", i, len(paths[i : i + rows]), images=tuple(paths[i : i + rows]))
 
-    def read(self, part: Part) -> Rows:
+    def read(self, part: InputPart) -> PartRows:
         rows = [{IMAGE: path} for path in part.images]
-        return Rows(self._only_kept(rows), rows, {}, _digest(repr(rows).encode()))
+        return PartRows(self._only_kept(rows), rows, {}, _digest(repr(rows).encode()))
 
 
-class _Text(Source):
+class TextSource(RowSource):
     """A text file: parts are ranges of bytes."""
 
     def rows(self, file: IO[bytes], path: str) -> Iterator[tuple[dict[str, Any], str | None, int]]:
         """(row, problem, end in bytes) of each row, from where the file is."""
         raise NotImplementedError
 
-    def read(self, part: Part) -> Rows:
+    def read(self, part: InputPart) -> PartRows:
         with open_file(part.path) as file:
             file.seek(part.start)
             data = file.read(part.stop - part.start)
@@ -124,11 +124,11 @@ class _Text(Source):
             rows.append(row)
         if len(rows) != part.rows:
             raise InputError(f"{part.path} has changed: {len(rows)} rows where there were {part.rows}")
-        return Rows(self._only_kept(rows), rows, problems, _digest(repr((rows, problems)).encode()))
+        return PartRows(self._only_kept(rows), rows, problems, _digest(repr((rows, problems)).encode()))
 
 
 @dataclass
-class Csv(_Text):
+class CsvSource(TextSource):
     kind = "CSV"
     headers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by path
 
@@ -139,7 +139,7 @@ class Csv(_Text):
                 problem = f"{len(fields)} fields, expected {len(names)}"
             yield dict(zip(names, fields, strict=False)), problem, end
 
-    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[Part]:
+    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
         for path in paths:
             with open_file(path) as file:
                 names, problem, end = next(csv_rows(file, path), ([], None, 0))
@@ -156,13 +156,13 @@ class Csv(_Text):
                 yield from _cut(path, (end + stop for _, _, stop in csv_rows(file, path)), end, rows)
 
 
-class JsonLines(_Text):
+class JsonLinesSource(TextSource):
     kind = "JSON lines"
 
     def rows(self, file: IO[bytes], path: str) -> Iterator[tuple[dict[str, Any], str | None, int]]:
         return json_rows(file, path)
 
-    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[Part]:
+    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
         columns: dict[str, None] = {}
 
         def ends(path: str, file: IO[bytes]) -> Iterator[int]:
@@ -201,7 +201,7 @@ class JsonLines(_Text):
                 )
 
 
-class Parquet(Source):
+class ParquetSource(RowSource):
     """Parts are ranges of rows within a row group, which is read once if its parts are asked for in order."""
 
     kind = "Parquet"
@@ -210,7 +210,7 @@ class Parquet(Source):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_group"}
 
-    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[Part]:
+    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
         for path in paths:
             with open_file(path) as file:
                 found = _parquet(file, path)
@@ -224,10 +224,10 @@ class Parquet(Source):
                     count = found.metadata.row_group(group).num_rows
                     for start in range(0, count, rows):
                         stop = min(start + rows, count)
-                        yield Part(0, path, first + start, stop - start, start, stop, group)
+                        yield InputPart(0, path, first + start, stop - start, start, stop, group)
                     first += count
 
-    def read(self, part: Part) -> Rows:
+    def read(self, part: InputPart) -> PartRows:
         import pyarrow as pa
 
         place = part.path, part.group
@@ -243,7 +243,7 @@ class Parquet(Source):
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
         rows = table.select(list(self.given)).to_pylist()
-        return Rows(table.select(list(self.kept)), rows, {}, _digest(memoryview(sink.getvalue())))
+        return PartRows(table.select(list(self.kept)), rows, {}, _digest(memoryview(sink.getvalue())))
 
 
 class _RowGroup:
@@ -270,7 +270,12 @@ class _RowGroup:
             self.table = pa.concat_tables([self.table, batch])
 
 
-KINDS: dict[str, type[Source]] = {".parquet": Parquet, ".csv": Csv, ".jsonl": JsonLines, ".ndjson": JsonLines}
+KINDS: dict[str, type[RowSource]] = {
+    ".parquet": ParquetSource,
+    ".csv": CsvSource,
+    ".jsonl": JsonLinesSource,
+    ".ndjson": JsonLinesSource,
+}
 
 
 def open_source(
@@ -281,7 +286,7 @@ def open_source(
     rows: int,
     keep: Sequence[str] | None = None,
     typed: bool = False,
-) -> tuple[Source, list[Part]]:
+) -> tuple[RowSource, list[InputPart]]:
     """The rows of files, folders, patterns and URIs, in parts of at most `rows`.
 
     given: the columns that the task reads.  images: whether files may be images.  keep: the columns to write again, by
@@ -289,7 +294,7 @@ def open_source(
     """
     suffixes = (*KINDS, *(IMAGES if images else ()))
     paths = [one.path for one in find_inputs(names, suffixes)[0]]
-    kinds: dict[type[Source], str] = {}
+    kinds: dict[type[RowSource], str] = {}
     for path in paths:
         kinds.setdefault(_kind(path, suffixes), path)
     if len(kinds) > 1:
@@ -307,23 +312,23 @@ def open_source(
     return source, parts
 
 
-def _kind(path: str, suffixes: Sequence[str]) -> type[Source]:
+def _kind(path: str, suffixes: Sequence[str]) -> type[RowSource]:
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in suffixes:
         raise InputError(f"{path}: expected one of {', '.join(suffixes)}{nearest(suffix, suffixes)}")
-    return KINDS.get(suffix, Images)
+    return KINDS.get(suffix, ImageSource)
 
 
-def _cut(path: str, ends: Iterator[int], start: int, rows: int) -> Iterator[Part]:
+def _cut(path: str, ends: Iterator[int], start: int, rows: int) -> Iterator[InputPart]:
     """Parts of a text file.  ends: the byte where each row ends."""
     first, count, stop = 0, 0, start
     for end in ends:
         if count and (count == rows or end - start > PART_BYTES):
-            yield Part(0, path, first, count, start, stop)
+            yield InputPart(0, path, first, count, start, stop)
             first, count, start = first + count, 0, stop
         count, stop = count + 1, end
     if count:
-        yield Part(0, path, first, count, start, stop)
+        yield InputPart(0, path, first, count, start, stop)
 
 
 def _parquet(file: IO[bytes], path: str) -> Any:

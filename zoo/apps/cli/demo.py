@@ -9,7 +9,7 @@ from typing import Any
 
 from ..demo.models import TABS, Models
 from ..demo.serve import serve
-from ..tables.batch import Recipe
+from ..tables.batch import ExtractorConfig
 from ..tables.extract import DETECTION, STRUCTURE
 from . import UsageError
 from .table import check_finding, engine
@@ -20,8 +20,8 @@ def demo(args: argparse.Namespace) -> None:
     check_finding(args)
     loading = {"device": args.device, "local_files_only": args.local_files_only, "lock": args.lock}
     detection = None if args.no_detection else args.detection or DETECTION
-    recipe = Recipe(args.structure or STRUCTURE, detection, *engine(args), **loading)
-    serve(Models(recipe, dict(map(_named, args.model)), **loading), args.host, args.port, _say_where)
+    config = ExtractorConfig(args.structure or STRUCTURE, detection, *engine(args), **loading)
+    serve(Models(config, dict(map(_named, args.model)), **loading), args.host, args.port, _say_where)
 
 
 def _say_where(address: str, server: Any) -> None:

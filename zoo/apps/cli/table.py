@@ -16,16 +16,25 @@ from typing import Any
 
 from ...errors import TableError, ZooError
 from ...tasks.base import Progress
-from ..batch.inputs import Input, find_inputs
+from ..batch.inputs import InputFile, find_inputs
 from ..tables import Table, draw_tables, join_pages, read_words
-from ..tables.batch import PageJob, Recipe, Worker, extract_pages, tables_on_ray
+from ..tables.batch import ExtractorConfig, PageJob, Worker, extract_pages, tables_on_ray
 from ..tables.export import write
 from ..tables.extract import DETECTION, STRUCTURE
 from ..tables.ocr import ENGINES, READERS
-from ..tables.outputs import FOR_ALL, LINES, Folder, Lines, OneFile, Output, Parquet, json_of
 from ..tables.pages import PageTables, page_tables
-from ..tables.review import Review
+from ..tables.review import ReviewWriter
 from ..tables.table import SUFFIXES, suffix_of
+from ..tables.writers import (
+    FOR_ALL,
+    LINES,
+    FileWriter,
+    FolderWriter,
+    JsonLinesWriter,
+    ParquetWriter,
+    TableWriter,
+    json_of,
+)
 from . import UsageError
 from .terminal import Terminal, clean, clip
 
@@ -35,7 +44,7 @@ WIDEST = 40  # columns of a terminal that a cell may take
 def table(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     _check(args)
-    recipe = Recipe(
+    config = ExtractorConfig(
         args.structure or STRUCTURE,
         None if args.no_detection else args.detection or DETECTION,
         *((None, None) if args.words is not None else engine(args)),
@@ -53,19 +62,19 @@ def table(args: argparse.Namespace) -> None:
         if passed_over:
             print(f"zoo: {passed_over} files that are no documents are passed over", file=sys.stderr)
         if args.engine == "ray":
-            _on_ray(args, recipe, inputs)
+            _on_ray(args, config, inputs)
         elif args.words is not None or args.overlay is not None:
-            _one_page(args, recipe, inputs)
+            _one_page(args, config, inputs)
         else:
-            _all_pages(args, recipe, inputs)
+            _all_pages(args, config, inputs)
 
 
-def _on_ray(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+def _on_ray(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
     from .map import report
 
     paths = [one.path for one in inputs]
     options = {"selection": args.pages, "jobs": args.jobs, "threads": args.threads, "resume": args.resume}
-    report(tables_on_ray(recipe, paths, args.output, **options), "documents", "pages")
+    report(tables_on_ray(config, paths, args.output, **options), "documents", "pages")
 
 
 def engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
@@ -77,7 +86,7 @@ def engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
     return READERS[args.ocr or "zoo-read"], None
 
 
-def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
     """With words from a file, or with an image of what is found: of a single page."""
     option = "--words" if args.words is not None else "--overlay"
     if args.review is not None:
@@ -85,13 +94,13 @@ def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input])
     if len(inputs) != 1:
         raise UsageError(f"{option} is of one page, and there are {len(inputs)} documents")
     words = None if args.words is None else read_words(args.words)
-    with recipe.open(inputs[0].path) as document:
+    with config.open(inputs[0].path) as document:
         numbers = document.numbers(args.pages)
         if len(numbers) != 1:
             raise UsageError(f"{option} is of one page, and {document.name} has {len(numbers)}: say --pages N")
         page = document.page(numbers[0])
     page = page if words is None else replace(page, words=words)
-    found = page_tables(recipe.extractor(), page)
+    found = page_tables(config.extractor(), page)
     if not found:
         raise _no_table(page.name, args)
     if words and not any(cell.text for one in found for cell in one.cells):
@@ -108,16 +117,16 @@ def _one_page(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input])
         _show([one.flat() for one in found] if args.flat else found, args)
     else:
         result = PageTables(page.source, document.sha256, page.number, page.count, found)
-        for output in _output(args, recipe, inputs):
+        for output in _output(args, config, inputs):
             output.add(result if output.by_page else next(_made_of([result], args)))
             written += output.close()
     _say_written(written)
 
 
-def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> None:
+def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
     """Write the tables of every page of every document, then report the pages and files with an error."""
-    outputs, tally = _output(args, recipe, inputs), _Tally()
-    worker, jobs = Worker(recipe), args.jobs or 1
+    outputs, tally = _output(args, config, inputs), _Tally()
+    worker, jobs = Worker(config), args.jobs or 1
     pages: Iterable[PageJob] = _pages(worker, inputs, args.pages, tally.failed)
     count = None
     if len(inputs) == 1:
@@ -152,7 +161,7 @@ def _all_pages(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]
     _say_written([path for output in outputs for path in output.close()])
     if tally.without_text and args.output is not None and _suffix(args.output) != ".json":
         print(f"zoo: warning: no text in the tables of {_some(tally.without_text)}", file=sys.stderr)
-    tally.report(len(inputs), [error for one in outputs if isinstance(one, Folder) for error in one.failed])
+    tally.report(len(inputs), [error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
 
 
 @dataclass
@@ -184,7 +193,7 @@ class _Tally:
             raise ZooError(" and ".join(f"{n} {what}" for n, what in counts if n))
 
 
-def _pages(worker: Worker, inputs: Sequence[Input], selection: str | None, failed: list[str]) -> Iterator[PageJob]:
+def _pages(worker: Worker, inputs: Sequence[InputFile], selection: str | None, failed: list[str]) -> Iterator[PageJob]:
     """The pages of each document, which `worker` opens when its first page is asked for; errors go to `failed`."""
     for one in inputs:
         try:
@@ -207,9 +216,11 @@ def _say(text: str) -> None:
     print(f"zoo: {text}", file=sys.stderr)
 
 
-def _results(pages: Iterable[PageJob], worker: Worker, jobs: int, outputs: Sequence[Output]) -> Iterator[PageTables]:
+def _results(
+    pages: Iterable[PageJob], worker: Worker, jobs: int, outputs: Sequence[TableWriter]
+) -> Iterator[PageTables]:
     """The result of each page, in order: known from an earlier job, or found now."""
-    lines = next((output for output in outputs if isinstance(output, Lines)), None)
+    lines = next((output for output in outputs if isinstance(output, JsonLinesWriter)), None)
     done = {} if lines is None else lines.done
     drawn: deque[PageJob] = deque()  # in order, until they are yielded
 
@@ -313,29 +324,29 @@ def _formats(args: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _output(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> list[Any]:
+def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> list[Any]:
     """Where results go; none where they are shown."""
-    review = [] if args.review is None else [Review(Path(args.review), recipe, safe=args.safe)]
+    review = [] if args.review is None else [ReviewWriter(Path(args.review), config, safe=args.safe)]
     if args.output is None:
         return review
-    return review + _files(args, recipe, inputs)
+    return review + _files(args, config, inputs)
 
 
-def _files(args: argparse.Namespace, recipe: Recipe, inputs: Sequence[Input]) -> list[Any]:
+def _files(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> list[Any]:
     """What -o names."""
     suffix, path, options = _suffix(args.output), Path(args.output), {"safe": args.safe, "types": args.types}
     if suffix == "/":
         names = {one.path: one.name for one in inputs}
-        folder = Folder(path, names, _formats(args), options)
-        return [Lines(path / LINES, recipe.key(), args.resume), folder]
+        folder = FolderWriter(path, names, _formats(args), options)
+        return [JsonLinesWriter(path / LINES, config.key(), args.resume), folder]
     if suffix == ".jsonl":
         by_page = not (args.join or args.flat)
-        return [Lines(path, recipe.key() if by_page else "", args.resume, by_page)]
+        return [JsonLinesWriter(path, config.key() if by_page else "", args.resume, by_page)]
     if suffix == ".parquet":
-        return [Parquet(path)]
+        return [ParquetWriter(path)]
     if suffix == ".csv" and len(inputs) > 1:
         raise UsageError(f"-o {args.output} is for one document, and there are {len(inputs)}: name a folder")
-    return [OneFile(path, suffix, options)]
+    return [FileWriter(path, suffix, options)]
 
 
 def _stdin(folder: str) -> str:

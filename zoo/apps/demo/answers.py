@@ -22,7 +22,7 @@ from ..documents import open_document
 from ..tables import TableExtractor
 from ..tables.flat import unique_names
 from ..tables.pages import PageTables, page_tables
-from ..tables.review import Review
+from ..tables.review import ReviewWriter
 from .models import Models
 
 MAX_PAGES = 20  # of a document at once
@@ -35,11 +35,11 @@ SHOWN_PIXELS = 1600  # longer side of a picture on the page
 def find_tables(models: Models, path: str | None, pages: str = "", threshold: float = 0.5, whole: bool = False) -> str:
     """The review page (HTML) of the tables of a document's pages.  whole: each page is one table."""
     path = _given(path, "a PDF or a picture of a page")
-    recipe, loaded = models.recipe, models.extractor()
+    config, loaded = models.config, models.extractor()
     detection = None if whole else loaded.detection
     engines = {"reader": loaded.reader, "ocr": loaded.ocr}
-    extractor = TableExtractor(loaded.structure, detection, **engines, threshold=threshold, padding=recipe.padding)
-    options = {"dpi": recipe.dpi, "password": recipe.password, "max_pixels": MAX_PIXELS}
+    extractor = TableExtractor(loaded.structure, detection, **engines, threshold=threshold, padding=config.padding)
+    options = {"dpi": config.dpi, "password": config.password, "max_pixels": MAX_PIXELS}
     with (
         tempfile.TemporaryDirectory(prefix="zoo-") as folder,
         open_document(path, name=os.path.basename(path), **options) as document,
@@ -48,7 +48,7 @@ def find_tables(models: Models, path: str | None, pages: str = "", threshold: fl
         if len(numbers) > MAX_PAGES:
             first = f"{numbers[0]}-{numbers[MAX_PAGES - 1]}"
             raise InputError(f"{document.name}: {len(numbers)} pages, at most {MAX_PAGES} at once: say pages {first}")
-        review, count = Review(Path(folder) / "review.html", recipe), 0
+        review, count = ReviewWriter(Path(folder) / "review.html", config), 0
         for number in numbers:
             page = document.page(number)
             tables = page_tables(extractor, page)

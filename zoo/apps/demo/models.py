@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import UnsupportedError, nearest
 from ...tasks import load_task
 from ..tables import TableExtractor
-from ..tables.batch import Recipe
+from ..tables.batch import ExtractorConfig
 
 # tab -> (task, default checkpoint)
 TABS = {
@@ -22,13 +22,13 @@ TABS = {
 
 
 class Models:
-    """recipe: options of the Tables tab.  names: tab -> checkpoint, over TABS.  options: as for `zoo.load`."""
+    """config: options of the Tables tab.  names: tab -> checkpoint, over TABS.  options: as for `zoo.load`."""
 
-    def __init__(self, recipe: Recipe, names: Mapping[str, str] | None = None, **options: Any):
+    def __init__(self, config: ExtractorConfig, names: Mapping[str, str] | None = None, **options: Any):
         for tab in names or {}:
             if tab not in TABS:
                 raise UnsupportedError(f"there is no tab {tab!r}, only {', '.join(TABS)}{nearest(tab, TABS)}")
-        self.recipe, self.options = recipe, options
+        self.config, self.options = config, options
         self.names = {tab: default for tab, (_, default) in TABS.items()} | dict(names or {})
         self._loaded: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class Models:
         return self._cached(tab, lambda: load_task(self.names[tab], task=TABS[tab][0], **self.options))
 
     def extractor(self) -> TableExtractor:
-        return self._cached("tables", self.recipe.extractor)
+        return self._cached("tables", self.config.extractor)
 
     def _cached(self, name: str, load: Callable[[], Any]) -> Any:
         with self._lock:

@@ -36,7 +36,7 @@ def gradio() -> Any:
 
 def build(models: Models) -> Any:
     """The page: gradio.Blocks."""
-    gr, recipe = gradio(), models.recipe
+    gr, config = gradio(), models.config
     make: dict[str, Any] = {"render": False}  # `_tab` places the components
     picture = partial(gr.File, label="A picture", **make)
     shown = partial(gr.Image, show_label=False, interactive=False, buttons=["fullscreen"], **make)
@@ -45,8 +45,8 @@ def build(models: Models) -> Any:
         inputs = [
             gr.File(label="A PDF, or a picture of a page", elem_id="tables-file", **make),
             gr.Textbox(label="Pages", placeholder="all; or such as 3-7,9", max_length=200, **make),
-            gr.Slider(0, 1, recipe.threshold, step=0.05, label="Least score of tables and their parts", **make),
-            gr.Checkbox(recipe.detection is None, label="The whole page is one table", **make),
+            gr.Slider(0, 1, config.threshold, step=0.05, label="Least score of tables and their parts", **make),
+            gr.Checkbox(config.detection is None, label="The whole page is one table", **make),
         ]
         outputs = [gr.HTML(elem_classes="found", **make)]
         _tab(gr, "Tables", "Find tables", partial(_tables, models), inputs, outputs, scale=3)
@@ -107,7 +107,7 @@ def _tab(
 
 
 def _tables(models: Models, path: str | None, pages: str, threshold: float, whole: bool) -> str:
-    page = answers.find_tables(models, path, pages, threshold, whole or models.recipe.detection is None)
+    page = answers.find_tables(models, path, pages, threshold, whole or models.config.detection is None)
     # A document of its own, which runs the one script that its policy names, and knows nothing of this page.
     frame = 'sandbox="allow-scripts allow-downloads" title="The tables that were found"'
     return f'<iframe {frame} srcdoc="{html.escape(page)}"></iframe>'

@@ -36,7 +36,7 @@ MAX_LETTER_HEIGHT = 2.0  # a higher box is a mistake of the font
 _lock = threading.RLock()
 
 
-class Letter(NamedTuple):
+class Character(NamedTuple):
     """A character of a text layer."""
 
     text: str
@@ -139,7 +139,7 @@ class Pdf:
         x, y = (math.cos(angle), -math.sin(angle)) @ along
         return round(math.degrees(math.atan2(y, x)), 2)
 
-    def _letters(self, text: Any, count: int) -> Iterator[Letter | None]:
+    def _letters(self, text: Any, count: int) -> Iterator[Character | None]:
         """Each visible character; None between words."""
         raw = self._pdfium.raw
         left, right, bottom, top = (ctypes.c_double() for _ in range(4))
@@ -176,7 +176,7 @@ class Pdf:
                 ):
                     x0, y0, x1, y1 = a0, b0, a1, b1
             if all(map(math.isfinite, (x0, y0, x1, y1, size))):
-                yield Letter(letter, (x0, y0, max(x0, x1), max(y0, y1)), max(size, y1 - y0 if size <= 1 else 0), i)
+                yield Character(letter, (x0, y0, max(x0, x1), max(y0, y1)), max(size, y1 - y0 if size <= 1 else 0), i)
 
     def _to_pixels(self, page: Any, size: tuple[int, int]) -> tuple[Callable[[Box], Box], np.ndarray]:
         """A function from a box in points to one in pixels, and the directions (2, 2) of the page's axes on the image.
@@ -202,9 +202,9 @@ class Pdf:
         return to_pixels, along
 
 
-def _joined(letters: list[Letter | None]) -> Iterator[tuple[str, Box, int]]:
+def _joined(letters: list[Character | None]) -> Iterator[tuple[str, Box, int]]:
     """Words of adjacent letters: (text, box in points, number of the first character)."""
-    word: list[Letter] = []
+    word: list[Character] = []
     for letter in [*letters, None]:
         if word and (letter is None or _is_apart(word[-1], letter)):
             boxes = np.array([one.box for one in word])
@@ -215,7 +215,7 @@ def _joined(letters: list[Letter | None]) -> Iterator[tuple[str, Box, int]]:
             word.append(letter)
 
 
-def _is_apart(a: Letter, b: Letter) -> bool:
+def _is_apart(a: Character, b: Character) -> bool:
     """True if two successive letters belong to two words, whatever the direction of the line."""
     (ax0, ay0, ax1, ay1), (bx0, by0, bx1, by1), size = a.box, b.box, a.size
     gaps = max(bx0 - ax1, ax0 - bx1), max(by0 - ay1, ay0 - by1)  # negative: they overlap

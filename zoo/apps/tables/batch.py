@@ -21,8 +21,8 @@ from ..batch.processes import share
 from ..documents import Document, open_document
 from ..documents.files import DPI
 from .extract import DETECTION, STRUCTURE, TableExtractor
-from .outputs import ROW, rows_of
-from .pages import PageTables, around_of, page_tables
+from .pages import PageTables, page_tables, surroundings_of
+from .writers import ROW, rows_of
 
 FORM = 2  # of what is recorded about a page; from 2 on, with the text around its tables
 DOCUMENTS = 8  # of a part on Ray: a job that is killed loses at most a part in each process
@@ -30,7 +30,7 @@ KINDS = {str: "string", int: "int64", float: "double"}
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ExtractorConfig:
     """The options of a `TableExtractor` whose tasks are named, and of `open_document`."""
 
     structure: str = STRUCTURE
@@ -94,13 +94,13 @@ class Worker:
     Picklable: each process has one.
     """
 
-    def __init__(self, recipe: Recipe):
-        self.recipe = recipe
+    def __init__(self, config: ExtractorConfig):
+        self.config = config
         self._extractor: TableExtractor | None = None
         self._document: Document | None = None
 
     def __reduce__(self) -> Any:
-        return type(self), (self.recipe,)
+        return type(self), (self.config,)
 
     def plan(self, path: str, selection: str | None = None) -> list[PageJob]:
         """The pages of a document; InputError if it cannot be opened, or has no such pages."""
@@ -112,14 +112,14 @@ class Worker:
         """The tables of a page, or its error.  ZooError: a checkpoint cannot be loaded."""
         start, found, error = time.perf_counter(), PageTables(*job), None
         if self._extractor is None:
-            self._extractor = self.recipe.extractor()
+            self._extractor = self.config.extractor()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 page = self._open(job.path).page(job.number)
                 tables = page_tables(self._extractor, page)
                 height, width = page.image.shape[:2]
-                found = replace(found, tables=tables, size=(width, height), around=around_of(page, tables))
+                found = replace(found, tables=tables, size=(width, height), around=surroundings_of(page, tables))
             except ZooError as e:
                 error = _naming(job.path, job.name, e)
             except MemoryError:
@@ -136,13 +136,13 @@ class Worker:
     def _open(self, path: str) -> Document:
         if self._document is None or self._document.name != path:
             self.close()
-            self._document = self.recipe.open(path)
+            self._document = self.config.open(path)
         return self._document
 
 
-def plan(path: str, recipe: Recipe, selection: str | None = None) -> list[PageJob]:
+def plan(path: str, config: ExtractorConfig, selection: str | None = None) -> list[PageJob]:
     """The pages of a document; InputError if it cannot be opened, or has no such pages."""
-    worker = Worker(recipe)
+    worker = Worker(config)
     try:
         return worker.plan(path, selection)
     finally:
@@ -165,7 +165,7 @@ def _naming(path: str, name: str, error: object) -> str:
     return str(error) if path in str(error) else f"{name}: {error}"
 
 
-class Documents(NamedTuple):
+class DocumentsPart(NamedTuple):
     """A part of a job on Ray."""
 
     number: int
@@ -175,17 +175,17 @@ class Documents(NamedTuple):
 
 @dataclass
 class TablesJob:
-    """The rows of documents' tables: a `zoo.apps.batch.engine.Job`."""
+    """The rows of documents' tables: a `zoo.apps.batch.engine.BatchJob`."""
 
     worker: Worker
     selection: str | None  # of each document's pages
 
-    def made_of(self, part: Documents) -> str:
+    def made_of(self, part: DocumentsPart) -> str:
         files = [text for path in part.paths for text in (path, sha256_of(path))]
-        key = [self.worker.recipe.key(), str(self.selection), *files]
+        key = [self.worker.config.key(), str(self.selection), *files]
         return hashlib.sha256("\n".join(key).encode()).hexdigest()
 
-    def compute(self, part: Documents, items: Sequence[int]) -> list[dict[str, Any]]:
+    def compute(self, part: DocumentsPart, items: Sequence[int]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for i in items:
             try:
@@ -196,16 +196,16 @@ class TablesJob:
             rows += [row for page in pages for row in rows_of(self.worker.tables(page))]
         return rows
 
-    def failed(self, part: Documents, item: int, problem: str) -> list[dict[str, Any]]:
+    def failed(self, part: DocumentsPart, item: int, problem: str) -> list[dict[str, Any]]:
         path = part.paths[item]
         return rows_of(PageTables(path, "", 0, 0, error=_naming(path, path, problem)))
 
-    def kept(self, part: Documents) -> None:
+    def kept(self, part: DocumentsPart) -> None:
         return None
 
 
 def tables_on_ray(
-    recipe: Recipe,
+    config: ExtractorConfig,
     paths: Sequence[str],
     output: str,
     *,
@@ -219,14 +219,14 @@ def tables_on_ray(
     paths: or URIs.  output: a .parquet file or a folder.  The rest is as for `zoo.apps.batch.map_files`.
     """
     cuts = enumerate(range(0, len(paths), DOCUMENTS))
-    parts = [Documents(k, len(some := tuple(paths[i : i + DOCUMENTS])), some) for k, i in cuts]
+    parts = [DocumentsPart(k, len(some := tuple(paths[i : i + DOCUMENTS])), some) for k, i in cuts]
     return run(
-        TablesJob(Worker(recipe), selection),
+        TablesJob(Worker(config), selection),
         parts,
         replace(output_of(output, None), columns={name: KINDS[kind] for name, kind in ROW.items()}),
         engine="ray",
         jobs=jobs,
         threads=threads,
-        gpu=(recipe.device or "").startswith(("cuda", "onnx:cuda")),
+        gpu=(config.device or "").startswith(("cuda", "onnx:cuda")),
         resume=resume,
     )

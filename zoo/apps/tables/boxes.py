@@ -25,7 +25,7 @@ def inside(box: Box, other: Box) -> float:
     return share(box[0], box[2], other[0], other[2]) * share(box[1], box[3], other[1], other[3])
 
 
-def hull(boxes: Iterable[Box]) -> Box:
+def bounding_box(boxes: Iterable[Box]) -> Box:
     """The smallest box around one or more boxes."""
     x0, y0, x1, y1 = zip(*boxes, strict=True)
     return min(x0), min(y0), max(x1), max(y1)

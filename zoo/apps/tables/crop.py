@@ -15,12 +15,12 @@ from ...errors import InputError
 from ...images import MAX_PIXELS
 from ...images.boxes import Box
 from ..documents import Word
-from .boxes import HALF, hull, inside
+from .boxes import HALF, bounding_box, inside
 from .direction import quarters, tilt_of, turned, untilted
 
 
 @dataclass(frozen=True, eq=False)
-class Crop:
+class TableCrop:
     """A part of a page, turned so that its text runs from left to right."""
 
     pixels: np.ndarray  # (Y, X, 3) uint8
@@ -59,7 +59,7 @@ class Crop:
         return x - half[0], y - half[1], x + half[0], y + half[1]
 
 
-def cut(page: np.ndarray, box: Box, margin: int, angle: float = 0.0) -> Crop:
+def crop_table(page: np.ndarray, box: Box, margin: int, angle: float = 0.0) -> TableCrop:
     """The part of a page (H, W, 3) uint8 in a box, white beyond the page's edges, turned by -`angle` degrees."""
     H, W = page.shape[:2]
     x0, y0 = (math.floor(v) - margin for v in box[:2])
@@ -77,11 +77,11 @@ def cut(page: np.ndarray, box: Box, margin: int, angle: float = 0.0) -> Crop:
     # From the upright crop to the page: turned back clockwise about (0, 0), then moved.
     matrix = np.array([[cos, -sin, x0 - begin[0]], [sin, cos, y0 - begin[1]]], np.float64)
     if not tilt:
-        return Crop(upright, matrix, 90.0 * count)
+        return TableCrop(upright, matrix, 90.0 * count)
     return _straight(upright, matrix, count, tilt)
 
 
-def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -> Crop:
+def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -> TableCrop:
     """The crop turned about its middle by -tilt, and enlarged until its corners fit."""
     from PIL import Image
 
@@ -97,7 +97,7 @@ def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -
         Image.Resampling.BICUBIC,
         fillcolor=(255, 255, 255),
     )
-    return Crop(np.asarray(image), matrix @ np.vstack([tilted, (0, 0, 1)]), 90.0 * count + tilt)
+    return TableCrop(np.asarray(image), matrix @ np.vstack([tilted, (0, 0, 1)]), 90.0 * count + tilt)
 
 
 def _near(words: Sequence[Word], box: Box) -> list[Word]:
@@ -117,4 +117,4 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
 def _mapped(box: Box, matrix: np.ndarray) -> Box:
     x0, y0, x1, y1 = box
     corners = np.array([(x0, y0, 1), (x1, y0, 1), (x0, y1, 1), (x1, y1, 1)], np.float64) @ matrix.T
-    return hull((x, y, x, y) for x, y in corners.tolist())
+    return bounding_box((x, y, x, y) for x, y in corners.tolist())

@@ -17,10 +17,10 @@ from ...images import MAX_PIXELS, ImageInput, open_image
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
 from .boxes import HALF, check_box, inside, share
-from .crop import Crop, cut
+from .crop import TableCrop, crop_table
 from .direction import text_direction
-from .ocr import READERS, Ocr, load_ocr
-from .reading import Reader, read_cells
+from .ocr import READERS, OcrEngine, load_ocr
+from .reading import LineReader, read_cells
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
 from .words import check_words, words_outside
@@ -47,9 +47,9 @@ class TableExtractor:
     structure, detection: names or folders of checkpoints, or their loaded tasks (on another device, say), or any
     `Detector`.  By default the small ones that come with zoo.  With detection=None each image is one table.
     reader: reads lines of text for pages without words: "zoo-read", which comes with zoo, the name or folder of another
-    TrOCR checkpoint, its task, or a callable (see `reading.Reader`).
-    ocr: reads the words of a whole page, in place of a reader: "rapidocr", "tesseract" or a callable (see `ocr.Ocr`);
-    "zoo-read" and "trocr" name readers.
+    TrOCR checkpoint, its task, or a callable (see `reading.LineReader`).
+    ocr: reads the words of a whole page, in place of a reader: "rapidocr", "tesseract" or an `ocr.OcrEngine`; the names
+    "zoo-read" and "trocr" choose readers.
     threshold: only tables and parts with a score above it count; 0.5 is Microsoft's.
     padding: margin around a table in pixels; by default 25 for a page whose long side has 1000, as structure models
     were trained.  Beyond the image the margin is white.
@@ -63,8 +63,8 @@ class TableExtractor:
         structure: str | os.PathLike[str] | Detector = STRUCTURE,
         detection: str | os.PathLike[str] | Detector | None = DETECTION,
         *,
-        reader: str | os.PathLike[str] | Reader | None = None,
-        ocr: str | Ocr | None = None,
+        reader: str | os.PathLike[str] | LineReader | None = None,
+        ocr: str | OcrEngine | None = None,
         threshold: float = 0.5,
         padding: int | None = None,
         size: Mapping[str, int] | None = None,
@@ -149,13 +149,13 @@ class TableExtractor:
                 kept.append(found._replace(box=box))
         return list(_reading_order(kept))
 
-    def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> Crop:
+    def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> TableCrop:
         """A table of a page (H, W, 3) with its margin, upright by its words or else by the label of detection."""
         margin = round(PADDING * max(page.shape[:2])) if self.padding is None else self.padding
         own = [word for word in words if inside(word.box, found.box) >= HALF]
-        return cut(page, found.box, margin, text_direction(own, UPWARDS if found.label == ROTATED else 0.0))
+        return crop_table(page, found.box, margin, text_direction(own, UPWARDS if found.label == ROTATED else 0.0))
 
-    def _ocr_words(self, ocr: Ocr, page: np.ndarray, places: Sequence[Detection]) -> list[Word]:
+    def _ocr_words(self, ocr: OcrEngine, page: np.ndarray, places: Sequence[Detection]) -> list[Word]:
         """The words of the page; those of a rotated table are read from its upright crop."""
         rotated = [found for found in places if found.label == ROTATED]
         words: list[Word] = []
@@ -170,7 +170,7 @@ class TableExtractor:
             words += [replace(w, box=crop.to_page(w.box), angle=crop.angle + (w.angle or 0.0)) for w in read]
         return words
 
-    def _table(self, crop: Crop, words: Sequence[Word] | None) -> Table:
+    def _table(self, crop: TableCrop, words: Sequence[Word] | None) -> Table:
         """The table of a crop, its boxes on the page."""
         objects = self.structure(crop.pixels, threshold=self.threshold, **self.options)
         table = build_table(objects, None if words is None else crop.words(words), thresholds=self.threshold)

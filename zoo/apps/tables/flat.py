@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .boxes import hull
+from .boxes import bounding_box
 from .grid import Cell, G, Grid
 
 SEPARATOR = " / "  # between the names of two levels
@@ -66,7 +66,7 @@ def flat(table: G) -> G:
             cells += _parted(cell, table) if cell.row in alone else [cell]
     boxes = [table.row_boxes[r] for r in rows]
     if table.header_rows:
-        boxes[0] = hull(table.row_boxes[: table.header_rows])
+        boxes[0] = bounding_box(table.row_boxes[: table.header_rows])
     pages = getattr(table, "row_pages", ())
     more: dict[str, Any] = {"row_pages": tuple(pages[r] for r in rows)} if pages else {}
     return replace(table, cells=tuple(cells), row_boxes=tuple(boxes), header_rows=min(table.header_rows, 1), **more)
@@ -85,7 +85,7 @@ def _parted(heading: Cell, table: Grid) -> list[Cell]:
 def _header(table: Grid) -> list[Cell]:
     """One header cell for each column."""
     found = []
-    x0, y0, x1, y1 = hull(table.row_boxes[: table.header_rows])
+    x0, y0, x1, y1 = bounding_box(table.row_boxes[: table.header_rows])
     for c, name in enumerate(flat_header(table)):
         box = table.column_boxes[c]
         both = max(x0, box[0]), max(y0, box[1]), min(x1, box[2]), min(y1, box[3])

@@ -32,7 +32,7 @@ def from_html(text: str, cls: type[G]) -> G:
     return _grid(parser.groups, min(MAX_POSITIONS, MIN_POSITIONS + len(text)), cls)
 
 
-class _Element(NamedTuple):
+class _HtmlCell(NamedTuple):
     """A `<td>` or `<th>`."""
 
     row_span: int  # 0: all rows that follow in the group
@@ -47,8 +47,8 @@ class _Parser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tables, self.inside = 0, False
-        self.groups: list[tuple[str, list[list[_Element]]]] = []  # ("thead", "tbody" or "tfoot", rows of elements)
-        self.cell: _Element | None = None
+        self.groups: list[tuple[str, list[list[_HtmlCell]]]] = []  # ("thead", "tbody" or "tfoot", rows of elements)
+        self.cell: _HtmlCell | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in ("textarea", "title"):
@@ -74,7 +74,7 @@ class _Parser(HTMLParser):
             given = {name: value or "" for name, value in reversed(attrs)}  # the first of a name counts
             rows = _span(given.get("rowspan", "1"), "rowspan", 0, MAX_ROWS_OF_A_SPAN)
             columns = _span(given.get("colspan", "1"), "colspan", 1, MAX_COLUMNS_OF_A_SPAN)
-            self.cell = _Element(rows, columns, tag == "th" and given.get("scope") == "rowgroup", [])
+            self.cell = _HtmlCell(rows, columns, tag == "th" and given.get("scope") == "rowgroup", [])
             self.groups[-1][1][-1].append(self.cell)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -107,7 +107,7 @@ def _span(value: str, name: str, least: int, most: int) -> int:
     return number
 
 
-def _grid(groups: list[tuple[str, list[list[_Element]]]], most: int, cls: type[G]) -> G:
+def _grid(groups: list[tuple[str, list[list[_HtmlCell]]]], most: int, cls: type[G]) -> G:
     """Put each cell at the first free position of its row; none reaches out of its group."""
     cells: list[Cell] = []
     taken = [bytearray() for _, rows in groups for _ in rows]  # for each row: 1 at each position that a cell covers

@@ -19,7 +19,7 @@ from ...images.boxes import Box
 from .boxes import share
 from .extract import TableExtractor
 from .grid import MAX_POSITIONS, Cell
-from .pages import SOMETHING, PageTables, around_of, page_tables
+from .pages import SOMETHING, PageTables, page_tables, surroundings_of
 from .table import Table
 from .values import column_values
 
@@ -45,7 +45,7 @@ _ANY_MARK = re.compile(_MARK, re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _TablePart:
     """A table on its page; its first `skip` rows repeat the header."""
 
     result: PageTables
@@ -62,17 +62,17 @@ class _Part:
 
 
 @dataclass(eq=False)
-class _Chain:
+class _JoinedTable:
     """A table, of one part or several."""
 
-    parts: list[_Part]
+    parts: list[_TablePart]
     rows: int
 
     @property
     def head(self) -> Table:
         return self.parts[0].table
 
-    def add(self, part: _Part) -> None:
+    def add(self, part: _TablePart) -> None:
         self.parts.append(part)
         self.rows += part.table.shape[0] - part.skip
 
@@ -84,20 +84,20 @@ def join_pages(results: Iterable[PageTables], say: Callable[[str], object] = log
     called with the reason why two tables that may be one were not joined.
     """
     held: list[PageTables] = []
-    chains: dict[tuple[int, int], _Chain] = {}  # (page, index) of a held table -> the table it is a part of
+    chains: dict[tuple[int, int], _JoinedTable] = {}  # (page, index) of a held table -> the table it is a part of
     for result in results:
-        continuing: list[_Chain] = []
+        continuing: list[_JoinedTable] = []
         if held and not _follows(held[-1], result):
             yield from _written(held, chains)
             held, chains = [], {}
         elif held:
             before = [chains[held[-1].page, i] for i in range(len(held[-1].around))]
-            for chain, part in _pairs(before, [_Part(result, i) for i in range(len(result.around))], say):
+            for chain, part in _pairs(before, [_TablePart(result, i) for i in range(len(result.around))], say):
                 chain.add(part)
                 chains[part.key] = chain
                 continuing.append(chain)
         for i, table in enumerate(result.tables):
-            chains.setdefault((result.page, i), _Chain([_Part(result, i)], table.shape[0]))
+            chains.setdefault((result.page, i), _JoinedTable([_TablePart(result, i)], table.shape[0]))
         held.append(result)
         # Pages before the first part of every table that may continue are complete.
         first = min((chain.parts[0].result.page for chain in continuing), default=result.page)
@@ -128,7 +128,7 @@ def extract_document(
         for page in document.pages(pages):
             tables = page_tables(extract, page)
             height, width = page.image.shape[:2]
-            around = around_of(page, tables) if join else ()
+            around = surroundings_of(page, tables) if join else ()
             yield PageTables(
                 page.source, document.sha256, page.number, page.count, tables, size=(width, height), around=around
             )
@@ -145,16 +145,16 @@ def _follows(before: PageTables, after: PageTables) -> bool:
 
 
 def _pairs(
-    before: Sequence[_Chain], after: Sequence[_Part], say: Callable[[str], object]
-) -> list[tuple[_Chain, _Part]]:
+    before: Sequence[_JoinedTable], after: Sequence[_TablePart], say: Callable[[str], object]
+) -> list[tuple[_JoinedTable, _TablePart]]:
     """The tables of a page with the tables of the next page that continue them."""
-    found: list[tuple[_Chain, _Part]] = []
+    found: list[tuple[_JoinedTable, _TablePart]] = []
     for chain in before:
         first = chain.parts[-1]
         for second in after:
             place = f"{second.result.source}, pages {first.result.page} and {second.result.page}"
             fitting = _fitted(chain, second)
-            if isinstance(fitting, _Part):
+            if isinstance(fitting, _TablePart):
                 found.append((chain, fitting))
             elif fitting:
                 say(f"{place}: two tables are not joined: {fitting}")
@@ -166,7 +166,7 @@ def _pairs(
     return clear
 
 
-def _fitted(chain: _Chain, second: _Part) -> _Part | str:
+def _fitted(chain: _JoinedTable, second: _TablePart) -> _TablePart | str:
     """The part with the number of rows to skip; or the reason against joining, "" if nothing suggests it at all."""
     first = chain.parts[-1]
     columns, place = _columns_differ(first, second), _place_differs(first, second)
@@ -182,7 +182,7 @@ def _fitted(chain: _Chain, second: _Part) -> _Part | str:
     return part
 
 
-def _place_differs(first: _Part, second: _Part) -> str | None:
+def _place_differs(first: _TablePart, second: _TablePart) -> str | None:
     """The reason why the parts are not at the end of one page and the beginning of the next; None if they are."""
     above, below = second.result.around[second.index].above, first.result.around[first.index].below
     if above and not _GOES_ON.fullmatch(above):
@@ -202,7 +202,7 @@ def _named(text: str) -> str:
     return "something" if text == SOMETHING else repr(text[:60])
 
 
-def _columns_differ(first: _Part, second: _Part) -> str | None:
+def _columns_differ(first: _TablePart, second: _TablePart) -> str | None:
     """The reason why the columns are not the same; None if they are."""
     a, b = first.table, second.table
     if a.shape[1] != b.shape[1]:
@@ -239,7 +239,7 @@ def _is_upright(table: Table) -> bool:
     return down and right
 
 
-def _header_of(chain: _Chain, second: _Part) -> tuple[int, str | None]:
+def _header_of(chain: _JoinedTable, second: _TablePart) -> tuple[int, str | None]:
     """The number of rows that repeat the header in the second part; the reason against it if it has another header."""
     head, table = chain.head, second.table
     if not any(cell.text for cell in head.cells) or not any(cell.text for cell in table.cells):
@@ -287,7 +287,7 @@ def _reads_as_body(head: Table, table: Table) -> bool:
     return numbers > 0
 
 
-def _written(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _Chain]) -> Iterator[PageTables]:
+def _written(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _JoinedTable]) -> Iterator[PageTables]:
     """Pages with their joined tables, each on the page of its first part alone."""
     for result in held:
         of = [chains[result.page, i] for i in range(len(result.tables))]
@@ -299,7 +299,7 @@ def _written(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _Chain
         yield replace(result, tables=tables, around=tuple(result.around[i] for i in own))
 
 
-def _one(parts: Sequence[_Part]) -> Table:
+def _one(parts: Sequence[_TablePart]) -> Table:
     """One table of all parts; `row_pages` is the page of each row's box and of its cells' boxes."""
     head = parts[0].table
     if len(parts) == 1:

@@ -23,14 +23,14 @@ from ...optional import optional
 from ..documents import Word
 
 # A call (page (H, W, 3) uint8) -> its words.
-Ocr = Callable[[np.ndarray], Sequence[Word]]
+OcrEngine = Callable[[np.ndarray], Sequence[Word]]
 
 SECONDS = 300  # for a page: Tesseract takes a few for an honest one
 # Names that stand for a reader of cells, which does not read the other words of a page -> its checkpoint.
 READERS = {"zoo-read": "zoo-read", "trocr": "microsoft/trocr-base-printed"}
 
 
-def load_ocr(name: str) -> Ocr:
+def load_ocr(name: str) -> OcrEngine:
     """The engine with a name of ENGINES; InputError if it is not installed."""
     if name not in ENGINES:
         known = [*READERS, *ENGINES]
@@ -117,4 +117,4 @@ def _word(row: dict[str, str]) -> Word | None:
     )
 
 
-ENGINES: dict[str, Callable[[], Ocr]] = {"rapidocr": RapidOcr, "tesseract": Tesseract}
+ENGINES: dict[str, Callable[[], OcrEngine]] = {"rapidocr": RapidOcr, "tesseract": Tesseract}

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...errors import TableError
 from .boxes import share
+from .cell_borders import INK
 from .extract import TableExtractor
-from .gutters import INK
 from .reading import SPECKS
 from .table import Table, Word
 from .words import join
@@ -30,7 +30,7 @@ SOMETHING = "\ufffc"  # what lies there where the page has no words: Unicode's s
 
 
 @dataclass(frozen=True)
-class Around:
+class Surroundings:
     """What is between a table and the ends of its page, but for running titles and page numbers; "" for nothing."""
 
     above: str
@@ -50,7 +50,7 @@ class PageTables:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     size: tuple[int, int] | None = None  # (W, H) of the page
-    around: tuple[Around, ...] = ()  # of each table
+    around: tuple[Surroundings, ...] = ()  # of each table
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in lists, numbers and texts: what `from_dict` reads."""
@@ -69,7 +69,7 @@ class PageTables:
             if fields.get("size") is not None:
                 width, height = fields["size"]
                 fields["size"] = width, height
-            fields["around"] = tuple(Around(above, below) for above, below in fields.get("around", ()))
+            fields["around"] = tuple(Surroundings(above, below) for above, below in fields.get("around", ()))
             return cls(**fields)
         except (KeyError, TypeError, ValueError) as e:
             raise TableError(f"no tables of a page: {e}") from None
@@ -81,10 +81,10 @@ def page_tables(extractor: TableExtractor, page: Page) -> tuple[Table, ...]:
     return tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in found)
 
 
-def around_of(page: Page, tables: Sequence[Table]) -> tuple[Around, ...]:
+def surroundings_of(page: Page, tables: Sequence[Table]) -> tuple[Surroundings, ...]:
     """What lies above and below each table of a page: words, or ink where the page has none, and other tables."""
     return tuple(
-        Around(*(_beyond(page, table, below) or _others(table, tables, below) for below in (False, True)))
+        Surroundings(*(_beyond(page, table, below) or _others(table, tables, below) for below in (False, True)))
         for table in tables
     )
 

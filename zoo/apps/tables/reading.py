@@ -14,12 +14,12 @@ import numpy as np
 from ...errors import InputError
 from ...images.boxes import Box, check_fraction
 from ...images.lines import split_lines
-from .gutters import INK, uncut
+from .cell_borders import INK, fitted_cell_boxes
 from .table import Table, Word
 
 # A call (images (y, x, 3) uint8, a line of text each) -> for each (text, confidence), or an object with these two
 # attributes: the task Read, or anything with the same call.
-Reader = Callable[[list[np.ndarray]], Sequence[Any]]
+LineReader = Callable[[list[np.ndarray]], Sequence[Any]]
 
 SPECKS = 4  # pixels of ink: a cell with fewer has no text
 FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much ink is a rule
@@ -31,12 +31,12 @@ LOW_LINE = (
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
 
-def read_cells(image: np.ndarray, table: Table, reader: Reader) -> list[Word]:
+def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word]:
     """The text of a table's cells, a Word for each line, in the pixels of the image (Y, X, 3) uint8.
 
     Cells without ink are not read; a line that the reader finds empty gives no Word.
     """
-    found = [(box, *line) for box in uncut(image, table) for line in text_lines(image, box)]
+    found = [(box, *line) for box in fitted_cell_boxes(image, table) for line in text_lines(image, box)]
     usual = float(np.median([place[3] - place[1] for _, place, _ in found])) if found else 0.0
     words: list[Word] = []
     for i in range(0, len(found), LINES_AT_ONCE):

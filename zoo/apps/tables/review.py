@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from ...errors import TableError
 from ..documents import Page
-from .batch import Recipe
+from .batch import ExtractorConfig
 from .export import write
 from .pages import PageTables
 
@@ -28,23 +28,23 @@ WEBP_QUALITY = 80  # of 100: Pillow's default, without visible loss in text
 MAX_BYTES = 256 << 20  # of all pages, which browsers still open
 
 
-class Review:
+class ReviewWriter:
     """Takes the results of pages; images are rendered again, so that workers need not send them."""
 
     by_page = True
 
-    def __init__(self, path: Path, recipe: Recipe, *, doubt: float = DOUBT, safe: bool = False):
-        self.path, self.recipe = path, recipe
+    def __init__(self, path: Path, config: ExtractorConfig, *, doubt: float = DOUBT, safe: bool = False):
+        self.path, self.config = path, config
         self.settings = {"doubt": doubt, "safe": safe}
         self._pages: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - until `close`
-        self._digest = hashlib.sha256(recipe.key().encode())
+        self._digest = hashlib.sha256(config.key().encode())
 
     def add(self, result: PageTables, page: Page | None = None) -> None:
         """Add a page with tables.  page: by default it is opened and rendered again."""
         if not result.tables:
             return
         if page is None:
-            with self.recipe.open(result.source) as document:
+            with self.config.open(result.source) as document:
                 page = document.page(result.page)
         block = _script(page_data(page, result), 'class="page"')
         self._digest.update(f"{result.document}:{result.page}".encode())

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
-from .boxes import HALF, check_box, hull, inside, share
-from .missed import add_columns, cut_rows
+from .boxes import HALF, bounding_box, check_box, inside, share
+from .refine import refine_columns, refine_rows
 from .table import Cell, Table, Word
-from .words import Lane, check_words, first_choices, join, lanes_of, place
+from .words import Interval, check_words, first_choices, join, overlapping, place
 
 TABLE, COLUMN, ROW, HEADER = "table", "table column", "table row", "table column header"
 PROJECTED, SPANNING = "table projected row header", "table spanning cell"
@@ -79,15 +79,15 @@ def build_table(
     if table is not None:
         found = {label: [o for o in of if inside(o.box, table) >= HALF] for label, of in found.items()}
 
-    rows, columns = _lanes(found[ROW], ROW), _lanes(found[COLUMN], COLUMN)
+    rows, columns = _intervals(found[ROW], ROW), _intervals(found[COLUMN], COLUMN)
     if not rows and not columns:
         return Table((), (), (), table or (0.0, 0.0, 0.0, 0.0), _score(found[TABLE], []))
-    around = hull(o.box for o in found[ROW] + found[COLUMN])
-    rows = rows or [Lane(around[1], around[3], None)]
+    around = bounding_box(o.box for o in found[ROW] + found[COLUMN])
+    rows = rows or [Interval(around[1], around[3], None)]
     if columns:
-        columns = add_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
-    columns = columns or [Lane(around[0], around[2], None)]
-    rows = cut_rows(rows, columns, _inside(words, rows, columns), _header_rows(found[HEADER], rows))
+        columns = refine_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
+    columns = columns or [Interval(around[0], around[2], None)]
+    rows = refine_rows(rows, columns, _inside(words, rows, columns), _header_rows(found[HEADER], rows))
     if len(rows) * len(columns) > MAX_POSITIONS:
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
@@ -96,7 +96,7 @@ def build_table(
         header_rows = _header_rows(found[HEADER], rows)
         spans = _spans(spanning, rows, columns, header_rows)
         words = _inside(words, rows, columns)
-        ys, xs = lanes_of(words, rows, 1), lanes_of(words, columns, 0)
+        ys, xs = overlapping(words, rows, 1), overlapping(words, columns, 0)
         full_rows, full_columns = _under_spans(spans, len(rows), len(columns))
         full_rows |= first_choices(words, ys, rows, 1)
         full_columns |= first_choices(words, xs, columns, 0)
@@ -145,30 +145,30 @@ def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, floa
     return found
 
 
-def _lanes(objects: Sequence[Detection], label: str) -> list[Lane]:
+def _intervals(objects: Sequence[Detection], label: str) -> list[Interval]:
     """Rows from the top down or columns from left to right, without those that better ones cover.
 
     Only heights of rows and widths of columns count, since every row becomes as wide as the table.
     """
     axis = 1 if label == ROW else 0
-    lanes = [Lane(o.box[axis], o.box[axis + 2], o.score) for o in objects if o.box[axis] < o.box[axis + 2]]
-    kept: list[Lane] = []
-    for lane in sorted(lanes, key=lambda lane: (-(lane.score or 0), lane)):
-        if _covered(lane, kept) < MAX_COVERED:
-            kept.append(lane)
-    return sorted(kept, key=lambda lane: (lane.start + lane.end, lane))
+    intervals = [Interval(o.box[axis], o.box[axis + 2], o.score) for o in objects if o.box[axis] < o.box[axis + 2]]
+    kept: list[Interval] = []
+    for interval in sorted(intervals, key=lambda interval: (-(interval.score or 0), interval)):
+        if _covered(interval, kept) < MAX_COVERED:
+            kept.append(interval)
+    return sorted(kept, key=lambda interval: (interval.start + interval.end, interval))
 
 
-def _covered(lane: Lane, others: Sequence[Lane]) -> float:
-    """The share of a lane that the others cover together, as two rows may cover a tall one."""
-    covered, reached = 0.0, lane.start
-    for start, end in sorted((o.start, o.end) for o in others if o.start < lane.end and lane.start < o.end):
-        covered += share(lane.start, lane.end, max(start, reached), max(end, reached))
+def _covered(interval: Interval, others: Sequence[Interval]) -> float:
+    """The share of an interval that the others cover together, as two rows may cover a tall one."""
+    covered, reached = 0.0, interval.start
+    for start, end in sorted((o.start, o.end) for o in others if o.start < interval.end and interval.start < o.end):
+        covered += share(interval.start, interval.end, max(start, reached), max(end, reached))
         reached = max(reached, end)
     return covered
 
 
-def _header_rows(headers: Sequence[Detection], rows: Sequence[Lane]) -> int:
+def _header_rows(headers: Sequence[Detection], rows: Sequence[Interval]) -> int:
     """The number of header rows: all up to the end of the first run of rows that a header covers by half."""
     covered = [any(share(row.start, row.end, o.box[1], o.box[3]) >= HALF for o in headers) for row in rows]
     if True not in covered:
@@ -180,7 +180,7 @@ def _header_rows(headers: Sequence[Detection], rows: Sequence[Lane]) -> int:
 
 
 def _spans(
-    objects: Sequence[Detection], rows: Sequence[Lane], columns: Sequence[Lane], header_rows: int
+    objects: Sequence[Detection], rows: Sequence[Interval], columns: Sequence[Interval], header_rows: int
 ) -> list[_Span]:
     """The disjoint rectangles of the grid under spanning cells and projected row headers, the best first."""
     spans: list[_Span] = []
@@ -199,9 +199,9 @@ def _spans(
     return spans
 
 
-def _snapped(box: Box, lanes: Sequence[Lane], axis: int) -> tuple[int, int]:
-    """The range of lanes that a box covers by half, its end excluded; (0, 0) for none."""
-    covered = [i for i, lane in enumerate(lanes) if share(lane.start, lane.end, box[axis], box[axis + 2]) >= HALF]
+def _snapped(box: Box, intervals: Sequence[Interval], axis: int) -> tuple[int, int]:
+    """The range of rows or columns that a box covers by half, its end excluded; (0, 0) for none."""
+    covered = [i for i, one in enumerate(intervals) if share(one.start, one.end, box[axis], box[axis + 2]) >= HALF]
     return (covered[0], covered[-1] + 1) if covered else (0, 0)
 
 
@@ -229,7 +229,7 @@ def _under_spans(spans: Sequence[_Span], rows: int, columns: int) -> tuple[set[i
     return {i for i in range(rows) if under_rows[i] == columns}, {i for i in range(columns) if under_columns[i] == rows}
 
 
-def _extent(rows: Sequence[Lane], columns: Sequence[Lane]) -> Box:
+def _extent(rows: Sequence[Interval], columns: Sequence[Interval]) -> Box:
     return (
         min(column.start for column in columns),
         min(row.start for row in rows),
@@ -238,15 +238,17 @@ def _extent(rows: Sequence[Lane], columns: Sequence[Lane]) -> Box:
     )
 
 
-def _inside(words: Sequence[Word], rows: Sequence[Lane], columns: Sequence[Lane]) -> list[Word]:
+def _inside(words: Sequence[Word], rows: Sequence[Interval], columns: Sequence[Interval]) -> list[Word]:
     """The words in the table that are not blank."""
     extent = _extent(rows, columns)
     return [word for word in words if inside(word.box, extent) >= HALF and word.text.strip()]
 
 
-def _unspanned(words: Sequence[Word], rows: Sequence[Lane], around: Box, spanning: Sequence[Detection]) -> list[Word]:
+def _unspanned(
+    words: Sequence[Word], rows: Sequence[Interval], around: Box, spanning: Sequence[Detection]
+) -> list[Word]:
     """The words of the rows within `around` that are in no spanning cell."""
-    held = _inside(words, rows, [Lane(around[0], around[2], None)])
+    held = _inside(words, rows, [Interval(around[0], around[2], None)])
     return [word for word in held if all(inside(word.box, o.box) < HALF for o in spanning)]
 
 
@@ -271,9 +273,11 @@ def _spread(spans: Sequence[_Span], rows: int, columns: int) -> tuple[list[_Span
     return spread, owner
 
 
-def _cell(span: _Span, rows: Sequence[Lane], columns: Sequence[Lane], header_rows: int, words: Sequence[Word]) -> Cell:
+def _cell(
+    span: _Span, rows: Sequence[Interval], columns: Sequence[Interval], header_rows: int, words: Sequence[Word]
+) -> Cell:
     rows, columns = rows[span.top : span.bottom], columns[span.left : span.right]
-    structure = [_mean([lane.score for lane in rows]), _mean([lane.score for lane in columns]), span.score]
+    structure = [_mean([row.score for row in rows]), _mean([column.score for column in columns]), span.score]
     return Cell(
         span.top,
         span.left,
@@ -287,10 +291,10 @@ def _cell(span: _Span, rows: Sequence[Lane], columns: Sequence[Lane], header_row
     )
 
 
-def _score(tables: Sequence[Detection], lanes: Sequence[Lane]) -> float:
+def _score(tables: Sequence[Detection], intervals: Sequence[Interval]) -> float:
     if tables:
         return max(o.score for o in tables)
-    return _mean([lane.score for lane in lanes]) or 0.0
+    return _mean([interval.score for interval in intervals]) or 0.0
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -24,10 +24,10 @@ WORD_FIELDS = ("text", "box", "confidence", "angle")
 # Words share a line if this share of the lower one's height is beside the other: raised and lowered characters have
 # about 0.4, neighbouring lines whose boxes include the leading about 0.15.
 SAME_LINE = 0.3
-WORDS_AT_ONCE = 2048  # compared with all lanes in one array, which bounds its memory
+WORDS_AT_ONCE = 2048  # compared with all intervals in one array, which bounds its memory
 
 
-class Lane(NamedTuple):
+class Interval(NamedTuple):
     """The extent of a row (y) or of a column (x)."""
 
     start: float
@@ -86,40 +86,40 @@ def words_outside(table: Table, words: Sequence[Word]) -> list[Word]:
     return [word for word in words if not table.cells or inside(word.box, table.box) < HALF]
 
 
-def lanes_of(words: Sequence[Word], lanes: Sequence[Lane], axis: int) -> list[list[tuple[int, float]]]:
-    """For each word, the lanes that hold some of it and the length held; the nearest lane (1.0) if there is none.
+def overlapping(words: Sequence[Word], intervals: Sequence[Interval], axis: int) -> list[list[tuple[int, float]]]:
+    """The (index, overlap) of each interval that a word overlaps, for each word; the nearest one and 1.0 if none does.
 
     axis: 0 for columns, 1 for rows.
     """
-    starts, ends = np.array([(lane.start, lane.end) for lane in lanes]).T
+    starts, ends = np.array([(interval.start, interval.end) for interval in intervals]).T
     found: list[list[tuple[int, float]]] = []
     for first in range(0, len(words), WORDS_AT_ONCE):
         boxes = np.array([word.box for word in words[first : first + WORDS_AT_ONCE]])
         low, high = boxes[:, axis, None], boxes[:, axis + 2, None]
         lengths = np.minimum(high, ends) - np.maximum(low, starts)  # negative: the distance
         near: list[list[tuple[int, float]]] = [[] for _ in boxes]
-        which, lane = np.nonzero(lengths > 0)
-        for w, i, length in zip(which.tolist(), lane.tolist(), lengths[which, lane].tolist(), strict=True):
+        which, interval = np.nonzero(lengths > 0)
+        for w, i, length in zip(which.tolist(), interval.tolist(), lengths[which, interval].tolist(), strict=True):
             near[w].append((i, length))
         found += [of or [(i, 1.0)] for of, i in zip(near, lengths.argmax(1).tolist(), strict=True)]
     return found
 
 
 def first_choices(
-    words: Sequence[Word], near: Sequence[Sequence[tuple[int, float]]], lanes: Sequence[Lane], axis: int
+    words: Sequence[Word], near: Sequence[Sequence[tuple[int, float]]], intervals: Sequence[Interval], axis: int
 ) -> set[int]:
-    """The lanes that hold most of some word; of several that hold as much, the nearest to its centre."""
+    """The intervals that hold most of some word; of several that hold as much, the nearest to its centre."""
     chosen = set()
     for word, of in zip(words, near, strict=True):
         middle = (word.box[axis] + word.box[axis + 2]) / 2
-        chosen.add(max(of, key=lambda n: (n[1], -abs(lanes[n[0]].middle - middle)))[0] if len(of) > 1 else of[0][0])
+        chosen.add(max(of, key=lambda n: (n[1], -abs(intervals[n[0]].middle - middle)))[0] if len(of) > 1 else of[0][0])
     return chosen
 
 
 def place(
     words: Sequence[Word],
-    rows: Sequence[Lane],
-    columns: Sequence[Lane],
+    rows: Sequence[Interval],
+    columns: Sequence[Interval],
     ys: Sequence[Sequence[tuple[int, float]]],
     xs: Sequence[Sequence[tuple[int, float]]],
     owner: Sequence[Sequence[int]],
@@ -127,8 +127,8 @@ def place(
 ) -> list[list[Word]]:
     """The words of each of `cells` cells; owner[row][column] is the cell at a position of the grid.
 
-    ys, xs: the rows and columns of each word (`lanes_of`).  A word goes to the cell that holds most of it; of several
-    that hold as much, to the one with the nearest row and column.
+    ys, xs: the rows and columns of each word, from `overlapping`.  A word goes to the cell with the largest overlap; of
+    several, to the one with the nearest row and column.
     """
     found: list[list[Word]] = [[] for _ in range(cells)]
     for word, of_y, of_x in zip(words, ys, xs, strict=True):

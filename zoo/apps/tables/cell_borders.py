@@ -24,7 +24,7 @@ NEAR_RULE = 2  # pixels between a border and the rule that it belongs to
 LETTER_GAP = 0.25  # of half a row's height: about twice the gap between two letters, which a border keeps from ink
 
 
-def uncut(image: np.ndarray, table: Table) -> list[Box]:
+def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
     """The boxes of the table's cells in the image (Y, X, 3) uint8, with borders between the texts.
 
     A border through letters moves to the nearest line of pixels without ink, at most to the middles of its two rows or
@@ -35,7 +35,7 @@ def uncut(image: np.ndarray, table: Table) -> list[Box]:
     rows = [(box[1], box[3]) for box in table.row_boxes]
     columns = [(box[0], box[2]) for box in table.column_boxes]
     reach = float(np.median([end - start for start, end in rows])) / 2
-    Y, X = (_borders(lanes, reach, size) for lanes, size in ((rows, image.shape[0]), (columns, image.shape[1])))
+    Y, X = (_borders(intervals, reach, size) for intervals, size in ((rows, image.shape[0]), (columns, image.shape[1])))
     ink = _ink(image, Y, X, table.box)
     over_rows, over_columns = ink.copy(), ink
     for cell in table.cells:
@@ -50,10 +50,10 @@ def uncut(image: np.ndarray, table: Table) -> list[Box]:
     ]
 
 
-def _borders(lanes: Sequence[tuple[float, float]], reach: float, size: int) -> list[int]:
+def _borders(intervals: Sequence[tuple[float, float]], reach: float, size: int) -> list[int]:
     """Borders midway between rows, or columns, and `reach` outside of the first and the last."""
-    inner = [(before[1] + after[0]) / 2 for before, after in pairwise(lanes)]
-    borders = np.array([lanes[0][0] - reach, *inner, lanes[-1][1] + reach])
+    inner = [(before[1] + after[0]) / 2 for before, after in pairwise(intervals)]
+    borders = np.array([intervals[0][0] - reach, *inner, intervals[-1][1] + reach])
     return [int(border) for border in np.maximum.accumulate(borders.round().clip(0, size))]
 
 
@@ -77,7 +77,7 @@ def _ink(image: np.ndarray, Y: Sequence[int], X: Sequence[int], table: Box) -> n
 
 
 def _moved(
-    borders: Sequence[int], lanes: Sequence[tuple[float, float]], ink: np.ndarray, axis: int, away: int
+    borders: Sequence[int], intervals: Sequence[tuple[float, float]], ink: np.ndarray, axis: int, away: int
 ) -> list[tuple[float, float]]:
     """Each border (begin, end) where the least ink crosses it or is nearer than `away`, by preference on a rule.
 
@@ -86,11 +86,11 @@ def _moved(
     inked = np.flatnonzero(ink.any(1 - axis))
     rule = _rules(crossing / (inked[-1] + 1 - inked[0] if len(inked) else 1), dotted=axis == 1)
     crossing[rule] = 0
-    inner = _inner(np.flatnonzero((crossing > 0) & ~_wider(rule)), lanes)
+    inner = _inner(np.flatnonzero((crossing > 0) & ~_wider(rule)), intervals)
     crossing = sliding_window_view(np.pad(crossing, away), 2 * away + 1).max(1)
     crossing[rule] = -1  # better than any other line, even with letters near
-    middles = [(start + end) / 2 for start, end in lanes]
-    first, last = lanes[0][0], lanes[-1][1]
+    middles = [(start + end) / 2 for start, end in intervals]
+    first, last = intervals[0][0], intervals[-1][1]
     at, begins, ends = (
         [first, *borders[1:-1], last],
         [borders[0], *middles[:-1], inner[1]],
@@ -110,9 +110,9 @@ def _moved(
     return moved
 
 
-def _inner(inked: np.ndarray, lanes: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _inner(inked: np.ndarray, intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The innermost places of the table's own borders: where its first letters begin and its last ones end."""
-    (first, end), (start, last) = lanes[0], lanes[-1]
+    (first, end), (start, last) = intervals[0], intervals[-1]
     inked = inked[(inked >= first) & (inked < last)]
     if not len(inked):
         return first, last

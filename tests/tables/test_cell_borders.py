@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from zoo.apps.tables import Cell, Table
-from zoo.apps.tables.gutters import uncut
+from zoo.apps.tables.cell_borders import fitted_cell_boxes
 
 X, Y = (20, 120, 260, 400), (15, 45, 75, 105, 135)  # where columns and rows begin and end
 
 
 def grid(rows, columns, spans=()):
-    """A table of lanes; spans: (row, column, row_span, column_span)."""
+    """A table of intervals; spans: (row, column, row_span, column_span)."""
     under = {(r + i, c + j) for r, c, n, m in spans for i in range(n) for j in range(m)}
     places = [(r, c, 1, 1) for r in range(len(rows)) for c in range(len(columns)) if (r, c) not in under] + list(spans)
     cells = [
@@ -30,7 +30,7 @@ def grid(rows, columns, spans=()):
     )
 
 
-def lanes(borders):
+def intervals(borders):
     return [(float(a), float(b)) for a, b in pairwise(borders)]
 
 
@@ -62,29 +62,29 @@ def assert_whole(found, table, texts):
 
 @pytest.mark.parametrize("off", [0, 22, -22])
 def test_columns_that_cut_words_give_way(off):
-    columns = lanes([X[0] + off, *(x + off for x in X[1:-1]), X[-1] + off])
-    table = grid(lanes(Y), columns)
-    assert_whole(uncut(page(TEXTS.values()), table), table, TEXTS)
+    columns = intervals([X[0] + off, *(x + off for x in X[1:-1]), X[-1] + off])
+    table = grid(intervals(Y), columns)
+    assert_whole(fitted_cell_boxes(page(TEXTS.values()), table), table, TEXTS)
 
 
 @pytest.mark.parametrize("off", [0, 11, -11])
 def test_rows_that_cut_words_give_way(off):
-    table = grid(lanes([y + off for y in Y]), lanes(X))
-    assert_whole(uncut(page(TEXTS.values()), table), table, TEXTS)
+    table = grid(intervals([y + off for y in Y]), intervals(X))
+    assert_whole(fitted_cell_boxes(page(TEXTS.values()), table), table, TEXTS)
 
 
 def test_what_lies_between_two_columns_is_read_with_the_nearer():
     columns = [(20.0, 115.0), (170.0, 230.0), (300.0, 400.0)]  # the second word begins at 160, the third at 300
-    table = grid(lanes(Y), columns)
-    found = uncut(page(TEXTS.values()), table)
+    table = grid(intervals(Y), columns)
+    found = fitted_cell_boxes(page(TEXTS.values()), table)
     assert_whole(found, table, TEXTS)
 
 
 def test_a_cell_that_spans_columns_holds_no_border_back():
     texts = {**TEXTS, (0, 0): (70, 24, 210, 36)}
     del texts[0, 1]
-    table = grid(lanes(Y), lanes([20, 105, 260, 400]), [(0, 0, 1, 2)])
-    assert_whole(uncut(page(texts.values()), table), table, texts)
+    table = grid(intervals(Y), intervals([20, 105, 260, 400]), [(0, 0, 1, 2)])
+    assert_whole(fitted_cell_boxes(page(texts.values()), table), table, texts)
 
 
 def test_borders_on_rules_leave_them_out():
@@ -92,8 +92,8 @@ def test_borders_on_rules_leave_them_out():
     for y in Y[1:-1]:
         image[y, 20:400:2] = 0  # dotted
     image[15:135, 120:122] = 0
-    table = grid(lanes([15, 47, 75, 105, 135]), lanes([20, 122, 260, 400]))
-    found = uncut(image, table)
+    table = grid(intervals([15, 47, 75, 105, 135]), intervals([20, 122, 260, 400]))
+    found = fitted_cell_boxes(image, table)
     assert_whole(found, table, TEXTS)
     for x0, y0, x1, y1 in found:
         inside = image[int(y0) : int(y1), int(x0) : int(x1)].mean(-1) < 128
@@ -115,19 +115,19 @@ def ruled(texts, xs=X, ys=Y):
 def test_a_rule_is_the_border_though_letters_touch_it(off):
     texts = {k: (X[k[1]] + 2, y0, X[k[1] + 1] - 2, y1) for k, (_, y0, _, y1) in TEXTS.items()}
     del texts[1, 1], texts[2, 1]  # paper, where a border could lie as well
-    table = grid(lanes(Y), lanes([X[0], *(x + off for x in X[1:-1]), X[-1]]))
-    assert_whole(uncut(ruled(texts.values()), table), table, texts)
+    table = grid(intervals(Y), intervals([X[0], *(x + off for x in X[1:-1]), X[-1]]))
+    assert_whole(fitted_cell_boxes(ruled(texts.values()), table), table, texts)
 
 
 @pytest.mark.parametrize("off", [-5, 0, 5])
 def test_the_frame_is_in_no_cell(off):
     """Whether the table was found with it or within it."""
     table = grid(
-        lanes([Y[0] - off, *Y[1:-1], Y[-1] + off]),
-        lanes([X[0] - off, *X[1:-1], X[-1] + off]),
+        intervals([Y[0] - off, *Y[1:-1], Y[-1] + off]),
+        intervals([X[0] - off, *X[1:-1], X[-1] + off]),
     )
     image = ruled(TEXTS.values())
-    found = uncut(image, table)
+    found = fitted_cell_boxes(image, table)
     assert_whole(found, table, TEXTS)
     for x0, y0, x1, y1 in found:
         inside = image[int(y0) : int(y1), int(x0) : int(x1)].mean(-1) < 128
@@ -142,31 +142,31 @@ def test_a_line_full_of_letters_is_no_rule():
     image = page(texts.values())
     for x0, y0, x1, y1 in texts.values():
         image[y0:y1, x0 + 1 : x1 : 3] = 0
-    table = grid(lanes([y + 12 for y in Y]), lanes(X))
-    assert_whole(uncut(image, table), table, texts)
+    table = grid(intervals([y + 12 for y in Y]), intervals(X))
+    assert_whole(fitted_cell_boxes(image, table), table, texts)
 
 
 def test_shaded_rows_are_no_text():
     image = page(TEXTS.values(), [(15, 45, 40), (75, 105, 200)])
-    table = grid(lanes([15, 52, 70, 110, 135]), lanes(X))
-    assert_whole(uncut(image, table), table, TEXTS)
+    table = grid(intervals([15, 52, 70, 110, 135]), intervals(X))
+    assert_whole(fitted_cell_boxes(image, table), table, TEXTS)
 
 
 def test_a_table_at_the_edge_of_its_picture():
     image = page(TEXTS.values())[19:131, 20:395]
     texts = {k: (a - 20, b - 19, c - 20, d - 19) for k, (a, b, c, d) in TEXTS.items()}
-    table = grid(lanes([0, 26, 56, 86, 112]), lanes([0, 100, 240, 375]))
-    assert_whole(uncut(image, table), table, texts)
+    table = grid(intervals([0, 26, 56, 86, 112]), intervals([0, 100, 240, 375]))
+    assert_whole(fitted_cell_boxes(image, table), table, texts)
 
 
 def test_words_that_touch_the_edge_of_the_picture():
     image = page(TEXTS.values())[:, 40:360]
     texts = {k: (a - 40, b, c - 40, d) for k, (a, b, c, d) in TEXTS.items()}
-    table = grid(lanes(Y), lanes([0, 80, 220, 320]))
-    assert_whole(uncut(image, table), table, texts)
+    table = grid(intervals(Y), intervals([0, 80, 220, 320]))
+    assert_whole(fitted_cell_boxes(image, table), table, texts)
 
 
 def test_without_ink_nothing_moves():
-    table = grid(lanes(Y), lanes(X))
-    assert uncut(page(()), table) == [cell.box for cell in table.cells]
-    assert uncut(page(()), Table((), (), (), (0.0, 0.0, 0.0, 0.0))) == []
+    table = grid(intervals(Y), intervals(X))
+    assert fitted_cell_boxes(page(()), table) == [cell.box for cell in table.cells]
+    assert fitted_cell_boxes(page(()), Table((), (), (), (0.0, 0.0, 0.0, 0.0))) == []

@@ -1,4 +1,4 @@
-"""A recipe without checkpoints, which processes can import: every page is a table of 3 x 3."""
+"""A config without checkpoints, which processes can import: every page is a table of 3 x 3."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from zoo.apps.documents import Document
 from zoo.apps.tables import TableExtractor
-from zoo.apps.tables.batch import Recipe
+from zoo.apps.tables.batch import ExtractorConfig
 from zoo.images.boxes import Detection
 
 
-class StubRecipe(Recipe):
+class StubConfig(ExtractorConfig):
     """A file named deadly ends the process that opens it, as a broken file can end PDFium's."""
 
     def extractor(self) -> TableExtractor:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .boxes import HALF, share
 from .table import Word
-from .words import Lane, lanes_of
+from .words import Interval, overlapping
 
 MIN_COLUMNS = 3  # with words on each of several lines: with fewer, the lines may be those of one cell beside another
 MIN_SHARED_COLUMNS = 0.6  # of the columns of two lines, the share with words on both: rows have blank cells
@@ -24,7 +24,9 @@ MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 o
 MIN_ROWS = 3  # with words in a column that was not detected, or all rows of a table of two
 
 
-def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word], header_rows: int) -> list[Lane]:
+def refine_rows(
+    rows: Sequence[Interval], columns: Sequence[Interval], words: Sequence[Word], header_rows: int
+) -> list[Interval]:
     """The rows from the top down, with some of them split at their lines of words.
 
     A row is split if its lines have words in similar columns, and if it is too low for its lines, or below the header
@@ -34,11 +36,11 @@ def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word
     if len(body) < 3 or not words:
         return list(rows)
     pitch = statistics.median_low(b.middle - a.middle for a, b in itertools.pairwise(body))
-    of_row: list[list[_Placed]] = [[] for _ in rows]
-    for word, ys, xs in zip(words, lanes_of(words, rows, 1), lanes_of(words, columns, 0), strict=True):
+    of_row: list[list[_PlacedWord]] = [[] for _ in rows]
+    for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
         row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
-        of_row[row].append(_Placed((word.box[1] + word.box[3]) / 2, column, word))
-    found: list[Lane] = []
+        of_row[row].append(_PlacedWord((word.box[1] + word.box[3]) / 2, column, word))
+    found: list[Interval] = []
     for i, (row, of) in enumerate(zip(rows, of_row, strict=True)):
         lines = [_line(line) for line in _lines(of, SAME_LINE * pitch)]
         apart = all(b.middle - a.middle >= MIN_PITCH * pitch for a, b in itertools.pairwise(lines))
@@ -46,13 +48,13 @@ def cut_rows(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word
             edges = [min(row.start, lines[0].top)]
             edges += [(a.middle + b.middle) / 2 for a, b in itertools.pairwise(lines)]
             edges += [max(row.end, lines[-1].bottom)]
-            found += [Lane(a, b, row.score) for a, b in itertools.pairwise(edges)]
+            found += [Interval(a, b, row.score) for a, b in itertools.pairwise(edges)]
         else:
             found.append(row)
     return found
 
 
-class _Placed(NamedTuple):
+class _PlacedWord(NamedTuple):
     """A word, and the column that holds most of it."""
 
     middle: float
@@ -60,7 +62,7 @@ class _Placed(NamedTuple):
     word: Word
 
 
-class _Line(NamedTuple):
+class _TextLine(NamedTuple):
     """A line of words across the columns."""
 
     top: float
@@ -69,23 +71,23 @@ class _Line(NamedTuple):
     columns: set[int]
 
 
-def _line(words: Sequence[_Placed]) -> _Line:
+def _line(words: Sequence[_PlacedWord]) -> _TextLine:
     top, bottom = min(of.word.box[1] for of in words), max(of.word.box[3] for of in words)
-    return _Line(top, statistics.median(of.middle for of in words), bottom, {of.column for of in words})
+    return _TextLine(top, statistics.median(of.middle for of in words), bottom, {of.column for of in words})
 
 
-def _too_low(row: Lane, lines: Sequence[_Line]) -> bool:
+def _too_low(row: Interval, lines: Sequence[_TextLine]) -> bool:
     """True if a row is too low to hold these lines: it was detected between two rows, and stands for both."""
     disjoint = all(a.bottom <= b.top for a, b in itertools.pairwise(lines))
     return disjoint and row.end - row.start < MIN_ROW_HEIGHT * (lines[-1].bottom - lines[0].top)
 
 
-def _many(lines: Sequence[_Line]) -> bool:
+def _many(lines: Sequence[_TextLine]) -> bool:
     """True if each line has words in several columns, so that they are hardly lines within cells."""
     return min(len(line.columns) for line in lines) >= MIN_COLUMNS
 
 
-def _alike(lines: Sequence[_Line]) -> bool:
+def _alike(lines: Sequence[_TextLine]) -> bool:
     """True if neighbouring lines have words in much the same columns."""
     return all(
         len(a.columns & b.columns) >= MIN_SHARED_COLUMNS * len(a.columns | b.columns)
@@ -93,7 +95,7 @@ def _alike(lines: Sequence[_Line]) -> bool:
     )
 
 
-def add_columns(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[Word]) -> list[Lane]:
+def refine_columns(rows: Sequence[Interval], columns: Sequence[Interval], words: Sequence[Word]) -> list[Interval]:
     """The columns from the left, split at gutters, gaps down the whole table, and with the ones between gutters added.
 
     A column is added for words of several rows that are in no column; it has no score.  Signs alone, or the same text
@@ -105,14 +107,14 @@ def add_columns(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[W
     if not wide:
         return list(columns)
     least = max(2, min(MIN_ROWS, len(rows)))
-    found: list[Lane] = []
-    of_column: list[list[_Block]] = [[] for _ in columns]
+    found: list[Interval] = []
+    of_column: list[list[_WordBlock]] = [[] for _ in columns]
     for block in _blocks(rows, words, wide):
         shares = [share(block.start, block.end, column.start, column.end) for column in columns]
         if sum(shares) >= HALF:
             of_column[shares.index(max(shares))].append(block)
         elif len(block.rows) >= least:
-            found.append(Lane(block.start, block.end, None))
+            found.append(Interval(block.start, block.end, None))
     for column, blocks in zip(columns, of_column, strict=True):
         edges = [column.start]
         for a, b in itertools.pairwise(blocks):
@@ -120,11 +122,11 @@ def add_columns(rows: Sequence[Lane], columns: Sequence[Lane], words: Sequence[W
             if both >= max(least, HALF * fewer):
                 edges.append((a.end + b.start) / 2)
         edges.append(max(column.end, blocks[-1].end) if len(edges) > 1 else column.end)
-        found += [Lane(a, b, column.score) for a, b in itertools.pairwise(edges)]
-    return sorted(found, key=lambda lane: (lane.start + lane.end, lane.start))
+        found += [Interval(a, b, column.score) for a, b in itertools.pairwise(edges)]
+    return sorted(found, key=lambda interval: (interval.start + interval.end, interval.start))
 
 
-class _Block(NamedTuple):
+class _WordBlock(NamedTuple):
     """Words between two gutters."""
 
     start: float
@@ -132,11 +134,11 @@ class _Block(NamedTuple):
     rows: set[int]
 
 
-def _blocks(rows: Sequence[Lane], words: Sequence[Word], wide: float) -> Iterator[_Block]:
+def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Iterator[_WordBlock]:
     """Blocks that may be columns, from the left: gaps between their words are smaller than `wide`."""
     groups: list[list[tuple[Word, int]]] = []
     reached = 0.0
-    near = (max(of, key=lambda one: one[1])[0] for of in lanes_of(words, rows, 1))
+    near = (max(of, key=lambda one: one[1])[0] for of in overlapping(words, rows, 1))
     for word, row in sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0]):
         if not groups or word.box[0] - reached >= wide:
             groups.append([])
@@ -147,12 +149,12 @@ def _blocks(rows: Sequence[Lane], words: Sequence[Word], wide: float) -> Iterato
         readable = sum(any(map(str.isalnum, word.text)) for word, _ in group)
         if readable >= HALF * len(group) and len({word.text for word, _ in group}) > 1:
             end = max(word.box[2] for word, _ in group)
-            yield _Block(group[0][0].box[0], end, {row for _, row in group})
+            yield _WordBlock(group[0][0].box[0], end, {row for _, row in group})
 
 
-def _lines(words: Sequence[_Placed], near: float) -> list[list[_Placed]]:
+def _lines(words: Sequence[_PlacedWord], near: float) -> list[list[_PlacedWord]]:
     """The words by lines from the top: a word nearer than `near` to the one above is on its line."""
-    lines: list[list[_Placed]] = []
+    lines: list[list[_PlacedWord]] = []
     for one in sorted(words, key=lambda one: one.middle):
         if lines and one.middle - lines[-1][-1].middle < near:
             lines[-1].append(one)

@@ -23,7 +23,7 @@ LINES = "tables.jsonl"  # the file in an output folder with the result of each p
 FOR_ALL = (".jsonl", ".parquet")  # formats whose one file holds the tables of many documents
 
 
-class Output(Protocol):
+class TableWriter(Protocol):
     """Takes results; `close` writes the rest and returns the files written."""
 
     by_page: bool  # takes the tables of each page as found, neither joined nor flat
@@ -70,11 +70,11 @@ def json_of(tables: Sequence[Table]) -> str:
     return json.dumps([table.to_dict() for table in tables], ensure_ascii=False, allow_nan=False) + "\n"
 
 
-class Lines:
+class JsonLinesWriter:
     """A line of JSON for each page, written at once, so that a job that was killed can be resumed."""
 
     def __init__(self, path: Path, key: str, keep: bool = False, by_page: bool = True):
-        """key: of the recipe, "" for a file that is never resumed.  keep: append to the file."""
+        """key: of the config, "" for a file that is never resumed.  keep: append to the file."""
         self.path, self.key, self.by_page = path, key, by_page
         self.done: dict[tuple[str, int], PageTables] = {}
         if keep:
@@ -102,7 +102,7 @@ class Lines:
         return [self.path]
 
 
-class Folder:
+class FolderWriter:
     """Files for each document, written as soon as its pages are complete."""
 
     by_page = False
@@ -151,7 +151,7 @@ class Folder:
         return written
 
 
-class OneFile:
+class FileWriter:
     """All tables in one file (CSV: a file for each table), written at the end."""
 
     by_page = False
@@ -168,7 +168,7 @@ class OneFile:
         return save_tables(self.tables, self.path, self.suffix, **self.options) if self.tables else []
 
 
-class Parquet:
+class ParquetWriter:
     """A Parquet file with a row for each table; ROW has its columns."""
 
     by_page = False
@@ -224,7 +224,7 @@ def rows_of(result: PageTables) -> list[dict[str, Any]]:
 
 
 def _known(path: Path, key: str) -> dict[tuple[str, int], PageTables]:
-    """The results of pages without errors in a file, by the same recipe; a line that was cut off is ignored."""
+    """The results of pages without errors in a file, by the same config; a line that was cut off is ignored."""
     known: dict[tuple[str, int], PageTables] = {}
     for line in _lines(path):
         try:
