@@ -22,7 +22,7 @@ from tests.tables.stub_config import StubConfig
 from zoo.apps.batch.inputs import find_inputs
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
-from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages, plan
+from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages
 from zoo.apps.tables.writers import FileWriter, sheet_names
 from zoo.errors import InputError, TableError
 
@@ -91,7 +91,7 @@ def test_a_folder(folder: Path, jobs: str, capsys: pytest.CaptureFixture[str]) -
     assert (out / "deep" / "a.json").is_file()
     assert not (out / "broken.json").exists()
     config = StubConfig(detection=None)
-    for one in extract_pages(plan(str(folder / "in" / "a.pdf"), config), Worker(config), 3 - int(jobs)):
+    for one in extract_pages(Worker(config).plan(str(folder / "in" / "a.pdf")), Worker(config), 3 - int(jobs)):
         assert_same(found["in/a.pdf", one.page], one)
 
 
@@ -146,8 +146,8 @@ def counting(seen: list[int]) -> Callable[..., PageTables]:
 def test_a_page_that_ends_its_process(folder: Path) -> None:
     shutil.copy(folder / "in" / "a.pdf", folder / "deadly.pdf")
     config = StubConfig(detection=None)
-    pages = plan(str(folder / "in" / "a.pdf"), config)
-    bad = plan(str(folder / "deadly.pdf"), ExtractorConfig())[:1]
+    pages = Worker(config).plan(str(folder / "in" / "a.pdf"))
+    bad = Worker(ExtractorConfig()).plan(str(folder / "deadly.pdf"))[:1]
     found = list(extract_pages([*pages[:2], *bad, *pages[2:]], Worker(config), 2))
     assert [one.error for one in found] == [None, None, f"{bad[0].path}, page 1: the process died", None]
     assert [one.page for one in found] == [1, 2, 1, 3]

@@ -20,7 +20,7 @@ from tests.tables.stub_config import StubConfig
 from tests.web.browser import chromium
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
-from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages, plan
+from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages
 from zoo.apps.tables.review import ReviewWriter
 from zoo.errors import TableError
 
@@ -46,7 +46,7 @@ def review(tmp_path: Path) -> tuple[Path, list[Table]]:
     content = "".join(text(20 + 100 * (i % 3), 160 - 66 * (i // 3), word) for i, word in enumerate(escaped))
     (tmp_path / "two pages.pdf").write_bytes(pdf([content, text(20, 100, "lone")]))
     config = StubConfig(detection=None)
-    pages = plan(str(tmp_path / "two pages.pdf"), config)
+    pages = Worker(config).plan(str(tmp_path / "two pages.pdf"))
     out = ReviewWriter(tmp_path / "review.html", config)
     first, second = extract_pages(pages, Worker(config))
     first = tables_of(first)
@@ -74,7 +74,7 @@ def test_too_many_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     config = StubConfig(detection=None)
     with pytest.raises(TableError, match="review fewer at once"):
         ReviewWriter(tmp_path / "r.html", config).add(
-            *extract_pages(plan(str(tmp_path / "a.pdf"), config), Worker(config))
+            *extract_pages(Worker(config).plan(str(tmp_path / "a.pdf")), Worker(config))
         )
 
 

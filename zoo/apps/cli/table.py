@@ -44,18 +44,11 @@ WIDEST = 40  # columns of a terminal that a cell may take
 def table(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     _check(args)
-    config = ExtractorConfig(
-        args.structure or STRUCTURE,
-        None if args.no_detection else args.detection or DETECTION,
-        *((None, None) if args.words is not None else engine(args)),
-        args.threshold,
-        args.padding,
-        args.device,
-        args.local_files_only,
-        args.lock,
-        args.dpi,
-        args.password,
-    )
+    detection = None if args.no_detection else args.detection or DETECTION
+    engines = (None, None) if args.words is not None else engine(args)
+    same = ("threshold", "padding", "device", "local_files_only", "lock", "dpi", "password")
+    options = {name: getattr(args, name) for name in same}
+    config = ExtractorConfig(args.structure or STRUCTURE, detection, *engines, **options)
     with tempfile.TemporaryDirectory(prefix="zoo-") as folder:
         documents = [_stdin(folder) if name == "-" else name for name in args.documents]
         inputs, passed_over = find_inputs(documents)
@@ -100,7 +93,8 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
             raise UsageError(f"{option} is of one page, and {document.name} has {len(numbers)}: say --pages N")
         page = document.page(numbers[0])
     page = page if words is None else replace(page, words=words)
-    found = page_tables(config.extractor(), page)
+    result = page_tables(config.extractor(), page, document.sha256)
+    found = result.tables
     if not found:
         raise _no_table(page.name, args)
     if words and not any(cell.text for one in found for cell in one.cells):
@@ -116,7 +110,6 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
     if args.output is None:
         _show([one.flat() for one in found] if args.flat else found, args)
     else:
-        result = PageTables(page.source, document.sha256, page.number, page.count, found)
         for output in _output(args, config, inputs):
             output.add(result if output.by_page else next(_made_of([result], args)))
             written += output.close()

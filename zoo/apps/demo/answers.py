@@ -21,7 +21,7 @@ from ...tasks.segment import Area, palette
 from ..documents import open_document
 from ..tables import TableExtractor
 from ..tables.flat import unique_names
-from ..tables.pages import PageTables, page_tables
+from ..tables.pages import page_tables
 from ..tables.review import ReviewWriter
 from .models import Models
 
@@ -51,9 +51,9 @@ def find_tables(models: Models, path: str | None, pages: str = "", threshold: fl
         review, count = ReviewWriter(Path(folder) / "review.html", config), 0
         for number in numbers:
             page = document.page(number)
-            tables = page_tables(extractor, page)
-            review.add(PageTables(page.source, document.sha256, page.number, page.count, tables), page)
-            count += len(tables)
+            result = page_tables(extractor, page, document.sha256)
+            review.add(result, page)
+            count += len(result.tables)
         if not count:
             hint = "" if whole else ", and one picture of a table alone can be taken whole"
             raise InputError(f"{document.name}: no table found; a threshold below {threshold:g} finds more{hint}")

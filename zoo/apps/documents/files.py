@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Protocol, TypeAlias, Union
+from typing import IO, TYPE_CHECKING, TypeAlias, Union
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ...images import MAX_PIXELS
 from ...images.open import ImagePages, read_file
 from .selection import Selection, select
 from .word import Word
+
+if TYPE_CHECKING:
+    from .pdf import PdfFile
 
 DocumentFile: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "IO[bytes]"]
 
@@ -38,16 +41,10 @@ class Page:
         return self.source if self.count == 1 else f"{self.source}, page {self.number}"
 
 
-class _Pages(Protocol):
-    def __len__(self) -> int: ...
-    def close(self) -> None: ...
-    def read(self, number: int) -> tuple[np.ndarray, list[Word] | None]: ...
-
-
 class Document:
     """An open document, a context manager; pages are read one at a time, when they are asked for."""
 
-    def __init__(self, name: str, pages: _Pages, sha256: str):
+    def __init__(self, name: str, pages: PdfFile | ImagePages, sha256: str):
         self.name, self.sha256, self._pages = name, sha256, pages
 
     def __len__(self) -> int:
@@ -64,11 +61,14 @@ class Document:
         self.close()
 
     def close(self) -> None:
-        self._pages.close()
+        if not isinstance(self._pages, ImagePages):
+            self._pages.close()
 
     def page(self, number: int) -> Page:
         """Page `number`, from 1; InputError if it does not exist or is damaged."""
         select([(number, number)], len(self), self.name)
+        if isinstance(self._pages, ImagePages):
+            return Page(self.name, number, len(self), np.asarray(self._pages.page(number)))
         return Page(self.name, number, len(self), *self._pages.read(number))
 
     def numbers(self, selection: str | Selection | None = None) -> list[int]:
@@ -102,23 +102,9 @@ def open_document(
     data = read_file(file, name)
     sha256 = hashlib.sha256(data).hexdigest()
     if b"%PDF-" in data[:1024]:  # readers search as far for it
-        from .pdf import Pdf
+        from .pdf import PdfFile
 
-        return Document(name, Pdf(data, name, dpi=dpi, password=password, max_pixels=max_pixels), sha256)
+        return Document(name, PdfFile(data, name, dpi=dpi, password=password, max_pixels=max_pixels), sha256)
     if name.lower().endswith(".pdf"):
         raise InputError(f"{name}: no PDF (begins with {data[:8]!r}, expected b'%PDF-')")
-    return Document(name, _Images(data, name, max_pixels), sha256)
-
-
-class _Images:
-    def __init__(self, data: bytes, name: str, max_pixels: int):
-        self._images = ImagePages(data, max_pixels=max_pixels, name=name)
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def close(self) -> None:
-        pass
-
-    def read(self, number: int) -> tuple[np.ndarray, list[Word] | None]:
-        return np.asarray(self._images.page(number)), None
+    return Document(name, ImagePages(data, max_pixels=max_pixels, name=name), sha256)

@@ -45,13 +45,18 @@ class Character(NamedTuple):
     number: int  # in the text layer, from 0
 
 
-class Pdf:
+class PdfFile:
     """An open PDF file; InputError if it cannot be read."""
 
     def __init__(
         self, data: bytes, name: str, *, dpi: float, password: str | None = None, max_pixels: int = MAX_PIXELS
     ):
-        self.name, self.dpi, self.max_pixels, self._pdfium = name, dpi, max_pixels, _pdfium()
+        self.name, self.dpi, self.max_pixels, self._pdfium = (
+            name,
+            dpi,
+            max_pixels,
+            optional("pypdfium2", "PDF", "zoo[pdf]"),
+        )
         with _lock:
             try:
                 self._pdf = self._pdfium.PdfDocument(data, password=password)
@@ -221,10 +226,6 @@ def _is_apart(a: Character, b: Character) -> bool:
     gaps = max(bx0 - ax1, ax0 - bx1), max(by0 - ay1, ay0 - by1)  # negative: they overlap
     centres = abs((ax0 + ax1 - bx0 - bx1) / 2), abs((ay0 + ay1 - by0 - by1) / 2)
     return max(gaps) > MAX_LETTER_GAP * size or (min(centres) > MAX_LETTER_STEP * size and max(gaps) > 0)
-
-
-def _pdfium() -> Any:
-    return optional("pypdfium2", "PDF", "zoo[pdf]")
 
 
 def _reason(error: Exception, data: bytes, password: str | None) -> str:

@@ -21,7 +21,7 @@ from ..batch.processes import share
 from ..documents import Document, open_document
 from ..documents.files import DPI
 from .extract import DETECTION, STRUCTURE, TableExtractor
-from .pages import PageTables, page_tables, surroundings_of
+from .pages import PageTables, page_tables
 from .writers import ROW, rows_of
 
 FORM = 2  # of what is recorded about a page; from 2 on, with the text around its tables
@@ -47,17 +47,8 @@ class ExtractorConfig:
 
     def extractor(self) -> TableExtractor:
         """The extractor, with its checkpoints loaded."""
-        return TableExtractor(
-            self.structure,
-            self.detection,
-            reader=self.reader,
-            ocr=self.ocr,
-            threshold=self.threshold,
-            padding=self.padding,
-            lock=self.lock,
-            device=self.device,
-            local_files_only=self.local_files_only,
-        )
+        options = {name: value for name, value in vars(self).items() if name not in ("dpi", "password")}
+        return TableExtractor(**options)
 
     def open(self, path: str) -> Document:
         file = read(path, MAX_BYTES) if is_uri(path) else path
@@ -110,23 +101,19 @@ class Worker:
 
     def tables(self, job: PageJob) -> PageTables:
         """The tables of a page, or its error.  ZooError: a checkpoint cannot be loaded."""
-        start, found, error = time.perf_counter(), PageTables(*job), None
+        start = time.perf_counter()
         if self._extractor is None:
             self._extractor = self.config.extractor()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                page = self._open(job.path).page(job.number)
-                tables = page_tables(self._extractor, page)
-                height, width = page.image.shape[:2]
-                found = replace(found, tables=tables, size=(width, height), around=surroundings_of(page, tables))
+                found = page_tables(self._extractor, self._open(job.path).page(job.number), job.document)
             except ZooError as e:
-                error = _naming(job.path, job.name, e)
+                found = PageTables(*job, error=_naming(job.path, job.name, e))
             except MemoryError:
-                error = f"{job.name}: not enough memory"
+                found = PageTables(*job, error=f"{job.name}: not enough memory")
         texts = tuple(str(one.message) for one in caught)
-        seconds = round(time.perf_counter() - start, 3)
-        return replace(found, error=error, warnings=texts, seconds=seconds)
+        return replace(found, warnings=texts, seconds=round(time.perf_counter() - start, 3))
 
     def close(self) -> None:
         if self._document is not None:
@@ -140,25 +127,12 @@ class Worker:
         return self._document
 
 
-def plan(path: str, config: ExtractorConfig, selection: str | None = None) -> list[PageJob]:
-    """The pages of a document; InputError if it cannot be opened, or has no such pages."""
-    worker = Worker(config)
-    try:
-        return worker.plan(path, selection)
-    finally:
-        worker.close()
-
-
 def extract_pages(pages: Iterable[PageJob], worker: Worker, jobs: int = 1) -> Iterator[PageTables]:
     """The tables of each page or its error, in order, by `jobs` processes; with one job, by `worker` itself.
 
     Pages are drawn as they are needed.  ZooError: a checkpoint cannot be loaded.
     """
-    return share(worker.tables, pages, jobs, _died)
-
-
-def _died(job: PageJob) -> PageTables:
-    return PageTables(*job, error=f"{job.name}: the process died")
+    return share(worker.tables, pages, jobs, lambda job: PageTables(*job, error=f"{job.name}: the process died"))
 
 
 def _naming(path: str, name: str, error: object) -> str:

@@ -25,6 +25,11 @@ def inside(box: Box, other: Box) -> float:
     return share(box[0], box[2], other[0], other[2]) * share(box[1], box[3], other[1], other[3])
 
 
+def shared_height(a: Box, b: Box) -> float:
+    """The share of the lower box's height that is beside the other box, 0 to 1."""
+    return max(share(a[1], a[3], b[1], b[3]), share(b[1], b[3], a[1], a[3]))
+
+
 def bounding_box(boxes: Iterable[Box]) -> Box:
     """The smallest box around one or more boxes."""
     x0, y0, x1, y1 = zip(*boxes, strict=True)

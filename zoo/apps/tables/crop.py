@@ -1,4 +1,4 @@
-"""A part of a page, turned upright, and the way back from its boxes to the page.
+"""Crops of a page, turned upright, and the maps between boxes of a crop and of the page.
 
 Shapes: H, W of the page, Y, X of the crop.
 """

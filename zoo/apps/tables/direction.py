@@ -6,6 +6,7 @@ Directions are degrees clockwise as the page is seen, from text that runs from l
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -89,11 +90,7 @@ def _tilt(words: Sequence[Word]) -> float:
 
 def _median(values: Sequence[tuple[float, int]]) -> float:
     """The median of values with weights; 0 if it is too small a tilt to turn anything for."""
-    half, below = sum(weight for _, weight in values) / 2, 0
-    middle = 0.0
-    for value, weight in sorted(values):
-        below += weight
-        if below >= half:
-            middle = value
-            break
+    values = sorted(values)
+    below = list(itertools.accumulate(weight for _, weight in values))
+    middle = next(value for (value, _), weight in zip(values, below, strict=True) if weight >= below[-1] / 2)
     return middle if abs(middle) >= MIN_TILT else 0.0

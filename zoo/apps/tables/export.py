@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ...errors import TableError, ZooError
@@ -19,19 +20,25 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
 def write(path: str | os.PathLike[str], writing: Callable[[Path], object]) -> None:
     """Call `writing` with a temporary path, which replaces `path` once it is complete; TableError if that fails."""
     path = Path(path)
+    check_place(path)
+    with write_errors(path), atomic_write(path) as part:
+        writing(part)
+
+
+@contextlib.contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn the system's errors into a TableError that names the path."""
     try:
-        check_place(path)
-        with atomic_write(path) as part:
-            writing(part)
+        yield
+    except ZooError:
+        raise
     except (OSError, ValueError) as e:
-        if isinstance(e, ZooError):
-            raise
         raise TableError(f"cannot write to {path}: {getattr(e, 'strerror', None) or e}") from e
 
 
 def check_place(path: Path) -> None:
     """TableError if a file cannot be written there, as far as this shows beforehand."""
-    try:
+    with write_errors(path):
         if path.is_dir():
             raise TableError(f"cannot write to {path}: it is a folder")
         if path.exists() and not path.is_file():
@@ -43,7 +50,3 @@ def check_place(path: Path) -> None:
             raise TableError(f"cannot write to {path}: No such file or directory")
         if not os.access(path.parent, os.W_OK):
             raise TableError(f"cannot write to {path}: Permission denied")
-    except (OSError, ValueError) as e:
-        if isinstance(e, ZooError):
-            raise
-        raise TableError(f"cannot write to {path}: {getattr(e, 'strerror', None) or e}") from None

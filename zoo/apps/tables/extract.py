@@ -16,7 +16,7 @@ from ...errors import InputError, UnsupportedError
 from ...images import MAX_PIXELS, ImageInput, open_image
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
-from .boxes import HALF, check_box, inside, share
+from .boxes import HALF, check_box, inside, shared_height
 from .crop import TableCrop, crop_table
 from .direction import text_direction
 from .ocr import READERS, OcrEngine, load_ocr
@@ -231,11 +231,6 @@ def _reading_order(found: Sequence[Detection]) -> Iterator[Detection]:
     """Tables from the top down; those beside each other, by half of the lower one's height, from left to right."""
     rest = sorted(found, key=lambda d: d.box[1])
     while rest:
-        _, top, _, bottom = rest[0].box
-        beside = [
-            d
-            for d in rest
-            if max(share(d.box[1], d.box[3], top, bottom), share(top, bottom, d.box[1], d.box[3])) >= HALF
-        ]
+        beside = [d for d in rest if shared_height(d.box, rest[0].box) >= HALF]
         yield from sorted(beside, key=lambda d: d.box[0])
         rest = [d for d in rest if d not in beside]

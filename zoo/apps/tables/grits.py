@@ -10,7 +10,7 @@ boxes) at their positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -62,7 +62,10 @@ def grits(true: Table, predicted: Table, metric: Metric, *, published: bool = Fa
 
     at, values = _values(true, metric)
     other_at, other_values = _values(predicted, metric)
-    similar = _similar(metric, published)(values, other_values)
+    if metric == "con":  # similarities (U, u), 0 ... 1
+        similar = (_matching_blocks if published else common_subsequences)(values, other_values)
+    else:
+        similar = _overlaps(np.array(values, np.float64), np.array(other_values, np.float64), published)
     row_pairs, column_pairs = _row_pairs(at, other_at, similar), _row_pairs(at.T, other_at.T, similar)
     by_rows, by_columns = _alignment(row_pairs), _alignment(column_pairs)
     ways = (True,) if published else (True, False)
@@ -83,32 +86,18 @@ def grits(true: Table, predicted: Table, metric: Metric, *, published: bool = Fa
 def _values(table: Table, metric: Metric) -> tuple[np.ndarray, list[Any]]:
     """Indices (R, C) of the values that are compared at each position, and these values, each once."""
     numbers: dict[Hashable, int] = {}
-    value: Callable[[Cell, int, int], Hashable] = {"top": _span, "con": _text, "loc": _box}[metric]
+
+    def value(cell: Cell, row: int, column: int) -> Hashable:
+        if metric == "top":
+            x, y = cell.column - column, cell.row - row
+            return x, y, x + cell.column_span, y + cell.row_span
+        return cell.text if metric == "con" else cell.box
+
     at = [
         [numbers.setdefault(value(cell, r, c), len(numbers)) for c, cell in enumerate(row)]
         for r, row in enumerate(table.grid())
     ]
     return np.array(at), list(numbers)
-
-
-def _span(cell: Cell, row: int, column: int) -> Hashable:
-    x, y = cell.column - column, cell.row - row
-    return x, y, x + cell.column_span, y + cell.row_span
-
-
-def _text(cell: Cell, row: int, column: int) -> Hashable:
-    return cell.text
-
-
-def _box(cell: Cell, row: int, column: int) -> Hashable:
-    return cell.box
-
-
-def _similar(metric: Metric, published: bool) -> Callable[[Sequence[Any], Sequence[Any]], np.ndarray]:
-    """A function from two lists of values to their similarities (U, u), 0 ... 1."""
-    if metric == "con":
-        return _matching_blocks if published else common_subsequences
-    return lambda a, b: _overlaps(np.array(a, np.float64), np.array(b, np.float64), published)
 
 
 def _overlaps(a: np.ndarray, b: np.ndarray, published: bool) -> np.ndarray:

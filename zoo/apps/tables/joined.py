@@ -19,7 +19,7 @@ from ...images.boxes import Box
 from .boxes import share
 from .extract import TableExtractor
 from .grid import MAX_POSITIONS, Cell
-from .pages import SOMETHING, PageTables, page_tables, surroundings_of
+from .pages import UNREADABLE, PageTables, page_tables
 from .table import Table
 from .values import column_values
 
@@ -123,17 +123,8 @@ def extract_document(
     logged (INFO, "zoo.apps.tables.joined").
     """
     extract = extract or TableExtractor()
-
-    def results() -> Iterator[PageTables]:
-        for page in document.pages(pages):
-            tables = page_tables(extract, page)
-            height, width = page.image.shape[:2]
-            around = surroundings_of(page, tables) if join else ()
-            yield PageTables(
-                page.source, document.sha256, page.number, page.count, tables, size=(width, height), around=around
-            )
-
-    for result in join_pages(results()) if join else results():
+    results = (page_tables(extract, page, document.sha256) for page in document.pages(pages))
+    for result in join_pages(results) if join else results:
         yield from result.tables
 
 
@@ -186,9 +177,9 @@ def _place_differs(first: _TablePart, second: _TablePart) -> str | None:
     """The reason why the parts are not at the end of one page and the beginning of the next; None if they are."""
     above, below = second.result.around[second.index].above, first.result.around[first.index].below
     if above and not _GOES_ON.fullmatch(above):
-        return f"above the second lies {_named(above)}"
+        return f"there is {_quoted(above)} above the second"
     if below and not _WILL_GO_ON.fullmatch(below):
-        return f"below the first lies {_named(below)}"
+        return f"there is {_quoted(below)} below the first"
     if first.result.size is None or second.result.size is None:
         return "it is not known how large the pages are"
     if (end := first.table.box[3] / first.result.size[1]) < MIN_END:
@@ -198,8 +189,8 @@ def _place_differs(first: _TablePart, second: _TablePart) -> str | None:
     return None
 
 
-def _named(text: str) -> str:
-    return "something" if text == SOMETHING else repr(text[:60])
+def _quoted(text: str) -> str:
+    return "something" if text == UNREADABLE else repr(text[:60])
 
 
 def _columns_differ(first: _TablePart, second: _TablePart) -> str | None:
@@ -208,7 +199,7 @@ def _columns_differ(first: _TablePart, second: _TablePart) -> str | None:
     if a.shape[1] != b.shape[1]:
         return f"they have {a.shape[1]} and {b.shape[1]} columns"
     if not (_is_upright(a) and _is_upright(b)):
-        return "one of them lies on its side"
+        return "one of them is turned sideways"
     sizes = first.result.size, second.result.size
     if sizes[0] is None or sizes[1] is None:
         return "it is not known how large the pages are"
@@ -218,10 +209,10 @@ def _columns_differ(first: _TablePart, second: _TablePart) -> str | None:
     moves = sorted((q[0] + q[1] - p[0] - p[1]) / 2 for p, q in pairs)
     move = moves[len(moves) // 2]
     if abs(move) > MAX_SHIFT * sizes[0][0]:
-        return "their columns lie in other places"
+        return "their columns are in other places"
     both = [_in_both(p, (q[0] - move, q[1] - move)) for p, q in pairs]
     if min(both) < MIN_OVERLAP or sum(both) / len(both) < MIN_MEAN_OVERLAP:
-        return "their columns lie in other places"
+        return "their columns are in other places"
     return None
 
 
@@ -249,16 +240,12 @@ def _header_of(chain: _JoinedTable, second: _TablePart) -> tuple[int, str | None
         0 < n < table.shape[0]
         and table.header_rows in (0, n)
         and head.shape[1] == table.shape[1]
-        and _is_cut(table, n)
+        and not any(cell.row < n < cell.row + cell.row_span for cell in table.cells)
         and all(_same(a, b) for a, b in zip(head.rows()[:n], table.rows()[:n], strict=True))
     )
     if again or not table.header_rows or _reads_as_body(head, table):
         return n if again else 0, None
     return 0, "the second has another header"
-
-
-def _is_cut(table: Table, row: int) -> bool:
-    return not any(cell.row < row < cell.row + cell.row_span for cell in table.cells)
 
 
 def _same(a: Sequence[str], b: Sequence[str]) -> bool:

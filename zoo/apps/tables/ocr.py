@@ -99,11 +99,9 @@ class Tesseract:
         if done.returncode:
             message = " ".join(done.stderr.decode(errors="replace").split())
             raise InputError(f"tesseract failed: {message[-300:]}")
-        return [word for row in _rows(done.stdout) if (word := _word(row)) is not None]
-
-
-def _rows(tsv: bytes) -> csv.DictReader[str]:
-    return csv.DictReader(io.StringIO(tsv.decode(errors="replace")), delimiter="\t", quoting=csv.QUOTE_NONE)
+        tsv = io.StringIO(done.stdout.decode(errors="replace"))
+        rows = csv.DictReader(tsv, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [word for row in rows if (word := _word(row)) is not None]
 
 
 def _word(row: dict[str, str]) -> Word | None:

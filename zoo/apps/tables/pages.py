@@ -1,4 +1,4 @@
-"""What is found on a page of a document: its tables, and what lies above and below each.
+"""The tables of a page of a document, and the text above and below each.
 
 Boxes are (x0, y0, x1, y1) in pixels of the page.  Shapes: H, W of the page.
 """
@@ -23,15 +23,15 @@ from .words import join
 if TYPE_CHECKING:
     from ..documents import Page
 
-BAND = 0.1  # of the page's height: where running titles and page numbers stand, at the top and at the bottom
-APART = 1.5  # heights of a line that they keep from a table
-LONGEST = 200  # characters that are kept of what lies beside a table
-SOMETHING = "\ufffc"  # what lies there where the page has no words: Unicode's sign for an object
+MARGIN = 0.1  # of the page's height: running titles and page numbers are within it, at the top and at the bottom
+MIN_GAP = 1.5  # heights of a line: the least distance between a table and a running title
+MAX_TEXT = 200  # characters kept of the text above or below a table
+UNREADABLE = "\ufffc"  # in place of that text on a page without words: Unicode's sign for an object
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is between a table and the ends of its page, but for running titles and page numbers; "" for nothing."""
+    """The text between a table and the ends of its page, without running titles and page numbers; "" for none."""
 
     above: str
     below: str
@@ -39,7 +39,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class PageTables:
-    """What became of a page: its tables, or an error."""
+    """The result for a page: its tables, or an error."""
 
     source: str
     document: str  # the sha256 of the file, "" where it could not be read
@@ -53,7 +53,7 @@ class PageTables:
     around: tuple[Surroundings, ...] = ()  # of each table
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it in lists, numbers and texts: what `from_dict` reads."""
+        """The fields as lists, numbers and texts, for `from_dict`."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields |= {"tables": [table.to_dict() for table in self.tables], "warnings": list(self.warnings)}
         around = [[one.above, one.below] for one in self.around]
@@ -61,7 +61,7 @@ class PageTables:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PageTables:
-        """What `to_dict` gave; TableError if it is not that."""
+        """The result of a `to_dict`; TableError if a field is missing or wrong."""
         try:
             fields = dict(data)
             fields["tables"] = tuple(Table.from_dict(table) for table in fields["tables"])
@@ -72,36 +72,34 @@ class PageTables:
             fields["around"] = tuple(Surroundings(above, below) for above, below in fields.get("around", ()))
             return cls(**fields)
         except (KeyError, TypeError, ValueError) as e:
-            raise TableError(f"no tables of a page: {e}") from None
+            raise TableError(f"the result of a page has a wrong or missing field: {e}") from None
 
 
-def page_tables(extractor: TableExtractor, page: Page) -> tuple[Table, ...]:
-    """The tables of a page, which say where they are from."""
+def page_tables(extractor: TableExtractor, page: Page, document: str) -> PageTables:
+    """The tables of a page; document: the sha256 of its file."""
     found = extractor(page.image, page.words)
-    return tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in found)
+    tables = tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in found)
+    height, width = page.image.shape[:2]
+    around = surroundings_of(page, tables)
+    return PageTables(page.source, document, page.number, page.count, tables, size=(width, height), around=around)
 
 
 def surroundings_of(page: Page, tables: Sequence[Table]) -> tuple[Surroundings, ...]:
-    """What lies above and below each table of a page: words, or ink where the page has none, and other tables."""
-    return tuple(
-        Surroundings(*(_beyond(page, table, below) or _others(table, tables, below) for below in (False, True)))
-        for table in tables
-    )
+    """The text above and below each table of a page: its words, or UNREADABLE for ink, or else "another table"."""
+    found = []
+    for table in tables:
+        x0, y0, x1, y1 = table.box
+        others = [o.box for o in tables if o is not table and share(o.box[0], o.box[2], x0, x1) > 0]
+        middle = (y0 + y1) / 2
+        above = "another table" if any(box[3] <= middle for box in others) else ""
+        below = "another table" if any(box[1] >= middle for box in others) else ""
+        found.append(Surroundings(_text(page, table, False) or above, _text(page, table, True) or below))
+    return tuple(found)
 
 
-def _others(table: Table, tables: Sequence[Table], below: bool) -> str:
-    x0, y0, x1, y1 = table.box
-    beyond = (
-        other.box[1] >= (y0 + y1) / 2 if below else other.box[3] <= (y0 + y1) / 2
-        for other in tables
-        if other is not table and share(*_across(other.box), x0, x1) > 0
-    )
-    return "another table" if any(beyond) else ""
-
-
-def _beyond(page: Page, table: Table, below: bool) -> str:
+def _text(page: Page, table: Table, below: bool) -> str:
     if page.words is None:
-        return SOMETHING if _has_ink(page.image, table, below) else ""
+        return UNREADABLE if _has_ink(page.image, table, below) else ""
     x0, y0, x1, y1 = table.box
     height = page.image.shape[0]
     found: list[Word] = []
@@ -111,28 +109,24 @@ def _beyond(page: Page, table: Table, below: bool) -> str:
         if not word.text.strip() or share(left, right, x0, x1) <= 0 or (middle <= y1 if below else middle >= y0):
             continue
         gap = top - y1 if below else y0 - bottom
-        in_band = middle > (1 - BAND) * height if below else middle < BAND * height
-        if not in_band or gap < APART * (bottom - top):
+        in_margin = middle > (1 - MARGIN) * height if below else middle < MARGIN * height
+        if not in_margin or gap < MIN_GAP * (bottom - top):
             found.append(word)
-    return join(found[:LONGEST])[:LONGEST]
+    return join(found[:MAX_TEXT])[:MAX_TEXT]
 
 
 def _has_ink(image: np.ndarray, table: Table, below: bool) -> bool:
-    """Whether there is something in the table's width; what is nearer than a line may be its own rule."""
+    """True if there is ink in the table's width, farther from it than a rule of its own would be."""
     H, W = image.shape[:2]
     left, right = max(int(table.box[0]), 0), min(int(table.box[2]) + 1, W)
     rows = [box[3] - box[1] for box in table.row_boxes]
     line = sorted(rows)[len(rows) // 2] if rows else 0
     if below:
-        top, bottom = int(table.box[3] + line / 4), max(int((1 - BAND) * H), int(table.box[3] + APART * line))
+        top, bottom = int(table.box[3] + line / 4), max(int((1 - MARGIN) * H), int(table.box[3] + MIN_GAP * line))
     else:
-        top, bottom = min(int(BAND * H), int(table.box[1] - APART * line)), int(table.box[1] - line / 4)
+        top, bottom = min(int(MARGIN * H), int(table.box[1] - MIN_GAP * line)), int(table.box[1] - line / 4)
     part = image[max(top, 0) : max(bottom, 0), left:right]
     if not part.size:
         return False
     paper = np.median(part[:: max(1, len(part) // 64)], (0, 1)).mean()
     return int(np.count_nonzero(np.abs(part.mean(-1) - paper) > INK)) >= SPECKS
-
-
-def _across(box: tuple[float, float, float, float]) -> tuple[float, float]:
-    return box[0], box[2]

@@ -25,9 +25,7 @@ SPECKS = 4  # pixels of ink: a cell with fewer has no text
 FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much ink is a rule
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
-LOW_LINE = (
-    0.6  # of the usual height of lines: "-", "_" and "'" are lower, and need the space around them to be told apart
-)
+LOW_LINE = 0.6  # of the usual height of lines: lower ones, such as "-" and "_", are read with the space around them
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
 

@@ -1,4 +1,4 @@
-"""Rows and columns that a detector missed, found by the words.
+"""Rows and columns that a detector missed, found from the words.
 
 Table Transformer places rows of long tables unevenly, so that one of two neighbours is suppressed and the words of both
 go to the other; small models do the same with columns of wide tables.
@@ -15,13 +15,13 @@ from .boxes import HALF, share
 from .table import Word
 from .words import Interval, overlapping
 
-MIN_COLUMNS = 3  # with words on each of several lines: with fewer, the lines may be those of one cell beside another
-MIN_SHARED_COLUMNS = 0.6  # of the columns of two lines, the share with words on both: rows have blank cells
-MIN_PITCH = 0.75  # of the usual distance of rows: the least between lines that are rows; lines of a cell are nearer
-SAME_LINE = 0.5  # of the usual distance of rows: the most between words of one line
+MIN_COLUMNS = 3  # columns with words on each line of a row that is split; with fewer, the lines may be in one cell
+MIN_SHARED_COLUMNS = 0.6  # the share of two lines' columns with words on both; blank cells lower it
+MIN_PITCH = 0.75  # of the usual distance of rows: the least distance of two rows; lines of one cell are nearer
+SAME_LINE = 0.5  # of the usual distance of rows: the largest vertical distance of two words on one line
 MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was detected between two rows
 MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
-MIN_ROWS = 3  # with words in a column that was not detected, or all rows of a table of two
+MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
 
 def refine_rows(
@@ -42,7 +42,7 @@ def refine_rows(
         of_row[row].append(_PlacedWord((word.box[1] + word.box[3]) / 2, column, word))
     found: list[Interval] = []
     for i, (row, of) in enumerate(zip(rows, of_row, strict=True)):
-        lines = [_line(line) for line in _lines(of, SAME_LINE * pitch)]
+        lines = _lines(of, SAME_LINE * pitch)
         apart = all(b.middle - a.middle >= MIN_PITCH * pitch for a, b in itertools.pairwise(lines))
         if len(lines) > 1 and apart and _alike(lines) and (_too_low(row, lines) or (i >= header_rows and _many(lines))):
             edges = [min(row.start, lines[0].top)]
@@ -71,11 +71,6 @@ class _TextLine(NamedTuple):
     columns: set[int]
 
 
-def _line(words: Sequence[_PlacedWord]) -> _TextLine:
-    top, bottom = min(of.word.box[1] for of in words), max(of.word.box[3] for of in words)
-    return _TextLine(top, statistics.median(of.middle for of in words), bottom, {of.column for of in words})
-
-
 def _too_low(row: Interval, lines: Sequence[_TextLine]) -> bool:
     """True if a row is too low to hold these lines: it was detected between two rows, and stands for both."""
     disjoint = all(a.bottom <= b.top for a, b in itertools.pairwise(lines))
@@ -96,7 +91,7 @@ def _alike(lines: Sequence[_TextLine]) -> bool:
 
 
 def refine_columns(rows: Sequence[Interval], columns: Sequence[Interval], words: Sequence[Word]) -> list[Interval]:
-    """The columns from the left, split at gutters, gaps down the whole table, and with the ones between gutters added.
+    """The columns from the left, split at gaps that run down the whole table, and with columns between such gaps added.
 
     A column is added for words of several rows that are in no column; it has no score.  Signs alone, or the same text
     in each row, are no column: "$" is often printed apart from its number.
@@ -127,7 +122,7 @@ def refine_columns(rows: Sequence[Interval], columns: Sequence[Interval], words:
 
 
 class _WordBlock(NamedTuple):
-    """Words between two gutters."""
+    """The words between two gaps that run down the table."""
 
     start: float
     end: float
@@ -152,12 +147,20 @@ def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Ite
             yield _WordBlock(group[0][0].box[0], end, {row for _, row in group})
 
 
-def _lines(words: Sequence[_PlacedWord], near: float) -> list[list[_PlacedWord]]:
-    """The words by lines from the top: a word nearer than `near` to the one above is on its line."""
+def _lines(words: Sequence[_PlacedWord], near: float) -> list[_TextLine]:
+    """The lines of text from the top: a word nearer than `near` to the one above is on its line."""
     lines: list[list[_PlacedWord]] = []
     for one in sorted(words, key=lambda one: one.middle):
         if lines and one.middle - lines[-1][-1].middle < near:
             lines[-1].append(one)
         else:
             lines.append([one])
-    return lines
+    return [
+        _TextLine(
+            min(of.word.box[1] for of in line),
+            statistics.median(of.middle for of in line),
+            max(of.word.box[3] for of in line),
+            {of.column for of in line},
+        )
+        for line in lines
+    ]

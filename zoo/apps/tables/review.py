@@ -1,4 +1,4 @@
-"""A page to review tables: the image beside the cells, uncertain ones first; edits are saved as CSV and XLSX.
+"""An HTML page to review tables: the image beside the cells, uncertain ones first; edits are saved as CSV and XLSX.
 
 It is one file that needs nothing else.  Only its own script may run (a Content-Security-Policy has its hash), and texts
 reach the page as texts, never as markup.

@@ -79,9 +79,10 @@ def build_table(
     if table is not None:
         found = {label: [o for o in of if inside(o.box, table) >= HALF] for label, of in found.items()}
 
+    scores = [o.score for o in found[TABLE]]
     rows, columns = _intervals(found[ROW], ROW), _intervals(found[COLUMN], COLUMN)
     if not rows and not columns:
-        return Table((), (), (), table or (0.0, 0.0, 0.0, 0.0), _score(found[TABLE], []))
+        return Table((), (), (), table or (0.0, 0.0, 0.0, 0.0), max(scores, default=0.0))
     around = bounding_box(o.box for o in found[ROW] + found[COLUMN])
     rows = rows or [Interval(around[1], around[3], None)]
     if columns:
@@ -111,7 +112,7 @@ def build_table(
         tuple((x0, row.start, x1, row.end) for row in rows),
         tuple((column.start, y0, column.end, y1) for column in columns),
         (x0, y0, x1, y1),
-        _score(found[TABLE], rows + columns),
+        max(scores) if scores else _mean([one.score for one in rows + columns]) or 0.0,
         header_rows,
     )
 
@@ -257,19 +258,13 @@ def _spread(spans: Sequence[_Span], rows: int, columns: int) -> tuple[list[_Span
     corners = {(span.top, span.left): span for span in spans}
     spread: list[_Span] = []
     owner = [[-1] * columns for _ in range(rows)]
-    for span in spans:
-        for row in range(span.top, span.bottom):
-            owner[row][span.left : span.right] = [-2] * (span.right - span.left)
     for row in range(rows):
         for column in range(columns):
-            span = corners.get((row, column))
-            if span is not None:
+            if owner[row][column] < 0:  # the upper left position of a cell: those of a span are all filled with it
+                span = corners.get((row, column), _Span(row, row + 1, column, column + 1, None, False))
                 for r in range(span.top, span.bottom):
                     owner[r][span.left : span.right] = [len(spread)] * (span.right - span.left)
                 spread.append(span)
-            elif owner[row][column] == -1:
-                owner[row][column] = len(spread)
-                spread.append(_Span(row, row + 1, column, column + 1, None, False))
     return spread, owner
 
 
@@ -289,12 +284,6 @@ def _cell(
         span.top < header_rows,
         span.projected,
     )
-
-
-def _score(tables: Sequence[Detection], intervals: Sequence[Interval]) -> float:
-    if tables:
-        return max(o.score for o in tables)
-    return _mean([interval.score for interval in intervals]) or 0.0
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

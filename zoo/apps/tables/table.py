@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import TableError, nearest
 from ..documents import Word
@@ -15,10 +15,6 @@ from .export import write_text
 from .flat import flat
 from .from_html import from_html
 from .grid import Cell, Grid
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
 
 __all__ = ["PAGE", "SUFFIXES", "TEXTS", "Cell", "Table", "Word", "suffix_of"]
 
@@ -58,35 +54,26 @@ class Table(Grid):
         """The pages that the table is on, from 1; none for a table without a document."""
         return tuple(dict.fromkeys(self.row_pages)) or (() if self.page is None else (self.page,))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The table as lists, numbers and texts, for `from_dict`."""
-        return as_json.to_dict(self)
+    # The exports are functions of the modules beside this one; their first argument is the table.
+    to_dict = as_json.to_dict
+    to_json = as_json.to_json
+    to_csv = as_text.to_csv
+    to_markdown = as_text.to_markdown
+    to_html = as_html.to_html
+    to_pandas = as_frame.to_pandas
+    to_polars = as_frame.to_polars
+    to_records = as_frame.to_records
+    flat = flat
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Table:
         """The table of a `to_dict`; TableError names the field that is wrong."""
         return as_json.from_dict(data, cls)
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """The table as JSON, for `from_json`."""
-        return as_json.to_json(self, indent=indent)
-
     @classmethod
     def from_json(cls, text: str | bytes) -> Table:
         """The table of a `to_json`; TableError names the field that is wrong."""
         return as_json.from_json(text, cls)
-
-    def to_csv(self, *, repeat: bool = True, header: str = "rows", safe: bool = False) -> str:
-        """RFC 4180: see `zoo.apps.tables.as_text.to_csv`."""
-        return as_text.to_csv(self, repeat=repeat, header=header, safe=safe)
-
-    def to_markdown(self, *, repeat: bool = True) -> str:
-        """A table of GitHub Flavored Markdown: see `zoo.apps.tables.as_text.to_markdown`."""
-        return as_text.to_markdown(self, repeat=repeat)
-
-    def to_html(self) -> str:
-        """A `<table>` with rowspan and colspan: see `zoo.apps.tables.as_html.to_html`."""
-        return as_html.to_html(self)
 
     @classmethod
     def from_html(cls, text: str) -> Table:
@@ -96,22 +83,6 @@ class Table(Grid):
     def to_xlsx(self, path: str | os.PathLike[str], *, types: bool = False, cut: bool = False) -> None:
         """A workbook of one sheet, with merged cells: see `zoo.apps.tables.as_xlsx.save_xlsx`."""
         as_xlsx.save_xlsx([self], path, types=types, cut=cut)
-
-    def to_pandas(self, *, header: str = "rows", types: bool = False) -> pandas.DataFrame:
-        """A DataFrame of texts or values: see `zoo.apps.tables.as_frame.to_pandas`."""
-        return as_frame.to_pandas(self, header=header, types=types)
-
-    def to_polars(self, *, types: bool = False) -> polars.DataFrame:
-        """A DataFrame of texts or values: see `zoo.apps.tables.as_frame.to_polars`."""
-        return as_frame.to_polars(self, types=types)
-
-    def to_records(self, *, types: bool = False) -> list[dict[str, Any]]:
-        """A dict of texts or values for each row: see `zoo.apps.tables.as_frame.to_records`."""
-        return as_frame.to_records(self, types=types)
-
-    def flat(self) -> Table:
-        """The table with one header row and without headings across it: see `zoo.apps.tables.flat.flat`."""
-        return flat(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .csv, .html, .md, .json or .xlsx file, by the suffix, complete or not at all."""

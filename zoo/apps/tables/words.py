@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import InputError, TableError, nearest
 from ...files.json_file import parse_json_list, read_bounded
 from ...images.boxes import check_fraction
-from .boxes import HALF, check_box, inside, share
+from .boxes import HALF, check_box, inside, shared_height
 from .direction import quarters, tilt_of, turned, untilted
 from .table import Table, Word
 
@@ -28,11 +28,11 @@ WORDS_AT_ONCE = 2048  # compared with all intervals in one array, which bounds i
 
 
 class Interval(NamedTuple):
-    """The extent of a row (y) or of a column (x)."""
+    """The interval of a row in y, or of a column in x."""
 
     start: float
     end: float
-    score: float | None  # None if it was not detected, such as the one column of a table of rows alone
+    score: float | None  # the detector's; None for a row or column that was added
 
     @property
     def middle(self) -> float:
@@ -169,7 +169,7 @@ def _joined(words: Sequence[Word], way: int) -> str:
         words = _set_upright(words, way)
     lines: list[list[Word]] = []  # each begins with its tallest word, which is not raised or lowered
     for word in sorted(words, key=lambda w: (w.box[1] + w.box[3], w.box[0])):
-        if not lines or _beside(word, lines[-1][0]) < SAME_LINE:
+        if not lines or shared_height(word.box, lines[-1][0].box) < SAME_LINE:
             lines.append([word])
             continue
         line = lines[-1]
@@ -192,9 +192,3 @@ def _set_upright(words: Sequence[Word], way: int) -> list[Word]:
         x, y = x * cos + y * sin, y * cos - x * sin
         found.append(replace(word, box=(x - wide, y - high, x + wide, y + high)))
     return found
-
-
-def _beside(a: Word, b: Word) -> float:
-    """The share of the lower one's height that is beside the other."""
-    (_, top, _, bottom), (_, low, _, high) = a.box, b.box
-    return max(share(top, bottom, low, high), share(low, high, top, bottom))

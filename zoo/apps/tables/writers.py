@@ -6,8 +6,7 @@ They take results page by page, in the order of documents and pages.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +14,7 @@ from ...errors import TableError
 from ...files.json_file import parse_json
 from ...optional import optional
 from .as_xlsx import MAX_NAME, save_xlsx
-from .export import check_place, write, write_text
+from .export import check_place, write, write_errors, write_text
 from .pages import PageTables
 from .table import PAGE, TEXTS, Table
 
@@ -77,29 +76,44 @@ class JsonLinesWriter:
         """key: of the config, "" for a file that is never resumed.  keep: append to the file."""
         self.path, self.key, self.by_page = path, key, by_page
         self.done: dict[tuple[str, int], PageTables] = {}
-        if keep:
-            self.done = _known(path, key)
-        try:
+        is_cut_off = keep and self._read_known()
+        with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(path, "a" if keep else "w", encoding="utf-8")  # noqa: SIM115 - until `close`
-            if keep and not _ends_a_line(path):
+            if is_cut_off:
                 self._file.write("\n")
-        except OSError as e:
-            raise TableError(f"cannot write to {path}: {e.strerror or e}") from None
 
     def add(self, result: PageTables) -> None:
         if (result.document, result.page) in self.done:
             return
         line = json.dumps(result.to_dict() | {"key": self.key}, ensure_ascii=False, allow_nan=False)
-        try:
+        with write_errors(self.path):
             self._file.write(line + "\n")
             self._file.flush()
-        except OSError as e:
-            raise TableError(f"cannot write to {self.path}: {e.strerror or e}") from None
 
     def close(self) -> list[Path]:
         self._file.close()
         return [self.path]
+
+    def _read_known(self) -> bool:
+        """Read the results of pages without errors that have the same key; return True if the last line was cut off."""
+        line = b"\n"
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    try:
+                        data = parse_json(line, self.path, TableError)
+                        if data.pop("key", None) == self.key:
+                            result = PageTables.from_dict(data)
+                            if result.error is None:
+                                self.done[result.document, result.page] = result
+                    except (TableError, AttributeError):
+                        continue
+        except FileNotFoundError:
+            return False
+        except OSError as e:
+            raise TableError(f"{self.path} cannot be read: {e.strerror or e}") from None
+        return not line.endswith(b"\n")
 
 
 class FolderWriter:
@@ -131,9 +145,10 @@ class FolderWriter:
             return
         path = self.folder / self.names[self._source]
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            self.failed.append(f"cannot write to {path.parent}: {e.strerror or e}")
+            with write_errors(path.parent):
+                path.parent.mkdir(parents=True, exist_ok=True)
+        except TableError as e:
+            self.failed.append(str(e))
             return
         for suffix in self.suffixes:
             try:
@@ -221,37 +236,3 @@ def rows_of(result: PageTables) -> list[dict[str, Any]]:
         | {"score": table.score, "csv": table.to_csv(), "json": table.to_json()}
         for i, table in enumerate(result.tables, 1)
     ]
-
-
-def _known(path: Path, key: str) -> dict[tuple[str, int], PageTables]:
-    """The results of pages without errors in a file, by the same config; a line that was cut off is ignored."""
-    known: dict[tuple[str, int], PageTables] = {}
-    for line in _lines(path):
-        try:
-            data = parse_json(line, path, TableError)
-            if data.pop("key", None) != key:
-                continue
-            result = PageTables.from_dict(data)
-        except (TableError, AttributeError):
-            continue
-        if result.error is None:
-            known[result.document, result.page] = result
-    return known
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            yield from file
-    except FileNotFoundError:
-        return
-    except OSError as e:
-        raise TableError(f"{path} cannot be read: {e.strerror or e}") from None
-
-
-def _ends_a_line(path: Path) -> bool:
-    with path.open("rb") as file:
-        if not file.seek(0, os.SEEK_END):
-            return True
-        file.seek(-1, os.SEEK_END)
-        return file.read() == b"\n"
