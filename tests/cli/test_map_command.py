@@ -183,7 +183,7 @@ def test_bad_rows_are_rows(
         ({"task": "rerank"}, UnsupportedError, "rerank sorts the documents of one query"),
         ({"pair": "id"}, InputError, "pair is for classify"),
         ({"options": {"prompt_name": "query"}}, InputError, "prompt_name is 'query'"),
-        ({"inputs": "collides.jsonl"}, InputError, "a column 'embedding', and so have the results"),
+        ({"inputs": "collides.jsonl"}, InputError, "the input and the result both have a column 'embedding'"),
         ({"inputs": "damaged.parquet"}, InputError, "damaged.parquet is no Parquet file, or damaged"),
     ],
 )
@@ -255,7 +255,7 @@ def test_pictures_in_parquet(vision: Callable[[str], str], photos: list[str], tm
     for name in ("a", "b"):
         source, out = tmp_path / f"{name}.parquet", tmp_path / f"{name}.jsonl"
         if name == "b":
-            with pytest.raises(InputError, match="the column 'image' holds bytes, which jsonl does not have"):
+            with pytest.raises(InputError, match="the column 'image' has bytes, which jsonl cannot store"):
                 map_files(vision("segment"), source, out)
         assert map_files(vision("segment"), source, out, keep=["n"]).errors == 0
         for row, one in zip(rows_in(out), wanted, strict=True):

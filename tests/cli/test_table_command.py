@@ -230,8 +230,8 @@ def test_no_table_is_an_error(stub: Stub, capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr()
     assert out.out == ""
     assert out.err == (
-        "zoo: page.png: no table found; a --threshold below 0.75 finds more, "
-        "and --no-detection takes the whole image for a table\n"
+        "zoo: page.png: no table found; try a --threshold below 0.75"
+        ", or --no-detection if the whole image is one table\n"
     )
     assert not Path("out.json").exists()
 
@@ -248,23 +248,23 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
     ("args", "message"),
     [
         ([], "DOCUMENT"),
-        (["page.png", "-o", "out.csv", "--ocr", "none"], "out.csv would hold no text with --ocr none"),
-        (["page.png", "-o", "out.xlsx", "--ocr", "none"], "would hold no text"),
+        (["page.png", "-o", "out.csv", "--ocr", "none"], "out.csv would have no text with --ocr none"),
+        (["page.png", "-o", "out.xlsx", "--ocr", "none"], "would have no text"),
         (["page.png", "-o", "out.cvs", "--words", "words.json"], "did you mean '.csv'"),
         (["page.png", "-o", "out", "--format", "csv,exe"], ".exe is none of .csv"),
         (["page.png", "-o", "out.json", "--format", "csv"], "--format is for -o FOLDER"),
-        (["page.png", "-o", "out.json", "--resume"], "--resume goes on with -o FOLDER or -o FILE.jsonl"),
+        (["page.png", "-o", "out.json", "--resume"], "--resume needs -o FOLDER or -o FILE.jsonl"),
         (["page.png", "page.png", "words.json", "-o", "out.csv", "--reader", "r"], "for one document, and there are 2"),
-        (["page.png", "words.json", "--words", "words.json"], "--words is of one page, and there are 2 documents"),
+        (["page.png", "words.json", "--words", "words.json"], "--words is for one page, but 2 documents were given"),
         (["page.png", "--words", "w", "--reader", "r"], "give one of them"),
-        (["page.png", "--no-detection", "--detection", "d"], "give no --detection"),
+        (["page.png", "--no-detection", "--detection", "d"], "leave out --detection"),
         (["page.png", "--threshold", "70"], "--threshold 70 is not in 0 ... 1"),
         (["page.png", "--threshold", "nan"], "--threshold nan is not in"),
         (["page.png", "--padding", "-3"], "-3 is below 0"),
         (["page.png", "--padding", "3.5"], "whole number"),
         (["page.png", "-o", "out.json", "--json"], "--json is for stdout"),
-        (["page.png", "--overlay", "page.png"], "page.png would be written over, and it is read"),
-        (["page.png", "--words", "words.json", "-o", "./words.json"], "words.json would be written over"),
+        (["page.png", "--overlay", "page.png"], "page.png is both an input and an output"),
+        (["page.png", "--words", "words.json", "-o", "./words.json"], "words.json is both an input and an output"),
         (["page.png", "-o", "out.md", "--words", "words.json", "--safe"], "--safe is for CSV"),
     ],
 )

@@ -257,7 +257,7 @@ def test_the_guard(tmp_path, monkeypatch):
         (["--model", "vit"], "expected TAB=NAME, with one of classify, segment"),
         (["--model", "tables=x"], "expected TAB=NAME, with one of classify, segment"),
         (["--port", "70000"], "not in 0 ... 65535"),
-        (["--no-detection", "--detection", "x"], "give no --detection"),
+        (["--no-detection", "--detection", "x"], "leave out --detection"),
         (["--ocr", "tesseract", "--reader", "x"], "give one of them"),
     ],
 )

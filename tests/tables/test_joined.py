@@ -302,4 +302,4 @@ def test_every_output(
     assert (row["page"], row["last_page"], row["rows"]) == (1, 3, 9)
     with pytest.raises(SystemExit):
         main([*base, "-o", "all.jsonl", "--resume"])
-    assert "goes on with -o FOLDER" in capsys.readouterr().err
+    assert "needs -o FOLDER" in capsys.readouterr().err

@@ -24,7 +24,7 @@ class BatchJob(Protocol):
     """The computation of parts.  Picklable: each process has one, which loads its checkpoint when it needs it."""
 
     def made_of(self, part: InputPart) -> str:
-        """A hash of all that decides the result of a part."""
+        """A hash of everything that decides the result of a part."""
         ...
 
     def compute(self, part: InputPart, items: Sequence[int]) -> list[Row]:
@@ -44,7 +44,7 @@ class BatchJob(Protocol):
 
 
 class FinishedPart(NamedTuple):
-    """A part that is there."""
+    """A part that has been written, now or by an earlier job."""
 
     file: PartFile
     items: int
@@ -58,10 +58,10 @@ class Summary:
     """The result of a job."""
 
     output: str  # a file or a folder
-    rows: int  # rows (or documents) of the input in the parts that are there
+    rows: int  # rows (or documents) of the input, those of an earlier job among them
     errors: int  # rows with a text in their column `error`
     shown: tuple[str, ...] = ()  # some of these texts
-    known: int = 0  # rows of parts that were there already
+    known: int = 0  # rows that an earlier job had computed
 
 
 def run(
@@ -76,10 +76,10 @@ def run(
     resume: bool = False,
     advance: Callable[[int], object] = lambda rows: None,
 ) -> Summary:
-    """Compute all parts that are not there, and make one file of them if the output is one.
+    """Compute the parts that an earlier job has not written, and join them if the output is one file.
 
-    jobs: processes; by default 1, or as many as a Ray cluster has room for.  threads: CPUs of each on Ray.  gpu:
-    whether each takes a GPU of Ray's.  InputError: there are parts of an earlier job, and `resume` is False.
+    jobs: processes; by default 1, or as many as a Ray cluster has room for.  threads: CPUs of each on Ray.  gpu: on Ray
+    each process takes a GPU.  InputError: there are parts of an earlier job, and `resume` is False.
     """
     check_engine(engine)
     earlier = {(file.number, file.made_of): file for file in output.found()}

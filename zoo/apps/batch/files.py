@@ -57,7 +57,7 @@ def filesystem(name: str) -> tuple[Any, str]:
         found, path = fsspec.url_to_fs(name)
         return found, unquote(path)
     except ImportError as e:
-        raise InputError(f"{name}: a URI wants the package pyarrow: pip install pyarrow ({first_line(e)})") from None
+        raise InputError(f"{name}: a URI requires the package pyarrow: pip install pyarrow ({first_line(e)})") from None
     except (ValueError, OSError, NotImplementedError) as e:
         raise InputError(f"{name}: {first_line(e)}") from None
 

@@ -1,4 +1,4 @@
-"""map_files: a task over the rows of files, or over the images of folders."""
+"""`map_files` calls a task with the rows of files, or with the images of folders."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MapJob:
 
     name: str
     task: str
-    images: bool  # whether the task reads images
+    images: bool  # the task reads images
     source: RowSource
     arguments: Mapping[str, str]  # argument of the task's call -> column
     options: Mapping[str, Any]  # of the task's call
@@ -208,9 +208,8 @@ def map_files(
     _check_columns(source, columns, to.format)
     to = replace(to, columns=columns, kept=source.kept, schema=source.schema() if typed else None)
     if found.checkpoint.revision is not None:
-        load_options = replace(
-            load_options, revision=found.checkpoint.revision
-        )  # the same in all processes, even if the branch moves
+        # All processes load this revision, even if the branch moves.
+        load_options = replace(load_options, revision=found.checkpoint.revision)
     key = _key(found, arguments, options, load_options)
     job = MapJob(os.fspath(name), found.task, found.images, source, arguments, options, load_options, key)
     count = sum(part.rows for part in parts)
@@ -246,14 +245,14 @@ def _check_columns(source: RowSource, columns: Mapping[str, Any], format: str) -
     for name in source.kept:
         if name in columns:
             raise InputError(
-                f"the input has a column {name!r}, and so have the results: name the others to keep (--keep)"
+                f"the input and the result both have a column {name!r}: name the columns to keep without it (--keep)"
             )
         if format != "parquet" and "binary" in str(getattr(source.fields.get(name), "type", "")):
-            raise InputError(f"the column {name!r} holds bytes, which {format} does not have: do not keep it (--keep)")
+            raise InputError(f"the column {name!r} has bytes, which {format} cannot store: do not keep it (--keep)")
 
 
 def _key(found: Found, arguments: Mapping[str, str], options: Mapping[str, Any], loading: Options) -> str:
-    """A hash of all that decides the result of a row, but for the row."""
+    """A hash of everything but the row that decides its result."""
     from ... import __version__
 
     checkpoint = found.checkpoint

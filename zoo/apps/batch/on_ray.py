@@ -17,7 +17,7 @@ BLOCKS = 5_000  # Ray keeps a record of each
 
 
 class _Actor:
-    """An actor of Ray's, with one process that computes its parts: a part that ends it does not end the actor."""
+    """An actor of Ray with a process that computes its parts: a part that ends the process does not end the actor."""
 
     def __init__(self, pickled: bytes, threads: int | None):
         do, self._died = pickle.loads(pickled)

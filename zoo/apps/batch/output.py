@@ -43,7 +43,7 @@ class PartFile(NamedTuple):
 
 @dataclass(frozen=True)
 class JobOutput:
-    """Where a job writes, and the columns of its rows.  Picklable."""
+    """The file or folder that a job writes, and the columns of its rows.  Picklable."""
 
     target: str  # the file or folder that the user named
     folder: str  # of the parts
@@ -59,8 +59,8 @@ class JobOutput:
 
     def found(self) -> list[PartFile]:
         """The parts in this format that are there."""
-        matches = [_PART.fullmatch(name) for name in list_files(self.folder)]
-        return [_part_file(match) for match in matches if match is not None and match[6] == self.format]
+        matches = [match for name in list_files(self.folder) if (match := _PART.fullmatch(name))]
+        return [PartFile(m[0], int(m[1]), m[2], m[3], int(m[4]), int(m[5])) for m in matches if m[6] == self.format]
 
     def write(self, number: int, made_of: str, kept: Any, rows: Sequence[Mapping[str, Any]]) -> PartFile:
         """Write a part.
@@ -75,15 +75,14 @@ class JobOutput:
             rows = [self._finite(row) for row in rows] if self.format == "jsonl" else rows
             data = self._csv(rows) if self.format == "csv" else "".join(_json(row) + "\n" for row in rows).encode()
         errors = sum(row.get("error") is not None for row in rows)
-        name = f"part-{number:05}-{made_of}-{_sha256(data)}-{len(rows)}-{errors}.{self.format}"
+        sha256 = _sha256(data)
+        name = f"part-{number:05}-{made_of}-{sha256}-{len(rows)}-{errors}.{self.format}"
         with writing(join(self.folder, name)) as file:
             file.write(data)
-        match = _PART.fullmatch(name)
-        assert match is not None
-        return _part_file(match)
+        return PartFile(name, number, made_of, sha256, len(rows), errors)
 
     def is_whole(self, part: PartFile) -> bool:
-        """Whether the file of a part is there, and has the bytes that were written."""
+        """Return True if the file of a part exists and has the bytes that were written."""
         try:
             return _sha256(self._read(part)) == part.sha256
         except NotFoundError:
@@ -179,10 +178,6 @@ def output_of(target: str, format: str | None) -> JobOutput:
     return JobOutput(path, path, format or FORMATS[0], False)
 
 
-def _part_file(match: re.Match[str]) -> PartFile:
-    return PartFile(match[0], int(match[1]), match[2], match[3], int(match[4]), int(match[5]))
-
-
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
@@ -192,7 +187,7 @@ def _json(value: Any) -> str:
 
 
 def _is_finite(value: Any) -> bool:
-    """Whether there is no infinity and no NaN in a value, or in its lists and dictionaries."""
+    """Return True if a value, with its lists and dictionaries, has no infinity and no NaN."""
     if isinstance(value, dict):
         return all(map(_is_finite, value.values()))
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
 """The rows of Parquet, CSV and JSON lines and the images of folders, in parts that are read one by one.
 
-A part is computed, written and resumed as a whole.  How files are cut into parts does not depend on who computes them.
+The parts are the same for every number of processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TYPED_AT_ONCE = 1024  # rows of JSON lines whose types are inferred together
 
 
 class InputPart(NamedTuple):
-    """Some rows of a file, or some images."""
+    """A range of a file's rows, or some images; it is computed, written and resumed as a whole."""
 
     number: int  # from 0, over all files
     path: str  # "" for images
@@ -45,8 +45,8 @@ class PartRows(NamedTuple):
 
     kept: Any  # the columns to write again: a list of dictionaries, or a pyarrow.Table
     given: list[dict[str, Any]]  # the columns that the task reads
-    problems: dict[int, str]  # rows that cannot be read
-    digest: str  # sha256 of all this
+    problems: dict[int, str]  # row -> the reason why it cannot be read
+    digest: str  # sha256 of the fields above
 
 
 @dataclass
@@ -289,8 +289,8 @@ def open_source(
 ) -> tuple[RowSource, list[InputPart]]:
     """The rows of files, folders, patterns and URIs, in parts of at most `rows`.
 
-    given: the columns that the task reads.  images: whether files may be images.  keep: the columns to write again, by
-    default all.  typed: whether to find their types of pyarrow.  InputError: no such file, kind of file, or column.
+    given: the columns that the task reads.  images: images are allowed.  keep: the columns to write again, by default
+    all.  typed: find their types for pyarrow.  InputError: no such file, kind of file, or column.
     """
     suffixes = (*KINDS, *(IMAGES if images else ()))
     paths = [one.path for one in find_inputs(names, suffixes)[0]]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TableError, ZooError
+from ...images.open import read_file
 from ...tasks.base import Progress
 from ..batch.inputs import InputFile, find_inputs
 from ..tables import Table, draw_tables, join_pages, read_words
@@ -38,7 +39,7 @@ from ..tables.writers import (
 from . import UsageError
 from .terminal import Terminal, clean, clip
 
-WIDEST = 40  # columns of a terminal that a cell may take
+WIDEST = 40  # characters of a cell on a terminal
 
 
 def table(args: argparse.Namespace) -> None:
@@ -53,7 +54,7 @@ def table(args: argparse.Namespace) -> None:
         documents = [_stdin(folder) if name == "-" else name for name in args.documents]
         inputs, passed_over = find_inputs(documents)
         if passed_over:
-            print(f"zoo: {passed_over} files that are no documents are passed over", file=sys.stderr)
+            print(f"zoo: {passed_over} files that are not documents are skipped", file=sys.stderr)
         if args.engine == "ray":
             _on_ray(args, config, inputs)
         elif args.words is not None or args.overlay is not None:
@@ -80,17 +81,19 @@ def engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
 
 
 def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
-    """With words from a file, or with an image of what is found: of a single page."""
+    """Extract the tables of a single page, with words from a file or with an image of the tables found."""
     option = "--words" if args.words is not None else "--overlay"
     if args.review is not None:
-        raise UsageError(f"--review is of what a document itself says: give no {option} with it")
+        raise UsageError(f"--review shows pages as they are extracted: leave out {option}")
     if len(inputs) != 1:
-        raise UsageError(f"{option} is of one page, and there are {len(inputs)} documents")
+        raise UsageError(f"{option} is for one page, but {len(inputs)} documents were given")
     words = None if args.words is None else read_words(args.words)
     with config.open(inputs[0].path) as document:
         numbers = document.numbers(args.pages)
         if len(numbers) != 1:
-            raise UsageError(f"{option} is of one page, and {document.name} has {len(numbers)}: say --pages N")
+            raise UsageError(
+                f"{option} is for one page, but {document.name} has {len(numbers)}: choose one with --pages"
+            )
         page = document.page(numbers[0])
     page = page if words is None else replace(page, words=words)
     result = page_tables(config.extractor(), page, document.sha256)
@@ -200,7 +203,7 @@ def _pages(worker: Worker, inputs: Sequence[InputFile], selection: str | None, f
 
 
 def _made_of(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:
-    """Joined and flat, as the options say."""
+    """Join and flatten the tables if --join and --flat ask for it."""
     for result in join_pages(results, _say) if args.join else results:
         yield replace(result, tables=tuple(one.flat() for one in result.tables)) if args.flat else result
 
@@ -236,7 +239,7 @@ def _results(
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse what does not go together before anything is loaded."""
+    """Refuse options that exclude each other before anything is loaded."""
     check_finding(args)
     if args.words is not None and args.reader is not None:
         raise UsageError("--words are the text of the page, and --reader reads it: give one of them")
@@ -247,56 +250,55 @@ def _check(args: argparse.Namespace) -> None:
     for written in filter(None, (args.output, args.overlay, args.review)):
         for read in filter(None, (*args.documents, args.words)):
             if os.path.isfile(written) and os.path.exists(read) and os.path.samefile(written, read):
-                raise UsageError(f"{written} would be written over, and it is read")
+                raise UsageError(f"{written} is both an input and an output: choose another name for the output")
     suffix = "" if args.output is None else _suffix(args.output)
     if args.engine == "ray":
         return _check_ray(args, suffix)
     if args.safe and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
-        raise UsageError("--safe is for CSV: a spreadsheet takes no text of the other formats for a formula")
+        raise UsageError("--safe is for CSV: in the other formats no text can run as a formula")
     if args.types and ".xlsx" not in (suffix, *(_formats(args) if suffix == "/" else ())):
-        raise UsageError("--types is for XLSX: the other formats hold texts as they were seen")
+        raise UsageError("--types is for XLSX: the other formats keep every cell as text")
     if args.format is not None and suffix != "/":
-        raise UsageError("--format is for -o FOLDER: the suffix of a file says what it gets")
+        raise UsageError("--format is for -o FOLDER: the format of a file is that of its suffix")
     if args.resume and suffix not in ("/", ".jsonl"):
-        raise UsageError("--resume goes on with -o FOLDER or -o FILE.jsonl")
+        raise UsageError("--resume needs -o FOLDER or -o FILE.jsonl")
     if args.resume and suffix == ".jsonl" and (args.join or args.flat):
-        raise UsageError("--resume with --join or --flat goes on with -o FOLDER, which knows what was on each page")
+        raise UsageError("--resume with --join or --flat needs -o FOLDER, which records the tables of each page")
     if args.join and (args.words is not None or args.overlay is not None):
-        raise UsageError("--join is of several pages: --words and --overlay are of one")
+        raise UsageError("--join is for several pages, --words and --overlay for one: leave one of them out")
     if args.json and args.output is not None:
-        raise UsageError("--json is for stdout, and -o names a file, whose suffix says what it gets")
+        raise UsageError("--json is for stdout: the format of the file that -o names is that of its suffix")
     is_image = len(args.documents) == 1 and Path(args.documents[0]).suffix.lower() not in ("", ".pdf")
     has_no_text = is_image and os.path.isfile(args.documents[0]) and args.ocr == "none"
     if suffix in (".csv", ".html", ".md", ".xlsx") and has_no_text:
         raise UsageError(
-            f"{args.output} would hold no text with --ocr none (the cells have boxes only, which .json and --overlay "
-            "show)"
+            f"{args.output} would have no text with --ocr none: write .json or --overlay, which show boxes"
         )
     if ".xlsx" in (suffix, *_formats(args)) and importlib.util.find_spec("openpyxl") is None:
-        raise UsageError("XLSX wants the package openpyxl: pip install 'zoo[tables]'")
+        raise UsageError("XLSX requires the package openpyxl: pip install 'zoo[tables]'")
 
 
 def check_finding(args: argparse.Namespace) -> None:
-    """Likewise, of the options that say how tables are found."""
+    """Refuse options for finding tables that exclude each other."""
     if args.no_detection and args.detection is not None:
-        raise UsageError("--no-detection takes the image for a table: give no --detection with it")
+        raise UsageError("--no-detection treats the whole image as one table: leave out --detection")
     if args.ocr is not None and args.reader is not None:
         raise UsageError("--ocr reads the page, and --reader its cells: give one of them")
 
 
 def _check_ray(args: argparse.Namespace, suffix: str) -> None:
-    """The engine ray writes the rows of tables, and nothing else."""
+    """Refuse options that --engine ray does not have: it only writes rows of tables."""
     if suffix not in ("/", ".parquet"):
         raise UsageError("--engine ray writes Parquet: -o FOLDER, or -o FILE.parquet")
     for name in ("words", "overlay", "review", "format", "json", "safe", "types", "join", "flat"):
         if getattr(args, name):
-            raise UsageError(f"--engine ray writes the rows of tables, as -o FILE.parquet has them: give no --{name}")
+            raise UsageError(f"--engine ray writes rows of tables to Parquet alone: leave out --{name}")
     if "-" in args.documents:
-        raise UsageError("--engine ray reads files: '-' is for the engine local")
+        raise UsageError("--engine ray reads files: '-' needs --engine local")
 
 
 def _suffix(output: str) -> str:
-    """Of the file that -o names; "/" for a folder."""
+    """The suffix of the file that -o names; "/" for a folder."""
     path = Path(output)
     if output.endswith(("/", os.sep)) or path.is_dir() or not path.suffix:
         return "/"
@@ -318,42 +320,35 @@ def _formats(args: argparse.Namespace) -> list[str]:
 
 
 def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> list[Any]:
-    """Where results go; none where they are shown."""
+    """The writers of --review and -o; none if the tables are shown."""
     review = [] if args.review is None else [ReviewWriter(Path(args.review), config, safe=args.safe)]
     if args.output is None:
         return review
-    return review + _files(args, config, inputs)
-
-
-def _files(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> list[Any]:
-    """What -o names."""
     suffix, path, options = _suffix(args.output), Path(args.output), {"safe": args.safe, "types": args.types}
     if suffix == "/":
         names = {one.path: one.name for one in inputs}
         folder = FolderWriter(path, names, _formats(args), options)
-        return [JsonLinesWriter(path / LINES, config.key(), args.resume), folder]
+        return [*review, JsonLinesWriter(path / LINES, config.key(), args.resume), folder]
     if suffix == ".jsonl":
         by_page = not (args.join or args.flat)
-        return [JsonLinesWriter(path, config.key() if by_page else "", args.resume, by_page)]
+        return [*review, JsonLinesWriter(path, config.key() if by_page else "", args.resume, by_page)]
     if suffix == ".parquet":
-        return [ParquetWriter(path)]
+        return [*review, ParquetWriter(path)]
     if suffix == ".csv" and len(inputs) > 1:
-        raise UsageError(f"-o {args.output} is for one document, and there are {len(inputs)}: name a folder")
-    return [FileWriter(path, suffix, options)]
+        raise UsageError(f"-o {args.output} is for one document, but {len(inputs)} were given: name a folder")
+    return [*review, FileWriter(path, suffix, options)]
 
 
 def _stdin(folder: str) -> str:
-    """A file with what stdin holds: workers read it page by page."""
-    from ...images.open import read_file
-
+    """Copy stdin to a file, which workers can open."""
     path = Path(folder) / "stdin"
     path.write_bytes(read_file(sys.stdin.buffer, "stdin"))
     return str(path)
 
 
 def _no_table(name: str, args: argparse.Namespace) -> ZooError:
-    hint = "" if args.no_detection else ", and --no-detection takes the whole image for a table"
-    return ZooError(f"{name}: no table found; a --threshold below {args.threshold:g} finds more{hint}")
+    hint = "" if args.no_detection else ", or --no-detection if the whole image is one table"
+    return ZooError(f"{name}: no table found; try a --threshold below {args.threshold:g}{hint}")
 
 
 def _say_written(paths: Sequence[Path]) -> None:
@@ -361,34 +356,28 @@ def _say_written(paths: Sequence[Path]) -> None:
         print("zoo: wrote", _some(list(map(str, paths))), file=sys.stderr)
 
 
-def _span(pages: Sequence[int]) -> str:
-    return str(pages[0]) if len(pages) == 1 else f"{pages[0]} to {pages[-1]}"
-
-
 def _some(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
-    """A terminal gets the text, or where there is none what is known of the table; anything else gets JSON."""
+    """Print the tables: their texts on a terminal, JSON otherwise."""
     as_json = args.json or not sys.stdout.isatty()
     terminal = Terminal(sys.stdout, plain_text=not as_json)
     if as_json:
         return terminal.line(json_of(tables).rstrip("\n"))
     for i, one in enumerate(tables, 1):
-        place = ", ".join(f"{v:.0f}" for v in one.box)
         terminal.title(f"table {i} of {len(tables)}")
         spanning = sum(cell.row_span * cell.column_span > 1 for cell in one.cells)
-        terminal.fields(
-            [
-                *([("page", _span(one.pages))] if one.pages else []),
-                ("at", f"({place})"),
-                ("score", f"{one.score:.4f}"),
-                ("rows", f"{one.shape[0]}, of the header {one.header_rows}"),
-                ("columns", str(one.shape[1])),
-                ("cells", f"{len(one.cells)}, spanning {spanning}"),
-            ]
-        )
+        fields = {
+            "page": " to ".join(dict.fromkeys(map(str, (one.pages[0], one.pages[-1])))) if one.pages else "",
+            "at": f"({', '.join(f'{v:.0f}' for v in one.box)})",
+            "score": f"{one.score:.4f}",
+            "rows": f"{one.shape[0]}, of the header {one.header_rows}",
+            "columns": str(one.shape[1]),
+            "cells": f"{len(one.cells)}, spanning {spanning}",
+        }
+        terminal.fields([(name, text) for name, text in fields.items() if text])
         if not any(cell.text for cell in one.cells):
             terminal.line("  no text")
         else:

@@ -90,7 +90,7 @@ def _tilt(words: Sequence[Word]) -> float:
 
 def _median(values: Sequence[tuple[float, int]]) -> float:
     """The median of values with weights; 0 if it is too small a tilt to turn anything for."""
-    values = sorted(values)
-    below = list(itertools.accumulate(weight for _, weight in values))
-    middle = next(value for (value, _), weight in zip(values, below, strict=True) if weight >= below[-1] / 2)
+    values, half = sorted(values), sum(weight for _, weight in values) / 2
+    below = itertools.accumulate(weight for _, weight in values)
+    middle = next((value for (value, _), weight in zip(values, below, strict=True) if weight >= half), 0.0)
     return middle if abs(middle) >= MIN_TILT else 0.0
