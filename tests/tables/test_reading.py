@@ -195,8 +195,8 @@ def test_a_table_on_its_side_is_read_upright() -> None:
         (["a"] * 8, r"gave 'a' for a line, expected \(text, confidence\)"),
         ([None] * 8, "gave None for a line"),
         ([(1, 1.0)] * 8, r"gave \(1, 1\.0\) for a line"),
-        ([("a", 1.5)] * 8, r"confidence of a text that the reader gave is 1\.5"),
-        ([("a", float("nan"))] * 8, "confidence of a text that the reader gave is nan"),
+        ([("a", 1.5)] * 8, r"confidence of a text that the reader returned is 1\.5"),
+        ([("a", float("nan"))] * 8, "confidence of a text that the reader returned is nan"),
     ],
 )
 def test_a_reader_that_does_not_answer_as_it_should(answers: list[Any], message: str) -> None:

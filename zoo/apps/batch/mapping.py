@@ -54,8 +54,12 @@ class MapJob:
         rows = self._read(part)
         found = hashlib.sha256((self.key + rows.digest).encode())
         if self.images:
-            for row in rows.given:
-                found.update(_digest_of(self._image(row, part)).encode())
+            for image in (self._image(row, part) for row in rows.given):
+                if isinstance(image, bytes):
+                    digest = hashlib.sha256(image).hexdigest()
+                else:  # a path; or an error, by its name
+                    digest = sha256_of(image) if isinstance(image, str) else type(image).__name__
+                found.update(digest.encode())
         return found.hexdigest()
 
     def kept(self, part: InputPart) -> Any:
@@ -263,10 +267,3 @@ def _key(found: Found, arguments: Mapping[str, str], options: Mapping[str, Any],
         more["lock"] = hashlib.sha256(Path(loading.lock).read_bytes()).hexdigest()
     parts = [__version__, checkpoint.name, checkpoint.revision, of_files, found.task, dict(arguments), options, more]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _digest_of(image: Any) -> str:
-    """The sha256 of an image's file, or the name of its error."""
-    if isinstance(image, bytes):
-        return hashlib.sha256(image).hexdigest()
-    return sha256_of(image) if isinstance(image, str) else type(image).__name__

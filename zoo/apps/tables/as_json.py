@@ -68,9 +68,9 @@ def _fields(data: Any, names: Sequence[str], where: str, more: Sequence[str] = (
 
 
 def _lists(fields: dict[str, Any]) -> dict[str, Any]:
-    """Tuples, also nested ones, as lists, as JSON has them."""
-    return {name: _list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+    """The fields with lists in place of tuples, as JSON has them."""
+    return {name: _list(value) for name, value in fields.items()}
 
 
-def _list(values: tuple[Any, ...]) -> list[Any]:
-    return [_list(value) if isinstance(value, tuple) else value for value in values]
+def _list(value: Any) -> Any:
+    return [_list(one) for one in value] if isinstance(value, tuple) else value

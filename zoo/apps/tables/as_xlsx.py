@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import os
 import re
@@ -126,14 +127,8 @@ def _escaped(text: str) -> str:
 
 def _shortened(text: str) -> str:
     """The longest beginning of a text that fits in a cell."""
-    low, high = 0, min(len(text), MAX_TEXT)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _units(_escaped(text[:middle])) <= MAX_TEXT:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low]
+    lengths = range(min(len(text), MAX_TEXT) + 1)
+    return text[: bisect.bisect_right(lengths, MAX_TEXT, key=lambda n: _units(_escaped(text[:n]))) - 1]
 
 
 def _units(text: str) -> int:

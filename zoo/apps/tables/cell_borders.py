@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ...images.boxes import Box
 from ...images.lines import spans
-from .table import Cell, Table
+from .table import Table
 
 INK = 40  # grey levels (of 255) from the background: print differs by 100 or more, noise of scans and JPEG by some 20
 MIN_RULE = 0.7  # of a table's width or height: a line of pixels with so much ink is a rule, where a border belongs
@@ -39,11 +39,12 @@ def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
     ink = _ink(image, Y, X, table.box)
     over_rows, over_columns = ink.copy(), ink
     for cell in table.cells:
-        part = _part(cell, Y, X)
+        below, right = cell.row + cell.row_span, cell.column + cell.column_span
+        place = slice(Y[cell.row], Y[below]), slice(X[cell.column], X[right])
         if cell.row_span > 1:
-            over_rows[part] = False
+            over_rows[place] = False
         if cell.column_span > 1:
-            over_columns[part] = False
+            over_columns[place] = False
     Y, X = _moved(Y, rows, over_rows, 1, 0), _moved(X, columns, over_columns, 0, round(LETTER_GAP * reach))
     return [
         (X[c.column][1], Y[c.row][1], X[c.column + c.column_span][0], Y[c.row + c.row_span][0]) for c in table.cells
@@ -55,13 +56,6 @@ def _borders(intervals: Sequence[tuple[float, float]], reach: float, size: int) 
     inner = [(before[1] + after[0]) / 2 for before, after in pairwise(intervals)]
     borders = np.array([intervals[0][0] - reach, *inner, intervals[-1][1] + reach])
     return [int(border) for border in np.maximum.accumulate(borders.round().clip(0, size))]
-
-
-def _part(cell: Cell, Y: Sequence[int], X: Sequence[int]) -> tuple[slice, slice]:
-    return (
-        slice(Y[cell.row], Y[cell.row + cell.row_span]),
-        slice(X[cell.column], X[cell.column + cell.column_span]),
-    )
 
 
 def _ink(image: np.ndarray, Y: Sequence[int], X: Sequence[int], table: Box) -> np.ndarray:
@@ -86,16 +80,14 @@ def _moved(
     inked = np.flatnonzero(ink.any(1 - axis))
     rule = _rules(crossing / (inked[-1] + 1 - inked[0] if len(inked) else 1), dotted=axis == 1)
     crossing[rule] = 0
-    inner = _inner(np.flatnonzero((crossing > 0) & ~_wider(rule)), intervals)
+    blurred = sliding_window_view(np.pad(rule, NEAR_RULE), 2 * NEAR_RULE + 1).max(1)  # rules with their blurred edges
+    inner = _inner(np.flatnonzero((crossing > 0) & ~blurred), intervals)
     crossing = sliding_window_view(np.pad(crossing, away), 2 * away + 1).max(1)
     crossing[rule] = -1  # better than any other line, even with letters near
     middles = [(start + end) / 2 for start, end in intervals]
     first, last = intervals[0][0], intervals[-1][1]
-    at, begins, ends = (
-        [first, *borders[1:-1], last],
-        [borders[0], *middles[:-1], inner[1]],
-        [inner[0], *middles[1:], borders[-1]],
-    )
+    at = [first, *borders[1:-1], last]
+    begins, ends = [borders[0], *middles[:-1], inner[1]], [inner[0], *middles[1:], borders[-1]]
     moved: list[tuple[float, float]] = []
     for here, low, high in zip(at, begins, ends, strict=True):
         low, high = (min(max(int(end), 0), len(crossing) - 1) for end in (low, math.ceil(high)))
@@ -117,11 +109,6 @@ def _inner(inked: np.ndarray, intervals: Sequence[tuple[float, float]]) -> tuple
     if not len(inked):
         return first, last
     return min(float(inked[0]), (first + end) / 2), max(float(inked[-1] + 1), (start + last) / 2)
-
-
-def _wider(rule: np.ndarray) -> np.ndarray:
-    """Rules with their blurred edges."""
-    return sliding_window_view(np.pad(rule, NEAR_RULE), 2 * NEAR_RULE + 1).max(1)
 
 
 def _rules(shares: np.ndarray, dotted: bool) -> np.ndarray:

@@ -63,7 +63,10 @@ def flat(table: G) -> G:
             names = [grid[r][0].text for r in above.get(cell.row, ())] if cell.column == 0 else []
             text = SEPARATOR.join(name for name in [*names, cell.text] if name)
             cell = replace(cell, row=place[cell.row], text=text)
-            cells += _parted(cell, table) if cell.row in alone else [cell]
+            if cell.row in alone:  # a heading without rows: its text in the first column, the other columns empty
+                cell = replace(cell, column_span=1, is_projected_row_header=False)
+                cells += [replace(cell, column=c, text="") for c in range(1, table.shape[1])]
+            cells.append(cell)
     boxes = [table.row_boxes[r] for r in rows]
     if table.header_rows:
         boxes[0] = bounding_box(table.row_boxes[: table.header_rows])
@@ -74,12 +77,6 @@ def flat(table: G) -> G:
 
 def _is_heading(row: Sequence[Cell]) -> bool:
     return bool(row) and row[0].is_projected_row_header and row[0].column_span == len(row) and row[0].row_span == 1
-
-
-def _parted(heading: Cell, table: Grid) -> list[Cell]:
-    """A cell for each column, the first with the heading's text."""
-    first = replace(heading, column_span=1, is_projected_row_header=False)
-    return [first, *(replace(first, column=c, text="") for c in range(1, table.shape[1]))]
 
 
 def _header(table: Grid) -> list[Cell]:

@@ -39,7 +39,9 @@ class Cell:
         set_fields(self, box=check_box(self.box, f"the box of {where}"))
         set_fields(self, confidence=check_number(self.confidence, f"the confidence of {where}"))
         for name in ("is_header", "is_projected_row_header"):
-            set_fields(self, **{name: _flag(getattr(self, name), f"{name} of {where}")})
+            if (value := getattr(self, name)) not in (True, False):
+                raise TableError(f"{name} of {where} is {value!r}, expected True or False")
+            set_fields(self, **{name: bool(value)})
         check_text(self.text, where)
 
 
@@ -124,12 +126,6 @@ def _covered(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) ->
         row, column = divmod(at.index(-1), columns)
         raise TableError(f"no cell covers row {row}, column {column} of the grid of {rows} x {columns}")
     return tuple(at)
-
-
-def _flag(value: Any, what: str) -> bool:
-    if value not in (True, False):
-        raise TableError(f"{what} is {value!r}, expected True or False")
-    return bool(value)
 
 
 def _count(value: Any, least: int, what: str) -> int:

@@ -44,7 +44,7 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
         ]
         read = list(reader(lines))
         if len(read) != len(lines):
-            raise InputError(f"the reader gave {len(read)} texts for {len(lines)} lines")
+            raise InputError(f"the reader returned {len(read)} texts for {len(lines)} lines")
         for (_, place, _), one in zip(part, read, strict=True):
             text, confidence = _reading(one)
             if text.strip():
@@ -101,11 +101,11 @@ def _joined(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int,
 
 
 def _reading(one: Any) -> tuple[str, float]:
-    """The text and the confidence that a reader returned for a line."""
+    """The text and the confidence in a reader's answer for a line."""
     try:
         text, confidence = (one.text, one.confidence) if hasattr(one, "text") else one
     except (AttributeError, TypeError, ValueError):
         text, confidence = None, None
     if not isinstance(text, str):
-        raise InputError(f"the reader gave {one!r:.100} for a line, expected (text, confidence)")
-    return text, check_fraction("the confidence of a text that the reader gave", confidence)
+        raise InputError(f"the reader returned {one!r:.100} for a line, expected (text, confidence)")
+    return text, check_fraction("the confidence of a text that the reader returned", confidence)

@@ -43,8 +43,9 @@ def refine_rows(
     found: list[Interval] = []
     for i, (row, of) in enumerate(zip(rows, of_row, strict=True)):
         lines = _lines(of, SAME_LINE * pitch)
+        many = all(len(line.columns) >= MIN_COLUMNS for line in lines)  # hardly lines within cells
         apart = all(b.middle - a.middle >= MIN_PITCH * pitch for a, b in itertools.pairwise(lines))
-        if len(lines) > 1 and apart and _alike(lines) and (_too_low(row, lines) or (i >= header_rows and _many(lines))):
+        if len(lines) > 1 and apart and _alike(lines) and (_too_low(row, lines) or (i >= header_rows and many)):
             edges = [min(row.start, lines[0].top)]
             edges += [(a.middle + b.middle) / 2 for a, b in itertools.pairwise(lines)]
             edges += [max(row.end, lines[-1].bottom)]
@@ -75,11 +76,6 @@ def _too_low(row: Interval, lines: Sequence[_TextLine]) -> bool:
     """True if a row is too low to hold these lines: it was detected between two rows, and stands for both."""
     disjoint = all(a.bottom <= b.top for a, b in itertools.pairwise(lines))
     return disjoint and row.end - row.start < MIN_ROW_HEIGHT * (lines[-1].bottom - lines[0].top)
-
-
-def _many(lines: Sequence[_TextLine]) -> bool:
-    """True if each line has words in several columns, so that they are hardly lines within cells."""
-    return min(len(line.columns) for line in lines) >= MIN_COLUMNS
 
 
 def _alike(lines: Sequence[_TextLine]) -> bool:

@@ -126,14 +126,11 @@ def _dates(text: str) -> list[tuple[str, datetime.date]]:
     for pattern, order in _DATES:
         if found := pattern.fullmatch(text.strip()):
             parts = found.groupdict()
-            month = _month(parts["month"]) if "month" in parts else int(parts["m"])
+            name = parts.get("month", "").lower()  # in English, or its beginning
+            months = (i for i, month in enumerate(_MONTHS, 1) if month.startswith(name))
+            month = next(months, 0) if name else int(parts["m"])
             try:
                 ways.append((order, datetime.date(int(parts["y"]), month, int(parts["d"]))))
             except ValueError:
                 continue
     return ways
-
-
-def _month(name: str) -> int:
-    """1 ... 12 for the English name of a month or its beginning, 0 for any other word."""
-    return next((i for i, month in enumerate(_MONTHS, 1) if month.startswith(name.lower())), 0)
