@@ -254,7 +254,10 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
         (["page.png", "-o", "out", "--format", "csv,exe"], ".exe is none of .csv"),
         (["page.png", "-o", "out.json", "--format", "csv"], "--format is for -o FOLDER"),
         (["page.png", "-o", "out.json", "--resume"], "--resume needs -o FOLDER or -o FILE.jsonl"),
-        (["page.png", "page.png", "words.json", "-o", "out.csv", "--reader", "r"], "for one document, and there are 2"),
+        (
+            ["page.png", "page.png", "words.json", "-o", "out.csv", "--reader", "r"],
+            "for one document, but 2 were given",
+        ),
         (["page.png", "words.json", "--words", "words.json"], "--words is for one page, but 2 documents were given"),
         (["page.png", "--words", "w", "--reader", "r"], "give one of them"),
         (["page.png", "--no-detection", "--detection", "d"], "leave out --detection"),

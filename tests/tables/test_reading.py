@@ -191,10 +191,10 @@ def test_a_table_on_its_side_is_read_upright() -> None:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ([("a", 1.0)], "gave 1 texts for 8 lines"),
-        (["a"] * 8, r"gave 'a' for a line, expected \(text, confidence\)"),
-        ([None] * 8, "gave None for a line"),
-        ([(1, 1.0)] * 8, r"gave \(1, 1\.0\) for a line"),
+        ([("a", 1.0)], "returned 1 texts for 8 lines"),
+        (["a"] * 8, r"returned 'a' for a line, expected \(text, confidence\)"),
+        ([None] * 8, "returned None for a line"),
+        ([(1, 1.0)] * 8, r"returned \(1, 1\.0\) for a line"),
         ([("a", 1.5)] * 8, r"confidence of a text that the reader returned is 1\.5"),
         ([("a", float("nan"))] * 8, "confidence of a text that the reader returned is nan"),
     ],

@@ -18,8 +18,6 @@ DOCUMENTS = (".pdf", *IMAGES)
 
 
 class InputFile(NamedTuple):
-    """A file to read."""
-
     path: str
     name: str  # for the files written about it: its path below the folder that was named, without a suffix
 

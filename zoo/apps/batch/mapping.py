@@ -79,7 +79,6 @@ class MapJob:
         return [found[i] for i in items]
 
     def _results(self, part: InputPart, items: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """The result of each of these rows, or its error."""
         rows, found = self._read(part).given, {}
         inputs: dict[int, dict[str, Any]] = {}
         for i in items:
@@ -115,7 +114,7 @@ class MapJob:
         return self._loaded
 
     def _problem(self, error: ZooError) -> str:
-        """The message with the column in place of the argument; the place of the row stands before it."""
+        """The message with the column in place of the argument; the caller adds the place of the row."""
         if error.argument is None or error.argument not in self.arguments:
             return str(error)
         if error.problem.startswith(": "):
@@ -123,7 +122,6 @@ class MapJob:
         return str(error.about(self.arguments[error.argument]))
 
     def _input(self, row: Mapping[str, Any], part: InputPart) -> dict[str, Any]:
-        """The arguments of the task's call for a row."""
         if self.images:
             image = self._image(row, part)
             if isinstance(image, ZooError):

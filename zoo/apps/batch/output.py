@@ -31,8 +31,6 @@ _REST = re.compile(r"part-\d{5,}-\w+-\d+\.(\w+)|\.part-.*\.part")  # of zoo befo
 
 
 class PartFile(NamedTuple):
-    """A part that was written."""
-
     name: str
     number: int
     made_of: str  # hash of the input and the options

@@ -41,8 +41,6 @@ class InputPart(NamedTuple):
 
 
 class PartRows(NamedTuple):
-    """The rows of a part."""
-
     kept: Any  # the columns to write again: a list of dictionaries, or a pyarrow.Table
     given: list[dict[str, Any]]  # the columns that the task reads
     problems: dict[int, str]  # row -> the reason why it cannot be read
@@ -106,7 +104,7 @@ class ImageSource(RowSource):
 
 
 class TextSource(RowSource):
-    """A text file: parts are ranges of bytes."""
+    """A text file; its parts are ranges of bytes."""
 
     def rows(self, file: IO[bytes], path: str) -> Iterator[tuple[dict[str, Any], str | None, int]]:
         """(row, problem, end in bytes) of each row, from where the file is."""

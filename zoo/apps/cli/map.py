@@ -54,7 +54,6 @@ def report(summary: Summary, unit: str, failed: str = "rows") -> None:
 
 
 def _options(args: argparse.Namespace, task: str) -> dict[str, Any]:
-    """The options of the task's call."""
     names = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task == "read" else ()))
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     return options | (options_of(args, task) if task == "generate" else {})

@@ -311,7 +311,6 @@ def _suffix(output: str) -> str:
 
 
 def _formats(args: argparse.Namespace) -> list[str]:
-    """The suffixes of the files of a folder."""
     found = [f".{name.strip().lower().removeprefix('.')}" for name in (args.format or "csv").split(",")]
     for suffix in found:
         if suffix not in SUFFIXES:

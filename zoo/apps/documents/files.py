@@ -42,13 +42,12 @@ class Page:
 
 
 class Document:
-    """An open document, a context manager; pages are read one at a time, when they are asked for."""
+    """An open document, a context manager; each page is read when it is asked for."""
 
     def __init__(self, name: str, pages: PdfFile | ImagePages, sha256: str):
         self.name, self.sha256, self._pages = name, sha256, pages
 
     def __len__(self) -> int:
-        """The number of pages."""
         return len(self._pages)
 
     def __repr__(self) -> str:

@@ -55,7 +55,7 @@ class ExtractorConfig:
         return open_document(file, dpi=self.dpi, password=self.password, name=path)
 
     def key(self) -> str:
-        """A hash of all that decides the tables of a page, but for the page."""
+        """A hash of everything but the page that decides its tables."""
         fields = dataclasses.asdict(self)
         for name in ("password", "local_files_only"):
             del fields[name]
@@ -66,8 +66,6 @@ class ExtractorConfig:
 
 
 class PageJob(NamedTuple):
-    """A page whose tables are to be found."""
-
     path: str
     document: str  # the sha256 of the file
     number: int  # from 1
@@ -80,10 +78,7 @@ class PageJob(NamedTuple):
 
 
 class Worker:
-    """Finds the tables of pages.  It holds the document that was opened last, and its models once they are needed.
-
-    Picklable: each process has one.
-    """
+    """Finds the tables of pages, with the document and the models that it opened last.  Picklable, one per process."""
 
     def __init__(self, config: ExtractorConfig):
         self.config = config

@@ -101,7 +101,7 @@ def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -
 
 
 def _near(words: Sequence[Word], box: Box) -> list[Word]:
-    """The words that touch the box, found quickly among very many."""
+    """The words that touch the box; one comparison of arrays is fast for pages with very many words."""
     if not words:
         return []
     boxes = np.array([word.box for word in words])

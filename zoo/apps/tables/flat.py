@@ -80,7 +80,6 @@ def _is_heading(row: Sequence[Cell]) -> bool:
 
 
 def _header(table: Grid) -> list[Cell]:
-    """One header cell for each column."""
     found = []
     x0, y0, x1, y1 = bounding_box(table.row_boxes[: table.header_rows])
     for c, name in enumerate(flat_header(table)):

@@ -63,7 +63,7 @@ class _TablePart:
 
 @dataclass(eq=False)
 class _JoinedTable:
-    """A table, of one part or several."""
+    """A table of one or more parts."""
 
     parts: list[_TablePart]
     rows: int
@@ -80,7 +80,7 @@ class _JoinedTable:
 def join_pages(results: Iterable[PageTables], say: Callable[[str], object] = log.info) -> Iterator[PageTables]:
     """The same results with tables joined across pages; a joined table takes the place of its first part.
 
-    results: in the order of documents and pages.  A page is held back until the end of its tables is known.  say:
+    results: in the order of documents and pages.  A page is yielded once the end of its tables is known.  say:
     called with the reason why two tables that may be one were not joined.
     """
     held: list[PageTables] = []

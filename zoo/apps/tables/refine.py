@@ -56,7 +56,7 @@ def refine_rows(
 
 
 class _PlacedWord(NamedTuple):
-    """A word, and the column that holds most of it."""
+    """A word, and the column with most of it."""
 
     middle: float
     column: int
@@ -73,7 +73,7 @@ class _TextLine(NamedTuple):
 
 
 def _too_low(row: Interval, lines: Sequence[_TextLine]) -> bool:
-    """True if a row is too low to hold these lines: it was detected between two rows, and stands for both."""
+    """True if a row is too low to hold these lines: it was detected between two rows, in place of both."""
     disjoint = all(a.bottom <= b.top for a, b in itertools.pairwise(lines))
     return disjoint and row.end - row.start < MIN_ROW_HEIGHT * (lines[-1].bottom - lines[0].top)
 

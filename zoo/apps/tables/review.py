@@ -53,7 +53,6 @@ class ReviewWriter:
             raise TableError(f"{self.path}: more than {MAX_BYTES >> 20} MB of pages; review fewer at once (--pages)")
 
     def close(self) -> list[Path]:
-        """Write the page."""
         script = _part("review.js")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         before, after = _part("review.html").replace("%SCRIPT_HASH%", f"sha256-{digest}").split("%DATA%")

@@ -35,7 +35,7 @@ class _Span(NamedTuple):
     bottom: int
     left: int
     right: int
-    score: float | None  # None for a single position, which no object stands for
+    score: float | None  # None for a single position
     projected: bool
 
     @property
