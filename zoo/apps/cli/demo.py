@@ -12,7 +12,7 @@ from ..demo.serve import serve
 from ..tables.batch import ExtractorConfig
 from ..tables.extract import DETECTION, STRUCTURE
 from . import UsageError
-from .table import check_finding, engine
+from .table import check_finding, ocr_engines
 
 
 def demo(args: argparse.Namespace) -> None:
@@ -20,7 +20,7 @@ def demo(args: argparse.Namespace) -> None:
     check_finding(args)
     loading = {"device": args.device, "local_files_only": args.local_files_only, "lock": args.lock}
     detection = None if args.no_detection else args.detection or DETECTION
-    config = ExtractorConfig(args.structure or STRUCTURE, detection, *engine(args), **loading)
+    config = ExtractorConfig(args.structure or STRUCTURE, detection, *ocr_engines(args), **loading)
     serve(Models(config, dict(map(_named, args.model)), **loading), args.host, args.port, _say_where)
 
 

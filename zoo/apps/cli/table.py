@@ -46,7 +46,7 @@ def table(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     _check(args)
     detection = None if args.no_detection else args.detection or DETECTION
-    engines = (None, None) if args.words is not None else engine(args)
+    engines = (None, None) if args.words is not None else ocr_engines(args)
     same = ("threshold", "padding", "device", "local_files_only", "lock", "dpi", "password")
     options = {name: getattr(args, name) for name in same}
     config = ExtractorConfig(args.structure or STRUCTURE, detection, *engines, **options)
@@ -71,7 +71,7 @@ def _on_ray(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[
     report(tables_on_ray(config, paths, args.output, **options), "documents", "pages")
 
 
-def engine(args: argparse.Namespace) -> tuple[str | None, str | None]:
+def ocr_engines(args: argparse.Namespace) -> tuple[str | None, str | None]:
     """The checkpoint that reads the lines of cells, and the engine that reads whole pages: one of them at most."""
     if args.ocr == "none":
         return None, None
@@ -114,7 +114,7 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
         _show([one.flat() for one in found] if args.flat else found, args)
     else:
         for output in _output(args, config, inputs):
-            output.add(result if output.by_page else next(_made_of([result], args)))
+            output.add(result if output.by_page else next(_processed([result], args)))
             written += output.close()
     _say_written(written)
 
@@ -140,7 +140,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
                         output.add(result)
                 yield result
 
-        for result in _made_of(by_page(), args):
+        for result in _processed(by_page(), args):
             tally.tables += len(result.tables)
             if args.output is None and args.review is None:
                 tables += result.tables
@@ -202,7 +202,7 @@ def _pages(worker: Worker, inputs: Sequence[InputFile], selection: str | None, f
             yield from pages
 
 
-def _made_of(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:
+def _processed(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:
     """Join and flatten the tables if --join and --flat ask for it."""
     for result in join_pages(results, _say) if args.join else results:
         yield replace(result, tables=tuple(one.flat() for one in result.tables)) if args.flat else result
