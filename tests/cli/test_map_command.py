@@ -470,7 +470,7 @@ def test_without_pyarrow(
     capsys.readouterr()
     for source, to in (("s3://bucket/in.csv", out), (str(texts), "out.parquet")):
         assert main(["map", checkpoint("embed"), source, to]) == 1
-        assert "wants the package pyarrow: pip install pyarrow" in capsys.readouterr().err
+        assert "the package pyarrow: pip install pyarrow" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["map", checkpoint("embed"), str(texts), str(texts.with_name("b.csv")), "--engine", "ray"]) == 1
     assert "the engine ray wants the package ray: pip install 'zoo[ray]'" in capsys.readouterr().err
