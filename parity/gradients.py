@@ -70,7 +70,7 @@ def _stages(checkpoint: Checkpoint, device: str, dtype: str, seed: int) -> tuple
     from zoo.apps.train import compute_loss  # which needs torch
 
     model = model_of(checkpoint, device=device, dtype=dtype, trainable=True)
-    name = type(model).__name__
+    name = model.architecture
     batch = _batch(model, checkpoint.folder, seed)
     labels = labels_for(model, batch, np.random.default_rng(seed))
     inputs = {key: array for key, array in batch.arrays.items() if key != "decoder_input_ids"}
@@ -106,9 +106,9 @@ def labels_for(model: Any, batch: Batch, rng: np.random.Generator) -> Any:
     """Random labels as `zoo.apps.train.compute_loss` takes them."""
     from zoo.apps.train.losses import loss_of
 
-    loss = loss_of(type(model).__name__, model.config.model_type)
+    loss = loss_of(model.architecture, model.config.model_type)
     if loss is None:
-        raise UnsupportedError(f"{type(model).__name__} has no loss")
+        raise UnsupportedError(f"{model.architecture} has no loss")
     return LABELS[loss](model.config, batch.arrays, rng)
 
 

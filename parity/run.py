@@ -134,7 +134,7 @@ def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -
             texts = written(model, given.batches, given.tokenizer)
         except ZooError as e:  # of logits that are NaN, say: the stages tell where that began
             failure = " ".join(str(e).split())
-    return model.config, type(model).__name__, given, Side(stages, texts, failure)
+    return model.config, model.architecture, given, Side(stages, texts, failure)
 
 
 def _of_reference(reference: Reference, given: Given, ours: Side) -> Side:

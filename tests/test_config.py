@@ -10,7 +10,7 @@ from zoo.checkpoint.config_file import read_config
 from zoo.errors import ConfigError, UnsupportedError
 from zoo.models.bert import BertConfig
 from zoo.models.roberta import RobertaConfig, XLMRobertaConfig
-from zoo.registry import architectures, model_class
+from zoo.registry import architecture_of, architectures, model_class
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_custom_code_is_never_run(tmp_path):
 def test_architectures_exist():
     for name, kind in architectures().items():
         cls = model_class(BertConfig(model_type=kind, architectures=(name,)))
-        assert cls.__name__ == name
+        assert architecture_of(cls, kind) == name
     with pytest.raises(
         UnsupportedError, match=r"'BertForTokenClassifcation'.*did you mean 'BertForTokenClassification'"
     ):

@@ -14,6 +14,7 @@ from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError, 
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, Options
 from .quant import QUANT_TYPES
+from .registry import architecture_of
 from .runner import Runner
 from .trainable import Trainable, make_trainable
 from .typing import Array
@@ -63,6 +64,11 @@ class Pretrained(Trainable):
 
     def __init__(self, w: Weights, cfg: Any):
         raise NotImplementedError
+
+    @property
+    def architecture(self) -> str:
+        """The name of its class in config.json and in transformers: "BertForMaskedLM"."""
+        return architecture_of(type(self), self.config.model_type)
 
     @property
     def like(self) -> Array:
@@ -165,7 +171,8 @@ class Pretrained(Trainable):
             model = cls.from_source(adapted, config, options)
         except ZooError as e:
             saved_as = ", ".join(config.architectures) or "nothing in particular"
-            raise type(e)(f"{checkpoint.name}, read as {cls.__name__} (config.json says {saved_as}): {e}") from None
+            read_as = architecture_of(cls, config.model_type)
+            raise type(e)(f"{checkpoint.name}, read as {read_as} (config.json says {saved_as}): {e}") from None
         model.report = replace(model.report, fingerprint=checkpoint.fingerprint)
         if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
             bad = non_finite(source, dict.fromkeys(n for n in _names(model) if n in source))
@@ -176,7 +183,7 @@ class Pretrained(Trainable):
             warn(f"{checkpoint.name} holds no {_listed(model.report.new)}: drawn at random, to be trained")
         if model.report.unused:
             names = model.report.unused
-            text = f"{checkpoint.name} holds {len(names)} tensors that {cls.__name__} does not know: {_listed(names)}"
+            text = f"{checkpoint.name} holds {len(names)} tensors that {model.architecture} does not know: {_listed(names)}"
             if options.strict:
                 raise UnusedWeightError(text)
             warn(text)

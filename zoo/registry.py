@@ -48,6 +48,7 @@ class Family:
         one of the heads is only to be had for images, else "text".
     processor: of a family that reads images, the class of transformers that its images are prepared by, where the
         checkpoint's preprocessor_config.json names none: "ViTImageProcessor".
+    classes: the prefix of another family whose classes its models are, with this family's config: "Roberta".
     stages: where the stages are that parity compares, as paths in transformers' bare model (`base_model`): name of the
         stage -> path of the module whose output it is, or of the list of modules, each of which is a stage (layer.0,
         layer.1, ...).  By default {"layer": P}, P the path of the one list that is as long as the model has layers.
@@ -63,6 +64,7 @@ class Family:
     losses: Mapping[str, str] = field(default_factory=dict)
     reads: Literal["text", "image", "both"] | None = None
     processor: str | None = None
+    classes: str = ""
     stages: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -94,13 +96,14 @@ class Family:
         return "asked" if "interpolate_pos_encoding" in getattr(cls, "inputs", ()) else "own"
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """The names of its models."""
+    def architectures(self) -> tuple[str, ...]:
+        """The names of its models in config.json and in transformers."""
         return tuple(self.prefix + head for head in self.heads)
 
     def load(self, name: str) -> Any:
-        """The class `<prefix><name>`, of a head or "Config"."""
-        return getattr(importlib.import_module(self.module), self.prefix + name)
+        """The class of a head, or of "Config"."""
+        prefix = self.prefix if name == "Config" else self.classes or self.prefix
+        return getattr(importlib.import_module(self.module), prefix + name)
 
     def head_of(self, architectures: Iterable[str]) -> str | None:
         """The first of a config's `architectures` that the family has, as a head; "Model" where there are none."""
@@ -135,7 +138,9 @@ FAMILIES: dict[str, Family] = {
         tasks={"ForPreTraining": "fill-mask"},
     ),
     "roberta": Family(module="zoo.models.roberta", prefix="Roberta", heads=(*_TEXT, "ForCausalLM")),
-    "xlm-roberta": Family(module="zoo.models.roberta", prefix="XLMRoberta", heads=(*_TEXT, "ForCausalLM")),
+    "xlm-roberta": Family(
+        module="zoo.models.roberta", prefix="XLMRoberta", classes="Roberta", heads=(*_TEXT, "ForCausalLM")
+    ),
     "vit": Family(module="zoo.models.vit", prefix="ViT", heads=_IMAGE, processor="ViTImageProcessor"),
     "deit": Family(
         module="zoo.models.vit",
@@ -205,7 +210,15 @@ def family_of(model_type: Any) -> Family:
 
 def architectures() -> dict[str, str]:
     """Every class name that a checkpoint may ask for, and its model_type."""
-    return {name: model_type for model_type, family in FAMILIES.items() for name in family.classes}
+    return {name: model_type for model_type, family in FAMILIES.items() for name in family.architectures}
+
+
+def architecture_of(cls: type, model_type: str) -> str:
+    """The name that a checkpoint's `architectures` has for a class: its own, or the family's that borrows the class."""
+    family = FAMILIES.get(model_type)
+    if family is None or not family.classes or not cls.__name__.startswith(family.classes):
+        return cls.__name__
+    return family.prefix + cls.__name__.removeprefix(family.classes)
 
 
 def config_class(model_type: Any) -> type[Config]:
@@ -218,7 +231,7 @@ def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
     family = family_of(config.model_type)
     if head is not None:
         if head not in family.heads:
-            known = ", ".join(family.classes)
+            known = ", ".join(family.architectures)
             raise UnsupportedError(f"{config.model_type} has no {family.prefix}{head}, only {known}")
         return family.load(head)
     found = family.head_of(config.architectures)
@@ -233,5 +246,5 @@ def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
     guess = nearest(wanted, architectures())
     raise UnsupportedError(
         f"config.json asks for the architecture {wanted!r}, which zoo does not have{guess}; "
-        f"of {config.model_type} it has {', '.join(family.classes)}"
+        f"of {config.model_type} it has {', '.join(family.architectures)}"
     )

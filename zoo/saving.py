@@ -67,7 +67,7 @@ def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str
 
 
 def _saved_config(model: Pretrained, dtype: str | None) -> dict[str, Any]:
-    config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
+    config = {**model.config.to_dict(), "architectures": [model.architecture]}
     config.pop("quantization_config", None)  # of the file that was read
     if _stays_packed(model, dtype):
         config["quantization_config"] = {"quant_method": QUANT_METHOD}

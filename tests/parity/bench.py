@@ -30,11 +30,11 @@ class Bench:
         model = self.load()
         self.inputs, tokenizer = given_to(model, self.folder, 0)
         self.tokenizer: Any = tokenizer
-        self.reference = Reference(self.folder, type(model).__name__)
+        self.reference = Reference(self.folder, model.architecture)
         self.theirs = [reference_stages(self.reference, batch) for batch in self.inputs]
         self.own: list[Stages] | None = None
         if isinstance(self.rule, Multiple):
-            low = Reference(self.folder, type(model).__name__, dtype=dtype)
+            low = Reference(self.folder, model.architecture, dtype=dtype)
             self.own = [reference_stages(low, batch) for batch in self.inputs]
         self.prepared: list[Stage] = []
         if any(batch.images for batch in self.inputs):

@@ -42,7 +42,7 @@ def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, count, size):
 def test_zoo_loads_all_of_it(tmp_path, name):
     build(name, tmp_path)
     model = load_model(tmp_path, strict=True)
-    assert type(model).__name__ == SPECS[name].architecture
+    assert model.architecture == SPECS[name].architecture
     ids = Tokenizer.from_folder(tmp_path)("The weather is lovely today.").input_ids
     assert 0 < ids.max() < model.config.vocab_size
 

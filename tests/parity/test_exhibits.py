@@ -20,7 +20,7 @@ def shown(bench, name):
     """The exhibits of a checkpoint's first batch, of the reference beside itself."""
     bench = bench(name)
     model, stages = bench.load(), bench.theirs[0]
-    return exhibits_of(model.config, type(model).__name__, bench.inputs[0], stages, stages, bench.tokenizer)
+    return exhibits_of(model.config, model.architecture, bench.inputs[0], stages, stages, bench.tokenizer)
 
 
 def opened(png):

@@ -90,7 +90,7 @@ def test_transformers_loads_what_was_trained(spec, made, tmp_path):
     model = zoo.load_model(made(spec), device="torch:cpu", trainable=True)
     step(model)
     zoo.save(model, tmp_path, dtype="float32")
-    reference = Reference(tmp_path, type(model).__name__)
+    reference = Reference(tmp_path, model.architecture)
     theirs = reference.stages(inputs_of(model))
     with torch.no_grad():
         ours = arrays(model(**inputs_of(model)))
@@ -193,7 +193,7 @@ def test_dropout_drops_where_that_of_transformers_does(spec, made, tmp_path, mon
         part.update(RATES)
     (folder / "config.json").write_text(json.dumps(config))
     model = zoo.load_model(folder, device="torch:cpu", trainable=True)
-    reference = Reference(folder, type(model).__name__)
+    reference = Reference(folder, model.architecture)
     for module in reference.model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 0.1

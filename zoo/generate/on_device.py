@@ -18,13 +18,13 @@ from .config import GenerationConfig
 from .sampling import NO_NUMBERS
 
 
-class Choice(NamedTuple):
+class NextTokens(NamedTuple):
     tokens: list[int]  # R
     logprobs: list[float]  # R, as the model gave them
     following: Tensor  # (R, 1): the tokens, as the model's next input
 
 
-def choose(logits: Tensor, config: GenerationConfig, draws: np.ndarray | None) -> Choice:
+def choose(logits: Tensor, config: GenerationConfig, draws: np.ndarray | None) -> NextTokens:
     """A token for each row of logits (R, V): the likeliest, or by chance where there are draws (R,), in [0, 1)."""
     wide = logits.float()
     top = wide.amax(-1, keepdim=True)
@@ -35,7 +35,7 @@ def choose(logits: Tensor, config: GenerationConfig, draws: np.ndarray | None) -
     both = torch.cat([tokens.double(), logprobs.double()], -1).cpu().numpy()
     if not np.isfinite(both).all():
         raise ZooError(NO_NUMBERS)
-    return Choice(both[:, 0].astype(np.int64).tolist(), both[:, 1].tolist(), tokens)
+    return NextTokens(both[:, 0].astype(np.int64).tolist(), both[:, 1].tolist(), tokens)
 
 
 def distribution(logits: Tensor, config: GenerationConfig) -> Tensor:

@@ -135,7 +135,7 @@ def default_task(checkpoint: Checkpoint) -> str:
         raise UnsupportedError(
             f"{checkpoint.name} is a {name}, for which there is no task: "
             + (f"name one of {', '.join(fitting)} (task=...), or " if fitting else "")
-            + f"take the bare model from zoo.load_model, which has {', '.join(family.classes)}"
+            + f"take the bare model from zoo.load_model, which has {', '.join(family.architectures)}"
         )
     return "rerank" if task == "classify" and config.num_labels == 1 and "rerank" in tasks else task
 

@@ -75,7 +75,7 @@ class Task:
 
     def __repr__(self) -> str:
         of = f" of {self.checkpoint.name}" if self.checkpoint else ""
-        return f"<{type(self).__name__}{of}: {type(self.model).__name__}>"
+        return f"<{type(self).__name__}{of}: {self.model.architecture}>"
 
     def save(self, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
         """Write a folder that `zoo.load` reads as the same task; dtype as in `zoo.save`.

@@ -69,7 +69,7 @@ class Generate(TextTask):
     ):
         if not getattr(model.config, "is_decoder", True):
             raise UnsupportedError(
-                f"{type(model).__name__} with is_decoder = False in its config reads texts in both directions: it "
+                f"{model.architecture} with is_decoder = False in its config reads texts in both directions: it "
                 "cannot go on from one"
             )
         super().__init__(model, tokenizer, checkpoint)

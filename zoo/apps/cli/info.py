@@ -71,7 +71,7 @@ def describe(
         "revision": checkpoint.revision,
         **({"fingerprint": checkpoint.fingerprint} if lock is not None else {}),
         "folder": str(checkpoint.origin),
-        "architecture": type(model).__name__,
+        "architecture": model.architecture,
         "model_type": config.model_type,
         "task": task,
         "parameters": count_parameters(model),

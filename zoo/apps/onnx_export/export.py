@@ -74,12 +74,12 @@ def export_model(
         path.mkdir(parents=True, exist_ok=True)
         prepare(path)
         about = _written(graphs, path)
-        config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
+        config = {**model.config.to_dict(), "architectures": [model.architecture]}
         index = {
             "metadata": {
                 "format": "zoo",
                 "version": VERSION,
-                "class": type(model).__name__,
+                "class": model.architecture,
                 "precision": precision,
                 "standard": standard,
                 "tensors": tensors_of(model),
@@ -89,7 +89,7 @@ def export_model(
         }
         outputs = proof(model, {one.method: (path / f"{one.file}.onnx", one.traced) for one in graphs})
         report = {"against": "zoo on NumPy", "precision": precision, "graphs": shas(about), "outputs": outputs}
-        text = card(name or type(model).__name__, graphs, precision, path, outputs)
+        text = card(name or model.architecture, graphs, precision, path, outputs)
         for file, content in (
             (CONFIG, _json(config)),
             ("parity.json", _json(report)),

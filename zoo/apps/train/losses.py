@@ -42,9 +42,9 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
     UnsupportedError for a head without a loss; InputError for labels that do not fit.
     """
-    name = loss_of(type(model).__name__, model.config.model_type)
+    name = loss_of(model.architecture, model.config.model_type)
     if name is None:
-        raise UnsupportedError(f"{type(model).__name__} has no loss: its outputs are features, not answers")
+        raise UnsupportedError(f"{model.architecture} has no loss: its outputs are features, not answers")
     return LOSSES[name](model, inputs, labels)
 
 

@@ -128,9 +128,9 @@ class ExportedRunner(OnnxRunner):
     def __init__(self, model: Pretrained, device: str, index: Path):
         super().__init__(model, device, (index,))
         self._about = about_export(index)
-        if self._about.get("class") != type(model).__name__:
+        if self._about.get("class") != model.architecture:
             raise UnsupportedError(
-                f"{index.parent} was exported as {self._about.get('class')}, and {type(model).__name__} is asked for"
+                f"{index.parent} was exported as {self._about.get('class')}, and {model.architecture} is asked for"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ NAME_MAP = NameMap(
         r"(^|\.)embeddings\.mask_token$",
     ),
 )
-BODY_LAYOUT = replace(
+BASE_NAME_MAP = replace(
     NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(classifier|lm_head|layernorm|decode_head|auxiliary_head|fpn\d)\.")
 )
 
@@ -58,7 +58,7 @@ class BeitModelOutput(NamedTuple):
     pooler_output: Array | None  # (B, D), None if the checkpoint has no norm for it
 
 
-class Context(NamedTuple):
+class BiasContext(NamedTuple):
     """What every layer is told besides its input."""
 
     grid: tuple[int, int]  # h, w
@@ -137,7 +137,7 @@ class Layer(Module):
         self.lambda_2 = w.get("lambda_2", (D,)) if scaled else None
         self.drop_path = Dropout(drop_path, of_rows=True)
 
-    def __call__(self, x: Array, c: Context) -> Array:
+    def __call__(self, x: Array, c: BiasContext) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         bias = c.shared_bias
         if self.bias is not None and c.bias_index is not None:
@@ -165,7 +165,7 @@ class BeitModel(BeitPretrained):
     """
 
     is_base_model = True
-    name_map = BODY_LAYOUT
+    name_map = BASE_NAME_MAP
     inputs = ("bool_masked_pos",)
 
     def __init__(self, w: Weights, cfg: BeitConfig, pooler: bool | None = None):
@@ -195,13 +195,13 @@ class BeitModel(BeitPretrained):
             x = layer(x, c)
             yield x
 
-    def context(self, grid: tuple[int, int]) -> Context:
+    def context(self, grid: tuple[int, int]) -> BiasContext:
         cfg, index, shared = self.config, None, None
         if cfg.use_relative_position_bias or cfg.use_shared_relative_position_bias:
             index = relative_index(grid, self.like)
         if self.bias is not None and index is not None:
             shared = self.bias(grid, index)
-        return Context(grid, index, shared)
+        return BiasContext(grid, index, shared)
 
     def encode(self, p: ImageInputs) -> Array:
         """-> (B, T, D) of every token."""

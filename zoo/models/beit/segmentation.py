@@ -15,7 +15,7 @@ from ...nn import BatchNorm, Conv2d, ConvTranspose2d, Module
 from ...typing import Array
 from ...weights import Weights
 from .config import BeitConfig
-from .model import BODY_LAYOUT, BeitModel, BeitPretrained
+from .model import BASE_NAME_MAP, BeitModel, BeitPretrained
 
 
 class BackboneOutput(NamedTuple):
@@ -132,7 +132,7 @@ class BeitBackbone(BeitPretrained):
     """The stack as other models use it: some of its states, in the order of the layers."""
 
     is_base_model = True
-    name_map = BODY_LAYOUT
+    name_map = BASE_NAME_MAP
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         if cfg.add_fpn and not cfg.reshape_hidden_states:

@@ -204,11 +204,11 @@ class BertModel(BertPretrained):
 class BertHead(BertPretrained):
     """What the classes with a head have in common: the body under its name in the checkpoint."""
 
-    body_class: ClassVar[type[BertModel]] = BertModel
+    base_class: ClassVar[type[BertModel]] = BertModel
 
     def __init__(self, w: Weights, cfg: BertConfig, pooler: bool = False):
         self.config = cfg
-        self.base_model = self.body_class(w / self.name_map.prefix, cfg, pooler)
+        self.base_model = self.base_class(w / self.name_map.prefix, cfg, pooler)
 
 
 class Predictions(Module):

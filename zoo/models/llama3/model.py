@@ -42,7 +42,7 @@ class QuestionAnsweringOutput(NamedTuple):
     end_logits: Array  # (B, T)
 
 
-class Context(NamedTuple):
+class RopeContext(NamedTuple):
     """What every layer is told besides its input."""
 
     mask: Array | None  # (B, S)
@@ -71,7 +71,7 @@ class Attention(Module):
         self.dropout = Dropout(cfg.attention_dropout or 0.0)
         self.out = Linear(w / "o_proj", H * K, D, cfg.attention_bias)
 
-    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
+    def __call__(self, x: Array, c: RopeContext, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads, self.groups)
         if cache is None:
@@ -102,7 +102,7 @@ class Layer(Module):
         self.post_attention_norm = RMSNorm(w / "post_attention_layernorm", D, eps)
         self.mlp = MLP(w / "mlp", cfg)
 
-    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
+    def __call__(self, x: Array, c: RopeContext, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         y, x = self.post_attention_norm.add(self.attention(self.input_norm(x), c, cache), x)
         return self.mlp(y, x)
@@ -150,7 +150,7 @@ class LlamaModel(LlamaPretrained):
         x, start = self.embeddings(t), t.start
         at = start[:, None] + ops.arange(x.shape[1], self.like) if t.position_ids is None else t.position_ids
         cos_sin = ops.rotary(at, self.rope.frequencies(t.length), self.rope.scale, self.like)
-        c = Context(t.context.mask, start, cos_sin)
+        c = RopeContext(t.context.mask, start, cos_sin)
         for layer, cache in t.with_cache(self.layers):
             x = layer(x, c, cache)
         return self.norm(x)

@@ -1,7 +1,7 @@
 """RoBERTa (Liu et al. 2019, https://arxiv.org/abs/1907.11692) and XLM-R (Conneau et al. 2019,
 https://arxiv.org/abs/1911.02116): BERT's stack with other positions and other heads.
 
-The two differ in vocabulary alone, and XLM-R's checkpoints name their tensors as RoBERTa's do.
+The two differ in vocabulary alone: XLM-R has a config of its own, and its models are these classes.
 
 Shapes: B batch, T tokens, D hidden_size, V vocab_size, C labels.
 """
@@ -22,7 +22,7 @@ from ..bert.model import (
     BertModel,
     Embeddings,
 )
-from .config import RobertaConfig, XLMRobertaConfig
+from .config import RobertaConfig
 
 NAME_MAP = NameMap(
     prefix="roberta",
@@ -68,7 +68,7 @@ class RobertaModel(BertModel):
 class RobertaHead(BertHead):
     config_class = RobertaConfig
     name_map = NAME_MAP
-    body_class = RobertaModel
+    base_class = RobertaModel
 
 
 class LMHead(Module):
@@ -139,34 +139,3 @@ class RobertaForTokenClassification(RobertaHead, BertForTokenClassification):
 
 class RobertaForQuestionAnswering(RobertaHead, BertForQuestionAnswering):
     """BERT's."""
-
-
-# XLM-R: the same classes under the names that its checkpoints' configs give.
-
-
-class XLMRobertaModel(RobertaModel):
-    config_class = XLMRobertaConfig
-
-
-class XLMRobertaForMaskedLM(RobertaForMaskedLM):
-    config_class = XLMRobertaConfig
-
-
-class XLMRobertaForCausalLM(RobertaForCausalLM):
-    config_class = XLMRobertaConfig
-
-
-class XLMRobertaForSequenceClassification(RobertaForSequenceClassification):
-    config_class = XLMRobertaConfig
-
-
-class XLMRobertaForMultipleChoice(RobertaForMultipleChoice):
-    config_class = XLMRobertaConfig
-
-
-class XLMRobertaForTokenClassification(RobertaForTokenClassification):
-    config_class = XLMRobertaConfig
-
-
-class XLMRobertaForQuestionAnswering(RobertaForQuestionAnswering):
-    config_class = XLMRobertaConfig

@@ -128,7 +128,7 @@ class EncoderLayer(Module):
         return self.down(self.up(y), residual=x)
 
 
-class Context(NamedTuple):
+class DecoderContext(NamedTuple):
     """What every layer of the decoder is told besides its input."""
 
     queries: Array  # (Q, D)
@@ -148,7 +148,7 @@ class DecoderLayer(Module):
         self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
         self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
 
-    def __call__(self, x: Array, c: Context) -> Array:
+    def __call__(self, x: Array, c: DecoderContext) -> Array:
         """x (B, Q, D) -> (B, Q, D)."""
         y = self.norm(x)
         placed = y + c.queries
@@ -207,7 +207,7 @@ class TableTransformerModel(TableTransformerPretrained):
             x = layer(x, positions, mask)
         memory = self.encoder_norm(x)
 
-        c = Context(self.queries, memory, memory + positions, mask)
+        c = DecoderContext(self.queries, memory, memory + positions, mask)
         x = ops.zeros((B, *self.queries.shape), self.queries)
         steps = []
         for layer in self.decoder_layers:

@@ -53,7 +53,7 @@ class DeiTModel(ViTModel):
 class DeiTHead(ViTHead):
     config_class = DeiTConfig
     name_map = NAME_MAP
-    body_class = DeiTModel
+    base_class = DeiTModel
 
 
 class DeiTForImageClassification(DeiTHead, ViTForImageClassification):

@@ -169,11 +169,11 @@ class ViTModel(ViTPretrained):
 class ViTHead(ViTPretrained):
     """What the classes with a head have in common: the body under its name in the checkpoint."""
 
-    body_class: ClassVar[type[ViTModel]] = ViTModel
+    base_class: ClassVar[type[ViTModel]] = ViTModel
 
     def __init__(self, w: Weights, cfg: ViTConfig, mask_token: bool | None = None):
         self.config = cfg
-        self.base_model = self.body_class(w / self.name_map.prefix, cfg, pooler=False, mask_token=mask_token)
+        self.base_model = self.base_class(w / self.name_map.prefix, cfg, pooler=False, mask_token=mask_token)
 
 
 class PixelDecoder(Module):

@@ -97,7 +97,7 @@ def describe(task: Task) -> dict[str, Any]:
 def _name(task: Task) -> str:
     """The hub's name, or that of the folder without its path, which is private."""
     if task.checkpoint is None:
-        return type(task.model).__name__
+        return task.model.architecture
     return task.checkpoint.name if task.checkpoint.revision else task.checkpoint.folder.resolve().name
 
 
