@@ -1,6 +1,6 @@
-"""The door of every model: what a user passes, checked once and placed beside the weights, in one record.
+"""The inputs of models: a user's arrays are checked once and placed beside the weights, in one record.
 
-Behind it a model's `forward` sees arrays of the right kind, shape and device, and holds the paper's maths alone.
+A model's `forward` takes that record, with arrays of the right kind, shape and device, and has only the paper's maths.
 """
 
 from .images import ImageInputs, ImageModel

@@ -1,4 +1,4 @@
-"""What makes a decoder's class one that `generate` takes: the pass of its prompts, whatever their lengths.
+"""The base of decoders that `generate` takes: their prompts, of any lengths, pass through the layers into a cache.
 
 Shapes: B rows, T tokens, D width, V vocab_size.
 """
@@ -15,26 +15,26 @@ from ..typing import Array
 from . import TextModel
 
 CHUNK = 512  # tokens of a prompt that pass through the layers at a time: bounds memory, and fills a matrix product
-CHUNK_GPU = 8 * CHUNK  # a GPU wants larger products, and has the memory
+CHUNK_GPU = 8 * CHUNK  # a GPU needs larger products, and has the memory
 
 
 class CausalLM(TextModel):
     """A decoder: logits of the next token, step by step with a cache from `new_cache`.
 
-    Its body has `states(tokens)`, (B, T, D) of every token, and `head` makes logits of them.
+    Its base model has `encode(tokens)`, the hidden states (B, T, D), and `head` turns them into logits.
     """
 
     options = ("cache", "logits_to_keep")
     head: Any
 
     def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
-        """Logits (B, V) of the token after each row's first `lengths` (B,) of the T given, which go into the cache.
+        """Logits (B, V) of the token after each row's first `lengths` (B,) tokens of T, which go into the cache.
 
-        lengths: None if all count, the others are padding on the right.  A long prompt passes in chunks.  context: with
-        the first call of a model with cross-attention, encoder_hidden_states and encoder_attention_mask.
+        lengths: None if no row is padded (on the right).  A long prompt passes in chunks.  context: for the first call
+        of a model with cross-attention, encoder_hidden_states and encoder_attention_mask.
         """
         steps = self.runner.decoder(self)
-        if steps is not self:  # what else takes steps in the place of the model
+        if steps is not self:  # an engine computes the steps
             return steps.next_logits(input_ids, lengths, cache, **context)
         t = self.tokens(input_ids, cache=cache, **context)
         B, T = t.shape
@@ -60,6 +60,6 @@ class CausalLM(TextModel):
                 x = ops.embedding(ops.arange(B, x) * width + at, x.reshape(B * width, D), "lengths")
                 inside = ops.as_ids(count, x, "lengths", width + 1, ndim=1)[:, None] > 0
                 last = x if last is None else ops.where(inside, x, last)
-            # An encoder's states are in the cache by now; where the rows begin has moved.
+            # The encoder's keys and values are in the cache by now, and the rows begin later.
             t = t._replace(context=t.context._replace(start=cache.start, encoder_states=None, encoder_mask=None))
         return self.head(last)

@@ -21,9 +21,9 @@ INPUTS = ("pixel_values", "decoder_input_ids", "decoder_attention_mask", "interp
 
 
 class ImageToText(Pretrained):
-    """`states(pixels)` is what the decoder looks at; `forward(pixels, tokens)` the whole."""
+    """`encoder_states(pixels)` is what the decoder attends to; `forward(pixels, tokens)` runs both."""
 
-    encoder: Any  # an ImageModel with `states`
+    encoder: Any  # an ImageModel with `encode`
     decoder: CausalLM
 
     def __call__(
@@ -41,7 +41,7 @@ class ImageToText(Pretrained):
         t = self.decoder.tokens(decoder_input_ids, decoder_attention_mask)
         B, C = t.shape[0], p.pixel_values.shape[0]
         if B % C:
-            raise InputError(f"decoder_input_ids have {B} rows, which {C} images cannot share")
+            raise InputError(f"decoder_input_ids have {B} rows, which is no multiple of the {C} images in pixel_values")
         return self.runner.run(self.forward, p, t)
 
     def forward(self, p: ImageInputs, t: TextInputs) -> Any:
@@ -52,16 +52,16 @@ class ImageToText(Pretrained):
         raise NotImplementedError
 
     def encode(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> Array:
-        """pixel_values (C, Y, X, channels) -> what `next_logits` takes as encoder_hidden_states (C, S, E)."""
+        """pixel_values (C, Y, X, channels) -> encoder_hidden_states (C, S, E) for `next_logits`."""
         return self.runner.run(self.encoder_states, self._pixels(pixel_values, interpolate_pos_encoding))
 
     @property
     def max_positions(self) -> int:
-        """The length of the longest row that there are positions for."""
+        """The largest number of tokens in a row."""
         return self.decoder.max_positions
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
-        """An empty cache for the decoder; capacity in tokens, all positions of the checkpoint if not given."""
+        """An empty cache for the decoder; capacity in tokens, by default all positions of the checkpoint."""
         return self.decoder.new_cache(batch, capacity)
 
     def next_logits(
@@ -72,11 +72,13 @@ class ImageToText(Pretrained):
         *,
         encoder_hidden_states: Array | None = None,
     ) -> Array:
-        """As the decoder's; encoder_hidden_states (C, S, E): what `encode` gave, in the first call."""
+        """The decoder's next logits; encoder_hidden_states (C, S, E), from `encode`, in the first call."""
         if encoder_hidden_states is None and not cache.cross:
-            raise InputError("the first call with a cache needs encoder_hidden_states: what `encode` makes of images")
+            raise InputError(
+                "the first call with a cache needs encoder_hidden_states: pass the result of `encode(pixel_values)`"
+            )
         return self.decoder.next_logits(input_ids, lengths, cache, encoder_hidden_states=encoder_hidden_states)
 
     def _pixels(self, pixel_values: Array, any_size: bool) -> ImageInputs:
-        asked = any_size and not self.encoder.any_size  # one that takes any size by itself need not be asked
+        asked = any_size and not self.encoder.any_size  # BEiT takes any size without the argument
         return self.encoder.pixels(pixel_values, interpolate_pos_encoding=asked)

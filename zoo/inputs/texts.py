@@ -1,6 +1,6 @@
-"""Texts: tokens, masks, positions, an encoder's states and a cache.
+"""Texts: tokens, masks, positions, an encoder's hidden states and a cache.
 
-Shapes: B rows, T tokens, S tokens that can be looked at (those of a cache too), M states of an encoder, D a width.
+Shapes: B rows, T tokens, S tokens to attend to (those of a cache too), M states of an encoder, D a width.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ L = TypeVar("L")
 
 
 class Context(NamedTuple):
-    """What every layer is told besides its input.  Masks are true for a token and false for padding."""
+    """The arguments of every layer besides its input.  Masks are true for a token and false for padding."""
 
     mask: Array | None = None  # (B, S); None: nothing is padding
-    start: Array | None = None  # (B,): causal, row b begins after start[b] tokens; None: every token sees all others
+    start: Array | None = None  # (B,): causal, row b begins after start[b] tokens; None: not causal
     encoder_states: Array | None = None  # (C, M, D): B / C rows that follow one another share those of one
     encoder_mask: Array | None = None  # (C, M)
 
@@ -35,11 +35,11 @@ class TextInputs(NamedTuple):
     input_ids: Array | None  # (B, T)
     inputs_embeds: Array | None  # (B, T, D)
     token_type_ids: Array | None  # (B or 1, T)
-    position_ids: Array | None  # (B or 1, T); None: they count on
+    position_ids: Array | None  # (B or 1, T); None: consecutive
     context: Context
     cache: KVCache | None
-    length: int  # of the longest row, with what the cache holds of it
-    logits_to_keep: int = 0  # of the last tokens; 0: of all
+    length: int  # of the longest row, with its tokens in the cache
+    logits_to_keep: int = 0  # the last tokens whose logits are computed; 0: all
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,19 +49,19 @@ class TextInputs(NamedTuple):
 
     @property
     def ids(self) -> Array:
-        """(B, T), where ids are what was passed."""
+        """(B, T), for a model that is never called with inputs_embeds."""
         assert self.input_ids is not None
         return self.input_ids
 
     @property
     def start(self) -> Array:
-        """(B,) of a causal model: how many tokens come before each row's."""
+        """(B,): the number of tokens in the cache before each row of a causal model."""
         assert self.context.start is not None
         return self.context.start
 
     @property
     def past(self) -> Array | int:
-        """The same to count from: 0, or (B, 1) where there is a cache."""
+        """The position of the first token: 0, or (B, 1) with a cache."""
         return 0 if self.cache is None else self.start[:, None]
 
     def with_cache(self, layers: Iterable[L]) -> Iterator[tuple[L, LayerCache | None]]:
@@ -70,19 +70,20 @@ class TextInputs(NamedTuple):
         return ((layer, None if cache is None else cache[i]) for i, layer in enumerate(layers))
 
     def last_tokens(self, x: Array) -> Array:
-        """The states (B, T, D) of the tokens whose logits are asked for."""
+        """The hidden states, of x (B, T, D), whose logits are asked for."""
         return x[:, -self.logits_to_keep :] if self.logits_to_keep else x
 
 
 class TextModel(Pretrained):
     """A model of texts.  `forward(tokens)` is its maths.
 
-    Its body (of a bare model: itself) has `embeddings`, with the table `word` (V, D) and the number `max_positions`.
+    Its `base_model` has `embeddings`, with the table `word` (V, D) and the number `max_positions`.
     """
 
-    # What it takes besides attention_mask, and the config's field that numbers lie below, or that is a vector's width.
+    # The arguments besides attention_mask -> the config's field that bounds their ids or is the width of their vectors.
     inputs: ClassVar[Mapping[str, str]] = {"input_ids": "vocab_size"}
-    options: ClassVar[tuple[str, ...]] = ()  # and of cache and logits_to_keep
+    is_causal: bool = False  # True if a token attends only to itself and those before it
+    options: ClassVar[tuple[str, ...]] = ()  # "cache" and "logits_to_keep", where the class takes them
 
     def __call__(
         self,
@@ -98,12 +99,13 @@ class TextModel(Pretrained):
         logits_to_keep: int = 0,
         **unknown: Any,
     ) -> Any:
-        """What `forward` says of texts: input_ids, attention_mask, token_type_ids and position_ids (B, T).
+        """The output of `forward` for input_ids, attention_mask, token_type_ids and position_ids (B, T).
 
-        inputs_embeds (B, T, D): instead of input_ids.  cache: of the tokens before these, from `new_cache`; with it
-        attention_mask is (B, length + T).  encoder_hidden_states (C, M, D) and encoder_attention_mask (C, M): what
-        cross-attention looks at, needed once for each cache; B / C rows share one.  logits_to_keep: of how many last
-        tokens logits are wanted, 0 for all.  InputError: what this class does not take, and what does not fit.
+        inputs_embeds (B, T, D): instead of input_ids.  cache: the tokens before these, from `new_cache`; with it
+        attention_mask is (B, length + T).  encoder_hidden_states (C, M, D), encoder_attention_mask (C, M): for cross-
+        attention, needed once for each cache; B / C rows share one.  logits_to_keep: the number of last tokens whose
+        logits are returned, 0 for all.  InputError: an argument that this class does not take, or whose shape or values
+        do not fit.
         """
         t = self.tokens(
             input_ids,
@@ -123,32 +125,27 @@ class TextModel(Pretrained):
         return out
 
     def forward(self, t: TextInputs) -> Any:
-        """What the class is for, of tokens that have been checked; a cache is left to be advanced."""
+        """The class's output for checked inputs; the caller advances the cache."""
         raise NotImplementedError
 
     @property
-    def is_causal(self) -> bool:
-        """Whether a token sees those before it alone."""
-        return False
-
-    @property
     def like(self) -> Array:
-        """An array beside which inputs are placed, of the dtype of states."""
+        """An array with the dtype and the device of hidden states."""
         return self.base_model.embeddings.word
 
     @property
     def max_positions(self) -> int:
-        """The length of the longest text that there are positions for."""
+        """The length of the longest text."""
         return self.base_model.embeddings.max_positions
 
     @property
     def cache_shape(self) -> tuple[int, int, int]:
-        """Layers, heads of keys, and the size of one."""
+        """The number of layers, the heads of keys, and the size of a head."""
         cfg = self.config
         return cfg.num_hidden_layers, cfg.num_attention_heads, cfg.hidden_size // cfg.num_attention_heads
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
-        """An empty cache of a decoder; capacity in tokens, all positions of the checkpoint if not given."""
+        """An empty cache of a decoder; capacity in tokens, by default all positions of the checkpoint."""
         layers, heads, size = self.cache_shape
         return KVCache(layers, batch, self.max_positions if capacity is None else capacity, heads, size, like=self.like)
 
@@ -166,7 +163,7 @@ class TextModel(Pretrained):
         logits_to_keep: int = 0,
         **unknown: Any,
     ) -> TextInputs:
-        """What a user passes, checked and placed."""
+        """The inputs, checked and placed beside the weights; arguments as for a call."""
         if unknown:
             refuse(self, next(iter(unknown)), self._taken(), is_known=False)
         like, ids, embeds = self.like, None, None
@@ -205,14 +202,14 @@ class TextModel(Pretrained):
         return TextInputs(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
 
     def _taken(self) -> list[str]:
-        """The arguments of this class."""
+        """The arguments that this class takes."""
         found = [*self.inputs, "attention_mask"]
         if "encoder_hidden_states" in found:
             found.append("encoder_attention_mask")
         return [*found, *self.options]
 
     def _size(self, name: str) -> int:
-        """What the config says of an input."""
+        """The bound of an argument's ids, or the width of its vectors; InputError if the class does not take it."""
         if name not in self.inputs:
             refuse(self, name, self._taken())
         return getattr(self.config, self.inputs[name])
@@ -231,14 +228,16 @@ class TextModel(Pretrained):
             raise InputError("encoder_hidden_states need cross-attention: the config says add_cross_attention = False")
         seen = ops.as_hidden_states(states, self.like, "encoder_hidden_states", None, width)
         if rows % seen.shape[0]:
-            raise InputError(f"input_ids have {rows} rows, which {seen.shape[0]} encoder_hidden_states cannot share")
+            raise InputError(
+                f"input_ids have {rows} rows, which is no multiple of the {seen.shape[0]} rows of encoder_hidden_states"
+            )
         if mask is not None:
             mask = ops.as_key_mask(mask, self.like, "encoder_attention_mask", tuple(seen.shape[:2]))
         return seen, mask
 
 
 class ChoiceModel(TextModel):
-    """A model of several texts for each row, (B, choices, T): of which it gives one number each."""
+    """A model of several texts for each row, (B, choices, T), with one logit for each."""
 
     def __call__(
         self,

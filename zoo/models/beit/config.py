@@ -44,13 +44,13 @@ class BeitConfig(VisionConfig):
 
     @property
     def outputs(self) -> tuple[int, ...]:
-        """The states that a backbone returns and a segmentation head reads: 0 what goes into the first layer, i what
-        comes out of layer i, all counted from the front.
+        """The hidden states that a backbone returns and a segmentation head reads: 0 is the first layer's input, i the
+        output of layer i.
         """
         count = self.num_hidden_layers + 1
         indices = self.out_indices
         if indices is None:
-            indices = self.extra.get("segmentation_indices")  # what it was called at first
+            indices = self.extra.get("segmentation_indices")  # its first name
         if indices is not None:
             if not isinstance(indices, (list, tuple)) or not all(
                 type(i) is int and -count <= i < count for i in indices

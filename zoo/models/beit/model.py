@@ -1,7 +1,7 @@
 """BEiT (Bao et al. 2021, https://arxiv.org/abs/2106.08254), and DiT (Li et al. 2022, https://arxiv.org/abs/2203.02378),
 which is BEiT on documents: ViT with positions in the scores and a learned scale on every layer's contribution.
 
-An image may have any size: what a checkpoint knows of positions is resized to it.
+An image may have any size: the checkpoint's positions are resized to it.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, N = h w patches, T = N + 1, D hidden_size, F
 intermediate_size, H heads, L labels, V vocab_size.  Images are (B, Y, X, C): channels come last.
@@ -38,7 +38,7 @@ NAME_MAP = NameMap(
         r"^((decode|auxiliary)_head\..*)\.convolution\.": r"\1.conv.",
         r"^((decode|auxiliary)_head\..*)\.normalization\.": r"\1.bn.",
     },
-    # What follows from the sizes, what only training counts, and what stays in files whose head no longer uses it.
+    # An index that follows from the sizes, a counter of training, and parts that files keep after another head was trained.
     ignored=(
         r"\.relative_position_index$",
         r"\.num_batches_tracked$",
@@ -50,7 +50,7 @@ BASE_NAME_MAP = replace(
     NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(classifier|lm_head|layernorm|decode_head|auxiliary_head|fpn\d)\.")
 )
 
-KEPT = 1 << 22  # elements of a gathered bias up to which it is kept for the next image of its size
+CACHED_BIAS = 1 << 22  # elements: a larger bias is computed again for the next image of its size
 
 
 class BeitModelOutput(NamedTuple):
@@ -59,7 +59,7 @@ class BeitModelOutput(NamedTuple):
 
 
 class BiasContext(NamedTuple):
-    """What every layer is told besides its input."""
+    """The arguments of every layer besides its input."""
 
     grid: tuple[int, int]  # h, w
     bias_index: Array | None  # (T, T), from `relative_index`, where there are relative positions
@@ -67,13 +67,13 @@ class BiasContext(NamedTuple):
 
 
 class RelativeBias(Module):
-    """What is added to the score of two tokens, by how far apart their patches lie."""
+    """A bias added to the attention score of two tokens, by the distance of their patches."""
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         h, x = cfg.grid
         self.span = 2 * h - 1, 2 * x - 1
         self.table = w.get("relative_position_bias_table", (self.span[0] * self.span[1] + 3, cfg.num_attention_heads))
-        self._gathered = CacheLast(KEPT)
+        self._gathered = CacheLast(CACHED_BIAS)
 
     def __call__(self, grid: tuple[int, int], index: Array) -> Array:
         """index (T, T), from `relative_index` -> (1, H, T, T)."""
@@ -81,14 +81,14 @@ class RelativeBias(Module):
         return self._gathered(grid, lambda: ops.gather_bias(self._resized(span), index))
 
     def _resized(self, span: tuple[int, int]) -> Array:
-        # transformers takes the table for one of width times height, which shows where a checkpoint is not square.
+        # transformers reads the table as width x height, which matters where a checkpoint is not square.
         rows, columns = self.span[1], self.span[0]
         distances = ops.interpolate(self.table[:-3].reshape(1, rows, columns, -1), span)
         return ops.cat([distances.reshape(span[0] * span[1], -1), self.table[-3:]], 0)
 
 
 def relative_index(grid: tuple[int, int], like: Array) -> Array:
-    """The row of a bias table for each pair of tokens.  -> (T, T); its last three rows are those of the class token."""
+    """The row of the bias table for each pair of tokens, (T, T); the table's last three rows are the class token's."""
     h, w = grid
     patch = ops.arange(h * w, like)
     y, x = patch // w, patch % w
@@ -108,7 +108,7 @@ class Attention(Module):
         parts = w / "attention"
         self.weight = parts.linear(["query.weight", "key.weight", "value.weight"], [D, D, D], D)
         self.query_bias, self.value_bias = parts.get("query.bias", (D,)), parts.get("value.bias", (D,))
-        self._key_bias = ops.zeros((D,), self.query_bias)  # none: it would add the same to all scores of a query
+        self._key_bias = ops.zeros((D,), self.query_bias)  # a key bias adds the same to all scores of a query
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
         self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
 
@@ -120,7 +120,7 @@ class Attention(Module):
 
 
 class Layer(Module):
-    """drop_path: the part of the images that the layer leaves as they are, while it is trained."""
+    """drop_path: the share of images for which training skips the layer."""
 
     def __init__(self, w: Weights, cfg: BeitConfig, drop_path: float):
         D, F = cfg.hidden_size, cfg.intermediate_size
@@ -159,9 +159,9 @@ class BeitPretrained(ImageModel):
 
 
 class BeitModel(BeitPretrained):
-    """The stack, and of its output a summary: the normed mean of all patches, or the class token.
+    """The layers, and a pooler: the normed mean of all patches, or the class token.
 
-    pooler: whether the mean's norm must be there (True), is left out (False), or is taken if it is there (None).
+    pooler: True if the mean's norm is required, False to leave it out, None to take it if it is there.
     """
 
     is_base_model = True
@@ -188,7 +188,7 @@ class BeitModel(BeitPretrained):
             self.pooler = LayerNorm(w / "pooler.layernorm", D, cfg.layer_norm_eps)
 
     def hidden_states(self, p: ImageInputs) -> Iterator[Array]:
-        """What goes into the first layer, and what comes out of each: (B, T, D), one after the other."""
+        """Yield the first layer's input, then the output of each layer, all (B, T, D)."""
         x, c = self.embeddings(p), self.context(p.grid)
         yield x
         for layer in self.layers:
@@ -227,7 +227,7 @@ class BeitForImageClassification(BeitPretrained):
 
 
 class BeitForMaskedImageModeling(BeitPretrained):
-    """For each patch, which of a vocabulary of visual tokens it shows."""
+    """The visual token, of a vocabulary, that each patch shows."""
 
     inputs = BeitModel.inputs
 

@@ -1,4 +1,4 @@
-"""BEiT as a backbone, and with UPerNet (Xiao et al. 2018, https://arxiv.org/abs/1807.10221) on top: what a pixel shows.
+"""BEiT as a backbone, and with UPerNet (Xiao et al. 2018, https://arxiv.org/abs/1807.10221) on top: a class for each pixel.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, h and w the same in patches, D hidden_size, L labels.
 """
@@ -22,10 +22,10 @@ class BackboneOutput(NamedTuple):
     feature_maps: tuple[Array, ...]  # (B, h, w, D), or as the config says (B, T, D)
 
 
-def feature_maps(body: BeitModel, p: ImageInputs, indices: Sequence[int]) -> list[Array]:
-    """Chosen states of the stack, (B, T, D); layers above the last of them are not computed."""
+def feature_maps(base_model: BeitModel, p: ImageInputs, indices: Sequence[int]) -> list[Array]:
+    """The hidden states (B, T, D) of some layers; the layers after the last of them are not computed."""
     found, last = {}, max(indices)
-    for i, x in enumerate(body.hidden_states(p)):
+    for i, x in enumerate(base_model.hidden_states(p)):
         if i in indices:
             found[i] = x
         if i == last:
@@ -34,7 +34,7 @@ def feature_maps(body: BeitModel, p: ImageInputs, indices: Sequence[int]) -> lis
 
 
 def images(states: Sequence[Array], grid: tuple[int, int]) -> list[Array]:
-    """The patches among (B, T, D) states as images (B, h, w, D)."""
+    """The patches of hidden states (B, T, D) as images (B, h, w, D)."""
     return [x[:, 1:].reshape(x.shape[0], *grid, -1) for x in states]
 
 
@@ -49,7 +49,10 @@ class Pyramid(Module):
 
     def __call__(self, maps: Sequence[Array]) -> list[Array]:
         if any(n < 2 for n in maps[3].shape[1:3]):
-            raise InputError(f"an image of {maps[3].shape[1]} x {maps[3].shape[2]} patches is too small to be halved")
+            raise InputError(
+                f"an image of {maps[3].shape[1]} x {maps[3].shape[2]} patches is too small to be halved: "
+                "expected at least 2 x 2 patches"
+            )
         return [self.up_again(self.up(maps[0])), self.up_once(maps[1]), maps[2], ops.max_pool2d(maps[3], 2, 2)]
 
 
@@ -86,7 +89,7 @@ class UperHead(Module):
 
 
 class AuxiliaryHead(Module):
-    """A second head, which training alone listens to."""
+    """A second head, used only in the loss of training."""
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         D, E = cfg.hidden_size, cfg.auxiliary_channels
@@ -107,7 +110,7 @@ class AuxiliaryHead(Module):
 class BeitForSemanticSegmentation(BeitPretrained):
     def __init__(self, w: Weights, cfg: BeitConfig):
         if len(cfg.outputs) != 4:
-            raise ConfigError(f"a segmentation head reads four states, out_indices has {list(cfg.outputs)}")
+            raise ConfigError(f"out_indices = {list(cfg.outputs)}: a segmentation head reads four hidden states")
         self.config = cfg
         self.base_model = BeitModel(w / "beit", cfg, pooler=False)
         self.pyramid = Pyramid(w, cfg)
@@ -117,8 +120,8 @@ class BeitForSemanticSegmentation(BeitPretrained):
             self.auxiliary_head = AuxiliaryHead(w / "auxiliary_head", cfg)
 
     def maps(self, p: ImageInputs) -> list[Array]:
-        """-> what the heads read: four maps (B, y, x, D), each half as large as the one before."""
-        # Trained like this: index i means what goes into layer i, so that the last layer is never heard.
+        """-> four maps (B, y, x, D) for the heads, each half as large as the one before."""
+        # The checkpoints were trained so: here index i is the input of layer i, and the last layer is unused.
         count = self.config.num_hidden_layers + 1
         states = feature_maps(self.base_model, p, [(i - 1) % count for i in self.config.outputs])
         return self.pyramid(images(states, p.grid))
@@ -129,7 +132,7 @@ class BeitForSemanticSegmentation(BeitPretrained):
 
 
 class BeitBackbone(BeitPretrained):
-    """The stack as other models use it: some of its states, in the order of the layers."""
+    """The layers as other models use them: some of their hidden states, in order."""
 
     is_base_model = True
     name_map = BASE_NAME_MAP
@@ -142,7 +145,7 @@ class BeitBackbone(BeitPretrained):
         self.pyramid = Pyramid(w, cfg) if cfg.add_fpn else None
 
     def forward(self, p: ImageInputs) -> BackboneOutput:
-        """-> the states that the config names."""
+        """-> the hidden states that the config names."""
         maps = feature_maps(self.base_model, p, self.config.outputs)
         if self.config.reshape_hidden_states:
             maps = images(maps, p.grid)

@@ -40,5 +40,5 @@ class BertConfig(Config):
 
     @property
     def head_dropout(self) -> float:
-        """Before a classifier."""
+        """The dropout before a classifier."""
         return self.hidden_dropout_prob if self.classifier_dropout is None else self.classifier_dropout

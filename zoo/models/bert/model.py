@@ -1,9 +1,9 @@
 """BERT (Devlin et al. 2018, https://arxiv.org/abs/1810.04805), and the heads trained on top of it.
 
 Post-norm layers over the sum of word, segment and position embeddings.  With `is_decoder` in the config they are a
-causal decoder, with `add_cross_attention` one that looks at an encoder's states.
+causal decoder, with `add_cross_attention` one that attends to an encoder's hidden states.
 
-Shapes: B batch, T tokens, S tokens that can be looked at, M states of an encoder, D hidden_size, F intermediate_size,
+Shapes: B batch, T tokens, S tokens to attend to, M states of an encoder, D hidden_size, F intermediate_size,
 H heads, K = D / H, V vocab_size, C labels.  Masks are true for a token and false for padding.
 """
 
@@ -28,13 +28,13 @@ NAME_MAP = NameMap(
     # A buffer that counts up from 0, and the heads of pretraining, which stay in files that no longer use them.
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^(bert\.)?pooler\.", r"^cls\."),
 )
-# Projections to words share the embeddings unless the checkpoint says, or shows, otherwise.
+# The output projection shares the word embeddings, unless the config unties it or the file has another.
 TIED = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
 
-# What is read, and the config's field that it is measured by.
+# Argument -> the config's field that bounds its ids, or is the width of its vectors.
 INPUTS = {
     "input_ids": "vocab_size",
     "token_type_ids": "type_vocab_size",
@@ -60,7 +60,7 @@ class QuestionAnsweringOutput(NamedTuple):
 
 
 class Embeddings(Module):
-    position_padding: int | None = None
+    position_padding: int | None = None  # the row of positions that gets no gradient: RoBERTa's
 
     def __init__(self, w: Weights, cfg: BertConfig, width: int | None = None):
         D = cfg.hidden_size if width is None else width
@@ -73,7 +73,7 @@ class Embeddings(Module):
 
     @property
     def max_positions(self) -> int:
-        """The length of the longest text that there are positions for."""
+        """The length of the longest text."""
         return self.position.shape[0]
 
     def positions(self, t: TextInputs) -> Array:
@@ -115,7 +115,7 @@ class Attention(Module):
 
 
 class CrossAttention(Module):
-    """Attention to an encoder's states, which are projected once for all steps of a decoder."""
+    """Attention to an encoder's hidden states, whose keys and values are computed once for all steps of a decoder."""
 
     def __init__(self, w: Weights, cfg: BertConfig):
         D = cfg.hidden_size
@@ -127,7 +127,7 @@ class CrossAttention(Module):
         self.norm = LayerNorm(w / "output.LayerNorm", D, cfg.layer_norm_eps)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
-        """x (B, T, D) -> (B, T, D); x itself where there are no states, of a decoder that is used alone."""
+        """x (B, T, D) -> (B, T, D); x itself for a decoder without an encoder."""
         seen = None if cache is None else cache.cross
         if c.encoder_states is not None:
             y, split = c.encoder_states, (*c.encoder_states.shape[:2], self.heads, -1)
@@ -137,7 +137,7 @@ class CrossAttention(Module):
         if seen is None:
             return x
         k, v, mask = seen
-        # Rows that share an encoder's states stand one after the other: their queries are those of one row.
+        # Consecutive rows share an encoder's states: their queries become those of one row.
         q = self.query(x).reshape(k.shape[0], -1, *k.shape[2:])
         a = ops.attention(q, k, v, mask=mask, dropout=self.dropout.rate)
         return self.norm(self.out(a.reshape(x.shape)), residual=x)
@@ -171,9 +171,9 @@ class BertPretrained(TextModel):
 
 
 class BertModel(BertPretrained):
-    """The stack, and of its output a summary: the pooler's tanh(dense(first token)), if the checkpoint has one.
+    """The layers, and the pooler's tanh(dense(first token)) if the checkpoint has one.
 
-    pooler: whether it must be there (True), is left out (False), or is taken if it is there (None).
+    pooler: True if it is required, False to leave it out, None to take it if it is there.
     """
 
     is_base_model = True
@@ -202,7 +202,7 @@ class BertModel(BertPretrained):
 
 
 class BertHead(BertPretrained):
-    """What the classes with a head have in common: the body under its name in the checkpoint."""
+    """The base of the classes with a head: the base model under its name in the checkpoint."""
 
     base_class: ClassVar[type[BertModel]] = BertModel
 
@@ -256,7 +256,7 @@ class BertLMHeadModel(CausalLM, BertForMaskedLM):
     inputs = DECODER_INPUTS
 
     def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or of the last tokens alone."""
+        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
         return self.head(t.last_tokens(self.base_model.encode(t)))
 
 

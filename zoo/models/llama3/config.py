@@ -49,7 +49,7 @@ class LlamaConfig(Config):
             self.positive("num_key_value_heads")
             self.divides("num_key_value_heads", "num_attention_heads")
         if self.head_size % 2:
-            raise ConfigError(f"heads of {self.head_size} features: rotary positions want an even number")
+            raise ConfigError(f"heads of {self.head_size} features: rotary positions need an even number")
         if self.rms_norm_eps <= 0:
             raise ConfigError(f"rms_norm_eps = {self.rms_norm_eps} is out of range, expected a number above 0")
         ends = self.eos_token_id if isinstance(self.eos_token_id, list) else []
@@ -68,14 +68,14 @@ class LlamaConfig(Config):
 
     @property
     def max_positions(self) -> int:
-        """The length of the longest text that the positions are meant for."""
+        """The length of the longest text that the positions allow."""
         return self.rope().max_positions
 
     def rope(self) -> Rope:
-        """How positions rotate queries and keys."""
+        """The rotary positions of queries and keys."""
         given = [d for d in (self.rope_scaling, self.rope_parameters) if d]
         if len(given) == 2 and given[0] != given[1]:
-            raise ConfigError(f"rope_scaling = {given[0]} and rope_parameters = {given[1]} say different things")
+            raise ConfigError(f"rope_scaling = {given[0]} and rope_parameters = {given[1]} disagree: give one of them")
         parameters = {"rope_theta": self.rope_theta, **(given[0] if given else {})}
         if "original_max_position_embeddings" in self.extra:
             parameters["original_max_position_embeddings"] = self.extra["original_max_position_embeddings"]

@@ -3,7 +3,7 @@
 A causal stack of pre-norm layers: grouped-query attention (Ainslie et al. 2023, https://arxiv.org/abs/2305.13245) over
 rotary positions, and a gated MLP.
 
-Shapes: B batch, T tokens, S tokens that can be looked at, D hidden_size, F intermediate_size, H heads, G heads of keys,
+Shapes: B batch, T tokens, S tokens to attend to, D hidden_size, F intermediate_size, H heads, G heads of keys,
 K head size, V vocab_size, C labels.  Masks are true for a token and false for padding.
 """
 
@@ -22,13 +22,13 @@ from ...weights import NameMap, Weights
 from .config import LlamaConfig
 
 BASE = ("embed_tokens", "layers", "norm")
-# Rotary frequencies in files of 2023, which follow from the config, and heads that a class without them leaves alone.
+# Rotary frequencies in files of 2023, which follow from the config, and the heads of other classes.
 IGNORED = (r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\.", r"^score\.", r"^qa_outputs\.")
 NAME_MAP = NameMap(prefix="model", base=BASE, ignored=IGNORED)
 
 TIED = {"lm_head.weight": "model.embed_tokens.weight"}
 
-# What is read, and the config's field that it is measured by.
+# Argument -> the config's field that bounds its ids, or is the width of its vectors.
 IDS = {"input_ids": "vocab_size", "position_ids": "max_positions"}
 INPUTS = {**IDS, "inputs_embeds": "hidden_size"}
 
@@ -43,7 +43,7 @@ class QuestionAnsweringOutput(NamedTuple):
 
 
 class RopeContext(NamedTuple):
-    """What every layer is told besides its input."""
+    """The arguments of every layer besides its input."""
 
     mask: Array | None  # (B, S)
     start: Array  # (B,): row b begins after start[b] tokens
@@ -111,7 +111,7 @@ class Layer(Module):
 class LlamaPretrained(TextModel):
     config_class = LlamaConfig
     name_map = NAME_MAP
-    keep_16bit = True
+    keep_16bit = is_causal = True
     inputs = INPUTS
 
     @property
@@ -119,12 +119,8 @@ class LlamaPretrained(TextModel):
         return self.config.rope().kind == "dynamic"
 
     @property
-    def is_causal(self) -> bool:
-        return True
-
-    @property
     def like(self) -> Array:
-        return self.base_model.norm.weight  # word embeddings may be of 16 bits that are widened in use
+        return self.base_model.norm.weight  # word embeddings may have 16 bits that are widened in use
 
     @property
     def cache_shape(self) -> tuple[int, int, int]:
@@ -133,7 +129,7 @@ class LlamaPretrained(TextModel):
 
 
 class LlamaModel(LlamaPretrained):
-    """The stack, with the norm at its end."""
+    """The layers and a final norm."""
 
     is_base_model = True
     options = ("cache",)
@@ -146,7 +142,7 @@ class LlamaModel(LlamaPretrained):
         self.rope = cfg.rope()
 
     def encode(self, t: TextInputs) -> Array:
-        """-> (B, T, D) of every token.  Positions count from where a row begins, also where padding comes first."""
+        """-> (B, T, D) of every token.  Positions count from a row's beginning, padding included."""
         x, start = self.embeddings(t), t.start
         at = start[:, None] + ops.arange(x.shape[1], self.like) if t.position_ids is None else t.position_ids
         cos_sin = ops.rotary(at, self.rope.frequencies(t.length), self.rope.scale, self.like)
@@ -160,7 +156,7 @@ class LlamaModel(LlamaPretrained):
 
 
 class LlamaHead(LlamaPretrained):
-    """What the classes with a head have in common: the body under its name in the checkpoint."""
+    """The base of the classes with a head: the base model under its name in the checkpoint."""
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg
@@ -177,14 +173,14 @@ class LlamaForCausalLM(CausalLM, LlamaHead):
         self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False, vocab=True)
 
     def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or of the last tokens alone."""
+        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
         return self.head(t.last_tokens(self.base_model.encode(t)))
 
 
 class LlamaForSequenceClassification(LlamaHead):
-    """Reads the state of each row's last token that is not the padding token."""
+    """A classifier of each row's last token that is not the padding token."""
 
-    inputs = IDS  # which say where rows end
+    inputs = IDS  # from which it is seen where rows end
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         super().__init__(w, cfg)
@@ -201,7 +197,7 @@ class LlamaForSequenceClassification(LlamaHead):
                 )
             return self.score(x[:, -1])
         seen = ops.cumsum(t.input_ids != pad, 1)
-        last = ops.cumsum(seen < seen[:, -1:], 1)[:, -1]  # as many as come before the last one that counts
+        last = ops.cumsum(seen < seen[:, -1:], 1)[:, -1]  # index of the last token that is not padding
         return self.score(ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions"))
 
 

@@ -1,4 +1,4 @@
-"""The kinds of rotary positions, by what a config calls them.
+"""The kinds of rotary positions, by their names in configs.
 
 Frequencies are computed in float32, in transformers' order: at position 8000 a difference in their last bit turns a
 query by a thousandth of a radian.
@@ -34,7 +34,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
 class Rope:
     """Rotary positions of heads of `size` features.
 
-    kind: a key of NEEDED.  numbers: what the config says of that kind, in the order of names.
+    kind: a key of NEEDED.  numbers: the config's numbers for that kind, sorted by name.
     context: the longest text that the model was trained on, before any scaling; max_positions: after it.
     """
 
@@ -47,7 +47,7 @@ class Rope:
 
     @property
     def scale(self) -> float:
-        """What cosines and sines are multiplied by."""
+        """The factor of cosines and sines."""
         given = dict(self.numbers)
         if self.kind != "yarn":
             return 1.0
@@ -58,10 +58,10 @@ class Rope:
         return _mscale(given["factor"])
 
     def frequencies(self, length: int) -> tuple[float, ...]:
-        """Radians a token, size / 2 of them, for a text that is `length` tokens long by now.
+        """The angles in radians that one token adds, size / 2 of them, for a text of `length` tokens.
 
-        Only of dynamic scaling do they depend on the length, from `context` on: they change as a text grows, while keys
-        that a cache holds stay as they were rotated, as in transformers.
+        They depend on the length with dynamic scaling alone, beyond `context`: they change as a text grows, while keys
+        in a cache stay as they were rotated, as in transformers.
         """
         return _frequencies(self, max(length, self.context) if self.kind == "dynamic" else 0)
 
@@ -93,11 +93,13 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
         if value <= 0:
             raise ConfigError(f"{name} = {value} of rotary positions is out of range, expected a number above 0")
     if theta == 1 or context < 1:
-        raise ConfigError(f"rotary positions of theta {theta} for {context} tokens make no sense")
+        raise ConfigError(
+            f"rotary positions of theta {theta} for {context} tokens: expected a rope_theta other than 1 and at least 1 token"
+        )
     if kind == "llama3" and numbers["low_freq_factor"] >= numbers["high_freq_factor"]:
         raise ConfigError("low_freq_factor must be less than high_freq_factor")
     if kind == "dynamic" and size < 4:
-        raise ConfigError(f"dynamic scaling of heads of {size} features: it wants at least 4")
+        raise ConfigError(f"dynamic scaling of heads of {size} features: expected at least 4")
     return Rope(kind, size, theta, context, most, tuple(sorted(numbers.items())))
 
 

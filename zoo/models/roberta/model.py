@@ -28,7 +28,7 @@ NAME_MAP = NameMap(
     prefix="roberta",
     base=("embeddings", "encoder", "pooler"),
     renames={r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"},
-    # A buffer that counts up from 0, and a pooler and a head that stay in files that do not use them.
+    # A buffer that counts up from 0, and a pooler and a head that files keep after another head was trained.
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^(roberta\.)?pooler\.", r"^lm_head\."),
 )
 
@@ -39,7 +39,7 @@ TIED = {
 
 
 class RobertaEmbeddings(Embeddings):
-    """BERT's, with positions that are counted from pad_token_id + 1, over the tokens that are not padding."""
+    """BERT's, with positions that count from pad_token_id + 1 and skip padding."""
 
     def __init__(self, w: Weights, cfg: RobertaConfig):
         super().__init__(w, cfg)
@@ -50,7 +50,7 @@ class RobertaEmbeddings(Embeddings):
         return self.position.shape[0] - self.pad - 1
 
     def positions(self, t: TextInputs) -> Array:
-        """From input_ids, not from the mask: padding in the middle of a text is not counted.  -> (T,) or (B, T)."""
+        """Positions by input_ids, not by the mask: padding inside a text is skipped too.  -> (T,) or (B, T)."""
         if t.input_ids is None:
             return ops.arange(t.shape[1], self.word) + (self.pad + 1 + t.past)
         token = t.ids != self.pad
@@ -58,8 +58,6 @@ class RobertaEmbeddings(Embeddings):
 
 
 class RobertaModel(BertModel):
-    """The stack, and of its output a summary: the pooler's tanh(dense(first token)), if the checkpoint has one."""
-
     config_class = RobertaConfig
     name_map = NAME_MAP
     embeddings_class = RobertaEmbeddings
@@ -115,7 +113,7 @@ class RobertaForCausalLM(CausalLM, RobertaForMaskedLM):
     inputs = RobertaModel.inputs
 
     def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or of the last tokens alone."""
+        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
         return self.head(t.last_tokens(self.base_model.encode(t)))
 
 
@@ -129,13 +127,10 @@ class RobertaForSequenceClassification(RobertaHead):
         return self.classifier(self.base_model.encode(t))
 
 
-class RobertaForMultipleChoice(RobertaHead, BertForMultipleChoice):
-    """BERT's."""
+class RobertaForMultipleChoice(RobertaHead, BertForMultipleChoice): ...
 
 
-class RobertaForTokenClassification(RobertaHead, BertForTokenClassification):
-    """BERT's."""
+class RobertaForTokenClassification(RobertaHead, BertForTokenClassification): ...
 
 
-class RobertaForQuestionAnswering(RobertaHead, BertForQuestionAnswering):
-    """BERT's."""
+class RobertaForQuestionAnswering(RobertaHead, BertForQuestionAnswering): ...

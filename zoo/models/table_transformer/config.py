@@ -96,7 +96,9 @@ class TableTransformerConfig(Config):
                 f"position_embedding_type = {self.position_embedding_type!r}, zoo has {kinds}{guess}"
             )
         if self.d_model % 4:
-            raise ConfigError(f"d_model = {self.d_model} is no multiple of 4: sines and cosines of two coordinates")
+            raise ConfigError(
+                f"d_model = {self.d_model} is no multiple of 4, which the sines and cosines of two coordinates need"
+            )
         if self.dilation:
             raise UnsupportedError("dilation = True, a backbone that is dilated in its last stage, is not implemented")
         # Other names for the same fields: transformers takes whichever comes last.
@@ -110,12 +112,12 @@ class TableTransformerConfig(Config):
 
     @property
     def resnet(self) -> ResNetConfig:
-        """The backbone's config: the one in `backbone_config`, or what timm calls by the name in `backbone`."""
+        """The backbone's config: `backbone_config`, or that of timm's model `backbone`."""
         raw = self.backbone_config
         if raw is None and not self.use_timm_backbone:
             if self.backbone is not None:
                 raise UnsupportedError(
-                    f"backbone = {self.backbone!r} is in another repository: expected a backbone_config"
+                    f"backbone = {self.backbone!r} is in another repository, which zoo does not load: expected a backbone_config"
                 )
             raw = {}
         if raw is None:

@@ -1,6 +1,6 @@
 """Table Transformer (Smock et al. 2021, https://arxiv.org/abs/2110.00061): DETR (Carion et al. 2020,
-https://arxiv.org/abs/2005.12872) that norms before each part of a layer, trained to find tables, and in them rows,
-columns and cells.  A ResNet reads the image; each of a fixed number of queries asks its features for one object.
+https://arxiv.org/abs/2005.12872) with pre-norm layers, trained to find tables, and in them rows, columns and cells.
+A ResNet reads the image; each of a fixed number of queries finds one object in its features.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, h and w the same in features (1 / 32, rounded up),
 N = h w, Q num_queries, D d_model, L labels.  Images are (B, Y, X, C): channels come last.
@@ -25,7 +25,7 @@ NAME_MAP = NameMap(
     prefix="model",
     base=("backbone", "input_projection", "query_position_embeddings", "encoder", "decoder"),
     renames=TIMM_NAMES,
-    ignored=(r"\.num_batches_tracked$",),  # what only training counts
+    ignored=(r"\.num_batches_tracked$",),  # a counter of training
 )
 
 EPS = 1e-5
@@ -33,10 +33,9 @@ LONGEST = 50  # features along a side for which there are learned positions
 
 
 class TableTransformerModelOutput(NamedTuple):
-    last_hidden_state: Array  # (B, Q, D): what each query found
+    last_hidden_state: Array  # (B, Q, D): the object of each query
     encoder_last_hidden_state: Array  # (B, N, D)
-    # (decoder layers, B, Q, D): what the queries found by each layer, where auxiliary_loss wants it
-    intermediate_hidden_states: Array | None
+    intermediate_hidden_states: Array | None  # (decoder layers, B, Q, D), with auxiliary_loss
 
 
 class TableTransformerObjectDetectionOutput(NamedTuple):
@@ -47,7 +46,7 @@ class TableTransformerObjectDetectionOutput(NamedTuple):
 
 
 class Positions(Module):
-    """What the model is told of where a feature lies; that of a whole grid is kept for the next image of its size."""
+    """The positions of features; those of a whole grid are kept for the next image of its size."""
 
     def __init__(self, w: Weights, cfg: TableTransformerConfig):
         self.size = cfg.d_model // 2
@@ -69,7 +68,7 @@ class Positions(Module):
 
 
 class SinePositions(Positions):
-    """Sines and cosines of how far down, and how far right, it is in the part that is not padding."""
+    """Sines and cosines of a feature's y and x, as parts of the image without its padding."""
 
     def table(self, mask: Array, like: Array) -> Array:
         y, x = ops.cumsum(mask, 1), ops.cumsum(mask, 2)
@@ -89,7 +88,9 @@ class LearnedPositions(Positions):
     def table(self, mask: Array, like: Array) -> Array:
         _, h, w = mask.shape
         if max(h, w) > LONGEST:
-            raise InputError(f"an image of {h} x {w} features is too large: there are positions for {LONGEST} of them")
+            raise InputError(
+                f"an image of {h} x {w} features is too large: there are positions for {LONGEST} x {LONGEST}"
+            )
         columns, rows = self.columns[None, None, :w], self.rows[None, :h, None]
         return ops.cat([ops.cat([columns] * h, 1), ops.cat([rows] * w, 2)], 3)
 
@@ -129,10 +130,10 @@ class EncoderLayer(Module):
 
 
 class DecoderContext(NamedTuple):
-    """What every layer of the decoder is told besides its input."""
+    """The arguments of every layer of the decoder besides its input."""
 
     queries: Array  # (Q, D)
-    memory: Array  # (B, N, D): what the encoder made of the features
+    memory: Array  # (B, N, D): the encoder's output
     placed_memory: Array  # (B, N, D): the same with their positions
     mask: Array | None  # (B, N): false for a feature of padding
 
@@ -177,7 +178,7 @@ class TableTransformerPretrained(ImageModel):
 
 
 class TableTransformerModel(TableTransformerPretrained):
-    """An image to what each query found in it."""
+    """The layers: an image to the object of each query."""
 
     is_base_model = True
     name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(class_labels_classifier|bbox_predictor)\."))
@@ -212,14 +213,14 @@ class TableTransformerModel(TableTransformerPretrained):
         steps = []
         for layer in self.decoder_layers:
             x = layer(x, c)
-            if self.config.auxiliary_loss:  # for training, which however changes what the next layer is given
+            if self.config.auxiliary_loss:  # for training; it also changes the next layer's input
                 x = self.decoder_norm(x)
                 steps.append(x[None])
         return TableTransformerModelOutput(self.decoder_norm(x), memory, ops.cat(steps, 0) if steps else None)
 
 
 def visible(pixel_mask: Array, grid: tuple[int, int]) -> Array | None:
-    """Which features are of the image: (B, h, w), None for all."""
+    """The mask (B, h, w), false for features of padding; None without padding."""
     mask = ops.interpolate(pixel_mask[:, :, :, None], grid, "nearest")[:, :, :, 0]
     return None if ops.all_true(mask) else mask
 
@@ -238,14 +239,14 @@ class TableTransformerForObjectDetection(TableTransformerPretrained):
         ]
 
     def objects(self, x: Array) -> tuple[Array, Array]:
-        """What queries found, x (B, Q, D) -> logits (B, Q, L + 1) and boxes (B, Q, 4)."""
+        """The decoder's output x (B, Q, D) -> logits (B, Q, L + 1) and boxes (B, Q, 4)."""
         boxes = x
         for layer in self.bbox_predictor:
             boxes = layer(boxes)
         return self.class_labels_classifier(x), boxes
 
     def forward(self, p: ImageInputs) -> TableTransformerObjectDetectionOutput:
-        """-> an object a query."""
+        """-> one object for each query."""
         found = self.base_model.forward(p)
         x = found.last_hidden_state
         return TableTransformerObjectDetectionOutput(*self.objects(x), x, found.encoder_last_hidden_state)

@@ -44,7 +44,7 @@ class TrOCRConfig(Config):
             self.positive("cross_attention_hidden_size")
         if not self.use_learned_position_embeddings:
             if self.d_model < 4 or self.d_model % 2:
-                raise ConfigError(f"d_model = {self.d_model}: sinusoidal positions want an even number of at least 4")
+                raise ConfigError(f"d_model = {self.d_model}: sinusoidal positions need an even number of at least 4")
             if self.pad_token_id is None or not 0 <= self.pad_token_id < self.vocab_size:
                 raise ConfigError(
                     f"pad_token_id = {self.pad_token_id}, and sinusoidal positions count from it: "
@@ -53,7 +53,7 @@ class TrOCRConfig(Config):
 
     @property
     def cross_size(self) -> int:
-        """The width of the encoder's states, as cross-attention reads them."""
+        """The width of the encoder's hidden states in cross-attention."""
         return self.d_model if self.cross_attention_hidden_size is None else self.cross_attention_hidden_size
 
 
@@ -63,7 +63,7 @@ DECODERS: dict[str, type[TrOCRConfig]] = {"trocr": TrOCRConfig}
 
 @dataclass(frozen=True, kw_only=True)
 class VisionEncoderDecoderConfig(Config):
-    """`encoder` and `decoder` are configs of their own; of those out here none changes what is computed."""
+    """`encoder` and `decoder` are configs; no other field changes the model's output."""
 
     model_type: str = "vision-encoder-decoder"
     tie_word_embeddings: bool = False
@@ -88,12 +88,12 @@ class VisionEncoderDecoderConfig(Config):
 
     @property
     def projects(self) -> bool:
-        """Whether a linear layer stands between the encoder and the decoder."""
+        """True if a linear layer projects the encoder's hidden states for the decoder."""
         return self.decoder.cross_attention_hidden_size is None and self.encoder.hidden_size != self.decoder.d_model
 
     @property
     def tied(self) -> bool:
-        # transformers writes false out here whatever the decoder does.
+        # transformers writes false at the top level, whatever the decoder does.
         return self.decoder.tied
 
     def sizes(self) -> dict[str, int]:

@@ -1,5 +1,5 @@
 """TrOCR (Li et al. 2021, https://arxiv.org/abs/2109.10282): an image of a line of text is read by a ViT, DeiT or BEiT,
-and a post-norm decoder (BART's) writes what it says, token by token.
+and a post-norm decoder (BART's) writes that text, token by token.
 
 Shapes: B rows, C images (B is a multiple: beams share one), T tokens, S tokens of the encoder, D d_model, E width of
 the encoder's states, F decoder_ffn_dim, H heads, K = D / H, V vocab_size.  Images are (C, Y, X, channels).
@@ -51,7 +51,7 @@ NAME_MAP = NameMap(
 TIED = {"output_projection.weight": "model.decoder.embed_tokens.weight"}
 TIED_BELOW = {f"decoder.{target}": f"decoder.{owner}" for target, owner in TIED.items()}
 
-# What the decoder reads, and the config's field that it is measured by.
+# The decoder's arguments -> the config's field that bounds its ids, or is the width of its vectors.
 INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "cross_size"}
 
 
@@ -78,7 +78,7 @@ class Embeddings(Module):
         self.dropout = Dropout(cfg.dropout)
 
     def _made(self, rows: int) -> Array:
-        """fairseq's table (rows, D): all sines, then all cosines, at frequencies 1 ... 1 / 10000; zeros for padding."""
+        """fairseq's table (rows, D): sines, then cosines, at frequencies 1 ... 1 / 10000; the row of padding is 0."""
         D = self.word.shape[1]
         waves = ops.sinusoids(ops.arange(rows, self.word), D, self.word, 10000.0 ** (D / (D - 2)))
         table = ops.cat([waves[:, 0::2], waves[:, 1::2]], 1)
@@ -121,7 +121,7 @@ class Attention(Module):
 
 
 class CrossAttention(Module):
-    """Attention to an encoder's states, which are projected once for all steps and all beams."""
+    """Attention to an encoder's hidden states, whose keys and values are computed once for all steps and beams."""
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         D, E = cfg.d_model, cfg.cross_size
@@ -133,7 +133,7 @@ class CrossAttention(Module):
         self.norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
-        """x (B, T, D) -> (B, T, D); x itself where there are no states, of a decoder that is used alone."""
+        """x (B, T, D) -> (B, T, D); x itself for a decoder without an encoder."""
         seen = None if cache is None else cache.cross
         if c.encoder_states is not None:
             k_v = self.key_value(c.encoder_states).reshape(*c.encoder_states.shape[:2], 2 * self.heads, -1)
@@ -143,7 +143,7 @@ class CrossAttention(Module):
         if seen is None:
             return x
         k, v, mask = seen
-        # The rows of one image are as many more queries to its keys.
+        # The rows of one image become queries of one row.
         q = self.query(x).reshape(k.shape[0], -1, self.heads, k.shape[3])
         a = ops.attention(q, k, v, mask=mask, dropout=self.dropout.rate)
         return self.norm(self.out(a.reshape(x.shape)), residual=x)
@@ -165,7 +165,7 @@ class Layer(Module):
 
 
 class TrOCRDecoder(Module):
-    """The stack: of the tokens so far, the states from which the next ones follow."""
+    """The decoder's layers."""
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         self.embeddings = Embeddings(w, cfg)
@@ -180,12 +180,13 @@ class TrOCRDecoder(Module):
 
 
 class TrOCRForCausalLM(CausalLM):
-    """The decoder: logits of the next token.  Without an encoder's states it does without cross-attention."""
+    """The decoder: logits of the next token.  Without an encoder's hidden states it skips cross-attention."""
 
     config_class = TrOCRConfig
     name_map = NameMap(prefix="model", base=("decoder",), ignored=IGNORED)
     tied = TIED
     inputs = INPUTS
+    is_causal = True
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         self.config = cfg
@@ -193,21 +194,17 @@ class TrOCRForCausalLM(CausalLM):
         self.head = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
 
     @property
-    def is_causal(self) -> bool:
-        return True
-
-    @property
     def cache_shape(self) -> tuple[int, int, int]:
         cfg = self.config
         return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
 
     def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or of the last tokens alone."""
+        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
         return self.head(t.last_tokens(self.base_model.encode(t)))
 
 
 class VisionEncoderDecoderModel(ImageToText):
-    """An image's encoder, and the decoder that writes what it says."""
+    """An encoder of images, and the decoder that writes their text."""
 
     config_class = VisionEncoderDecoderConfig
     name_map = NAME_MAP
@@ -239,7 +236,7 @@ class VisionEncoderDecoderModel(ImageToText):
 
 
 def _encoder_found(w: Weights, cfg: VisionEncoderDecoderConfig) -> str:
-    """Of which kind the file's encoder is, where its positions tell; the end of an error message."""
+    """The end of an error message: the kind of the file's encoder, where its positions show it."""
     name, kind = "encoder.embeddings.position_embeddings", cfg.encoder.model_type
     grid = cfg.encoder.grid
     if name not in w:

@@ -10,7 +10,7 @@ from ...errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class VisionConfig(Config):
-    """What every model has that cuts images into patches.  A size may be a pair: (height, width)."""
+    """The fields of every model that cuts images into patches.  A size may be a pair: (height, width)."""
 
     hidden_size: int = 768
     num_hidden_layers: int = 12
@@ -46,7 +46,7 @@ class VisionConfig(Config):
 
     @property
     def grid(self) -> tuple[int, int]:
-        """How many patches such an image has, from top to bottom and from left to right."""
+        """Rows and columns of patches in such an image."""
         return self.image[0] // self.patch[0], self.image[1] // self.patch[1]
 
     def _pair(self, name: str) -> tuple[int, int]:
@@ -73,7 +73,7 @@ class ViTConfig(VisionConfig):
 
     @property
     def pooler_size(self) -> int:
-        """The width of the pooler's output: hidden_size where the config has none, or 0."""
+        """The width of the pooler's output: hidden_size unless the config has another."""
         return self.pooler_output_size or self.hidden_size
 
 

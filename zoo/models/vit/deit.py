@@ -27,7 +27,7 @@ NAME_MAP = NameMap(
     prefix="deit",
     base=BASE,
     renames=LAYER_NAMES,
-    # They stay in files whose head no longer uses them.
+    # Files keep them after another head was trained.
     ignored=(r"^(deit\.)?pooler\.", r"(^|\.)embeddings\.mask_token$"),
 )
 
@@ -43,8 +43,6 @@ class DeiTEmbeddings(Embeddings):
 
 
 class DeiTModel(ViTModel):
-    """ViT's stack with two special tokens."""
-
     config_class = DeiTConfig
     name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(cls_|distillation_)?classifier\.", r"^decoder\."))
     embeddings_class = DeiTEmbeddings
@@ -56,12 +54,11 @@ class DeiTHead(ViTHead):
     base_class = DeiTModel
 
 
-class DeiTForImageClassification(DeiTHead, ViTForImageClassification):
-    """A classifier of the class token alone, as ViT's."""
+class DeiTForImageClassification(DeiTHead, ViTForImageClassification): ...
 
 
 class DeiTForImageClassificationWithTeacher(DeiTHead):
-    """A classifier of the class token, and one of the token that learned what the teacher says."""
+    """A classifier of the class token, and one of the distillation token, which learned from the teacher."""
 
     def __init__(self, w: Weights, cfg: DeiTConfig):
         super().__init__(w, cfg)
@@ -75,5 +72,4 @@ class DeiTForImageClassificationWithTeacher(DeiTHead):
         return DeiTForImageClassificationWithTeacherOutput((own + taught) / 2, own, taught)
 
 
-class DeiTForMaskedImageModeling(DeiTHead, ViTForMaskedImageModeling):
-    """SimMIM (Xie et al. 2021, https://arxiv.org/abs/2111.09886), as ViT's."""
+class DeiTForMaskedImageModeling(DeiTHead, ViTForMaskedImageModeling): ...

@@ -1,8 +1,7 @@
 """ViT (Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929): an image is cut into patches, which pre-norm layers
 read as BERT's read tokens; and the heads trained on top of it.
 
-Shapes: B batch, Y and X height and width in pixels, C channels, N = h w patches, T = N and the special tokens before
-them, D hidden_size, F intermediate_size, H heads, L labels.  Images are (B, Y, X, C): channels come last.
+Shapes: B batch, Y and X height and width in pixels, C channels, N = h w patches, T = N + the prefix tokens, D hidden_size, F intermediate_size, H heads, L labels.  Images are (B, Y, X, C): channels come last.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ...typing import Array
 from ...weights import NameMap, Weights
 from .config import VisionConfig, ViTConfig
 
-# Since version 5 transformers calls the layers' parts in memory otherwise than in its files.
+# Since version 5 transformers has other names for the layers' parts in memory than in its files.
 LAYER_NAMES = {
     r"(^|\.)layers\.(\d+)\.": r"\1encoder.layer.\2.",
     r"\.attention\.q_proj\.": ".attention.attention.query.",
@@ -34,7 +33,7 @@ NAME_MAP = NameMap(
     prefix="vit",
     base=BASE,
     renames=LAYER_NAMES,
-    # They stay in files whose head no longer uses them.
+    # Files keep them after another head was trained.
     ignored=(r"^(vit\.)?pooler\.", r"(^|\.)embeddings\.mask_token$"),
 )
 
@@ -45,25 +44,25 @@ class ViTModelOutput(NamedTuple):
 
 
 class Positions(Module):
-    """A vector for each special token, and one for each patch of a grid, which is resized for another grid."""
+    """A vector for each prefix token and for each patch of a grid; those of patches are resized for another grid."""
 
-    def __init__(self, w: Weights, name: str, cfg: VisionConfig, special: int):
-        self.grid, self.prefix_tokens = cfg.grid, special
-        self.table = w.get(name, (1, special + cfg.grid[0] * cfg.grid[1], cfg.hidden_size))
+    def __init__(self, w: Weights, name: str, cfg: VisionConfig, prefix_tokens: int):
+        self.grid, self.prefix_tokens = cfg.grid, prefix_tokens
+        self.table = w.get(name, (1, prefix_tokens + cfg.grid[0] * cfg.grid[1], cfg.hidden_size))
         self._resized = CacheLast()
 
     def __call__(self, grid: tuple[int, int]) -> tuple[Array, Array]:
-        """-> those of the special tokens (1, special, D) and of the patches (1, h w, D)."""
+        """-> positions of the prefix tokens (1, prefix_tokens, D) and of the patches (1, h w, D)."""
         return self.table[:, : self.prefix_tokens], self._resized(grid, lambda: self._patches(grid))
 
     def _patches(self, grid: tuple[int, int]) -> Array:
-        # For the checkpoint's own grid this changes no number, but the order in memory to that of the patches.
+        # For the checkpoint's own grid this changes only the order in memory.
         own = self.table[:, self.prefix_tokens :].reshape(1, *self.grid, -1)
         return ops.interpolate(own, grid, "bicubic").reshape(1, grid[0] * grid[1], -1)
 
 
 class Embeddings(Module):
-    """The special tokens, then the patches row by row, with their positions added."""
+    """The prefix tokens (class, ...), then the patches row by row, with their positions added."""
 
     tokens: tuple[str, ...] = ("cls_token",)
 
@@ -85,11 +84,11 @@ class Embeddings(Module):
 
     def __call__(self, p: ImageInputs) -> Array:
         """-> (B, T, D)."""
-        special, patches = ops.cat(self.prefix_tokens, 1), self.patches(p)
+        prefix, patches = ops.cat(self.prefix_tokens, 1), self.patches(p)
         if self.positions is not None:
-            first, rest = self.positions(p.grid)
-            special, patches = special + first, patches + rest
-        return self.dropout(ops.cat([ops.cat([special] * patches.shape[0], 0), patches], 1))
+            of_prefix, of_patches = self.positions(p.grid)
+            prefix, patches = prefix + of_prefix, patches + of_patches
+        return self.dropout(ops.cat([ops.cat([prefix] * patches.shape[0], 0), patches], 1))
 
 
 class Attention(Module):
@@ -132,9 +131,9 @@ class ViTPretrained(ImageModel):
 
 
 class ViTModel(ViTPretrained):
-    """The stack, and of its output a summary: the pooler's act(dense(class token)), if the checkpoint has one.
+    """The layers, and the pooler's act(dense(class token)) if the checkpoint has one.
 
-    pooler, mask_token: whether it must be there (True), is left out (False), or is taken if it is there (None).
+    pooler, mask_token: True if it is required, False to leave it out, None to take it if it is there.
     """
 
     is_base_model = True
@@ -167,7 +166,7 @@ class ViTModel(ViTPretrained):
 
 
 class ViTHead(ViTPretrained):
-    """What the classes with a head have in common: the body under its name in the checkpoint."""
+    """The base of the classes with a head: the base model under its name in the checkpoint."""
 
     base_class: ClassVar[type[ViTModel]] = ViTModel
 
