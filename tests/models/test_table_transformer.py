@@ -234,7 +234,7 @@ def test_images_that_do_not_fit(tmp_path, rng):
         ours(x, mask * 2)
     with pytest.raises(zoo.ZooError, match="channels come last"):
         ours(x.transpose(0, 3, 1, 2))
-    with pytest.raises(zoo.ZooError, match="1 x 51 features is too large: there are positions for 50"):
+    with pytest.raises(zoo.ZooError, match="1 x 51 features is too large: positions end at 50 x 50"):
         ours(np.zeros((1, 8, 1601, 3), np.float32))
 
 

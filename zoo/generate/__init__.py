@@ -1,6 +1,6 @@
 """Generation: tokens that follow a prompt, by greedy choice, sampling or beam search, on any model with a cache.
 
-Shapes: B prompts, R rows that are computed at once, T tokens, V vocab_size, N new tokens of a row.
+Shapes: B prompts, R rows computed at once, T tokens, V vocab_size, N new tokens of a row.
 """
 
 from .config import GenerationConfig

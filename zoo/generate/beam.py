@@ -13,14 +13,14 @@ from .sampling import constrained, log_softmax
 
 class _Beam(NamedTuple):
     ids: np.ndarray  # the new tokens
-    logprobs: np.ndarray  # of each, as the model gave it
-    score: Any  # float32: the sum of the constrained ones; of a finished beam / tokens ** length_penalty
-    row: int  # of the batch that it went on from
+    logprobs: np.ndarray  # of each, by the model
+    score: Any  # float32: the sum of the constrained ones; for a finished beam / tokens ** length_penalty
+    row: int  # its parent's, in the batch
     reason: str | None
 
 
 class _Search:
-    """The beams of one prompt: those that go on, and the best of those that ended."""
+    """The beams of one prompt: the running ones, and the best of the finished ones."""
 
     def __init__(self, prompt: np.ndarray, limit: int, fewest: int):
         self.prompt, self.limit, self.fewest = prompt, limit, fewest
@@ -29,7 +29,7 @@ class _Search:
         self.ended: list[_Beam] = []
 
     def step(self, scores: np.ndarray, logprobs: np.ndarray, row: int, config: GenerationConfig, stop: Stop | None):
-        """Go on by one token.  scores, logprobs (beams, V), of rows `row` and on of the batch."""
+        """Add one token to each beam.  scores, logprobs (beams, V): the batch's rows from `row` on."""
         totals = np.array([beam.score for beam in self.running])[:, None] + scores
         vocab = totals.shape[1]
         found = []
@@ -42,14 +42,14 @@ class _Search:
             logprob = logprobs[parent, token]
             found.append(_Beam(ids, np.append(beam.logprobs, logprob), totals[parent, token], row + parent, reason))
         n, length = config.num_beams, len(found[0].ids)
-        # A beam that ends below the n best would not have been looked at, had there been no ends among these.
+        # Only ends among the n best count: transformers looks at further candidates just to replace them.
         penalty = np.float32(length**config.length_penalty)
         ended = [beam._replace(score=beam.score / penalty) for beam in found[:n] if beam.reason]
         self.ended = sorted([*self.ended, *ended], key=lambda beam: -beam.score)[:n]
         self.running = [beam for beam in found if not beam.reason][:n]
 
     def is_done(self, config: GenerationConfig) -> bool:
-        """Whether no better beam is to be expected: what that means is `early_stopping`'s to say."""
+        """True if the search ends, by the rule that `early_stopping` names."""
         if not self.running or (len(self.ended) == config.num_beams and config.early_stopping is True):
             return True
         if len(self.ended) < config.num_beams:
@@ -62,7 +62,7 @@ class _Search:
 def beam_search(
     model: Decoder, prompts: list[np.ndarray], config: GenerationConfig, stop: Stop | None, context: dict[str, Any]
 ) -> list[list[Generated]]:
-    """For each prompt its num_return_sequences best beams; `generate` has the rest of the contract."""
+    """The num_return_sequences best beams of each prompt; arguments as for `generate`."""
     limits = [config.new_tokens(len(p), model.max_positions) for p in prompts]
     searches = [_Search(p, n, config.min_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
     room = max(len(p) + limit for p, limit in zip(prompts, limits, strict=True))
@@ -99,7 +99,7 @@ def beam_search(
 
 
 def _best(x: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the greatest finite values of x, the greatest first, of equal ones the first."""
+    """The indices of the greatest finite values of x, in falling order; of equal ones the first."""
     top = np.argpartition(-x, count - 1)[:count] if count < len(x) else np.arange(len(x))
     top = top[np.lexsort((top, -x[top]))]
     return top[x[top] > -np.inf]

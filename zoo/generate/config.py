@@ -1,4 +1,4 @@
-"""GenerationConfig: how to go on from a prompt, with the field names and defaults of generation_config.json."""
+"""GenerationConfig: how tokens are chosen, with the field names and defaults of generation_config.json."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..errors import ConfigError, InputError, UnsupportedError, nearest
 from ..files.inside import checkpoint_file
 from ..files.json_file import read_json
 
-# New tokens where neither max_new_tokens nor max_length says how many, or fewer where the context has no more room.
+# New tokens without max_new_tokens and max_length, or fewer if the model's context is shorter.
 DEFAULT_NEW_TOKENS = 512
 # The power of a length: beyond it a double overflows.
 MAX_LENGTH_PENALTY = 10
 MAX_ROWS = 1_000  # beams, and continuations, of one prompt
 MAX_FACTOR = 1e6  # of the penalty on what repeats: beyond it float32 overflows
 
-# What transformers has and zoo has not -> the values with which it does nothing.
+# Options of transformers that zoo does not have -> the values with which they do nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "assistant_early_exit": (None,),
     "bad_words_ids": (None, []),
@@ -54,21 +54,21 @@ _NEUTRAL_IN_SAMPLING: dict[str, tuple[Any, ...]] = {
     "top_h": (None,),
     "typical_p": (None, 1),
 }
-# What files without sampling say where they mean none of it: transformers does not look at it then.
+# Values in files without sampling that mean no value: transformers ignores them then.
 _NO_SAMPLING = {"temperature": 0, "top_p": 0, "top_k": -1}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationConfig:
-    """What decides which tokens follow a prompt.
+    """The options that decide which tokens follow a prompt.
 
-    max_new_tokens counts without the prompt, max_length with it; the first holds where both are given.
+    max_new_tokens counts without the prompt, max_length with it; if both are given, the first counts.
     Sampling (do_sample): temperature, then the top_k likeliest (0: all), then the fewest that have top_p of the
     probability, then those with at least min_p times that of the likeliest.  `seed`: None for other tokens every time.
     Beam search (num_beams > 1): a beam's score is the sum of its log-probabilities / tokens ** length_penalty;
-    early_stopping: True ends at num_beams finished beams, False where a better one is unlikely, "never" where it cannot
-    come.  repetition_penalty divides (multiplies, if negative) the scores of tokens that were there already;
-    no_repeat_ngram_size: so many tokens in a row do not occur twice.
+    early_stopping: True ends at num_beams finished beams, False when a better one is unlikely, "never" when it is
+    impossible.  repetition_penalty divides (multiplies, if negative) the scores of tokens that the row already has;
+    no_repeat_ngram_size: no sequence of this many tokens occurs twice.
     """
 
     max_new_tokens: int | None = None
@@ -92,7 +92,7 @@ class GenerationConfig:
     bos_token_id: int | None = None
     pad_token_id: int | None = None
     decoder_start_token_id: int | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of a file: what zoo does not read
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)  # a file's fields that zoo does not know
 
     def __post_init__(self) -> None:
         set_ = lambda name, value: object.__setattr__(self, name, value)
@@ -110,7 +110,7 @@ class GenerationConfig:
         for name in ("temperature", "repetition_penalty"):
             value = _number(name, getattr(self, name))
             if value <= 0:
-                hint = " (for the likeliest token each time say do_sample=False)" if name == "temperature" else ""
+                hint = " (for the likeliest token each time pass do_sample=False)" if name == "temperature" else ""
                 raise InputError(f"{name} is {value}, expected a number above 0{hint}")
             set_(name, value)
         if not 1 / MAX_FACTOR <= self.repetition_penalty <= MAX_FACTOR:
@@ -134,9 +134,9 @@ class GenerationConfig:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], where: object = "generation_config.json") -> GenerationConfig:
-        """The config of the object in a file; null is the default.  ConfigError where a value is none."""
+        """The config from a file's object; null means the default.  ConfigError for a value out of range."""
         known = {f.name for f in dataclasses.fields(cls)} - {"extra", "seed"}
-        void = {"pad_token_id": -1, **({} if raw.get("do_sample") else _NO_SAMPLING)}  # old files' "there is none"
+        void = {"pad_token_id": -1, **({} if raw.get("do_sample") else _NO_SAMPLING)}  # old files' values for none
         stated = {k: v for k, v in raw.items() if v is not None}
         values = {k: v for k, v in stated.items() if k in known and (k not in void or v != void[k])}
         try:
@@ -146,8 +146,8 @@ class GenerationConfig:
 
     @classmethod
     def from_folder(cls, folder: Path) -> GenerationConfig:
-        """The config of a checkpoint: generation_config.json, or as transformers does without one, what config.json
-        says of generation, itself or of its decoder (but for max_length = 20, which old ones state and nobody chose).
+        """The config of a checkpoint: generation_config.json or, as in transformers, the fields on generation in
+        config.json or its decoder's part (without max_length = 20, an old default that files state).
         """
         path = checkpoint_file(folder, "generation_config.json")
         if path.is_file():
@@ -162,36 +162,40 @@ class GenerationConfig:
         return cls.from_dict({k: v for k, v in stated.items() if k in known}, path)
 
     def replace(self, **options: Any) -> GenerationConfig:
-        """The config with a caller's options in place of some of its own."""
+        """The config with a caller's options."""
         known = [f.name for f in dataclasses.fields(self) if f.name != "extra"]
         for name, value in options.items():
             if name in (_NEUTRAL.keys() | _NEUTRAL_IN_SAMPLING.keys()) and value is not None:
-                raise UnsupportedError(f"{name} is not implemented")
+                raise UnsupportedError(f"{name} is an option of transformers that zoo does not have")
             if name not in known:
                 raise InputError(f"{name} is not an option of generation{nearest(name, known)}")
-        # A caller's limit of one kind makes that of the other kind, which a file may have, void.
+        # A caller's max_length replaces a file's max_new_tokens.
         if options.get("max_length") is not None and "max_new_tokens" not in options:
             options["max_new_tokens"] = None
         extra = {k: v for k, v in self.extra.items() if k not in options}
         new = dataclasses.replace(self, **options, extra=extra)
         for name in ("temperature", "top_k", "top_p", "min_p"):
             if options.get(name) is not None and not new.do_sample:
-                raise InputError(f"{name} is for sampling, and do_sample is False: say do_sample=True, or leave it out")
+                raise InputError(
+                    f"{name} is for sampling, and do_sample is False: pass do_sample=True, or leave it out"
+                )
         return new
 
     def check(self) -> None:
-        """Refuse what does not go together, or is not implemented, where it would change the tokens."""
+        """Refuse options that contradict each other, or that would change the tokens and are not implemented."""
         neutral = {**_NEUTRAL, **(_NEUTRAL_IN_SAMPLING if self.do_sample else {})}
         for name, value in self.extra.items():
             if name in neutral and value not in neutral[name]:
                 raise UnsupportedError(f"generation_config.json asks for {name} = {value!r}, which is not implemented")
         for name in _NO_SAMPLING if self.do_sample else ():
             if name in self.extra:
-                raise InputError(f"generation_config.json has {name} = {self.extra[name]}: sampling needs another")
+                raise InputError(
+                    f"generation_config.json has {name} = {self.extra[name]}, which is no value for sampling: pass {name}=..."
+                )
         if self.num_beams > 1 and self.do_sample:
             raise UnsupportedError(
                 f"num_beams = {self.num_beams} with do_sample = True, sampled beams, is not implemented: "
-                "say do_sample=False, or num_beams=1"
+                "pass do_sample=False, or num_beams=1"
             )
         if not self.do_sample and self.num_return_sequences > self.num_beams:
             raise InputError(
@@ -203,20 +207,22 @@ class GenerationConfig:
         """Refuse more beams than there are first tokens for."""
         if self.candidates > size:
             raise InputError(
-                f"num_beams is {self.num_beams}, too many for a vocabulary of {size}: each step wants "
+                f"num_beams is {self.num_beams}, too many for a vocabulary of {size}: each step needs "
                 f"{self.candidates} candidates"
             )
 
     @property
     def candidates(self) -> int:
-        """How many continuations a step of beam search looks at: so many that num_beams of them do not end there."""
+        """The number of candidates in a step of beam search: enough that num_beams of them do not end."""
         return self.num_beams if self.num_beams == 1 else self.num_beams * max(2, 1 + len(self.eos_token_id))
 
     def new_tokens(self, prompt: int, context: int | None) -> int:
-        """The most tokens that may follow a prompt of `prompt` tokens, where a model takes `context` in all."""
+        """The largest number of tokens after a prompt of `prompt` tokens, for a model of `context` tokens in all."""
         room = math.inf if context is None else context - prompt
         if room < 1:
-            raise InputError(f"the prompt has {prompt} tokens, and the model's context is {context}: none can follow")
+            raise InputError(
+                f"the prompt has {prompt} tokens, and the model's context is {context}: no token can follow"
+            )
         if self.max_new_tokens is not None:
             if self.max_new_tokens > room:
                 raise InputError(
@@ -231,7 +237,7 @@ class GenerationConfig:
         return int(min(DEFAULT_NEW_TOKENS, room))
 
     def min_tokens(self, prompt: int) -> int:
-        """The new tokens before which none may end the row."""
+        """The least number of new tokens."""
         return self.min_length - prompt if self.min_new_tokens is None else self.min_new_tokens
 
 

@@ -1,4 +1,4 @@
-"""What every way of choosing tokens stands on: the decoder, its prompts, and what comes of them."""
+"""The decoder, its prompts and its results, for every way of choosing tokens."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Prompts = Sequence[Sequence[int] | np.ndarray] | np.ndarray
 class Decoder(Protocol):
     """A model that generates.
 
-    `next_logits` gives the logits (B, V) of the token that follows the first lengths[b] (None: all T) of each row's
-    input_ids (B, T), padded on the right, and puts those tokens into the cache.  What else it wants (an encoder's
-    states) is given with the first call.
+    `next_logits` returns the logits (B, V) of the token after the first lengths[b] (None: all T) of each row's
+    input_ids (B, T), padded on the right, and puts those tokens into the cache.  context: further inputs, as an
+    encoder's hidden states, in the first call.
     """
 
     config: Any
 
     @property
     def max_positions(self) -> int:
-        """The length of the longest row, prompt and new tokens, that the model takes."""
+        """The length of the longest row, prompt and new tokens together."""
         ...
 
     def new_cache(self, batch: int, capacity: int) -> KVCache: ...
@@ -41,17 +41,17 @@ class Token(NamedTuple):
     """One step of one row."""
 
     id: int
-    logprob: float  # as the model gave it, before temperature and all else
-    reason: str | None  # why it is the last: "stop" (an end token, or a text to stop at) or "length"; else None
+    logprob: float  # by the model, before temperature, penalties, ...
+    reason: str | None  # for the last token "stop" (an end token or a stop string) or "length"; else None
 
 
 class Generated(NamedTuple):
     """A continuation of a prompt."""
 
     ids: np.ndarray  # (N,) int64: the new tokens, an end token included
-    logprobs: np.ndarray  # (N,) float32, as the model gave them, before temperature and all else
-    score: float  # what beams are sorted by: the sum of the (constrained) log-probabilities / N ** length_penalty
-    reason: str  # why it ended: "stop" or "length"
+    logprobs: np.ndarray  # (N,) float32, by the model, before temperature, penalties, ...
+    score: float  # beams are sorted by it: the sum of the (constrained) log-probabilities / N ** length_penalty
+    reason: str  # "stop" or "length"
 
 
 def first_logits(
@@ -62,15 +62,15 @@ def first_logits(
     config: GenerationConfig,
     cache: KVCache | None = None,
 ) -> tuple[KVCache, Array]:
-    """The prompts, but for what the cache holds of them, through the model: a cache with room, and logits (B, V)."""
+    """Run the prompts, without their tokens in the cache, through the model -> the cache, and logits (B, V)."""
     if cache is None:
         cache = model.new_cache(len(prompts), capacity)
     elif cache.capacity < capacity:
-        raise InputError(f"the cache holds {cache.capacity} tokens, and {capacity} are asked for")
+        raise InputError(f"the cache holds {cache.capacity} tokens, but the prompt and its new tokens need {capacity}")
     rest = [p[count:] for p, count in zip(prompts, cache.counts.tolist(), strict=True)]
     lengths = np.array([len(p) for p in rest])
     if not lengths.all():
-        raise InputError("the cache holds all of the prompt: its last token must be left to go on from")
+        raise InputError("the cache has all tokens of a prompt: its last one must be computed to get the next token")
     ids = np.zeros((len(rest), lengths.max()), np.int64)
     for row, p in zip(ids, rest, strict=True):
         row[: len(p)] = p

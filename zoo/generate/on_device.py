@@ -1,7 +1,7 @@
-"""The choice of the next tokens where the logits are: a token and its log-probability of each row come to the host.
+"""Next tokens chosen on the GPU: only a token and its log-probability for each row are copied to the host.
 
-What is done to the logits is what `sampling` does, and the random numbers are the same: both choose the same tokens, up
-to the rounding of sums.  What looks at a row's earlier tokens is done by `sampling` alone.
+The maths and the random numbers are those of `sampling`, so both choose the same tokens, up to the rounding of sums.
+Penalties that depend on a row's earlier tokens are in `sampling` alone.
 Shapes: R rows, V vocab_size.
 """
 
@@ -20,7 +20,7 @@ from .sampling import NO_NUMBERS
 
 class NextTokens(NamedTuple):
     tokens: list[int]  # R
-    logprobs: list[float]  # R, as the model gave them
+    logprobs: list[float]  # R, by the model
     following: Tensor  # (R, 1): the tokens, as the model's next input
 
 
@@ -39,12 +39,12 @@ def choose(logits: Tensor, config: GenerationConfig, draws: np.ndarray | None) -
 
 
 def distribution(logits: Tensor, config: GenerationConfig) -> Tensor:
-    """What may come: probabilities (R, V) in float64 of logits (R, V), as `sampling.distribution` has them."""
+    """The probabilities (R, V), in float64, of the next tokens by logits (R, V), as in `sampling.distribution`."""
     wide = logits.double()
     x = (wide - wide.amax(-1, keepdim=True)) / config.temperature
     if 0 < config.top_k < x.shape[-1]:
         least = x.topk(config.top_k).values[:, -1:]
-        x = x.masked_fill(x < least, float("-inf"))  # equal ones stay together
+        x = x.masked_fill(x < least, float("-inf"))  # ties stay
     p = x.softmax(-1)
     if config.top_p < 1:
         ordered, order = torch.sort(p, dim=-1, stable=True)
@@ -59,10 +59,10 @@ def distribution(logits: Tensor, config: GenerationConfig) -> Tensor:
 
 
 def drawn(p: Tensor, draws: np.ndarray) -> Tensor:
-    """The token at which the sum of probabilities p (R, V) passes the part draws (R,) of each row.  -> (R, 1)."""
+    """The token (R, 1) at which the cumulative sum of probabilities p (R, V) passes draws (R,)."""
     sums = p.cumsum(-1)
     total = sums[:, -1:].contiguous()
     at = torch.from_numpy(draws).to(p.device, non_blocking=True)[:, None] * total
-    last = torch.searchsorted(sums, total)  # the last that may come: none after it adds to the sum
-    # Of what is no number too an index that there is: one beyond would be the end of the process on a GPU.
+    last = torch.searchsorted(sums, total)  # the last token with a probability above 0
+    # NaN must give a valid index too: one out of range ends the process on a GPU.
     return torch.minimum(torch.searchsorted(sums, at, right=True), last).clamp(max=p.shape[-1] - 1)

@@ -1,4 +1,4 @@
-"""How well a model foretells a text."""
+"""Perplexity: how well a model predicts a text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..errors import InputError
 from .decoder import numpy_logits
 from .sampling import log_softmax
 
-# Tokens whose logits are held at once: with a vocabulary of 128,000 they are 64 MB.
+# Tokens whose logits are in memory at once: with a vocabulary of 128,000 they are 64 MB.
 _CHUNK = 128
 
 
 def perplexity(model: Any, ids: Sequence[int]) -> float:
     """exp of the mean negative log-probability of ids[1:], each given all before it."""
     if len(ids) < 2:
-        raise InputError(f"the text has {len(ids)} tokens with the one for its beginning: at least 2 are wanted")
+        raise InputError(f"the text has {len(ids)} tokens with the one for its beginning, expected at least 2")
     if len(ids) > model.max_positions:
         raise InputError(f"the text has {len(ids)} tokens, and the model's context is {model.max_positions}")
     row, total = np.array([ids], np.int64), 0.0

@@ -1,4 +1,4 @@
-"""What is done to a step's logits before a token is chosen, in transformers' order, and the choice by chance."""
+"""Penalties, temperature, top-k, top-p and min-p of a step's logits, in transformers' order, and the random choice."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from ..errors import ZooError
 from .config import GenerationConfig
 
-NO_NUMBERS = "the model's logits are NaN or infinite: there is no next token"
+NO_NUMBERS = "the model's logits are NaN or infinite, so no next token can be chosen"
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Log-probabilities of logits (R, V), in float32; ZooError where a row has none."""
+    """The log-probabilities of logits (R, V), in float32; ZooError where a row is not finite."""
     top = logits.max(-1, keepdims=True)
     if not np.isfinite(top).all():
         raise ZooError(NO_NUMBERS)
@@ -22,16 +22,16 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def constrains(new: Sequence[int], fewest: Sequence[int], config: GenerationConfig) -> bool:
-    """Whether `constrained` may change scores."""
+    """True if `constrained` may change scores."""
     return config.repetition_penalty != 1 or config.no_repeat_ngram_size > 0 or max(fewest) > min(new)
 
 
 def constrained(
     scores: np.ndarray, rows: Sequence[np.ndarray], new: Sequence[int], fewest: Sequence[int], config: GenerationConfig
 ) -> np.ndarray:
-    """Scores (R, V) with the penalty for repeated tokens, and -inf for what must not follow.
+    """Scores (R, V) with the penalty for repeated tokens, and -inf for tokens that must not follow.
 
-    rows: the tokens so far of each row, prompt included; new: how many of them are new; fewest: how many there must be.
+    rows: each row's tokens so far, with its prompt; new, fewest: the number of new ones, and the least number.
     """
     if not constrains(new, fewest, config):
         return scores
@@ -46,12 +46,12 @@ def constrained(
         if n < least:
             row[[i for i in config.eos_token_id if i < len(row)]] = -np.inf
     if (scores.max(-1) == -np.inf).any():
-        raise ZooError("no_repeat_ngram_size and min_new_tokens leave no token that could follow")
+        raise ZooError("no_repeat_ngram_size and min_new_tokens exclude every next token: lower one of them")
     return scores
 
 
 def _completing(ids: np.ndarray, size: int, vocab: int) -> np.ndarray:
-    """The tokens that would make the last `size` tokens of a row ones that it had before."""
+    """The tokens that would repeat `size` tokens in a row which the row already has."""
     if not size or len(ids) < size:
         return ids[:0]
     windows = np.lib.stride_tricks.sliding_window_view(ids, size)
@@ -60,20 +60,20 @@ def _completing(ids: np.ndarray, size: int, vocab: int) -> np.ndarray:
 
 
 def sample(scores: np.ndarray, config: GenerationConfig, draw: float) -> int:
-    """A token by chance, of what temperature, top_k, top_p and min_p leave of a row of logits (V,); draw: in [0, 1)."""
+    """A random token from a row of logits (V,), by temperature, top_k, top_p and min_p; draw: in [0, 1)."""
     ids, p = distribution(scores, config)
     sums = p.cumsum()
     return int(ids[min(np.searchsorted(sums, draw * sums[-1], side="right"), len(ids) - 1)])
 
 
 def distribution(scores: np.ndarray, config: GenerationConfig) -> tuple[np.ndarray, np.ndarray]:
-    """The tokens that may come and their probabilities (float64), of a row of logits (V,)."""
-    # The greatest is taken off before the division, which then cannot overflow upwards however cold it is.
+    """The possible next tokens and their probabilities (float64), by a row of logits (V,)."""
+    # The maximum is subtracted before the division, which then cannot overflow upwards at any temperature.
     with np.errstate(over="ignore"):
         x = (scores.astype(np.float64) - scores.max()) / config.temperature
     ids = np.flatnonzero(x > -np.inf)
     if 0 < config.top_k < len(ids):
-        ids = ids[x[ids] >= np.partition(x[ids], -config.top_k)[-config.top_k]]  # equal ones stay together
+        ids = ids[x[ids] >= np.partition(x[ids], -config.top_k)[-config.top_k]]  # ties stay
     p = np.exp(x[ids])
     p /= p.sum()
     if config.top_p < 1:

@@ -1,4 +1,4 @@
-"""Greedy choice and sampling, row by row; and the way in for beam search."""
+"""`generate` and `stream`: greedy choice, sampling and beam search."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def generate(
     first: int = 0,
     **context: Any,
 ) -> list[list[Generated]]:
-    """For each prompt (ids, of any length) its `num_return_sequences` continuations, of beams the best first.
+    """The `num_return_sequences` continuations of each prompt (ids, of any length), beams in falling order.
 
-    stop: asked of a row's new tokens after each, whether it ends there.  context: what the model wants besides, one of
-    each for a prompt, as `encoder_hidden_states` (B, S, D).  first: the number of the first prompt, where there were
-    others before: continuation i of prompt j draws from a random generator of its own, of (seed, j, i).
+    stop: called with a row's new tokens after each, returns True to end the row.  context: further inputs of the model,
+    one row for each prompt, as `encoder_hidden_states` (B, S, D).  first: the number of the first prompt, in a later
+    batch of the same prompts: continuation i of prompt j has its own random generator, seeded with (seed, j, i).
     """
     rows = _checked(prompts)
     config.check()
@@ -53,14 +53,14 @@ def stream(
     cache: KVCache | None = None,
     **context: Any,
 ) -> Iterator[Token]:
-    """The tokens that follow one prompt, each as soon as it is there.
+    """The tokens that follow one prompt, each as soon as it is computed.
 
-    cache: one row, which may hold the first tokens of the prompt already; in the end it has all but the last token.
+    cache: one row, which may have the first tokens of the prompt already; at the end it has all but the last token.
     """
     if config.num_beams > 1 or config.num_return_sequences > 1:
         raise InputError(
             f"num_beams is {config.num_beams} and num_return_sequences {config.num_return_sequences}: a stream has one "
-            "row, whose tokens do not change any more"
+            "row and no beams: expected 1 and 1"
         )
     config.check()
     rows = _checked([prompt])
@@ -77,7 +77,7 @@ def _steps(
     cache: KVCache | None = None,
     first: int = 0,
 ) -> Iterator[list[tuple[int, Token]]]:
-    """What each row that has not ended gets, step by step; a prompt's rows follow one another."""
+    """Yield, step by step, the (row, token) pairs of the rows that have not ended; a prompt's rows are consecutive."""
     n = config.num_return_sequences
     limits = [config.new_tokens(len(p), model.max_positions) for p in prompts for _ in range(n)]
     fewest = [config.min_tokens(len(p)) for p in prompts for _ in range(n)]
@@ -97,10 +97,10 @@ def _steps(
         counts, least = [row.new for row in now], [fewest[i] for i in active]
         draws = np.array([rngs[i].random() for i in active]) if config.do_sample else None
         following = None
-        if is_away(logits) and not constrains(counts, least, config):
+        if is_on_gpu(logits) and not constrains(counts, least, config):
             from .on_device import choose
 
-            on_device: Any = logits  # a torch.Tensor, since that is_away
+            on_device: Any = logits  # a torch.Tensor, since is_on_gpu
             tokens, logprobs, following = choose(on_device, config, draws)
         else:
             logits = numpy_logits(logits)
@@ -129,20 +129,20 @@ def _steps(
         logits = model.next_logits(following, None, cache)
 
 
-def is_away(logits: Any) -> bool:
-    """Whether logits lie where the host has to wait for them, and to copy them."""
+def is_on_gpu(logits: Any) -> bool:
+    """True if logits are in the memory of a device that the host has to wait for."""
     return not isinstance(logits, np.ndarray) and logits.device.type != "cpu"
 
 
 def _tokens(scores: np.ndarray, config: GenerationConfig, draws: np.ndarray | None) -> list[int]:
-    """The choice from each row of scores (R, V); draws (R,): by chance."""
+    """A token from each row of scores (R, V): the likeliest, or a random one by draws (R,)."""
     if draws is None:
         return scores.argmax(-1).tolist()
     return [sample(row, config, draw) for row, draw in zip(scores, draws, strict=True)]
 
 
 class _Row:
-    """A prompt and what followed it, in one array."""
+    """A prompt and its new tokens, in one array."""
 
     def __init__(self, prompt: np.ndarray, limit: int):
         self._all = np.empty(len(prompt) + limit, np.int64)
@@ -171,7 +171,7 @@ def _checked(prompts: Prompts) -> list[np.ndarray]:
     for i, prompt in enumerate(prompts):
         row = np.asarray(prompt)
         if row.ndim != 1 or not row.size or row.dtype.kind not in "iu":
-            problem = f"has shape {row.shape} and dtype {row.dtype}, expected a row of whole numbers"
+            problem = f"has shape {row.shape} and dtype {row.dtype}, expected a list of whole numbers"
             raise InputError(problem, argument="prompts", index=i)
         rows.append(row.astype(np.int64))
     if not rows:

@@ -1,4 +1,4 @@
-"""From tokens to the text that they add: in pieces as they come, cut before a text to stop at."""
+"""New tokens to text: piece by piece, and cut before a stop string."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..text.tokenizer import Tokenizer
 
-# Tokens of a prompt from which it is seen how what follows is decoded: a space at the very start may be dropped.
+# Tokens of a prompt that are decoded with the new ones: tokenizers may drop a space at the very start.
 _TAIL = 32
-_BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding gives for bytes that are no character, or not yet
+_BROKEN = "\N{REPLACEMENT CHARACTER}"  # decoded from bytes that are no character, or not yet
 
 
 class TextStream:
     """The text that tokens add to a prompt.
 
-    `add` gives what is certain by now: bytes that may yet become a character are held back, and so is an end that may
-    become a text to stop at.  `stopped`: whether such a text came; the text ends before it.
+    `add` returns text that later tokens cannot change: incomplete characters are held back, and so is an end that may
+    become a stop string.  `stopped`: True after a stop string; the text ends before it.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stop_strings: Sequence[str] = ()):
@@ -28,7 +28,7 @@ class TextStream:
         self._held = ""
 
     def add(self, token: int) -> str:
-        """What is new and certain with one more token."""
+        """The text that one more token makes certain."""
         self._ids.append(token)
         before, now = self._texts()
         if now.endswith(_BROKEN) or len(now) <= len(before):
@@ -37,13 +37,13 @@ class TextStream:
         return self._passed(now[len(before) :], last=False)
 
     def finish(self) -> str:
-        """What was held back, once no more tokens come."""
+        """The text that was held back, after the last token."""
         before, now = self._texts()
         self._done = self._read = len(self._ids)
         return self._passed(now[len(before) :], last=True)
 
     def _texts(self) -> tuple[str, str]:
-        """The last certain tokens without, and with, those since: of these alone the first may look different."""
+        """The text of the last certain tokens, and of them with the newer ones, whose own text could begin otherwise."""
         decode = self._tokenizer.backend.decode
         return decode(self._ids[self._done : self._read]), decode(self._ids[self._done :])
 
@@ -61,7 +61,7 @@ class TextStream:
 
 
 class StopStrings:
-    """Whether the text of a row's tokens holds one of some texts: what `generate` asks after each token."""
+    """The `stop` of `generate` for stop strings: called with a row's tokens, True if their text has one of them."""
 
     def __init__(self, tokenizer: Tokenizer, stop_strings: Sequence[str]):
         self._tokenizer, self._stop_strings = tokenizer, stop_strings
@@ -74,11 +74,11 @@ class StopStrings:
 
 
 def text_of(tokenizer: Tokenizer, prompt: Sequence[int], ids: Sequence[int], stop_strings: Sequence[str] = ()) -> str:
-    """All that tokens add to a prompt."""
+    """The text that tokens add to a prompt."""
     stream = TextStream(tokenizer, prompt, stop_strings)
     return "".join([*(stream.add(int(i)) for i in ids), stream.finish()])
 
 
 def _overlap(text: str, stop: str) -> int:
-    """How many of the last characters of a text are the first of another, but not all of it."""
+    """The length of the longest end of a text that is a beginning of `stop`, but not all of it."""
     return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)

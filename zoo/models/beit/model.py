@@ -38,7 +38,7 @@ NAME_MAP = NameMap(
         r"^((decode|auxiliary)_head\..*)\.convolution\.": r"\1.conv.",
         r"^((decode|auxiliary)_head\..*)\.normalization\.": r"\1.bn.",
     },
-    # An index that follows from the sizes, a counter of training, and parts that files keep after another head was trained.
+    # An index that follows from the sizes, a counter of training, and parts that files keep after a change of the head.
     ignored=(
         r"\.relative_position_index$",
         r"\.num_batches_tracked$",

@@ -1,4 +1,4 @@
-"""BEiT as a backbone, and with UPerNet (Xiao et al. 2018, https://arxiv.org/abs/1807.10221) on top: a class for each pixel.
+"""BEiT as a backbone, and with UPerNet (Xiao et al. 2018, https://arxiv.org/abs/1807.10221): a class a pixel.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, h and w the same in patches, D hidden_size, L labels.
 """

@@ -117,7 +117,7 @@ class TableTransformerConfig(Config):
         if raw is None and not self.use_timm_backbone:
             if self.backbone is not None:
                 raise UnsupportedError(
-                    f"backbone = {self.backbone!r} is in another repository, which zoo does not load: expected a backbone_config"
+                    f"backbone = {self.backbone!r} is in another repository, expected a backbone_config here"
                 )
             raw = {}
         if raw is None:

@@ -88,9 +88,7 @@ class LearnedPositions(Positions):
     def table(self, mask: Array, like: Array) -> Array:
         _, h, w = mask.shape
         if max(h, w) > LONGEST:
-            raise InputError(
-                f"an image of {h} x {w} features is too large: there are positions for {LONGEST} x {LONGEST}"
-            )
+            raise InputError(f"an image of {h} x {w} features is too large: positions end at {LONGEST} x {LONGEST}")
         columns, rows = self.columns[None, None, :w], self.rows[None, :h, None]
         return ops.cat([ops.cat([columns] * h, 1), ops.cat([rows] * w, 2)], 3)
 

@@ -1,7 +1,8 @@
 """ViT (Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929): an image is cut into patches, which pre-norm layers
 read as BERT's read tokens; and the heads trained on top of it.
 
-Shapes: B batch, Y and X height and width in pixels, C channels, N = h w patches, T = N + the prefix tokens, D hidden_size, F intermediate_size, H heads, L labels.  Images are (B, Y, X, C): channels come last.
+Shapes: B batch, Y and X height and width in pixels, C channels, N = h w patches, T = N + the prefix tokens,
+D hidden_size, F intermediate_size, H heads, L labels.  Images are (B, Y, X, C): channels come last.
 """
 
 from __future__ import annotations
