@@ -14,7 +14,7 @@ from .errors import ConfigError, InputError, UnsupportedError
 
 C = TypeVar("C", bound="Config")
 
-# Far above any real model, far below what would exhaust memory in a list of layers.
+# Bounds far above any real model, within which a config cannot exhaust memory.
 LARGEST = 2**31 - 1
 MAX_LAYERS = 10_000
 MAX_LABELS = 100_000  # of a number alone; the largest on the hub has 21,841
@@ -22,10 +22,10 @@ MAX_LABELS = 100_000  # of a number alone; the largest on the hub has 21,841
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What a model needs to know of its checkpoint.
+    """The fields of config.json that a model needs.
 
-    Fields that zoo does not know are kept in `extra`, so that saving loses nothing; those of them that would change the
-    result are refused by a family's `__post_init__` through `require`.
+    Unknown fields are kept in `extra`, so that saving loses nothing; a family's `__post_init__` refuses, through
+    `require`, those that would change the result.
     """
 
     model_type: str = ""
@@ -44,16 +44,16 @@ class Config:
 
     @property
     def tied(self) -> bool:
-        """Whether the output projection shares the word embeddings."""
+        """True if the output projection shares the word embeddings."""
         return self.tie_word_embeddings
 
     def sizes(self) -> dict[str, int]:
-        """The fields that are whole numbers: one of them says otherwise where a tensor has a wrong shape."""
+        """The fields that are whole numbers, for errors: a tensor's shape contradicts one of them."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.type in ("int", int)}
 
     @classmethod
     def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
-        """A config from the object in config.json: every known field checked for its type."""
+        """The config from the object in config.json; ConfigError for a known field of another type."""
         raw = dict(raw)
         raw["id2label"] = _labels(raw)
         named = raw.get("architectures") or []
@@ -67,7 +67,7 @@ class Config:
         return cls(**values, extra=extra)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object to write into config.json: what was read, nothing lost."""
+        """The object for config.json, with all fields that were read."""
         known = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
         known["id2label"] = {str(i): label for i, label in self.id2label.items()}
         known["label2id"] = self.label2id
@@ -75,7 +75,7 @@ class Config:
         return {**self.extra, **known}
 
     def require(self, **values: Any) -> None:
-        """Refuse a checkpoint that asks for what is not implemented: a silent default is a wrong answer."""
+        """Refuse a checkpoint whose unknown fields have other values than these, the only ones implemented."""
         for name, wanted in values.items():
             found = self.extra.get(name, wanted)
             if found != wanted:
@@ -90,7 +90,7 @@ class Config:
                 raise ConfigError(f"{name} = {value} is out of range, expected 1 ... {most}")
 
     def fractions(self, *names: str) -> None:
-        """Refuse rates that are not in 0 ... 1 (1 excluded); None is one that is not set."""
+        """Refuse rates that are not in 0 ... 1 (1 excluded); None means not set."""
         for name in names:
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
@@ -108,26 +108,26 @@ def _hints(cls: type[Config]) -> dict[str, Any]:
 
 
 def named_labels(count: int | None, names: Mapping[int, str] | Sequence[str] | None) -> dict[int, str]:
-    """id2label of as many labels as a user wants, who may have named them; InputError where the two disagree."""
+    """id2label for a user's number of labels or their names; InputError where the two disagree."""
     if names is None:
         if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MAX_LABELS:
-            raise InputError(f"num_labels is {count!r}, expected a number of labels")
+            raise InputError(f"num_labels is {count!r}, expected 1 ... {MAX_LABELS}")
         return {i: f"LABEL_{i}" for i in range(count)}
     found = {int(i): str(name) for i, name in (names.items() if isinstance(names, Mapping) else enumerate(names))}
     if not found or sorted(found) != list(range(len(found))):
         raise InputError(f"id2label must name every index 0 ... {len(found) - 1} once, found {sorted(found)[:5]}")
     if count not in (None, len(found)):
-        raise InputError(f"num_labels is {count}, and id2label names {len(found)}")
+        raise InputError(f"num_labels is {count}, but id2label has {len(found)} names")
     return dict(sorted(found.items()))
 
 
 def _labels(raw: dict[str, Any]) -> dict[int, str]:
-    """id2label with integer keys 0 ... n - 1; from num_labels where a config has only that."""
+    """id2label with integer keys 0 ... n - 1, or made from num_labels."""
     labels = raw.get("id2label")
     if labels is None:
         count = raw.get("num_labels", 2)
         if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MAX_LABELS:
-            raise ConfigError(f"num_labels = {count!r} is not a number of labels")
+            raise ConfigError(f"num_labels = {count!r} is out of range, expected 1 ... {MAX_LABELS}")
         return {i: f"LABEL_{i}" for i in range(count)}
     if not isinstance(labels, dict):
         raise ConfigError(f"id2label is a {type(labels).__name__}, expected an object of index: name")

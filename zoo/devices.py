@@ -10,11 +10,11 @@ from .errors import UnsupportedError
 
 
 class Placement(NamedTuple):
-    """Where a model's arrays are and what runs it."""
+    """The place of a model's arrays, and what runs it."""
 
     backend: ModuleType  # `zoo.ops.on_numpy` or `zoo.ops.on_torch`
     device: str  # the backend's name of the device: "cpu", "cuda:1"
-    engine: ModuleType | None = None  # one of `zoo.plugins.DEVICES`, which runs what the backend would
+    engine: ModuleType | None = None  # one of `zoo.plugins.DEVICES`, instead of the backend
 
     @property
     def is_numpy(self) -> bool:
@@ -24,8 +24,8 @@ class Placement(NamedTuple):
 def placement(device: str | None, *, trainable: bool = False) -> Placement:
     """The placement of a device: None or "cpu", "onnx", "onnx:cuda", "torch:cpu", "cuda", "cuda:1".
 
-    trainable: gradients are wanted, which only torch computes.  UnsupportedError: an unknown device, one that is not
-    there, or one that cannot train.
+    trainable: the model needs gradients, which only torch computes.  UnsupportedError: an unknown device, one that this
+    machine does not have, or one that cannot train.
     """
     from .ops import on_numpy
 

@@ -1,6 +1,6 @@
 """Every error that zoo raises on purpose.
 
-A message names the file or field, what was found, what was wanted and, where there is one, the nearest guess.
+A message names the file or field, what was found, what was expected and, where there is one, the nearest guess.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-# Characters of a message: it quotes what it found, and what it found may be a file of megabytes.
+# Characters of a message, which may quote a part of a large file.
 LONGEST = 2_000
 
 
 class ZooError(Exception):
-    """The base of all of them: `except zoo.ZooError` catches what a user can do something about.
+    """The base of all of them: `except zoo.ZooError` catches every error that a user can fix.
 
-    argument: the argument of a call that cannot be used, where the error is about one; the message begins with it.
-    index: its item, from 0, where the argument is a list.  problem: the rest of the message.
+    argument: the argument that the error is about, if any; the message begins with it.  index: its item, from 0, if it
+    is a list.  problem: the rest of the message.
     """
 
     def __init__(self, *args: object, argument: str | None = None, index: int | None = None):
@@ -30,7 +30,7 @@ class ZooError(Exception):
         super().__init__(*(_shortened(arg) if isinstance(arg, str) else arg for arg in args))
 
     def about(self, argument: str, index: int | None = None) -> ZooError:
-        """The same error, about another argument or item."""
+        """This error with another argument or item."""
         problem = self.problem if self.argument is not None else f": {self}"
         return type(self)(problem, argument=argument, index=index)
 
@@ -40,7 +40,7 @@ def _shortened(text: str) -> str:
 
 
 class CheckpointError(ZooError):
-    """A weight file, or an index of weight files, is damaged, unsafe or not what it claims to be."""
+    """A weight file, or an index of weight files, is damaged, unsafe or of another format than its name says."""
 
 
 class MissingWeightError(CheckpointError):
@@ -48,11 +48,11 @@ class MissingWeightError(CheckpointError):
 
 
 class WeightShapeError(CheckpointError):
-    """A tensor's shape is not the one that the config implies."""
+    """A tensor's shape does not follow from the config."""
 
 
 class UnusedWeightError(CheckpointError):
-    """The checkpoint holds tensors that no part of the model asked for."""
+    """The checkpoint has tensors that the model does not know."""
 
 
 class ConfigError(ZooError):
@@ -60,11 +60,11 @@ class ConfigError(ZooError):
 
 
 class UnsupportedError(ZooError):
-    """A checkpoint, config or argument asks for what zoo does not implement (zoo refuses, it never approximates)."""
+    """A checkpoint, config or argument needs something that zoo does not implement (zoo never approximates)."""
 
 
 class HubError(ZooError):
-    """A name could not be turned into files."""
+    """The files of a name could not be found."""
 
 
 class NotFoundError(HubError):
@@ -72,7 +72,7 @@ class NotFoundError(HubError):
 
 
 class AccessError(HubError):
-    """The repository is gated or private, and no (valid) token was given."""
+    """The repository is gated or private, and there is no valid token."""
 
 
 class OfflineError(HubError):
@@ -80,7 +80,7 @@ class OfflineError(HubError):
 
 
 class LockError(ZooError):
-    """A lock file is damaged, or does not name what is to be loaded, or names other files than there are."""
+    """A lock file is damaged, does not name the checkpoint, or names other files than were found."""
 
 
 class TokenizerError(ZooError):
@@ -88,13 +88,13 @@ class TokenizerError(ZooError):
 
 
 class InputError(ZooError, ValueError):
-    """What was passed to a model or a task cannot be used: the message says which argument, and why."""
+    """An argument of a model or a task cannot be used: the message says which, and why."""
 
 
 class BatchError(InputError):
-    """Of several inputs some cannot be used; what the others gave is not lost.
+    """Some of several inputs cannot be used.
 
-    results: of all inputs, in their order, None where there is none.  errors: why, by the input's place from 0.
+    results: a result for each input, in their order, None for those with an error.  errors: input's index -> error.
     """
 
     def __init__(self, errors: Mapping[int, ZooError], results: Sequence[Any]):
@@ -108,11 +108,11 @@ class BatchError(InputError):
 
 
 class TableError(InputError):
-    """Cells do not form a table, or a file is no table or cannot hold it: the message names the row and column."""
+    """Cells do not form a table, or a file is no table or cannot store it: the message names the row and column."""
 
 
 def nearest(name: str, among: Iterable[str], count: int = 3) -> str:
-    """`; did you mean ...?`, or nothing where nothing is near: the end of an error message."""
+    """The end of an error message: `; did you mean ...?`, or "" if no name is similar."""
     if len(name) > 200:
         return ""
     near = difflib.get_close_matches(name, list(islice(among, 10_000)), count, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""The options of loading: how a checkpoint is found, where and in which numbers it computes, and how it is trained."""
+"""The options of loading: how a checkpoint is found, where and in which precision it computes, how it is trained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import nearest
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The keyword arguments of `zoo.load`, which says what each of them means."""
+    """The keyword arguments of `zoo.load`, whose docstring explains them."""
 
     # Finding the files.
     revision: str | None = None
@@ -25,7 +25,7 @@ class Options:
     dtype: str | None = None
     weights: str | None = None
     graphs: bool | None = None
-    strict: bool = False  # tensors that no part of the model knows are an error, not a warning
+    strict: bool = False  # tensors that the model does not know are an error, not a warning
     # Training it.
     trainable: bool = False
     new_head: bool = False
@@ -47,7 +47,7 @@ DEFAULTS = Options()
 
 
 class LoadOptions(TypedDict, total=False):
-    """The same as keyword arguments, for editors and type checkers."""
+    """`Options` as keyword arguments, for editors and type checkers."""
 
     revision: str | None
     local_files_only: bool

@@ -1,7 +1,7 @@
-"""Three tables of what the core reaches for outside of itself: engines, file formats and commands.
+"""Three tables of modules outside of the core: engines, file formats and commands.
 
-The core imports nothing of `zoo.engines` and `zoo.apps`.  Where it needs one of their modules it asks for it here, by
-name, and the module is imported then.  A package that adds an engine, a format or a command puts a row into a table.
+The core imports nothing of `zoo.engines` and `zoo.apps`: it gets their modules here, by name, and they are imported
+then.  A package that adds an engine, a format or a command adds a row to a table.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 from functools import cache
 from types import ModuleType
 
-# Name -> the module that runs models, or a part of what they compute, in another way.
+# Name -> the module that runs models, or some of their ops, in another way.
 ENGINES: dict[str, str] = {
     # A device: `check(device)`, `attach(model, device, files, weights)`, and QUANTISES, values of `weights=` that the
     # engine applies itself.

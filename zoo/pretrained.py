@@ -1,4 +1,4 @@
-"""Pretrained: a model that comes from a checkpoint, and can be written back as one."""
+"""Pretrained: the base of models, which are built from a checkpoint and saved as one."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="Pretrained")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
-# Weights up to this size are searched for NaN and infinity when they are loaded, at a quarter of a second a GiB; larger
-# ones are left to be mapped as they are used.
+# Smaller weights are searched for NaN and infinity while loading, at a quarter of a second a GiB; larger ones are mapped
+# only as they are used.
 CHECKED_BYTES = 1 << 30
 
 
 class _Itself:
-    """Of a bare model the model; one with a head has an attribute of its own in this place."""
+    """A bare model is its own base model; a class with a head sets an attribute."""
 
     def __get__(self, model: Any, of: type | None = None) -> Any:
         return model
@@ -45,22 +45,22 @@ class _Itself:
 class Pretrained(Trainable):
     """The base of every class that a checkpoint's `architectures` can name.
 
-    A subclass has a constructor `(w: Weights, cfg)` that pulls its weights, and says how its family names them.
+    A subclass has a constructor `(w: Weights, cfg)` that pulls its weights, and a NameMap of its family's names.
     """
 
     config_class: ClassVar[type[Config]]
     name_map: ClassVar[NameMap]
-    is_base_model: ClassVar[bool] = False  # a bare model, whose tensors have no prefix
-    tied: ClassVar[Mapping[str, str]] = {}  # canonical name -> the one that it shares its array with
-    keep_16bit: ClassVar[bool] = False  # whether, on NumPy, matrices of 16-bit numbers are widened only in use
-    depends_on_length = False  # whether the length of a text, padding too, changes what its tokens give
+    is_base_model: ClassVar[bool] = False  # True for a model without a head, whose tensors have no prefix
+    tied: ClassVar[Mapping[str, str]] = {}  # canonical name -> the name whose array it shares
+    keep_16bit: ClassVar[bool] = False  # True: on NumPy 16-bit matrices are widened only in use
+    depends_on_length = False  # True if a text's length, padding included, changes its outputs
 
     config: Any
     base_model: Any = _Itself()  # the model without its head
-    runner: Runner = Runner()  # what runs `forward` of what has passed the door
+    runner: Runner = Runner()  # runs `forward` on checked inputs
     report: Report
-    _parts: dict[str, list[Part]]  # path of a parameter -> the checkpoint's tensors that it was made of
-    _copies: dict[str, list[str]]  # name of a tensor -> others that the checkpoint holds with the same content
+    _parts: dict[str, list[Part]]  # path of a parameter -> the checkpoint's tensors in it
+    _copies: dict[str, list[str]]  # name of a tensor -> other names in the checkpoint with the same content
 
     def __init__(self, w: Weights, cfg: Any):
         raise NotImplementedError
@@ -72,7 +72,7 @@ class Pretrained(Trainable):
 
     @property
     def like(self) -> Array:
-        """An array beside which inputs are placed, of the dtype of what is computed."""
+        """An array with the dtype and the device of what is computed."""
         return an_array(self)
 
     @classmethod
@@ -83,7 +83,7 @@ class Pretrained(Trainable):
         options: Options = DEFAULTS,
         **more: Unpack[LoadOptions],
     ) -> M:
-        """The model with weights from `source`; of the options of `zoo.load` those on placing and training."""
+        """The model with weights from `source`; options of `zoo.load` on placing and training."""
         options = options.update(more)
         dtype, device, weights, trainable = options.dtype, options.device, options.weights, options.trainable
         if dtype is not None and not isinstance(dtype, str):
@@ -98,12 +98,12 @@ class Pretrained(Trainable):
         choice = _choice(weights, named)
         if choice is not None and trainable:
             raise UnsupportedError(
-                f"weights={weights!r} are rounded numbers, which trainable=True cannot change: choose one"
+                f"weights={weights!r} rounds the matrices, and trainable=True needs them in full precision: choose one"
             )
-        # A type of 16 bits is that of what is computed beside packed matrices; a wider one is that of them, too.
+        # A dtype of 16 bits is that of activations, beside quantised matrices; a wider one widens the matrices too.
         keep_quantised = not trainable and (choice is not None or dtype in (None, "float16", "bfloat16"))
         if engine is None and (needed := getattr(source, "device", None)):
-            raise UnsupportedError(f"{source.files[0].parent} holds graphs, which device={needed!r} runs")
+            raise UnsupportedError(f"{source.files[0].parent} holds ONNX graphs: load it with device={needed!r}")
         if not where.is_numpy and dtype is None:
             dtype = "float32" if trainable else _one_dtype(named)
         head = NewHead(cls.name_map.prefix, _deviation(config), options.seed) if options.new_head else None
@@ -175,15 +175,16 @@ class Pretrained(Trainable):
             raise type(e)(f"{checkpoint.name}, read as {read_as} (config.json says {saved_as}): {e}") from None
         model.report = replace(model.report, fingerprint=checkpoint.fingerprint)
         if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
-            bad = non_finite(source, dict.fromkeys(n for n in _names(model) if n in source))
+            names = [part.name for parts in model._parts.values() for part in parts]
+            bad = non_finite(source, dict.fromkeys(name for name in names if name in source))
             if bad:
-                warn(f"{checkpoint.name} holds NaN or infinity in {_listed(bad)}")
+                warn(f"{checkpoint.name} has NaN or infinity in {_listed(bad)}")
         release_folded(model)
         if model.report.new:
-            warn(f"{checkpoint.name} holds no {_listed(model.report.new)}: drawn at random, to be trained")
+            warn(f"{checkpoint.name} has no {_listed(model.report.new)}: drawn at random, to be trained")
         if model.report.unused:
             names = model.report.unused
-            text = f"{checkpoint.name} holds {len(names)} tensors that {model.architecture} does not know: {_listed(names)}"
+            text = f"{checkpoint.name} has {len(names)} tensors that {model.architecture} lacks: {_listed(names)}"
             if options.strict:
                 raise UnusedWeightError(text)
             warn(text)
@@ -191,7 +192,7 @@ class Pretrained(Trainable):
 
     @classmethod
     def _config_class(cls, model_type: Any) -> type[Config]:
-        """The class for a config.json: the family's own, or that of a family which is one of its kind."""
+        """The config class for a model_type: this class's own, or a subclass of it (XLM-R's is one of RoBERTa's)."""
         found = [cls.config_class]
         for one in found:
             if one.model_type == model_type:
@@ -200,17 +201,12 @@ class Pretrained(Trainable):
         raise UnsupportedError(f"model_type is {model_type!r}, and {cls.__name__} is not of that family")
 
 
-def _names(model: Pretrained) -> list[str]:
-    """Of all tensors that a model was made of."""
-    return [part.name for parts in model._parts.values() for part in parts]
-
-
 def _deviation(config: Config) -> float:
-    """Of a new head's weights: what the family calls it, and transformers' default."""
+    """The standard deviation of a new head's weights: initializer_range, or transformers' default."""
     fields = {**config.extra, **vars(config)}
     found = fields.get("initializer_range", fields.get("init_std", 0.02))
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 100:
-        raise ConfigError(f"initializer_range = {found!r} is not a deviation")
+        raise ConfigError(f"initializer_range = {found!r} is out of range, expected 0 or more and less than 100")
     return float(found)
 
 
@@ -219,7 +215,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _choice(weights: str | None, named: RenamedSource) -> Choice | None:
-    """What matrices are quantised to, of a checkpoint that is not, or is already so."""
+    """The types that matrices are quantised to; UnsupportedError if the checkpoint is quantised to others."""
     if weights is None:
         return None
     if not isinstance(weights, str) or weights not in CHOICES:
@@ -233,14 +229,14 @@ def _choice(weights: str | None, named: RenamedSource) -> Choice | None:
     }
     if found and not choice.matrices in found <= set(choice):
         raise UnsupportedError(
-            f"weights={weights!r} quantises numbers of floating point, and the checkpoint is quantised already: "
-            f"to {', '.join(sorted(found))}"
+            f"weights={weights!r} quantises floating-point weights, and the checkpoint is quantised already, "
+            f"to {', '.join(sorted(found))}: leave the option out"
         )
     return choice
 
 
 def _one_dtype(named: RenamedSource) -> str:
-    """The element type of a checkpoint, float32 where it has several: torch multiplies no two kinds."""
+    """The element type of a checkpoint, or float32 if it has several: torch multiplies no two types."""
     names = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
     found = {named.dtype(name) for name in named.names()} & names.keys()
     return names[found.pop()] if len(found) == 1 else "float32"

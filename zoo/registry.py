@@ -1,4 +1,4 @@
-"""What zoo knows of each family outside of its folder: one row.  A family is imported when it is asked for."""
+"""The table of families, one row for each.  A family is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .config import Config
     from .pretrained import Pretrained
 
-# What follows the family's name in a class's -> the task that such a checkpoint was trained for.  The other heads that
-# transformers has (ForMultipleChoice, ForMaskedImageModeling, Backbone, ...) have a model and no task.
+# The end of a class's name -> the task that such a checkpoint was trained for.  Other heads (ForMultipleChoice,
+# ForMaskedImageModeling, Backbone, ...) have a model and no task.
 TASK_OF_HEAD: dict[str, str] = {
     "Model": "embed",
     "ForMaskedLM": "fill-mask",
@@ -28,33 +28,29 @@ TASK_OF_HEAD: dict[str, str] = {
     "ForSemanticSegmentation": "segment",
     "ForObjectDetection": "detect",
 }
-# What is in the name of a head that only models of images have.
+# Heads with these words in their names are those of models of images.
 _OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """One row: all that is known of a family outside of its folder.
+    """A row of the table.  The first three fields are required; the others have a default that mostly fits.
 
-    The first three are always said, the others where what follows from the facts would be wrong.
-
-    module: the package that has `<prefix>Config` and, for each head, the class `<prefix><head>`.
-    prefix: what the names of its classes begin with, here as in transformers: "Bert".
-    heads: how they go on, "Model" among them: "ForMaskedLM", "ForImageClassification", ...  Where several are of one
-        task, that task loads the checkpoint's own, or else the first of them.
-    tasks: of a head, the task that its checkpoints were trained for (None: none), if not as TASK_OF_HEAD says.
-    losses: of a head, the name of its loss in zoo/apps/train/losses.py, if not as LOSS_OF_HEAD says there.
-    reads: "text", "image", or "both" for an encoder of images whose decoder goes on from a text.  By default "image" if
-        one of the heads is only to be had for images, else "text".
-    processor: of a family that reads images, the class of transformers that its images are prepared by, where the
-        checkpoint's preprocessor_config.json names none: "ViTImageProcessor".
-    classes: the prefix of another family whose classes its models are, with this family's config: "Roberta".
-    stages: where the stages are that parity compares, as paths in transformers' bare model (`base_model`): name of the
-        stage -> path of the module whose output it is, or of the list of modules, each of which is a stage (layer.0,
-        layer.1, ...).  By default {"layer": P}, P the path of the one list that is as long as the model has layers.
-        The stage "embeddings" is what goes into the first layer, where the row says no path for it; and of an encoder
-        and a decoder, with "encoder.layer" and "decoder.layer" among the stages, "encoder.embeddings" and
-        "decoder.embeddings" likewise.
+    module: the package with `<prefix>Config` and, for each head, the class `<prefix><head>`.
+    prefix: the beginning of its classes' names, here as in transformers: "Bert".
+    heads: the ends of these names: "Model", "ForMaskedLM", ...  If a task has several heads, it loads the checkpoint's
+        own, or else the first of them.
+    tasks: head -> the task that its checkpoints were trained for (None: none), if not the one in TASK_OF_HEAD.
+    losses: head -> the name of its loss in zoo/apps/train/losses.py, if not the one in LOSS_OF_HEAD there.
+    reads: "text", "image", or "both" for an encoder of images with a decoder of texts.  By default "image" if one of
+        the heads is one of images, else "text".
+    processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
+    classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".
+    stages: the stages that parity compares, as paths in transformers' bare model (`base_model`): name of the stage ->
+        path of the module whose output it is, or of a list of modules, each of which is a stage (layer.0, layer.1, ...).
+        By default {"layer": P}, P the path of the one list that is as long as the model has layers.  The stage
+        "embeddings" is the first layer's input unless the row has a path for it; so are, beside the stages
+        "encoder.layer" and "decoder.layer", "encoder.embeddings" and "decoder.embeddings".
     """
 
     module: str
@@ -69,26 +65,26 @@ class Family:
 
     @property
     def reads_images(self) -> bool:
-        """Whether a checkpoint comes with an image processor."""
+        """True if a checkpoint comes with an image processor."""
         if self.reads is None:
             return any(word in head for head in self.heads for word in _OF_IMAGES)
         return self.reads != "text"
 
     @property
     def reads_texts(self) -> bool:
-        """Whether a checkpoint comes with a tokenizer."""
+        """True if a checkpoint comes with a tokenizer."""
         return self.reads == "both" or not self.reads_images
 
     @property
     def is_decoder(self) -> bool:
-        """Whether all its models are decoders, which continue a text."""
+        """True if all its models are decoders, which continue a text."""
         return bool(self.heads_for("generate")) and not self.reads_images and not self.heads_for("fill-mask")
 
     @property
     def image_sizes(self) -> Literal["any", "asked", "own"]:
-        """Which images the models take, as their classes say.
+        """The sizes of images that the models take.
 
-        "any"; "asked", which is any with `interpolate_pos_encoding=True`; or "own", those of the config's image_size.
+        "any"; "asked", which is any with `interpolate_pos_encoding=True`; or "own", the config's image_size.
         """
         cls = self.load(self.heads[0])
         if getattr(cls, "any_size", False):
@@ -106,16 +102,16 @@ class Family:
         return getattr(importlib.import_module(self.module), prefix + name)
 
     def head_of(self, architectures: Iterable[str]) -> str | None:
-        """The first of a config's `architectures` that the family has, as a head; "Model" where there are none."""
+        """The head of the first of a config's `architectures` that the family has; "Model" if the config has none."""
         named = [name.removeprefix(self.prefix) for name in architectures if name.startswith(self.prefix)]
         return next((head for head in named if head in self.heads), None) if architectures else "Model"
 
     def task_of(self, head: str) -> str | None:
-        """The task that a head's checkpoints were trained for, if that is one of zoo's."""
+        """The task that a head's checkpoints were trained for, or None if zoo does not have it."""
         return self.tasks[head] if head in self.tasks else TASK_OF_HEAD.get(head)
 
     def heads_for(self, task: str) -> tuple[str, ...]:
-        """The heads that do a task."""
+        """The heads of a task."""
         return tuple(head for head in self.heads if self.task_of(head) == task)
 
 
@@ -187,20 +183,20 @@ FAMILIES: dict[str, Family] = {
         prefix="TrOCR",
         heads=("ForCausalLM",),
         tasks={"ForCausalLM": None},
-        losses={"ForCausalLM": "tokens"},  # what it is given has been shifted
+        losses={"ForCausalLM": "tokens"},  # labels are shifted already
         stages={"layer": "decoder.layers"},
     ),
 }
 
 
 def family_of(model_type: Any) -> Family:
-    """The row of a config.json's `model_type`; ConfigError where it says none, UnsupportedError where zoo has none."""
+    """The row of a config.json's `model_type`; ConfigError if there is none, UnsupportedError if zoo does not have it."""
     if not isinstance(model_type, str) or not model_type:
         raise ConfigError("config.json has no model_type, which says what family the checkpoint belongs to")
     if model_type == "detr":
         raise UnsupportedError(
-            "model_type 'detr' is not one that zoo has: DETR norms after each part of a layer, 'table-transformer' "
-            "before it and after the whole encoder, so that neither can stand for the other"
+            "model_type 'detr' is not one that zoo has: DETR norms after each part of a layer, and 'table-transformer' "
+            "before it, so that its classes cannot load such a checkpoint"
         )
     if model_type not in FAMILIES:
         guess = nearest(model_type, FAMILIES)
@@ -209,7 +205,7 @@ def family_of(model_type: Any) -> Family:
 
 
 def architectures() -> dict[str, str]:
-    """Every class name that a checkpoint may ask for, and its model_type."""
+    """The class names that a checkpoint's `architectures` may have -> their model_type."""
     return {name: model_type for model_type, family in FAMILIES.items() for name in family.architectures}
 
 
@@ -227,7 +223,7 @@ def config_class(model_type: Any) -> type[Config]:
 
 
 def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
-    """The class that a config's `architectures` names; with `head` ("ForMaskedLM", ...), its family's of that kind."""
+    """The class of a config's `architectures`, or of its family's `head` ("ForMaskedLM", ...)."""
     family = family_of(config.model_type)
     if head is not None:
         if head not in family.heads:

@@ -1,6 +1,6 @@
-"""How a task runs its model: as it is, without gradients while it is trained, or by an engine.
+"""Runners, through which tasks call their models: directly, without gradients, or by an engine.
 
-The engines: ONNX Runtime (`zoo.engines.onnx`), and on a GPU CUDA graphs (`zoo.engines.cuda_graphs`).
+The engines are ONNX Runtime (`zoo.engines.onnx`) and, on a GPU, CUDA graphs (`zoo.engines.cuda_graphs`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ R = TypeVar("R")
 
 
 class Runner:
-    """Calls a model as it is."""
+    """Calls a model directly."""
 
-    has_weights = True  # whether the model's own arrays hold numbers, so that parts of it may be called by themselves
+    has_weights = True  # False for an engine without the model's weights: parts of it cannot be called
 
     def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
         """The output of model(*args, **options)."""
@@ -35,7 +35,7 @@ class Runner:
 
 
 class EvaluatingRunner(Runner):
-    """Calls a model that is being trained as it will be used: without dropout and gradients."""
+    """Calls a model that is being trained without dropout and gradients."""
 
     def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
         with evaluating(model):

@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 
 def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
-    """Write config.json and model.safetensors, under the names and in the element types that the model was read with.
+    """Write config.json and model.safetensors, with the names and the element types of the checkpoint that was read.
 
-    dtype: another element type for all ("float32", "float16", "bfloat16"), packed matrices too, which otherwise stay
-    so, in a layout of zoo's own (see `zoo.weights.packed_names`).  Files appear complete or not at all.
-    ZooError where the folder holds other weights, or a checkpoint of another class of model with files of its own.
+    dtype: another element type for all tensors ("float32", "float16", "bfloat16").  Without one, quantised matrices
+    stay quantised, in zoo's own layout (see `zoo.weights.packed_names`).  Files appear complete or not at all.
+    ZooError where the folder has other weights, or a checkpoint of another class of model.
     """
     refuse_other_kind(Path(folder).expanduser(), _saved_config(model, dtype))
     return write_model(model, folder, dtype=dtype)
 
 
 def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
-    """`save_model` for one who has looked at what else the folder holds."""
+    """`save_model` without its check of the folder's other files."""
     folder = Path(folder).expanduser()
     types = {None: None, "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
     if dtype not in types:
@@ -68,10 +68,10 @@ def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str
 
 def _saved_config(model: Pretrained, dtype: str | None) -> dict[str, Any]:
     config = {**model.config.to_dict(), "architectures": [model.architecture]}
-    config.pop("quantization_config", None)  # of the file that was read
+    config.pop("quantization_config", None)  # the one of the file that was read
     if _stays_packed(model, dtype):
         config["quantization_config"] = {"quant_method": QUANT_METHOD}
-    if dtype is not None:  # transformers loads what is named here, whatever the file has
+    if dtype is not None:  # transformers loads this type, whatever the file has
         config.pop("dtype", None)
         config["torch_dtype"] = dtype
     return config
@@ -82,15 +82,15 @@ def _stays_packed(model: Pretrained, dtype: str | None) -> bool:
 
 
 class _Unsaved(NamedTuple):
-    """A tensor before it is converted to what its file holds."""
+    """A tensor before it is converted to its file's element type."""
 
     array: Array | QuantRows
-    was: str  # its element type in the file that it came from
-    dtype: str  # and in the one that is written
+    was: str  # its element type in the file that was read
+    dtype: str  # and in the new one
 
 
 def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
-    """Every tensor that the model was made of, by its name in the checkpoint."""
+    """Every tensor of the model, by its name in the checkpoint."""
     out: dict[str, _Unsaved] = {}
     owners: dict[str, Any] = {}
     for path, array in leaves(model):
@@ -112,7 +112,7 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
 
 
 def shapes_of(model: Pretrained) -> dict[str, tuple[int, ...]]:
-    """The shapes of the tensors that a model was made of, by their names in the checkpoint."""
+    """The shapes of a model's tensors, by their names in the checkpoint."""
     return {name: tuple(tensor.array.shape) for name, tensor in _tensors(model, "F32").items()}
 
 
@@ -134,5 +134,5 @@ def _converted(name: str, tensor: _Unsaved) -> np.ndarray:
     of = tensor.array.arrays[0] if isinstance(tensor.array, QuantRows) else tensor.array
     array = backend(of).to_raw(tensor.array, tensor.dtype).array
     if tensor.dtype == "F16" and tensor.was != "F16" and np.isinf(array).any():
-        raise ZooError(f"{name} holds values beyond float16: save it as bfloat16 or float32")
+        raise ZooError(f"{name} has values beyond float16's range: save it as bfloat16 or float32")
     return array

@@ -1,6 +1,6 @@
-"""What training asks of a model besides its maths: parameters by their names in the checkpoint, and two modes.
+"""A model's side of training, on torch: parameters by their names in the checkpoint, and two modes.
 
-On torch alone.  A trainable model's arrays are the parameters themselves: nothing that was made of them is kept.
+A trainable model's arrays are the parameters themselves, and nothing computed from them is cached.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from .errors import CheckpointError, UnsupportedError, nearest
 from .nn import BatchNorm, CacheLast, Conv2d, ConvTranspose2d, Dropout, Module, leaves, modules
 from .warning import warn
 
-# Fields of configs that drop whole layers at random: what zoo does not do.
+# Fields of configs that drop whole layers at random, which zoo does not do.
 LAYER_DROP = ("encoder_layerdrop", "decoder_layerdrop")
 
 
 class Trainable(Module):
-    """A model's side of training; every method but `eval` wants `trainable=True` at loading."""
+    """A model's side of training; every method but `eval` needs `trainable=True` at loading."""
 
     is_trainable = False
     is_training = False
@@ -31,7 +31,7 @@ class Trainable(Module):
         return (tensor for _, tensor in self.named_parameters())
 
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
-        """(name in the checkpoint, tensor) of every parameter; of a shared one the first name."""
+        """(name in the checkpoint, tensor) of every parameter; a shared one has its first name."""
         return ((name, tensor) for name, tensor in self._named() if id(tensor) not in self._buffers)
 
     def state_dict(self) -> dict[str, Any]:
@@ -39,11 +39,11 @@ class Trainable(Module):
         return {name: tensor.detach() for name, tensor in self._named()}
 
     def statistics(self) -> dict[str, Any]:
-        """What is learned without gradients, by name: the means and variances of batch norms."""
+        """The tensors learned without gradients, by name: the means and variances of batch norms."""
         return {name: tensor for name, tensor in self._named() if id(tensor) in self._buffers}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave, of this model or of one like it; CheckpointError where they differ."""
+        """Copy a `state_dict` of a model like this one; CheckpointError where names or shapes differ."""
         own = dict(self._named())
         lacking, unknown = own.keys() - state.keys(), state.keys() - own.keys()
         if lacking or unknown:
@@ -82,13 +82,13 @@ class Trainable(Module):
     def _expect_trainable(self) -> None:
         if not self.is_trainable:
             raise UnsupportedError(
-                f"this {type(self).__name__} was loaded to be used: load it with trainable=True, on device='torch:cpu' "
-                "or 'cuda', to train it"
+                f"this {type(self).__name__} was loaded to be used: to train it, load it with trainable=True, on "
+                "device='torch:cpu' or 'cuda'"
             )
 
 
 def make_trainable(model: Trainable) -> None:
-    """Of a model whose weights were just read on torch: gradients on, and nothing kept that follows from weights."""
+    """Turn gradients on for a model just read on torch, and caches of what follows from weights off."""
     buffers: set[int] = set()
     for module in modules(model):
         if isinstance(module, Conv2d | ConvTranspose2d):
@@ -105,12 +105,12 @@ def make_trainable(model: Trainable) -> None:
     model._buffers, model.is_trainable = frozenset(buffers), True
     dropped = [name for name in LAYER_DROP if model.config.extra.get(name)]
     if dropped:
-        warn(f"{', '.join(dropped)} of the config: zoo trains all layers at every step")
+        warn(f"the config has {', '.join(dropped)}, which zoo ignores: it trains all layers at every step")
 
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """A model, or a part of one, as it is used, for the time of a `with`: dropout off, and no gradients."""
+    """A `with` block in which a model, or a part of one, has no dropout and no gradients."""
     import torch
 
     modes = [(m, m.is_training) for m in modules(model) if isinstance(m, Dropout | BatchNorm)]

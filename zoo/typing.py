@@ -1,4 +1,4 @@
-"""Array: what ops take and return; RawTensor: what files hold; the options of generating text."""
+"""The types Array (of ops), RawTensor (of files) and GenerationOptions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 
 class Array(Protocol):
-    """A numpy.ndarray or a torch.Tensor: what the two have in common, and so all that a model may use of them.
+    """A numpy.ndarray or a torch.Tensor, with the methods that both have: models use no others.
 
-    An operator's result is an array of the same library; it is Any here, since to hold NumPy's overloads against a
-    recursive protocol takes a type checker minutes.
+    An operator's result is an array of the same library; it is Any here, since a type checker needs minutes to match
+    NumPy's overloads with a recursive protocol.
     """
 
     @property
@@ -26,7 +26,7 @@ class Array(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, index: int | slice | EllipsisType | tuple[Any, ...] | None, /) -> Any: ...
     def __setitem__(self, index: Any, value: Any, /) -> None: ...
-    # Of an array these two are arrays too, and no bool.
+    # The results of these two are arrays, not bool.
     def __eq__(self, other: Any, /) -> Any: ...
     def __ne__(self, other: Any, /) -> Any: ...
     def __add__(self, other: Any, /) -> Any: ...
@@ -50,7 +50,7 @@ class Array(Protocol):
 
 
 class RawTensor(NamedTuple):
-    """A tensor as its file has it.
+    """A tensor in its file's element type.
 
     `array` is a read-only view of the file where the format permits it.  `dtype` is the safetensors name of the
     element type ("F32", "F16", "BF16", "I64", ...).  NumPy has no bfloat16, so a BF16 array comes as uint16.
@@ -61,7 +61,7 @@ class RawTensor(NamedTuple):
 
 
 class GenerationOptions(TypedDict, total=False):
-    """The fields of `zoo.generate.GenerationConfig` that a call may say anew, but for num_return_sequences."""
+    """The fields of `zoo.generate.GenerationConfig` that a call may set, without num_return_sequences."""
 
     max_new_tokens: int | None
     max_length: int | None

@@ -78,7 +78,7 @@ def test_logits_that_are_not_numbers_are_an_error():
 
 def test_constraints_that_leave_nothing_are_an_error():
     config = GenerationConfig(no_repeat_ngram_size=1)
-    with pytest.raises(ZooError, match="leave no token"):
+    with pytest.raises(ZooError, match="exclude every next token"):
         constrained(np.zeros((1, 3), np.float32), [np.array([0, 1, 2])], [3], [0], config)
 
 

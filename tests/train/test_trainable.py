@@ -330,7 +330,7 @@ def test_a_model_that_was_loaded_to_be_used(made):
     [
         ({"num_labels": 0}, "num_labels is 0"),
         ({"num_labels": True}, "num_labels is True"),
-        ({"num_labels": 3, "id2label": ["a"]}, "num_labels is 3, and id2label names 1"),
+        ({"num_labels": 3, "id2label": ["a"]}, "num_labels is 3, but id2label has 1 names"),
         ({"id2label": {1: "a"}}, "every index 0 ... 0 once"),
         ({"id2label": []}, "every index"),
     ],

@@ -206,7 +206,7 @@ def test_numbers_that_are_none_are_named(masked_lm, tmp_path, value):
     bad = tensors[WORDS].copy()
     bad[3, 4] = value
     rewrite(tmp_path, {**tensors, WORDS: bad})
-    with pytest.warns(UserWarning, match=rf"holds NaN or infinity in {WORDS}"):
+    with pytest.warns(UserWarning, match=rf"has NaN or infinity in {WORDS}"):
         load_model(tmp_path)
 
 
@@ -226,7 +226,7 @@ def test_saving_refuses_what_would_lose_something(masked_lm, tmp_path):
         zoo.save(model, tmp_path / "edited")
     model.base_model.embeddings.word = words
     model.base_model.layers[0].down.weight = model.base_model.layers[0].down.weight * np.float32(1e7)
-    with pytest.raises(zoo.ZooError, match=r"layer\.0\.output\.dense\.weight holds values beyond float16"):
+    with pytest.raises(zoo.ZooError, match=r"layer\.0\.output\.dense\.weight has values beyond float16"):
         zoo.save(model, tmp_path / "half", dtype="float16")
 
 

@@ -166,7 +166,7 @@ class GenerationConfig:
         known = [f.name for f in dataclasses.fields(self) if f.name != "extra"]
         for name, value in options.items():
             if name in (_NEUTRAL.keys() | _NEUTRAL_IN_SAMPLING.keys()) and value is not None:
-                raise UnsupportedError(f"{name} is an option of transformers that zoo does not have")
+                raise UnsupportedError(f"{name} is not implemented")
             if name not in known:
                 raise InputError(f"{name} is not an option of generation{nearest(name, known)}")
         # A caller's max_length replaces a file's max_new_tokens.
@@ -190,7 +190,7 @@ class GenerationConfig:
         for name in _NO_SAMPLING if self.do_sample else ():
             if name in self.extra:
                 raise InputError(
-                    f"generation_config.json has {name} = {self.extra[name]}, which is no value for sampling: pass {name}=..."
+                    f"generation_config.json has {name} = {self.extra[name]}, which is no value for sampling"
                 )
         if self.num_beams > 1 and self.do_sample:
             raise UnsupportedError(
@@ -217,7 +217,7 @@ class GenerationConfig:
         return self.num_beams if self.num_beams == 1 else self.num_beams * max(2, 1 + len(self.eos_token_id))
 
     def new_tokens(self, prompt: int, context: int | None) -> int:
-        """The largest number of tokens after a prompt of `prompt` tokens, for a model of `context` tokens in all."""
+        """The largest number of tokens after a prompt of `prompt` tokens, for a model of `context` tokens."""
         room = math.inf if context is None else context - prompt
         if room < 1:
             raise InputError(

@@ -43,7 +43,7 @@ class TextStream:
         return self._passed(now[len(before) :], last=True)
 
     def _texts(self) -> tuple[str, str]:
-        """The text of the last certain tokens, and of them with the newer ones, whose own text could begin otherwise."""
+        """The text of the last certain tokens, and of them and the newer ones together, as decoding needs it."""
         decode = self._tokenizer.backend.decode
         return decode(self._ids[self._done : self._read]), decode(self._ids[self._done :])
 

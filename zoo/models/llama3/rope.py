@@ -94,7 +94,7 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
             raise ConfigError(f"{name} = {value} of rotary positions is out of range, expected a number above 0")
     if theta == 1 or context < 1:
         raise ConfigError(
-            f"rotary positions of theta {theta} for {context} tokens: expected a rope_theta other than 1 and at least 1 token"
+            f"rope_theta = {theta} for {context} tokens: expected another number than 1, and at least 1 token"
         )
     if kind == "llama3" and numbers["low_freq_factor"] >= numbers["high_freq_factor"]:
         raise ConfigError("low_freq_factor must be less than high_freq_factor")
