@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="Pretrained")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
-# Smaller weights are searched for NaN and infinity while loading, at a quarter of a second a GiB; larger ones are mapped
-# only as they are used.
+# Smaller weights are searched for NaN and infinity while loading, at 0.25 s a GiB; larger ones are mapped only as used.
 CHECKED_BYTES = 1 << 30
 
 
@@ -184,7 +183,8 @@ class Pretrained(Trainable):
             warn(f"{checkpoint.name} has no {_listed(model.report.new)}: drawn at random, to be trained")
         if model.report.unused:
             names = model.report.unused
-            text = f"{checkpoint.name} has {len(names)} tensors that {model.architecture} lacks: {_listed(names)}"
+            text = f"{checkpoint.name} has {len(names)} tensors that {model.architecture} does not know: "
+            text += _listed(names)
             if options.strict:
                 raise UnusedWeightError(text)
             warn(text)

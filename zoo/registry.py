@@ -47,7 +47,7 @@ class Family:
     processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
     classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".
     stages: the stages that parity compares, as paths in transformers' bare model (`base_model`): name of the stage ->
-        path of the module whose output it is, or of a list of modules, each of which is a stage (layer.0, layer.1, ...).
+        path of the module whose output it is, or of a list of modules, each of which is a stage (layer.0, ...).
         By default {"layer": P}, P the path of the one list that is as long as the model has layers.  The stage
         "embeddings" is the first layer's input unless the row has a path for it; so are, beside the stages
         "encoder.layer" and "decoder.layer", "encoder.embeddings" and "decoder.embeddings".
@@ -190,7 +190,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def family_of(model_type: Any) -> Family:
-    """The row of a config.json's `model_type`; ConfigError if there is none, UnsupportedError if zoo does not have it."""
+    """The row of a config.json's `model_type`; ConfigError without one, UnsupportedError if zoo does not have it."""
     if not isinstance(model_type, str) or not model_type:
         raise ConfigError("config.json has no model_type, which says what family the checkpoint belongs to")
     if model_type == "detr":

@@ -23,30 +23,17 @@ MAX_ROWS = 1_000  # beams, and continuations, of one prompt
 MAX_FACTOR = 1e6  # of the penalty on what repeats: beyond it float32 overflows
 
 # Options of transformers that zoo does not have -> the values with which they do nothing.
+_ONLY_NONE = (
+    *("assistant_early_exit", "constraints", "dola_layers", "exponential_decay_length_penalty", "force_words_ids"),
+    *("forced_bos_token_id", "forced_decoder_ids", "forced_eos_token_id", "max_time", "sequence_bias"),
+    "watermarking_config",
+)
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "assistant_early_exit": (None,),
-    "bad_words_ids": (None, []),
-    "begin_suppress_tokens": (None, []),
-    "constraints": (None,),
-    "diversity_penalty": (None, 0),
-    "dola_layers": (None,),
-    "encoder_no_repeat_ngram_size": (None, 0),
-    "encoder_repetition_penalty": (None, 1),
-    "exponential_decay_length_penalty": (None,),
-    "force_words_ids": (None,),
-    "forced_bos_token_id": (None,),
-    "forced_decoder_ids": (None,),
-    "forced_eos_token_id": (None,),
-    "guidance_scale": (None, 1),
-    "max_time": (None,),
-    "num_beam_groups": (None, 1),
-    "penalty_alpha": (None, 0),
-    "remove_invalid_values": (None, False),
-    "renormalize_logits": (None, False),
-    "sequence_bias": (None,),
-    "suppress_tokens": (None, []),
-    "token_healing": (None, False),
-    "watermarking_config": (None,),
+    **dict.fromkeys(_ONLY_NONE, (None,)),
+    **dict.fromkeys(("bad_words_ids", "begin_suppress_tokens", "suppress_tokens"), (None, [])),
+    **dict.fromkeys(("diversity_penalty", "encoder_no_repeat_ngram_size", "penalty_alpha"), (None, 0)),
+    **dict.fromkeys(("encoder_repetition_penalty", "guidance_scale", "num_beam_groups"), (None, 1)),
+    **dict.fromkeys(("remove_invalid_values", "renormalize_logits", "token_healing"), (None, False)),
 }
 _NEUTRAL_IN_SAMPLING: dict[str, tuple[Any, ...]] = {
     "epsilon_cutoff": (None, 0),
