@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from . import ops
 from .config import Config
 from .devices import placement
-from .errors import ConfigError, UnsupportedError, UnusedWeightError, ZooError, nearest
+from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, nearest
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, Options
 from .quant import QUANT_TYPES
@@ -73,6 +73,11 @@ class Pretrained(Trainable):
     def like(self) -> Array:
         """An array with the dtype and the device of what is computed."""
         return an_array(self)
+
+    def refuse(self, name: str, taken: Sequence[str], is_known: bool = True) -> NoReturn:
+        """Raise InputError for an argument that the class does not take; is_known: other classes do."""
+        guess = "" if is_known else nearest(name, taken)
+        raise InputError(f"{self.architecture} takes no {name}, only {', '.join(taken)}{guess}")
 
     @classmethod
     def from_source(

@@ -4,7 +4,6 @@ A model's `forward` takes that record, with arrays of the right kind, shape and 
 """
 
 from .images import ImageInputs, ImageModel
-from .refusal import refuse
 from .texts import ChoiceModel, Context, TextInputs, TextModel
 
-__all__ = ["ChoiceModel", "Context", "ImageInputs", "ImageModel", "TextInputs", "TextModel", "refuse"]
+__all__ = ["ChoiceModel", "Context", "ImageInputs", "ImageModel", "TextInputs", "TextModel"]

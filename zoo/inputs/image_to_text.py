@@ -14,7 +14,7 @@ from ..cache import KVCache
 from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array
-from . import ImageInputs, TextInputs, refuse
+from . import ImageInputs, TextInputs
 from .causal import CausalLM
 
 INPUTS = ("pixel_values", "decoder_input_ids", "decoder_attention_mask", "interpolate_pos_encoding")
@@ -36,7 +36,7 @@ class ImageToText(Pretrained):
     ) -> Any:
         """pixel_values (C, Y, X, channels), decoder_input_ids and decoder_attention_mask (B, T) -> logits (B, T, V)."""
         if unknown:
-            refuse(self, next(iter(unknown)), INPUTS, is_known=False)
+            self.refuse(next(iter(unknown)), INPUTS, is_known=False)
         p = self._pixels(pixel_values, interpolate_pos_encoding)
         t = self.decoder.tokens(decoder_input_ids, decoder_attention_mask)
         B, C = t.shape[0], p.pixel_values.shape[0]

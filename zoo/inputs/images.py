@@ -11,7 +11,6 @@ from .. import ops
 from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array
-from .refusal import refuse
 
 
 class ImageInputs(NamedTuple):
@@ -79,9 +78,9 @@ class ImageModel(Pretrained):
         """The inputs, checked and placed beside the weights; arguments as for a call."""
         taken = ("pixel_values", *self.inputs)
         if unknown:
-            refuse(self, next(iter(unknown)), taken, is_known=False)
+            self.refuse(next(iter(unknown)), taken, is_known=False)
         if interpolate_pos_encoding and "interpolate_pos_encoding" not in self.inputs:
-            refuse(self, "interpolate_pos_encoding", taken)
+            self.refuse("interpolate_pos_encoding", taken)
         x = ops.as_pixels(pixel_values, self.like, self.channels)
         (B, Y, X), grid = x.shape[:3], self.grid(x)
         if not (self.any_size or interpolate_pos_encoding) and self.config.image != (Y, X):
@@ -94,11 +93,11 @@ class ImageModel(Pretrained):
             raise InputError(f"pixel_values are {Y} x {X}, smaller than a patch, {self.patch}")
         if pixel_mask is not None:
             if "pixel_mask" not in self.inputs:
-                refuse(self, "pixel_mask", taken)
+                self.refuse("pixel_mask", taken)
             pixel_mask = ops.as_mask(pixel_mask, self.like, "pixel_mask", (B, Y, X))
         if bool_masked_pos is not None:
             if "bool_masked_pos" not in self.inputs:
-                refuse(self, "bool_masked_pos", taken)
+                self.refuse("bool_masked_pos", taken)
             if self.base_model.embeddings.mask is None:
                 raise InputError("bool_masked_pos needs a checkpoint with a mask token, and this one has none")
             bool_masked_pos = ops.as_mask(bool_masked_pos, self.like, "bool_masked_pos", (B, grid[0] * grid[1]))

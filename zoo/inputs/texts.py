@@ -15,7 +15,6 @@ from ..cache import KVCache, LayerCache
 from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array
-from .refusal import refuse
 
 L = TypeVar("L")
 
@@ -82,7 +81,7 @@ class TextModel(Pretrained):
 
     # The arguments besides attention_mask -> the config's field that bounds their ids or is the width of their vectors.
     inputs: ClassVar[Mapping[str, str]] = {"input_ids": "vocab_size"}
-    is_causal: bool = False  # True if a token attends only to itself and those before it
+    is_causal = False  # True if a token attends only to itself and those before it
     options: ClassVar[tuple[str, ...]] = ()  # "cache" and "logits_to_keep", where the class takes them
 
     def __call__(
@@ -165,7 +164,7 @@ class TextModel(Pretrained):
     ) -> TextInputs:
         """The inputs, checked and placed beside the weights; arguments as for a call."""
         if unknown:
-            refuse(self, next(iter(unknown)), self._taken(), is_known=False)
+            self.refuse(next(iter(unknown)), self._taken(), is_known=False)
         like, ids, embeds = self.like, None, None
         if input_ids is not None and inputs_embeds is None:
             ids = ops.as_ids(input_ids, like, "input_ids", self._size("input_ids"))
@@ -178,7 +177,7 @@ class TextModel(Pretrained):
         length, start = T, None
         if cache is not None:
             if "cache" not in self.options:
-                refuse(self, "cache", self._taken())
+                self.refuse("cache", self._taken())
             cache.check(B)
             if not self.is_causal:
                 raise InputError("a cache needs a decoder: the config says is_decoder = False")
@@ -197,7 +196,7 @@ class TextModel(Pretrained):
         if states is not None or states_mask is not None:
             states, states_mask = self._encoder_states(states, states_mask, B)
         if logits_to_keep and "logits_to_keep" not in self.options:
-            refuse(self, "logits_to_keep", self._taken())
+            self.refuse("logits_to_keep", self._taken())
         context = Context(mask, start, states, states_mask)
         return TextInputs(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
 
@@ -211,7 +210,7 @@ class TextModel(Pretrained):
     def _size(self, name: str) -> int:
         """The bound of an argument's ids, or the width of its vectors; InputError if the class does not take it."""
         if name not in self.inputs:
-            refuse(self, name, self._taken())
+            self.refuse(name, self._taken())
         return getattr(self.config, self.inputs[name])
 
     def _ids(self, given: Array, name: str, shape: tuple[int, int]) -> Array:

@@ -153,10 +153,6 @@ class BeitPretrained(ImageModel):
     name_map = NAME_MAP
     any_size = True
 
-    @property
-    def like(self) -> Array:
-        return self.base_model.embeddings.projection.weight
-
 
 class BeitModel(BeitPretrained):
     """The layers, and a pooler: the normed mean of all patches, or the class token.

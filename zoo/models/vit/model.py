@@ -126,10 +126,6 @@ class ViTPretrained(ImageModel):
     name_map = NAME_MAP
     inputs = ("interpolate_pos_encoding",)
 
-    @property
-    def like(self) -> Array:
-        return self.base_model.embeddings.projection.weight
-
 
 class ViTModel(ViTPretrained):
     """The layers, and the pooler's act(dense(class token)) if the checkpoint has one.
