@@ -104,7 +104,7 @@ def test_relative_index(grid):
 
 def test_a_bias_too_large_to_keep_is_computed_again(tmp_path, rng, monkeypatch):
     model = reference("BeitModel", tmp_path, use_relative_position_bias=True)
-    monkeypatch.setattr("zoo.models.beit.model.KEPT", 10)
+    monkeypatch.setattr("zoo.models.beit.model.CACHED_BIAS", 10)
     ours, x = load_model(tmp_path), pixels(rng)
     assert_close(ours(x), run(model, x))
     assert all(layer.bias._gathered._latest is None for layer in ours.layers)
@@ -250,7 +250,7 @@ def test_configs_that_cannot_be(field, value, message, tmp_path):
 def test_a_segmentation_head_needs_four_states(tmp_path):
     reference("BeitForSemanticSegmentation", tmp_path, **SEGMENTATION)
     edit_config(tmp_path, out_indices=[1, 2, 3], out_features=None)
-    with pytest.raises(zoo.ZooError, match="reads four states"):
+    with pytest.raises(zoo.ZooError, match="reads four hidden states"):
         load_model(tmp_path)
 
 

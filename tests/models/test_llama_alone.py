@@ -124,7 +124,7 @@ def test_most_tokens(changes, most):
         (
             {"rope_scaling": LINEAR, "rope_parameters": {"rope_type": "yarn"}},
             ConfigError,
-            "diff",
+            "disagree",
         ),
         ({"rope_theta": -1.0}, ConfigError, "rope_theta"),
         ({"rope_scaling": [1]}, ConfigError, "rope_scaling"),
