@@ -242,7 +242,7 @@ def test_a_conversation_to_the_end_of_the_context(chatty):
     talk = chatty.conversation(max_new_tokens=60, do_sample=False, eos_token_id=[])
     "".join(talk.say("word"))
     "".join(talk.say("word"))
-    with pytest.raises(InputError, match="tokens, and the model's context is 512: no token can follow"):
+    with pytest.raises(InputError, match="tokens, and the model's context is 512: none can follow"):
         "".join(talk.say("word " * 60))
     assert len(talk.messages) == 4
     assert talk.messages[-1]["role"] == "assistant"

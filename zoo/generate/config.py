@@ -163,9 +163,7 @@ class GenerationConfig:
         new = dataclasses.replace(self, **options, extra=extra)
         for name in ("temperature", "top_k", "top_p", "min_p"):
             if options.get(name) is not None and not new.do_sample:
-                raise InputError(
-                    f"{name} is for sampling, and do_sample is False: pass do_sample=True, or leave it out"
-                )
+                raise InputError(f"{name} is for sampling, and do_sample is False: pass do_sample=True or leave it out")
         return new
 
     def check(self) -> None:
@@ -176,9 +174,7 @@ class GenerationConfig:
                 raise UnsupportedError(f"generation_config.json asks for {name} = {value!r}, which is not implemented")
         for name in _NO_SAMPLING if self.do_sample else ():
             if name in self.extra:
-                raise InputError(
-                    f"generation_config.json has {name} = {self.extra[name]}, which is no value for sampling"
-                )
+                raise InputError(f"generation_config.json has {name} = {self.extra[name]}, no value for sampling")
         if self.num_beams > 1 and self.do_sample:
             raise UnsupportedError(
                 f"num_beams = {self.num_beams} with do_sample = True, sampled beams, is not implemented: "
@@ -190,14 +186,6 @@ class GenerationConfig:
                 "do_sample=True a prompt has no more continuations than beams"
             )
 
-    def check_vocabulary(self, size: int) -> None:
-        """Refuse more beams than there are first tokens for."""
-        if self.candidates > size:
-            raise InputError(
-                f"num_beams is {self.num_beams}, too many for a vocabulary of {size}: each step needs "
-                f"{self.candidates} candidates"
-            )
-
     @property
     def candidates(self) -> int:
         """The number of candidates in a step of beam search: enough that num_beams of them do not end."""
@@ -207,9 +195,7 @@ class GenerationConfig:
         """The largest number of tokens after a prompt of `prompt` tokens, for a model of `context` tokens."""
         room = math.inf if context is None else context - prompt
         if room < 1:
-            raise InputError(
-                f"the prompt has {prompt} tokens, and the model's context is {context}: no token can follow"
-            )
+            raise InputError(f"the prompt has {prompt} tokens, and the model's context is {context}: none can follow")
         if self.max_new_tokens is not None:
             if self.max_new_tokens > room:
                 raise InputError(

@@ -76,7 +76,9 @@ def first_logits(
         row[: len(p)] = p
     ragged = (lengths != lengths[0]).any()
     logits = model.next_logits(ids, lengths if ragged else None, cache, **context)
-    config.check_vocabulary(logits.shape[-1])
+    if config.candidates > (V := logits.shape[-1]):
+        problem = f"too many for a vocabulary of {V}: each step needs {config.candidates} candidates"
+        raise InputError(f"num_beams is {config.num_beams}, {problem}")
     return cache, logits
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...config import LARGEST, Config
 from ...errors import ConfigError
@@ -12,6 +13,7 @@ from ...errors import ConfigError
 class VisionConfig(Config):
     """The fields of every model that cuts images into patches.  A size may be a pair: (height, width)."""
 
+    prefix_tokens: ClassVar[tuple[str, ...]] = ("cls_token",)  # the tokens before the patches
     hidden_size: int = 768
     num_hidden_layers: int = 12
     num_attention_heads: int = 12
@@ -79,4 +81,5 @@ class ViTConfig(VisionConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class DeiTConfig(ViTConfig):
+    prefix_tokens: ClassVar[tuple[str, ...]] = ("cls_token", "distillation_token")
     model_type: str = "deit"

@@ -16,7 +16,6 @@ from .config import DeiTConfig
 from .model import (
     BASE,
     LAYER_NAMES,
-    Embeddings,
     ViTForImageClassification,
     ViTForMaskedImageModeling,
     ViTHead,
@@ -38,14 +37,9 @@ class DeiTForImageClassificationWithTeacherOutput(NamedTuple):
     distillation_logits: Array  # (B, L)
 
 
-class DeiTEmbeddings(Embeddings):
-    tokens = ("cls_token", "distillation_token")
-
-
 class DeiTModel(ViTModel):
     config_class = DeiTConfig
     name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(cls_|distillation_)?classifier\.", r"^decoder\."))
-    embeddings_class = DeiTEmbeddings
 
 
 class DeiTHead(ViTHead):

@@ -65,11 +65,9 @@ class Positions(Module):
 class Embeddings(Module):
     """The prefix tokens (class, ...), then the patches row by row, with their positions added."""
 
-    tokens: tuple[str, ...] = ("cls_token",)
-
     def __init__(self, w: Weights, cfg: VisionConfig, mask_token: bool, positions: bool = True):
         D = cfg.hidden_size
-        self.prefix_tokens = [w.get(name, (1, 1, D)) for name in self.tokens]
+        self.prefix_tokens = [w.get(name, (1, 1, D)) for name in cfg.prefix_tokens]
         self.mask = w.get("mask_token", (1, 1, D)) if mask_token else None
         self.projection = Conv2d(w / "patch_embeddings.projection", cfg.num_channels, D, cfg.patch, stride=cfg.patch)
         self.positions = Positions(w, "position_embeddings", cfg, len(self.prefix_tokens)) if positions else None
@@ -136,14 +134,13 @@ class ViTModel(ViTPretrained):
     is_base_model = True
     inputs = ("bool_masked_pos", "interpolate_pos_encoding")
     name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^classifier\.", r"^decoder\."))
-    embeddings_class: ClassVar[type[Embeddings]] = Embeddings
 
     def __init__(self, w: Weights, cfg: ViTConfig, pooler: bool | None = None, mask_token: bool | None = None):
         D = cfg.hidden_size
         self.config = cfg
         if mask_token is None:
             mask_token = "embeddings.mask_token" in w
-        self.embeddings = self.embeddings_class(w / "embeddings", cfg, mask_token)
+        self.embeddings = Embeddings(w / "embeddings", cfg, mask_token)
         self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
         self.norm = LayerNorm(w / "layernorm", D, cfg.layer_norm_eps)
         if pooler is None:
