@@ -60,7 +60,7 @@ def test_warnings_of_weights_point_to_the_caller(tiny, load):
     zoo.save(model, folder)
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 1}))
-    with pytest.warns(UserWarning, match=" holds ") as caught:
+    with pytest.warns(UserWarning, match=" has ") as caught:
         load(folder)
-    assert sorted(str(w.message).partition(" holds ")[2][:9] for w in caught) == ["16 tensor", "NaN or in"]
+    assert sorted(str(w.message).partition(" has ")[2][:9] for w in caught) == ["16 tensor", "NaN or in"]
     assert [w.filename for w in caught] == [__file__] * 2
