@@ -1,4 +1,4 @@
-"""The checkpoints that are measured: random ones of real layout, written once by transformers, and the real MiniLM."""
+"""The checkpoints that are measured: random ones in real layouts, each written on first use, and the real MiniLM."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import importlib.util
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Architecture and config of each; what is not said is transformers' default, which for BERT is bert-base,
-# for ViT and BEiT their base at 224 x 224.
+# Architecture and config of each; all other fields are transformers' defaults: bert-base for BERT, for ViT and BEiT
+# their base at 224 x 224.
 RANDOM: dict[str, tuple[str, dict[str, Any]]] = {
     "bert-base": ("Bert", {}),
     "roberta-base": (
@@ -36,31 +37,46 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zoo-benchmarks"
 
 
-def random_checkpoint(name: str, cache: Path, dtype: str = "float32", as_bin: bool = False) -> Path:
-    """A folder with config.json and model.safetensors (or pytorch_model.bin), seeded, written on first use."""
-    folder = cache / (name + SUFFIX[dtype] + ("-bin" if as_bin else ""))
+def once(folder: Path, write: Callable[[Path], Path]) -> Path:
+    """The folder, which is written whole on first use.  write: fills an empty folder -> the folder to keep."""
     if folder.is_dir():
         return folder
-    import torch
-    import transformers
-
-    prefix, fields = RANDOM[name]
-    torch.manual_seed(0)
-    model = getattr(transformers, f"{prefix}Model")(getattr(transformers, f"{prefix}Config")(**fields))
-    model = model.to(getattr(torch, dtype)).eval()
-    cache.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=".part-", dir=cache))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
     try:
+        os.replace(write(partial), folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def of_spec(spec: str, cache: Path, size: Any) -> Path:
+    """A random checkpoint of one of parity.specs, "tiny" or "full"."""
+    from parity.checkpoints import build
+
+    return once(cache / f"{spec}-{size}", lambda partial: build(spec, partial, size))
+
+
+def random_checkpoint(name: str, cache: Path, dtype: str = "float32", as_bin: bool = False) -> Path:
+    """A folder with config.json and model.safetensors (or pytorch_model.bin), seeded, written on first use."""
+
+    def write(partial: Path) -> Path:
+        import torch
+        import transformers
+
+        prefix, fields = RANDOM[name]
+        torch.manual_seed(0)
+        model = getattr(transformers, f"{prefix}Model")(getattr(transformers, f"{prefix}Config")(**fields))
+        model = model.to(getattr(torch, dtype)).eval()
         if as_bin:
             model.config.architectures = [type(model).__name__]
             model.config.save_pretrained(partial)
             torch.save(model.state_dict(), partial / "pytorch_model.bin")
         else:
             model.save_pretrained(partial)
-        os.replace(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return folder
+        return partial
+
+    return once(cache / (name + SUFFIX[dtype] + ("-bin" if as_bin else "")), write)
 
 
 def minilm() -> Path | None:

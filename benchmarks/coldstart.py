@@ -11,9 +11,6 @@ mapped pages that have been looked at.  Ratios and targets are printed whether m
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import json
-import os
 import re
 import statistics
 import subprocess
@@ -27,7 +24,6 @@ from typing import Any
 
 from . import checkpoints, harness
 
-ROOT = Path(__file__).parent.parent
 MB = 1e6
 TARGETS = {
     "import zoo, s over the interpreter": 0.3,
@@ -37,15 +33,10 @@ TARGETS = {
     "site-packages of a base install, MB": 150,
 }
 
-# What each process runs.  VmHWM, unlike ru_maxrss, does not count the process that forked this one.
+# The program of each process, around the lines of its body.
 CHILD = """
-import json, resource, sys, time
-def peak():
-    try:
-        with open("/proc/self/status") as f:
-            return next(int(l.split()[1]) * 1024 for l in f if l.startswith("VmHWM"))
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+import json, sys, time
+from benchmarks.memory import peak
 marks = {}
 def mark(name):
     marks[name] = {"seconds": time.perf_counter() - begin, "peak": peak()}
@@ -103,14 +94,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     head = ["", "load s", "output s", "peak MB of load", "of output", "/ float32", "/ float32"]
     print(harness.table(head, [_stored_line(how, of, size) for how, of in stored.items()]))
 
-    figures = _figures(found, stored, size, install_size() if args.install else installed_size())
+    figures = _figures(found, stored, size, install_size() if args.install else None)
     print()
     for name, value in figures.items():
         bound = TARGETS[name.partition(" (")[0]]
         print(f"{name}: " + ("not measured" if value is None else f"{value:.3g} ({_verdict(value, bound)} {bound:g})"))
-    path = args.json or harness.dated("coldstart", environment)
-    harness.write(
-        path,
+    harness.finish(
+        "coldstart",
+        args,
         {
             "environment": environment,
             "model": args.model,
@@ -123,7 +114,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             },
         },
     )
-    print(f"written to {path}")
     return 0
 
 
@@ -136,46 +126,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def run(body: str, folder: Path) -> dict[str, Any]:
     """Seconds and peak bytes at each mark of one process, and the seconds of all of it."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     begin = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD % body, str(folder)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    seconds = time.perf_counter() - begin
-    if done.returncode:
-        raise SystemExit(f"a measured process failed:\n{done.stderr}")
-    return {**json.loads(done.stdout.splitlines()[-1]), "whole": {"seconds": seconds}}
+    marks = harness.run_python(CHILD % body, str(folder))
+    return {**marks, "whole": {"seconds": time.perf_counter() - begin}}
 
 
 def float32_bytes(folder: Path) -> int:
-    """What the weights of a folder take as float32."""
+    """The bytes that the weights of a folder take as float32."""
     import zoo
     from zoo.nn import count_parameters
 
     return 4 * count_parameters(zoo.load_model(folder))
-
-
-def installed_size() -> int | None:
-    """Bytes of zoo and all that its base install pulls in, as installed here; None if zoo is not."""
-    names, todo = set[str](), ["zoo"]
-    size = 0
-    while todo:
-        name = re.sub(r"[-_.]+", "-", todo.pop()).lower()
-        try:
-            package = importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError:
-            if name == "zoo":
-                return None
-            continue  # for another Python or system
-        if name not in names:
-            names.add(name)
-            size += sum(_bytes(Path(str(package.locate_file(file)))) for file in package.files or ())
-            wanted = [r for r in package.requires or () if "extra ==" not in r]
-            todo += [m.group() for m in (re.match(r"[\w.-]+", r) for r in wanted) if m]
-    return size
 
 
 def install_size() -> int:
@@ -183,7 +144,7 @@ def install_size() -> int:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = next(p for p in (Path(folder) / "bin/python", Path(folder) / "Scripts/python.exe") if p.exists())
-        subprocess.run([python, "-m", "pip", "install", "--quiet", str(ROOT)], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", str(harness.ROOT)], check=True)
         found = subprocess.run(
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
             check=True,

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import harness
+from .harness import Row
 
 TARGETS = {"torch": 1.0, "transformers": 0.8}  # of the whole network
 TOLERANCE = 1e-5  # largest difference, relative to the largest output
@@ -62,43 +63,30 @@ def _half(size: int, stride: int) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = harness.take_threads(args.threads)
+    environment = harness.start(args)
     import torch
 
-    torch.set_num_threads(threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
-    rounds = args.rounds or (1 if args.quick else 9)
-    rows, agree = [], True
-    every = shapes(*args.size)
-    work: list[tuple[str, float, int, Callable[[], dict[str, Callable[[], Any]]]]] = [
-        (s.name, s.gflop, s.times, lambda s=s: convolutions(s)) for s in every
-    ]
-    work.append(("max pool 3x3/2", 0.0, 1, lambda: pools(*(_half(n, 2) for n in args.size))))
-    work.append(("ResNet-18", sum(s.times * s.gflop for s in every), 1, lambda: networks(*args.size)))
+    rounds, every = args.rounds or (1 if args.quick else 9), shapes(*args.size)
+
+    def rows() -> Iterator[Row]:
+        for shape in every:
+            yield Row(shape.name, convolutions(shape))
+        yield Row("max pool 3x3/2", pools(*(_half(n, 2) for n in args.size)))
+        yield Row("ResNet-18", networks(*args.size), TARGETS)
+
     with torch.inference_mode():
-        for name, gflop, count, make in work:
-            calls = make()
-            errors = _differences(calls)
-            row = {"row": name, "count": count, "gflop": gflop, "differences": errors}
-            rows.append(row)
-            if max(errors.values()) > TOLERANCE:
-                agree = False
-                print(f"{name}: not timed, since outputs differ: {errors}", flush=True)
-                continue
-            times = harness.take_turns(calls, rounds, args.clock)
-            row.update(harness.compare(times, TARGETS if name == "ResNet-18" else {}))
-            print(name, "done", flush=True)
+        results = harness.measure(rows(), rounds, args.clock, TOLERANCE, "torch")
+    work = {shape.name: (shape.times, shape.gflop) for shape in every}
+    work |= {"max pool 3x3/2": (1, 0.0), "ResNet-18": (1, sum(s.times * s.gflop for s in every))}
+    for row in results:
+        row["count"], row["gflop"] = work[row["row"]]
     print(f"\nmilliseconds: median (minimum) of {rounds} rounds; zoo's time / the faster of torch's; GFLOP/s")
-    print(_table([row for row in rows if "times" in row]))
-    if "ratios" in rows[-1]:
-        for peer, found in rows[-1]["ratios"].items():
-            print(f"ResNet-18, zoo / {peer}: {harness.show_ratio(found)}")
-    path = args.json or (None if args.quick else harness.dated("convolutions", environment))
-    if path:
-        harness.write(path, {"environment": environment, "rounds": rounds, "size": args.size, "rows": rows})
-        print(f"written to {path}")
-    return 0 if agree else 1
+    print(_table([row for row in results if "times" in row]))
+    for peer, found in results[-1].get("ratios", {}).items():
+        print(f"ResNet-18, zoo / {peer}: {harness.show_ratio(found)}")
+    result = {"environment": environment, "rounds": rounds, "size": args.size, "rows": results}
+    harness.finish("convolutions", args, result)
+    return 0 if all("times" in row for row in results) else 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -123,7 +111,7 @@ def convolutions(shape: Shape) -> dict[str, Callable[[], Any]]:
     prepared = ops.prepare_conv(ours, shape.stride)
     size = (shape.stride, shape.kernel // 2)
     calls: dict[str, Callable[[], Any]] = {
-        "zoo": lambda: ops.conv2d(x, ours, bias, *size, prepared=prepared),
+        "zoo": lambda: _first(ops.conv2d(x, ours, bias, *size, prepared=prepared)),
     }
     for name, order in _orders(torch).items():
         planes, w = (torch.from_numpy(a).contiguous(memory_format=order) for a in (_first(x), weight))
@@ -139,7 +127,7 @@ def pools(Y: int, X: int) -> dict[str, Callable[[], Any]]:
     from zoo import ops
 
     x = np.random.default_rng(0).standard_normal((1, Y, X, 64), np.float32)
-    calls: dict[str, Callable[[], Any]] = {"zoo": lambda: ops.max_pool2d(x, 3, 2, 1)}
+    calls: dict[str, Callable[[], Any]] = {"zoo": lambda: _first(ops.max_pool2d(x, 3, 2, 1))}
     for name, order in _orders(torch).items():
         planes = torch.from_numpy(_first(x)).contiguous(memory_format=order)
         calls[name] = lambda planes=planes: torch.nn.functional.max_pool2d(planes, 3, 2, 1)
@@ -171,7 +159,7 @@ def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
     x = np.random.default_rng(0).standard_normal((1, Y, X, 3), np.float32)
     first = torch.from_numpy(_first(x)).contiguous()
     calls: dict[str, Callable[[], Any]] = {
-        "zoo": lambda: ours(x),
+        "zoo": lambda: _first(ours(x)),
         "transformers": lambda: theirs(first).last_hidden_state,
     }
     for name, order in _orders(torch).items():
@@ -214,16 +202,6 @@ def _orders(torch: Any) -> dict[str, Any]:
 def _first(x: Any) -> Any:
     """The same with channels first."""
     return x.transpose(0, 3, 1, 2)
-
-
-def _differences(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Of each contender, the largest difference to torch's output, relative to its largest value."""
-    import numpy as np
-
-    outputs = {name: call() for name, call in calls.items()}
-    planes = {name: _first(y) if name == "zoo" else y.numpy() for name, y in outputs.items()}
-    wanted = planes.pop("torch")
-    return {name: float(np.abs(got - wanted).max() / np.abs(wanted).max()) for name, got in planes.items()}
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

@@ -14,12 +14,13 @@ target, and rows that lose, are printed like all others.  The exit status is 1 o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import checkpoints, harness
+from .harness import Row
 
 SHAPES = ((1, 128), (8, 128), (1, 512))
 BATCHES = (1, 8)  # of images
@@ -56,48 +57,16 @@ down only way find use may water long little very after words called just where 
 """.split()  # noqa: SIM905  (words, not quotes)
 
 
-class Row(NamedTuple):
-    """One line of the report: the same work for each contender."""
-
-    name: str
-    calls: dict[str, Callable[[], Any]]
-    targets: dict[str, float]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    import torch
-
-    torch.set_num_threads(threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
-
+    environment = harness.start(args)
     rounds = args.rounds or (3 if args.quick else 9)
-    results, agree = [], True
-    for model in args.models:
-        for row in _rows(model, args.cache, threads, args.quick):
-            errors = differences(row.calls)
-            if max(errors.values()) > TOLERANCE:
-                agree = False
-                print(f"{row.name}: not timed, since outputs differ: {errors}", flush=True)
-                results.append({"row": row.name, "differences": errors})
-                continue
-            found = harness.compare(harness.take_turns(row.calls, rounds, args.clock), row.targets)
-            results.append({"row": row.name, "differences": errors, **found})
-            print(row.name, "done", flush=True)
-    print(f"\nmilliseconds: median (minimum) of {rounds} rounds")
-    print(by_name(results, "times", show_times))
-    print("\nzoo's time / the peer's: median over the rounds (ratio of the minima), target")
-    print(by_name(results, "ratios", harness.show_ratio))
-
+    rows = (row for model in args.models for row in _rows(model, args.cache, environment["threads"], args.quick))
+    results = harness.measure(rows, rounds, args.clock, TOLERANCE, "transformers")
+    harness.print_rows(results, rounds)
     print("\nzoo is slower in:", "; ".join(harness.losing(results)) or "nothing")
-
-    path = args.json or (None if args.quick else harness.dated("cpu", environment))
-    if path:
-        harness.write(path, {"environment": environment, "rounds": rounds, "rows": results})
-        print(f"written to {path}")
-    return 0 if agree else 1
+    harness.finish("cpu", args, {"environment": environment, "rounds": rounds, "rows": results})
+    return 0 if all("times" in row for row in results) else 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -108,25 +77,26 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rows(model: str, cache: Path, threads: int, quick: bool) -> list[Row]:
-    from . import image_peers, peers, table_peers
+    from . import peers, table_peers
 
     rows = []
     if model == "jpeg":
         data = jpeg()
         for name, config in PREPROCESSORS.items():
-            prepare = image_peers.preprocessors(config)
+            prepare = peers.preprocessors(config)
             calls = {name: partial(call, data) for name, call in prepare.items()}
             rows.append(Row(f"jpeg 4000x3000 to {name}", calls, JPEG_TARGETS))
     elif model in TABLE_SIZES:
-        parts = table_peers.detectors(table_peers.checkpoint(cache, "tiny" if model == "table-tiny" else "full"))
-        for size in TABLE_SIZES[model]:
-            images = pixels(1, *size)
+        size = "tiny" if model == "table-tiny" else "full"
+        parts = table_peers.detectors(checkpoints.of_spec(table_peers.SPEC, cache, size))
+        for height, width in TABLE_SIZES[model]:
+            images = pixels(1, height, width)
             for part, detectors in parts.items():
                 calls = {name: partial(detect, *images) for name, detect in detectors.items()}
                 targets = {} if part or model == "table-tiny" else TABLE_TARGETS
-                rows.append(Row(f"{model} {size[0]}x{size[1]}{part}", calls, targets))
+                rows.append(Row(f"{model} {height}x{width}{part}", calls, targets))
     elif model in IMAGE_TARGETS:
-        encode_images = image_peers.encoders(checkpoints.random_checkpoint(model, cache), threads)
+        encode_images = peers.encoders(checkpoints.random_checkpoint(model, cache), threads)
         for batch in BATCHES:
             images = pixels(batch)
             calls = {name: partial(encode, *images) for name, encode in encode_images.items()}
@@ -160,7 +130,7 @@ def tokens(rows: int, length: int) -> tuple[Any, Any]:
 
 
 def pixels(batch: int, height: int = 224, width: int = 224) -> tuple[Any, Any]:
-    """The same random images with channels last and first, both laid out in memory as they say."""
+    """The same random images with channels last (B, Y, X, 3) and first (B, 3, Y, X), both contiguous."""
     import numpy as np
 
     last = np.random.default_rng(0).standard_normal((batch, height, width, 3), np.float32)
@@ -168,7 +138,7 @@ def pixels(batch: int, height: int = 224, width: int = 224) -> tuple[Any, Any]:
 
 
 def jpeg() -> bytes:
-    """A drawn image of 4000 x 3000, about as smooth as a photograph is, as a camera would store it."""
+    """A drawn image of 4000 x 3000, about as smooth as a photograph, compressed as a camera would."""
     import io
 
     from parity.pictures import draw
@@ -179,7 +149,7 @@ def jpeg() -> bytes:
 
 
 def sentences(count: int) -> list[str]:
-    """One short sentence, or many whose lengths spread as those of real text do: 3 to 180 words, half below 14."""
+    """One short sentence, or `count` with the lengths of real text: 3 to 180 words, half of them below 14."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -187,27 +157,6 @@ def sentences(count: int) -> list[str]:
         return ["How do I reset my password?"]
     lengths = np.clip(np.exp(rng.normal(np.log(14), 0.9, count)), 3, 180).astype(int)
     return [" ".join(rng.choice(WORDS, n)) for n in lengths]
-
-
-def differences(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Of each contender, the largest difference to transformers' output, relative to its largest value."""
-    import numpy as np
-
-    outputs = {name: np.asarray(call()) for name, call in calls.items()}
-    wanted = outputs.pop("transformers")
-    return {name: float(np.abs(got - wanted).max() / np.abs(wanted).max()) for name, got in outputs.items()}
-
-
-def show_times(found: dict[str, Any]) -> str:
-    return f"{found['median_ms']:.1f} ({found['min_ms']:.1f})"
-
-
-def by_name(results: list[dict[str, Any]], part: str, show: Callable[[dict[str, Any]], str]) -> str:
-    """A table with a column for each name in that part of the results."""
-    timed = [r for r in results if part in r]
-    names = list(dict.fromkeys(name for r in timed for name in r[part]))
-    lines = [[r["row"], *(show(r[part][n]) if n in r[part] else "" for n in names)] for r in timed]
-    return harness.table(["", *names], lines)
 
 
 if __name__ == "__main__":

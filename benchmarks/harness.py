@@ -1,4 +1,4 @@
-"""What the benchmarks share: taking turns, ratios, tables, where results go, and on what machine they were measured."""
+"""Parts that the benchmarks share: taking turns, ratios, tables, result files, and the machine they were measured on."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     *("numpy", "tokenizers", "safetensors", "huggingface_hub"),
@@ -24,9 +27,64 @@ PACKAGES = (
 SETTLED = 0.05  # of a core: what the process may still use when the next turn begins
 LONGEST_PAUSE = 0.5  # seconds
 TURN = 0.1  # seconds that one turn lasts at least, so that a fast call is timed warm
-# What passes by on the wall is what users wait for.  What the process used, on all of its threads, is what can be told
-# where others compute too; there one thread is fair, since some libraries' idle threads spin.
+# Users wait for wall time.  CPU time, of all threads of the process, can be measured on a machine with other work;
+# then one thread is fair, since some libraries' idle threads spin.
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+class Row(NamedTuple):
+    """One line of a report: the same work for each contender."""
+
+    name: str
+    calls: Mapping[str, Callable[[], Any]]
+    targets: Mapping[str, float] = {}
+
+
+def start(args: argparse.Namespace) -> dict[str, Any]:
+    """Give all contenders the same threads, and print the machine -> `environment`."""
+    threads = take_threads(args.threads)
+    import torch
+
+    torch.set_num_threads(threads)
+    found = environment(threads, args.clock)
+    print(summary(found), flush=True)
+    return found
+
+
+def finish(name: str, args: argparse.Namespace, result: Mapping[str, Any]) -> None:
+    """Write the result to --json, or to results/ unless --quick was given."""
+    if path := args.json or (None if getattr(args, "quick", False) else dated(name, result["environment"])):
+        write(path, result)
+        print(f"written to {path}")
+
+
+def measure(rows: Iterable[Row], rounds: int, clock: str, tolerance: float, reference: str) -> list[dict[str, Any]]:
+    """Compare the outputs of each row, and time the row unless one differs by more than `tolerance`."""
+    results = []
+    for row in rows:
+        results.append({"row": row.name, "differences": differences(row.calls, reference)})
+        if max(results[-1]["differences"].values()) > tolerance:
+            print(f"{row.name}: not timed, since outputs differ: {results[-1]['differences']}", flush=True)
+            continue
+        results[-1].update(compare(take_turns(row.calls, rounds, clock), row.targets))
+        print(row.name, "done", flush=True)
+    return results
+
+
+def differences(calls: Mapping[str, Callable[[], Any]], reference: str = "transformers") -> dict[str, float]:
+    """The largest difference of each contender's output to the reference's, relative to its largest value."""
+    import numpy as np
+
+    outputs = {name: np.asarray(call()) for name, call in calls.items()}
+    wanted = outputs.pop(reference)
+    return {name: float(np.abs(got - wanted).max() / np.abs(wanted).max()) for name, got in outputs.items()}
+
+
+def in_turns(names: Sequence[str], rounds: int) -> Iterator[str]:
+    """Every name once in each round, each round beginning with another one."""
+    for i in range(rounds):
+        yield from names[i % len(names) :]
+        yield from names[: i % len(names)]
 
 
 def take_turns(contenders: Mapping[str, Callable[[], Any]], rounds: int, clock: str = "wall") -> dict[str, list[float]]:
@@ -39,12 +97,11 @@ def take_turns(contenders: Mapping[str, Callable[[], Any]], rounds: int, clock: 
     now = CLOCKS[clock]
     repeats = {name: _repeats(contenders[name]) for name in names}
     out: dict[str, list[float]] = {name: [] for name in names}
-    for i in range(rounds):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            settle()
-            if repeats[name] > 1:
-                contenders[name]()  # wakes the threads, and fills the caches
-            out[name].append(statistics.median(_seconds(contenders[name], now) for _ in range(repeats[name])))
+    for name in in_turns(names, rounds):
+        settle()
+        if repeats[name] > 1:
+            contenders[name]()  # wakes the threads, and fills the caches
+        out[name].append(statistics.median(_seconds(contenders[name], now) for _ in range(repeats[name])))
     return out
 
 
@@ -110,6 +167,22 @@ def show_ratio(found: Mapping[str, Any]) -> str:
     return f"{text} {'<=' if found['met'] else 'MISSES'} {found['target']:g}"
 
 
+def by_name(results: Sequence[Mapping[str, Any]], part: str, show: Callable[[dict[str, Any]], str]) -> str:
+    """A table with a column for each name in that part of the results."""
+    timed = [r for r in results if part in r]
+    names = list(dict.fromkeys(name for r in timed for name in r[part]))
+    lines = [[r["row"], *(show(r[part][n]) if n in r[part] else "" for n in names)] for r in timed]
+    return table(["", *names], lines)
+
+
+def print_rows(results: Sequence[Mapping[str, Any]], rounds: int) -> None:
+    """Times and ratios of all rows."""
+    print(f"\nmilliseconds: median (minimum) of {rounds} rounds")
+    print(by_name(results, "times", lambda found: f"{found['median_ms']:.1f} ({found['min_ms']:.1f})"))
+    print("\nzoo's time / the peer's: median over the rounds (ratio of the minima), target")
+    print(by_name(results, "ratios", show_ratio))
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Aligned columns, the first to the left."""
     widths = [max(len(line[i]) for line in (head, *rows)) for i in range(len(head))]
@@ -171,7 +244,7 @@ def environment(threads: int, clock: str = "wall") -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """As the system calls it; the feature set tells chips apart that a hypervisor gives no name."""
+    """The system's name of the processor, and its vector units: a hypervisor may hide the name."""
     field = _cpuinfo()
     if not field:
         return platform.processor() or platform.machine()
@@ -213,6 +286,17 @@ def summary(environment: Mapping[str, Any]) -> str:
             f"provisional: the load is {load:.1f}, so others compute here too, and spinning threads suffer most"
         )
     return "\n".join(lines)
+
+
+def run_python(code: str, *arguments: str, **variables: str) -> dict[str, Any]:
+    """Run code in a process of its own, which imports from this repository -> the JSON that it prints last."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, **variables}
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise SystemExit(f"a measured process failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def write(path: str | os.PathLike[str], result: Mapping[str, Any]) -> None:

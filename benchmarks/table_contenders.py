@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from .memory import peak
 
 Cells = list[list[Any]]  # row, column, row span, column span, text, box or None
 Extract = Callable[[int, Mapping[str, Any]], Cells]
@@ -46,15 +47,6 @@ def main(name: str, folder: Path) -> None:
         "peak": peak(),
     }
     (folder / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
-
-
-def peak() -> int:
-    """Bytes of memory that the process had at most; what getrusage says counts the parent's before exec."""
-    try:
-        text = Path("/proc/self/status").read_text(encoding="utf-8")
-        return int(text.partition("VmHWM:")[2].split()[0]) << 10
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def zoo(folder: Path, job: Mapping[str, Any]) -> Extract:

@@ -13,17 +13,17 @@ turns in one process; a ratio is the median over the rounds of zoo's time / tran
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import harness
+from .checkpoints import of_spec
+from .harness import Row
+from .memory import peak
 
 SPEC = "trocr-base-handwritten"
 TOKENS = 20
@@ -34,23 +34,15 @@ TARGETS = {"encoder": 0.93, "1 line": 0.70, "8 lines": 0.60, "1 line, 4 beams": 
 Ids = list[list[int]]
 
 
-class Row(NamedTuple):
-    name: str
-    calls: dict[str, Callable[[], Any]]
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    folder = checkpoint(args.cache, args.size)
-    if args.peak:
-        print(peak(args.peak, folder))
+    folder = of_spec(SPEC, args.cache, args.size)
+    if args.peak:  # this is a child process
+        harness.take_threads(args.threads)
+        (Zoo if args.peak == "zoo" else Transformers)(folder).read(pixels(folder)[:1], [])
+        print(peak())
         return 0
-    import torch
-
-    torch.set_num_threads(threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args)
     rounds = args.rounds or (3 if args.quick else 7)
     results = []
     for row in rows(folder, args.quick):
@@ -67,10 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{row.name}: {times}; ratio (of the minima) {harness.show_ratio(ratio)}", flush=True)
     if not args.quick:
         results.append(_peaks(args))
-    path = args.json or (None if args.quick else harness.dated("trocr", environment))
-    if path:
-        harness.write(path, {"environment": environment, "size": args.size, "rounds": rounds, "rows": results})
-        print(f"written to {path}")
+    harness.finish("trocr", args, {"environment": environment, "size": args.size, "rounds": rounds, "rows": results})
     return int(any("disagreement" in result for result in results))
 
 
@@ -79,22 +68,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--size", choices=("tiny", "full"), default="full", help="of the checkpoint")
     parser.add_argument("--peak", choices=("zoo", "transformers"), help=argparse.SUPPRESS)  # for a child process
     return parser
-
-
-def checkpoint(cache: Path, size: Any) -> Path:
-    """The folder of the random checkpoint, written on first use."""
-    from parity.checkpoints import build
-
-    folder = cache / f"{SPEC}-{size}"
-    if folder.is_dir():
-        return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    partial_ = Path(tempfile.mkdtemp(prefix=".part-", dir=cache))
-    try:
-        os.replace(build(SPEC, partial_, size), folder)
-    finally:
-        shutil.rmtree(partial_, ignore_errors=True)
-    return folder
 
 
 def rows(folder: Path, quick: bool) -> list[Row]:
@@ -131,7 +104,7 @@ def disagreement(row: Row) -> str | None:
 
     ours, theirs = (row.calls[name]() for name in ("zoo", "transformers"))
     if isinstance(theirs, np.ndarray):
-        difference = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+        difference = harness.differences({"zoo": lambda: ours, "transformers": lambda: theirs})["zoo"]
         return None if difference < 1e-4 else f"the outputs differ by {difference:.1e} of the largest"
     return None if ours == theirs else f"tokens differ: {ours} and {theirs}"
 
@@ -154,13 +127,13 @@ class Zoo:
         return self.model.encode(pixel_values)
 
     def read(self, pixel_values: Any, ends: list[int], beams: int = 1) -> Ids:
-        """Of each image the new tokens, to the first of `ends`, or as many as there may be."""
+        """The new tokens of each image, up to the first of `ends`, at most TOKENS."""
         import numpy as np
 
         from zoo.generate import GenerationConfig, generate
 
         config = GenerationConfig(max_new_tokens=TOKENS, num_beams=beams, eos_token_id=tuple(ends))
-        # One image at a time, as `tasks.Read` does: several together are not faster.
+        # One image at a time, as the task `read` does: several together are not faster.
         states = np.concatenate([self.model.encode(pixel_values[i : i + 1]) for i in range(len(pixel_values))])
         start = np.full((len(states), 1), self.model.config.decoder.decoder_start_token_id)
         found = generate(self.model, start, config, encoder_hidden_states=states)
@@ -204,14 +177,6 @@ def _peaks(args: argparse.Namespace) -> dict[str, Any]:
     sizes = ", ".join(f"{who} {size >> 20} MiB" for who, size in found.items())
     print(f"peak memory: {sizes}; {ratio:.2f} {met} {TARGETS['peak memory']:g}")
     return {"row": "peak memory", "bytes": found, "ratio": ratio}
-
-
-def peak(who: str, folder: Path) -> int:
-    """Bytes, of this process after it has read a line (Linux)."""
-    one = pixels(folder)[:1]
-    (Zoo if who == "zoo" else Transformers)(folder).read(one, [])
-    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
 
 
 if __name__ == "__main__":

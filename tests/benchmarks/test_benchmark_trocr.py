@@ -8,12 +8,13 @@ pytest.importorskip("torch", reason="needs torch, the contender")
 pytest.importorskip("transformers", reason="needs transformers, the contender")
 
 from benchmarks import trocr
+from benchmarks.checkpoints import of_spec
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    folder = trocr.checkpoint(tmp_path_factory.mktemp("cache"), "tiny")
-    assert trocr.checkpoint(folder.parent, "tiny") == folder
+    folder = of_spec(trocr.SPEC, tmp_path_factory.mktemp("cache"), "tiny")
+    assert of_spec(trocr.SPEC, folder.parent, "tiny") == folder
     return {row.name: row for row in trocr.rows(folder, quick=False)}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import checkpoints, coldstart, cpu, harness, image_peers, onnx_int8
+from benchmarks import checkpoints, coldstart, cpu, harness, onnx_int8, peers
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:
@@ -101,7 +101,7 @@ def test_losing_rows_are_named() -> None:
 def test_an_output_that_differs_is_seen() -> None:
     x = np.ones((2, 3), np.float32)
     calls = {"zoo": lambda: x + np.float32(1e-3), "transformers": lambda: x, "onnxruntime": lambda: x}
-    assert cpu.differences(calls) == {"zoo": pytest.approx(1e-3, rel=1e-3), "onnxruntime": 0}
+    assert harness.differences(calls) == {"zoo": pytest.approx(1e-3, rel=1e-3), "onnxruntime": 0}
 
 
 @needs("torch", "transformers")
@@ -111,8 +111,8 @@ def test_both_prepare_the_same_image(name: str) -> None:
 
     data = io.BytesIO()
     draw(300, 400).save(data, "JPEG")
-    calls = image_peers.preprocessors(cpu.PREPROCESSORS[name])
-    assert cpu.differences({name: partial(call, data.getvalue()) for name, call in calls.items()}) == {"zoo": 0}
+    calls = peers.preprocessors(cpu.PREPROCESSORS[name])
+    assert harness.differences({name: partial(call, data.getvalue()) for name, call in calls.items()}) == {"zoo": 0}
 
 
 def test_both_layouts_are_of_the_same_images() -> None:
