@@ -14,7 +14,6 @@ import argparse
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import venv

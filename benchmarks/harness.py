@@ -1,4 +1,4 @@
-"""Parts that the benchmarks share: taking turns, ratios, tables, result files, and the machine they were measured on."""
+"""Parts that the benchmarks share: taking turns, ratios, tables, result files, and the facts of the machine."""
 
 from __future__ import annotations
 

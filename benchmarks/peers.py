@@ -1,4 +1,4 @@
-"""The libraries that zoo is compared with on texts and images: each as a function of the same arguments, on the same weights."""
+"""The libraries that zoo is compared with on texts and images, on the same weights."""
 
 from __future__ import annotations
 

@@ -221,10 +221,8 @@ def take_turns(
     if bench.interpreted:
         return out
     turns = {name: _wall_turn(call) if wall else turn_of(bench, call) for name, call in calls.items()}
-    names = list(calls)
-    for i in range(rounds):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            out[name].append(turns[name]())
+    for name in harness.in_turns(list(calls), rounds):
+        out[name].append(turns[name]())
     return out
 
 

@@ -23,6 +23,7 @@ from zoo.registry import config_class, model_class
 from zoo.runner import Runner, runner_for
 from zoo.weights import RawTensor
 
+from ..harness import in_turns
 from .measure import ROUNDS, UNIT, Bench, Row, called, compare, judged, per_second, rated
 
 DTYPE = "bfloat16"
@@ -351,11 +352,9 @@ def _tokens(
     outputs.clear()
     if "wrong" in found:
         return {**found, "times": dict.fromkeys(times), "ratios": {}}
-    names = list(times)
-    for i in range(1 if bench.interpreted else ROUNDS - 2):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            seconds = _seconds_a_token(bench, decoders[name], ids, new)
-            times[name] += [] if bench.interpreted else [seconds]
+    for name in in_turns(list(times), 1 if bench.interpreted else ROUNDS - 2):
+        seconds = _seconds_a_token(bench, decoders[name], ids, new)
+        times[name] += [] if bench.interpreted else [seconds]
     return {**found, **rated(bench, times, bytes=read)}
 
 
