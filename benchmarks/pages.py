@@ -35,7 +35,7 @@ Result = Mapping[str, Any]
 
 
 class Kind(NamedTuple):
-    """What a benchmark is, and what makes a table of its results."""
+    """A benchmark's section of the page, and the function that makes tables of its results."""
 
     title: str
     about: str
@@ -104,7 +104,7 @@ SHOWN = ("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers
 
 
 def _rows(result: Result) -> str:
-    """Of a file whose rows have times and ratios; rows of bytes make a line of their own."""
+    """The table of a file whose rows have times and ratios; rows of bytes become a line of text."""
     timed = [row for row in result["rows"] if row.get("times")]
     peers = list(dict.fromkeys(peer for row in timed for peer in row["ratios"]))
     head = ["", "zoo", *(cell for peer in peers for cell in (peer, "ratio"))]

@@ -209,7 +209,7 @@ def pdfplumber(folder: Path, job: Mapping[str, Any]) -> Extract:
 
 
 def _nearest(boxes: Sequence[Sequence[float]], place: Sequence[float]) -> int | None:
-    """Which box shares most with a place; None if none does."""
+    """The index of the box that overlaps a place most; None if none does."""
 
     def shared(box: Sequence[float]) -> float:
         width = min(box[2], place[2]) - max(box[0], place[0])

@@ -64,7 +64,7 @@ class Sample:
 
 
 def samples(pictures: Path | None = None) -> Iterator[Sample]:
-    """Those of tests/data/tables; pictures: a folder with PubTabNet's, which are not among them."""
+    """The samples of tests/data/tables.  pictures: a folder with PubTabNet's pictures, which are not with zoo."""
     seen = json.loads((DATA / "seen.json").read_text(encoding="utf-8"))
     for name, truth in seen.items():
         yield _detected(name, truth)
@@ -73,7 +73,7 @@ def samples(pictures: Path | None = None) -> Iterator[Sample]:
 
 
 def _detected(name: str, truth: Mapping[str, Any]) -> Sample:
-    """What Table Transformer found, and what a person saw."""
+    """A table whose objects Table Transformer detected, and whose text a person transcribed."""
     data = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
     width, height = data.get("crop_size") or data["image_size"]
     left, top = data.get("padding", (0, 0))[:2]
@@ -106,7 +106,7 @@ def _detected(name: str, truth: Mapping[str, Any]) -> Sample:
 
 
 def _annotated(data: Mapping[str, Any], pictures: Path | None) -> Sample:
-    """What PubTabNet says, and objects made of that, each off by up to JITTER."""
+    """A table of PubTabNet, with objects made of its annotations, each off by up to JITTER."""
     bare = Table.from_html(f"<table>{data['structure']}</table>")
     cells = [
         (cell.row, cell.column, cell.row_span, cell.column_span, " ".join(text.split()), box and tuple(box))
@@ -157,7 +157,7 @@ def _spread(text: str, box: Box) -> Iterator[Word]:
 
 
 def _table(cells: Sequence[tuple[Any, ...]], header_rows: int) -> Table:
-    """Of (row, column, row span, column span, text, box of the text or None)."""
+    """A Table of cells (row, column, row span, column span, text, box of the text or None)."""
     rows, columns = _lanes(cells, 1), _lanes(cells, 0)
     x0, x1, y0, y1 = columns[0][0], columns[-1][1], rows[0][0], rows[-1][1]
 

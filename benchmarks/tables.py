@@ -115,7 +115,7 @@ def checkpoints(folder: Path) -> None:
 
 
 def run(name: str, folder: Path) -> dict[str, Any]:
-    """What a contender found, in a process of its own."""
+    """Run a contender in a process of its own -> the tables that it found, and its seconds and memory."""
     subprocess.run([sys.executable, "-m", "benchmarks.table_contenders", name, str(folder)], check=True)
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 

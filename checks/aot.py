@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def missing() -> str:
-    """What is not there that the gate needs, in words; empty where all is."""
+    """A message about the first package or tool that is missing; empty if there is none."""
     for module in ("torch", "triton"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed: install zoo with its extra 'gpu'"

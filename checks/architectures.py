@@ -40,7 +40,7 @@ ARCHITECTURES = {
 
 
 def resident_blocks(arch: Architecture, registers: int, shared: int, warps: int) -> int | None:
-    """How many blocks a multiprocessor holds at once; None where that is not worked out.
+    """The number of blocks that are resident on a multiprocessor; None where it is not computed.
 
     registers: a thread's.  shared: a block's bytes, as the compiler reports them.  warps: of a block.
     """

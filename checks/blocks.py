@@ -47,7 +47,7 @@ def module(page: Path) -> str:
 
 
 def main() -> int:
-    """What pyright says of every page -> its exit status."""
+    """Check all pages with pyright -> its exit status."""
     with tempfile.TemporaryDirectory() as root:
         settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard", "pythonVersion": "3.10"}
         Path(root, "pyrightconfig.json").write_text(json.dumps(settings))

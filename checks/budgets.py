@@ -1,4 +1,4 @@
-"""What a compiled kernel may cost, and how it is said that it costs more."""
+"""The limits of a compiled kernel's costs, and messages about kernels that exceed them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .sass import Measured
 
 
 class Budget(NamedTuple):
-    """What a kernel must keep, besides what all must: no spills, no local memory, shared memory that there is."""
+    """A kernel's limits.  All kernels have these too: no spills, no local memory, shared memory that fits."""
 
     warps: int  # resident on a multiprocessor of NVIDIA's, at least
     loads128: bool = True  # has 128-bit loads from global memory
@@ -23,7 +23,7 @@ FOLLOWING = Budget(warps=0, loads128=False, stores128=False)  # of a kernel that
 
 
 def faults(measured: Measured, budget: Budget, arch: Architecture, dtype: str) -> list[str]:
-    """What a compiled kernel does that it should not, each as "what was found, what was wanted"."""
+    """The limits that a compiled kernel exceeds, each as "what was found, what was expected"."""
     found, of = [], measured.count
     if measured.spilled:
         found.append(f"{measured.spilled} {'registers' if arch.backend == 'hip' else 'bytes'} spilled, wanted none")

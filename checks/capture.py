@@ -65,7 +65,7 @@ def capture(arch: Architecture) -> Iterator[list[Launch]]:
 
 
 class _NoDriver:
-    """What a kernel asks a driver before it is compiled."""
+    """The part of Triton's driver that compiling a kernel needs."""
 
     def __init__(self, arch: Architecture) -> None:
         self.arch = arch

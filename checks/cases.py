@@ -1,4 +1,4 @@
-"""What is compiled: the shapes that the seven families give to the kernels, and what each of them may cost.
+"""The launches that are compiled: the shapes at which the seven families call the kernels, each with its budget.
 
 A case is data, so that its repr tells whether it is still the case that an earlier result was of.
 """

@@ -78,6 +78,6 @@ def compile_one(job: Job) -> Found:
 
 
 def _progress(text: str) -> None:
-    """What is going on, on a line that the next one replaces."""
+    """Show the progress, on a line that the next one replaces."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text[:110]}", end="", file=sys.stderr, flush=True)

@@ -72,7 +72,7 @@ class IntegerOverflowError(KernelFault):
 
 @dataclass
 class Counts:
-    """What the kernels of a `counting()` context did."""
+    """The work of the kernels in a `counting()` context."""
 
     launches: int = 0
     programs: int = 0
@@ -304,7 +304,7 @@ _stock_patch_language = stock._patch_lang
 
 
 def _patch_language(fn: Any) -> Any:
-    """What a function that a kernel calls needs is there: the launch has seen to it, for both names of the language."""
+    """Patch nothing for a function that a kernel calls: the launch has patched both names of the language."""
     return stock._LangPatchScope()
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class KernelFault(AssertionError):  # noqa: N818  (the fault is the kernel's, and not an error of ours)
-    """What a kernel does wrong: the base of all that the interpreter raises."""
+    """A fault of a kernel: the base class of the interpreter's errors."""
 
 
 class OutOfBoundsError(KernelFault):
@@ -41,7 +41,7 @@ class Argument:
             self._elements = elements.numpy()
 
     def holds(self, addresses: np.ndarray, width: int) -> np.ndarray:
-        """Which addresses of values that are `width` bytes wide are elements."""
+        """True for each address at which an element of `width` bytes begins."""
         offsets = addresses.astype(np.int64) - self.first
         inside = (offsets >= 0) & (offsets + width <= self.span * self.size)
         if self._elements is None:
@@ -56,7 +56,7 @@ NOBODY, MANY = -1, -2
 
 
 class Shadow:
-    """Which program wrote, and which one read, each byte of a storage."""
+    """The program that wrote each byte of a storage, and the one that read it."""
 
     def __init__(self, first: int, count: int):
         self.first, self.count = first, count
@@ -81,7 +81,7 @@ def _no_other(programs: np.ndarray, me: int, message: str) -> None:
 
 
 class Memory:
-    """What the programs of one launch may touch, and what they have touched."""
+    """The memory that the programs of one launch may access, and have accessed."""
 
     def __init__(self) -> None:
         self.arguments: list[Argument] = []

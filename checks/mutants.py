@@ -113,7 +113,7 @@ def run_all(mutations: Sequence[Mutation], workers: int, root: Path = ROOT) -> I
 
 
 def copy_package(root: Path, to: Path) -> Path:
-    """What the kernels' tests need, in a folder of its own."""
+    """Copy the files that the kernels' tests need into another folder."""
     for name in COPIED:
         source, target = root / name, to / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the ahead-of-time gate prints, and writes as JSON."""
+"""The ahead-of-time gate's report: printed, and as JSON."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a job: the kernels that it launches, in their order, or the error that stopped it."""
+    """The result of a job: the kernels that it launches, in order, or the error that stopped it."""
 
     launches: tuple[Measured, ...] = ()
     error: str = ""

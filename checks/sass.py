@@ -1,4 +1,4 @@
-"""What a compiled kernel needs and does: registers, memory, occupancy, and its instructions by kind."""
+"""The costs of a compiled kernel: registers, memory, occupancy, and its instructions by kind."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Measured:
 
 
 def measure(launch: Launch, arch: Architecture) -> Measured:
-    """What a captured launch is on the architecture that it was compiled for."""
+    """Measure a captured launch on the architecture that it was compiled for."""
     metadata = launch.kernel.metadata
     if arch.backend == "hip":
         registers, spilled, instructions = amd_program(launch.kernel.asm["amdgcn"])

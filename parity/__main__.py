@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _do(options: argparse.Namespace, command: str) -> int:
-    """What the options ask for; -> the exit status."""
+    """Run the command with parsed options -> the exit status."""
     try:
         if options.list:
             _list(options.full)

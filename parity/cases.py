@@ -100,7 +100,7 @@ def short_name(case: Case) -> str:
 
 
 def kind_of(case: Case) -> str:
-    """Where the weights are from: "tiny" and "full" random ones, those of a "folder", or those of a "hub" name."""
+    """The source of the weights: "tiny" or "full" random ones, a "folder", or a "hub" name."""
     if case.size != "real" or not case.name.strip():
         return case.size
     name, is_path = display_name(case.name)

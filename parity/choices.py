@@ -89,7 +89,7 @@ def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequen
 
 
 def unmatched(found: np.ndarray, wanted: np.ndarray) -> int:
-    """How many objects, rows (n, 7) as above, of either side have no partner on the other."""
+    """The number of objects, rows (n, 7) as above, of either side that match none of the other."""
     free, lonely = list(range(len(wanted))), 0
     for row in found:
         alike = [i for i in free if np.array_equal(wanted[i, :3], row[:3])]

@@ -35,7 +35,7 @@ FEW_CHOICES = range(20, 100)  # so many that two may be as likely as others, and
 
 
 class Multiple(NamedTuple):
-    """What is allowed in low precision: so many times the error that the reference itself makes in that precision.
+    """The limit in low precision: a multiple of the error that the reference itself makes in that precision.
 
     Errors are relative L2 to the reference in float32.  least: what the reference's own counts as at least, since some
     stages round nothing.  spare: of choices (the largest logit, a pixel's label, an object), how many may be other
@@ -50,7 +50,7 @@ class Multiple(NamedTuple):
     spare_texts: float = 0.5
 
     def allows(self, wrong: int, own: int, count: int, spare: float | None = None) -> bool:
-        """Whether `wrong` of `count` choices may differ from float32's, where `own` of the reference's differ."""
+        """True if `wrong` of `count` choices may differ from float32's, where `own` of the reference's differ."""
         besides = math.ceil((self.spare if spare is None else spare) * count)
         return wrong <= self.times * own + (max(2, besides) if count in FEW_CHOICES else besides)
 
@@ -83,7 +83,7 @@ RULES: dict[tuple[str, str], Rule] = {
 
 
 def rule_for(backend: str, dtype: str) -> Rule:
-    """What holds on a back end ("numpy", "torch") in an element type."""
+    """The rule of a back end ("numpy", "torch") in an element type."""
     if (backend, dtype) in RULES:
         return RULES[backend, dtype]
     if any(known == dtype for _, known in RULES):
@@ -133,7 +133,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Sums:
-    """What is kept of one batch's outputs of a stage, massive channels shrunk.  note: why they cannot be compared."""
+    """Sums over one batch's outputs of a stage, massive channels shrunk.  note: why they cannot be compared."""
 
     batch: str
     count: int = 0
@@ -236,7 +236,7 @@ def _pooled(parts: Sequence[Sums]) -> list[Sums]:
 
 
 def _figures(name: str, parts: Sequence[Sums]) -> Stage:
-    """What is known of a stage, not judged: it does not hold."""
+    """The figures of a stage, marked as diverging until it is judged."""
     broken = next((part for part in parts if part.note), None)
     if broken:
         return unlike(name, broken.batch, broken.note)
@@ -284,7 +284,7 @@ def _visible(name: str, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
 
 
 def has_tokens(name: str, array: np.ndarray | None, mask: np.ndarray | None) -> bool:
-    """Whether the first axes of a stage's array are the rows and tokens of a mask."""
+    """True if the first axes of a stage's array are the rows and tokens of a mask."""
     if array is None or mask is None or array.shape[:2] != mask.shape:
         return False
     return array.ndim > 2 or name in OVER_TOKENS

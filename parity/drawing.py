@@ -33,9 +33,7 @@ MASSIVE = 140.0  # the one weight, 1000 times as large as others, that trained m
 
 
 class Role(NamedTuple):
-    """How the values of a tensor are drawn: a mean, a standard deviation, whether none is below the mean, and whether
-    one weight makes a channel massive.
-    """
+    """The distribution of a tensor's values.  above: none is below the mean.  massive: one weight makes a channel huge."""
 
     shape: tuple[int, ...]
     deviation: float
@@ -73,7 +71,7 @@ _BACKEND: Any = SimpleNamespace(to_parameter=lambda stored, *_: stored.array, ro
 def roles(
     cls: type[Pretrained], config: Config, absent: Collection[str] = (), massive: int | None = None
 ) -> dict[str, Role]:
-    """What a class asks of a checkpoint, by name.  absent: ends of names that the checkpoint does not have.
+    """The tensors that a class reads from a checkpoint, by name.  absent: ends of names that the checkpoint lacks.
 
     massive: the layer whose MLP makes a channel of the stream massive (Sun et al. 2024).
     """

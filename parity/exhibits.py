@@ -1,4 +1,4 @@
-"""What a person can see of a comparison: zoo's result and the reference's side by side, as images and as texts."""
+"""Results that a person can look at: zoo's and the reference's side by side, as images and as texts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Overlays:
 
 @dataclass(frozen=True)
 class Texts:
-    """What each side says of the same input."""
+    """The texts that each side produces for the same input."""
 
     title: str
     ours: str
@@ -56,7 +56,7 @@ def exhibits_of(
     theirs: Mapping[str, np.ndarray],
     tokenizer: Tokenizer | None,
 ) -> list[Exhibit]:
-    """Of the first image or texts of a batch, what both sides' stages mean; nothing for stages that mean nothing."""
+    """Both sides' stages as images or texts, for the first image or texts of a batch, where a stage can be shown."""
     if "mask" in ours and "mask" in theirs:
         pngs = [_png(_laid_over(batch.images[0], found["mask"])) for found in (ours, theirs)]
         return [Overlays("The label of each pixel", *pngs)]
@@ -77,7 +77,7 @@ def exhibits_of(
 
 
 def of_written(ours: Sequence[Written], theirs: Sequence[Written]) -> list[Exhibit]:
-    """What each side writes by itself, of each batch and way to search; ids where there is no tokenizer."""
+    """The text that each side generates for each batch and search strategy; ids if there is no tokenizer."""
     return [Texts(f"{a.search}, {a.batch}", _lines(a), _lines(b)) for a, b in zip(ours, theirs, strict=True)]
 
 

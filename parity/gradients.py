@@ -41,7 +41,7 @@ ALL_IGNORED = -100
 
 
 def has_loss(case: Case) -> bool:
-    """Whether a random checkpoint's head has one; a real checkpoint is taken by name alone."""
+    """True if a random checkpoint's head has a loss; a real checkpoint must be named to be taken."""
     from zoo.apps.train.losses import loss_of  # which needs torch
 
     spec = SPECS.get(case.name.removeprefix(RANDOM)) if case.size == "tiny" else None

@@ -1,4 +1,4 @@
-"""What both models are given of a checkpoint: texts, images, or random numbers, in batches.
+"""The inputs of both models: texts, images, or random numbers, in batches.
 
 The kind of a model's class says which: `TextModel`, `ImageModel`, or a model that has several of these for its parts.
 """

@@ -44,7 +44,7 @@ def named(answer: Answer) -> str:
 
 
 def missing(answer: Answer) -> str | None:
-    """What keeps an answer from being checked on this machine; None for nothing.  Downloads nothing."""
+    """The reason why an answer cannot be checked on this machine, or None.  Downloads nothing."""
     if "needs" in answer:
         return NOT_AT_HAND[answer["needs"]]
     image = answer["input"].get("image")
@@ -64,7 +64,7 @@ def cached(repo: str, weights: bool = True) -> Path:
 
 
 def wrong(answer: Answer) -> str | None:
-    """How zoo's figures differ from an answer for which nothing is missing; None where they do not."""
+    """A message if zoo's figures differ from an answer for which nothing is missing, else None."""
     kind, folder = answer.get("kind"), cached(answer["repo"], weights=answer.get("kind") != "ids")
     model: Any = None if kind == "ids" else load(answer, folder)
     if kind in ("ids", "tokens"):
@@ -102,7 +102,7 @@ def load(answer: Answer, folder: Path) -> Any:
 
 
 def arguments(answer: Answer) -> dict[str, Any]:
-    """What the model is called with, of an entry's input."""
+    """The arguments of the model's call, from an entry's input."""
     given = answer["input"]
     if "input_ids" in given:
         return {name: np.array(given[name]) for name in ("input_ids", "attention_mask") if name in given}
@@ -118,7 +118,7 @@ def arguments(answer: Answer) -> dict[str, Any]:
 
 
 def part(fields: Mapping[str, np.ndarray], expression: str) -> np.ndarray:
-    """What an expression such as "logits[0, :3]" means."""
+    """The array that an expression such as "logits[0, :3]" names."""
     name, _, index = expression.rstrip("]").partition("[")
     if not index:
         return fields[name]

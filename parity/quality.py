@@ -53,7 +53,7 @@ class Measure(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What a figure must reach or keep to, on real weights."""
+    """The limit of a figure on real weights: a least or a largest value."""
 
     name: str
     value: float
@@ -80,7 +80,7 @@ LIMITS = {
 
 
 def broken(found: Sequence[Measure], limits: Sequence[Limit]) -> list[str]:
-    """What is said of each figure that does not keep to its limit; NaN keeps to none."""
+    """A message for each figure that is beyond its limit, as NaN always is."""
     by_name = {limit.name: limit for limit in limits}
     wrong = [m for m in found if m.name in by_name and not by_name[m.name].holds(m.value)]
     return [
@@ -118,7 +118,7 @@ def arithmetic(model: Any, given: Given) -> Measure:
 
 
 def quality(wide: Any, rounded: Any, given: Given) -> list[Measure]:
-    """How far `rounded` is from `wide`, on the same inputs."""
+    """The distance of `rounded` from `wide`, on the same inputs."""
     sums: dict[str, list[np.ndarray]] = {}
     for batch in given.batches:
         wanted, found = _outputs(wide, batch), _outputs(rounded, batch)
@@ -144,7 +144,7 @@ def quality(wide: Any, rounded: Any, given: Given) -> list[Measure]:
 
 
 def ranking(wide: Callable[[list[str]], np.ndarray], rounded: Callable[[list[str]], np.ndarray]) -> list[Measure]:
-    """Of two sentence encoders: the cosines on 1,000 texts, and how 100 queries rank these.
+    """Compare two sentence encoders: cosines on 1,000 texts, and the order in which 100 queries rank them.
 
     A text is worth 3 to a query that says the same of somebody, and 1 where only the deed or the thing is the same.
     """
@@ -222,7 +222,7 @@ def _perplexity(model: Any, ids: Sequence[int]) -> float:
 
 
 def _characters(wide: Any, rounded: Any, given: Given) -> list[Measure]:
-    """Of the texts that decoders write by an encoder's states."""
+    """The character errors of texts that decoders write from an encoder's hidden states."""
     if not has_encoder(wide) or given.tokenizer is None:
         return []
     pairs = zip(*(written(model, given.batches, given.tokenizer) for model in (wide, rounded)), strict=True)

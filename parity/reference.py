@@ -1,4 +1,4 @@
-"""What transformers makes of a checkpoint and of a text or image: the one file that imports it, and torch with it."""
+"""The reference, transformers, on a checkpoint and a text or image: the one file that imports it, and torch."""
 
 from __future__ import annotations
 
@@ -141,11 +141,11 @@ class Reference:
         return [row[:end] for row, end in zip(rows, ends, strict=True)]
 
     def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """What rows of tokens say, without the special ones."""
+        """The texts of rows of tokens, without special tokens."""
         return self._tokenizer.batch_decode(rows, skip_special_tokens=True)
 
     def masks(self, logits: np.ndarray, sizes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
-        """Of each image of a size (Y, X), the label of every pixel, from logits (B, y, x, L)."""
+        """The label of every pixel of each image of a size (Y, X), from logits (B, y, x, L)."""
         output = SimpleNamespace(logits=self._tensor(logits).movedim(-1, 1))
         found = self._processor().post_process_semantic_segmentation(output, list(sizes))
         return [labels.cpu().numpy() for labels in found]
@@ -153,7 +153,7 @@ class Reference:
     def objects(
         self, logits: np.ndarray, boxes: np.ndarray, sizes: Sequence[tuple[int, int]], threshold: float
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each image of a size (Y, X), the labels (n,) and boxes (n, 4) of its objects."""
+        """The labels (n,) and boxes (n, 4) of the objects of each image of a size (Y, X)."""
         output = SimpleNamespace(logits=self._tensor(logits), pred_boxes=self._tensor(boxes))
         found = self._processor().post_process_object_detection(output, threshold, self.torch.tensor(sizes))
         return [(_numpy(one["labels"]), _numpy(one["boxes"])) for one in found]
@@ -256,7 +256,7 @@ class Reference:
 
 
 def _by_longest_edge(processor: Any, images: Sequence[Any]) -> dict[str, np.ndarray]:
-    """What zoo makes of `size: {"longest_edge": N}`, which transformers refuses: it is told each image's size.
+    """Process images as zoo does for `size: {"longest_edge": N}`: transformers refuses it, and gets each image's size.
 
     The rule is that of the code which these checkpoints were trained with: the long side becomes N, the short follows.
     """

@@ -121,7 +121,7 @@ def markdown(facts: dict[str, Any], results: Sequence[Result]) -> str:
 
 
 def rules_of(results: Sequence[Result]) -> list[str]:
-    """What it takes to hold, for each rule that was applied."""
+    """The limits of each rule that was applied."""
     rules = dict.fromkeys((r.dtype, r.tolerance) for r in results if r.tolerance)
     return [_in_low(dtype, rule) if isinstance(rule, Multiple) else _in_full(dtype, rule) for dtype, rule in rules]
 
@@ -155,7 +155,7 @@ def _power(value: float) -> str:
 
 
 def _file_rows(result: Result) -> list[tuple[str, str, str, str]]:
-    """Of each weight file, and the fingerprint of all files of the checkpoint, which `zoo lock` writes too."""
+    """A row for each weight file, and the fingerprint of all files of the checkpoint, which `zoo lock` writes too."""
     name = short_name(result.case)
     rows = [(name, file.name, f"{file.size:,}", file.sha256) for file in result.files]
     demanded = f", as demanded by {result.lock_file}" if result.lock_file else ""

@@ -35,7 +35,7 @@ EQUAL = Limit("error beside gguf's numbers", 0.0, True)
 
 
 class Rounded(NamedTuple):
-    """What was found of one checkpoint: the table, and what does not keep to its limit."""
+    """The result of one checkpoint: its table, and the figures beyond their limits."""
 
     name: str
     weights: str
@@ -45,7 +45,7 @@ class Rounded(NamedTuple):
 
 
 def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: int = 0) -> Rounded:
-    """Of random checkpoints the arithmetic alone has a limit: what rounding costs these says nothing of real ones."""
+    """On random checkpoints only the arithmetic has a limit: their rounding errors say nothing about real ones."""
     with case.files(seed) as checkpoint, _rounded(checkpoint, weights) as (other, said):
         on_onnx = device is not None and device.startswith("onnx")
         wide = model_of(checkpoint, device=None if on_onnx else device, dtype="float32")

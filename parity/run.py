@@ -32,7 +32,7 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a case.  error: why it could not be run, in which case nothing else is known.
+    """The result of a case.  error: the reason if it could not be run; then all else is unknown.
 
     exhibits: made only where they are asked for.  lock: the fingerprint of the checkpoint's files, "sha256:...".
     lock_file: where that fingerprint was demanded.
@@ -65,7 +65,7 @@ class Result:
 
 
 class Side(NamedTuple):
-    """What one side computes of it: the stages of each batch, and what it writes by itself, or why it could not."""
+    """One side's outputs: the stages of each batch, and the text it generates, or why it could not."""
 
     stages: list[Stages]
     written: list[Written]
@@ -116,7 +116,7 @@ def run(
 
 
 def backend_of(device: str | None) -> str:
-    """What computes on a device that a user named: "numpy", "onnx" or "torch"."""
+    """The back end of a device's name: "numpy", "onnx" or "torch"."""
     found = placement(device)
     return "onnx" if found.engine else found.backend.__name__.rpartition("on_")[2]
 

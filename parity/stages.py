@@ -129,7 +129,7 @@ def compare_stages(
 
 
 class _Found:
-    """What is kept of one side's stages, held against the reference's: sums of numbers, and choices as they are."""
+    """One side's stages compared with the reference's: sums of numbers, and choices as they are."""
 
     def __init__(self) -> None:
         self.sums: dict[str, list[Sums]] = {}

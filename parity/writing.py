@@ -44,12 +44,12 @@ class Written(NamedTuple):
 
 
 def has_encoder(model: Any) -> bool:
-    """Whether a model has an encoder, and a decoder that writes by its states."""
+    """True if a model has an encoder, and a decoder that attends to its hidden states."""
     return hasattr(model, "encode") and hasattr(model, "decoder")
 
 
 def continues(model: Any) -> bool:
-    """Whether a model continues a text.  Not of families that have encoders as well: transformers counts positions of
+    """True if a model continues a text.  Not for families that have encoders as well: transformers counts positions of
     theirs otherwise when it generates.
     """
     return isinstance(model, CausalLM) and FAMILIES[model.config.model_type].is_decoder

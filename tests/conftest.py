@@ -20,7 +20,7 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 @pytest.fixture(scope="session", autouse=True)
 def kept_graphs(tmp_path_factory) -> Path:
-    """Where graphs are kept: not where those of the user are."""
+    """The folder of traced graphs: not the user's own."""
     folder = tmp_path_factory.mktemp("assets")
     os.environ["HF_ASSETS_CACHE"] = str(folder)
     return folder / "zoo" / "onnx"

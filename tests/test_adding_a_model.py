@@ -57,7 +57,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What transformers itself writes: task -> folder."""
+    """The checkpoints that transformers itself writes: task -> folder."""
     torch = pytest.importorskip("torch", reason="needs torch, to compare with transformers")
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     config = transformers.DistilBertConfig(

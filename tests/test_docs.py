@@ -133,7 +133,7 @@ def run(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys) -> None:
 
 
 def parsed(module: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether a module's own parser takes the arguments; what it would do with them is not done."""
+    """True if a module's own parser accepts the arguments; the command is not run."""
 
     class ParsedError(Exception):
         pass

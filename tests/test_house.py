@@ -1,4 +1,4 @@
-"""What must hold of the code as a whole."""
+"""Rules for the code as a whole."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ARRAY_METHODS = {
 
 
 def loaded_after(code: str, *names: str) -> set[str]:
-    """Which of the modules a fresh interpreter has loaded after `code`."""
+    """The modules among `modules` that a new interpreter has loaded after `code`."""
     script = f"{code}\nimport sys\nprint(*[n for n in {names!r} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     return set(done.stdout.split())

@@ -1,4 +1,4 @@
-"""What the type hints promise: options by name, results by task, the options' fields as they are."""
+"""The type hints: options by name, results by task, the options' fields."""
 
 from __future__ import annotations
 

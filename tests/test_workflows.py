@@ -37,7 +37,7 @@ def test_shell_steps_are_shell(path: Path):
 
 
 def test_the_nightly_commands_are_parsed():
-    """Those that take the list of checkpoints."""
+    """The commands that take the list of checkpoints are parsed."""
     pytest.importorskip("torch", reason="needs torch, which parity's reference runs on")
     from parity.__main__ import _parser
     from zoo.apps.cli import _parse

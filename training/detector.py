@@ -12,7 +12,7 @@ from training.tables import COLUMN, HEADER, LABELS, PROJECTED, ROW, SPAN, TABLE
 
 
 def best_along(boxes: np.ndarray, scores: np.ndarray, axis: int) -> list[int]:
-    """Those that share less than half of the shorter with a better one along the axis, as `zoo.apps.tables` does."""
+    """The boxes that overlap no better one by half of the shorter along the axis, as in `zoo.apps.tables`."""
     low, high = boxes[:, axis] - boxes[:, axis + 2] / 2, boxes[:, axis] + boxes[:, axis + 2] / 2
     kept: list[int] = []
     for i in np.argsort(-scores):
@@ -59,7 +59,7 @@ class Structure(Detr):
 
 
 def header_rows(rows: np.ndarray, header: np.ndarray) -> int:
-    """How many rows lie in the header with their middle."""
+    """The number of rows whose middle is in the header."""
     return int((np.abs(rows[:, 1] - header[0, 1]) < header[0, 3] / 2).sum()) if len(header) else 0
 
 

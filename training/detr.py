@@ -1,4 +1,4 @@
-"""How a small DETR (https://arxiv.org/abs/2005.12872) is trained from nothing on a CPU.
+"""The training of a small DETR (https://arxiv.org/abs/2005.12872) from scratch on a CPU.
 
 What lets it learn in hours, all of it of training alone: the queries are groups of anchors (rows by height,
 columns by place, ...) and a truth is matched within its group, near its anchor at first; positions and queries begin as
@@ -64,7 +64,7 @@ def sines(place: torch.Tensor, D: int) -> torch.Tensor:
 
 
 class Size(NamedTuple):
-    """Of a ResNet of basic blocks, stem and stages, and of a DETR of `width`."""
+    """The sizes of a ResNet of basic blocks, stem and stages, and of a DETR of `width`."""
 
     width: int
     stem: int
@@ -271,7 +271,7 @@ class Detr(Recipe):
         return total + dense, {**logs, "dense": dense.item()}
 
     def _dense_loss(self, memory: torch.Tensor, targets: list[np.ndarray]) -> torch.Tensor:
-        """Of each feature: where rows' borders cut its height and columns' its width, its place, and what it is in."""
+        """The loss of each feature: the borders of rows and columns within it, its place, and the objects it is in."""
         B, G = len(targets), math.isqrt(memory.shape[1])
         cuts, inside = np.zeros((2, B, G * SUB), np.float32), np.zeros((B, len(self.labels), G, G), np.float32)
         centres = (np.arange(G) + 0.5) / G
@@ -305,7 +305,7 @@ class Detr(Recipe):
         return loss
 
     def _reach_loss(self, memory: torch.Tensor, places: torch.Tensor, targets: list[np.ndarray]) -> torch.Tensor:
-        """Of each feature (B, G, G, D) in a table: where that begins and ends, by L1 and by overlap
+        """The loss of each feature (B, G, G, D) in a table: its begin and end, by L1 and by overlap
         (https://arxiv.org/abs/1904.01355)."""
         B, G = memory.shape[:2]
         true = torch.full((B, G, G, 4), math.nan)
@@ -321,7 +321,7 @@ class Detr(Recipe):
         return 5 * (found - true).abs().sum() / n + 2 * (1 - generalised_iou(found, true)).sum() / n
 
     def found(self, count: int, stage: int) -> list[tuple[np.ndarray, np.ndarray, Example]]:
-        """Of held-out pictures of a stage: labels with scores (n, 2) above 0.5, boxes (n, 4), the truth."""
+        """Objects in held-out pictures of a stage: labels with scores (n, 2) above 0.5, boxes (n, 4), the truth."""
         if len(self._held_out) != count or self._held_out[0].pixels.shape[0] != self.side(stage):
             self._held_out = [self.draw(random.Random(f"held out/{i}"), stage, True) for i in range(count)]
         out = []

@@ -87,7 +87,7 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
 
 
 def exported(folder: Path, name: str, config: dict[str, Any]) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """What `export` wrote of a recipe: weights under its names, float32 and grey; training.json."""
+    """Read the files of `export` -> weights under the recipe's names, float32 and grey; training.json."""
     try:
         trained = json.loads((folder / TRAINED).read_text(encoding="utf-8"))
         kind = VisionEncoderDecoderModel if name == "reader" else TableTransformerForObjectDetection
@@ -127,7 +127,7 @@ def start(run: Run, folder: Path) -> None:
 
 
 def export_run(what: str, run: Path, out: Path, beside: Path | None = None) -> None:
-    """What the run in a folder has come to; or the mean of that and of what was exported to `beside`.
+    """Export the run in a folder, or the mean of it and of the export in `beside`.
 
     Two runs with the same beginning lie in one valley, and their mean is often better than both
     (https://arxiv.org/abs/2203.05482).

@@ -60,7 +60,7 @@ def load(path: str, size: int) -> ImageFont.FreeTypeFont:
 
 @functools.lru_cache(maxsize=20000)
 def width(path: str, size: int, text: str) -> float:
-    """Of the text in pixels; measuring takes half as long as drawing."""
+    """The width of the text in pixels; measuring takes half as long as drawing."""
     return load(path, size).getlength(text)
 
 
@@ -73,5 +73,5 @@ def _draws(path: str, character: str) -> bool:
 
 
 def draws(path: str, text: str) -> bool:
-    """Whether the font has each of these characters (what it lacks is drawn as an empty box)."""
+    """True if the font has each of these characters; it would draw others as empty boxes."""
     return all(_draws(path, c) for c in set(text) if c != " ")

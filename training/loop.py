@@ -1,4 +1,4 @@
-"""What our own models add to zoo's training loop: rendered examples, averaged weights, stages, scores.
+"""Additions of our own models to zoo's training loop: rendered examples, averaged weights, stages, scores.
 
 Example number n is drawn from (seed, n) alone, and so is the choice of a step's batch: no data has to be saved, and a
 run that was stopped resumes as if it had not been (on one thread; more may add in another order).
@@ -22,7 +22,7 @@ Logs = dict[str, float]
 
 
 class Recipe:
-    """What a model brings to the loop. batch, fresh and pool are in examples, the others in steps."""
+    """A model's part of the loop.  batch, fresh and pool count examples, the other numbers steps."""
 
     name: str
     modules: torch.nn.Module  # the model, and heads that are of training alone

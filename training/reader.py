@@ -154,7 +154,7 @@ class Reader(Recipe):
         return loss, {"text": text_loss.item(), "frames": frame_loss.item(), "guide": guide_loss.item()}
 
     def evaluate(self, count: int, stage: int) -> Logs:
-        """Of `count` lines of up to 40 characters in held-out fonts: errors a character, exact lines."""
+        """Scores on `count` lines of up to 40 characters in held-out fonts: errors per character, exact lines."""
         if len(self._held_out) != count:
             self._held_out = [lines.line(random.Random(f"held out/{i}"), held_out=True) for i in range(count)]
         found: list[str] = []

@@ -1,4 +1,4 @@
-"""What zoo-read and zoo-table-structure make of real pictures, beside Tesseract on the same cells.
+"""Scores of zoo-read and zoo-table-structure on real pictures, beside Tesseract on the same cells.
 
 `python -m training.real [--pictures FOLDER] [--json FILE]`: the tables of tests/data/tables (Nature Communications,
 BMC, Applied Water Science, arXiv), and with --pictures those of PubTabNet's examples, whose PNGs the folder has. The
@@ -34,7 +34,7 @@ def opened(sample: Sample) -> np.ndarray:
 
 
 def texts(true: Table, words: Iterable[Word]) -> list[str]:
-    """Of the cells of the true table that hold text, from words with places."""
+    """The texts that words with boxes give for the cells of the true table that have text."""
     words, found = list(words), []
     for cell in true.cells:
         x0, y0, x1, y1 = cell.box

@@ -1,4 +1,4 @@
-"""What was trained into the package: exports to zoo/data, scores, and writes the scores into the cards and docs.
+"""Put trained models into the package: export to zoo/data, score, write the scores into cards and docs.
 
 `python -m training.ship [reader|structure|detect ...] [--runs DIR] [--scale F] [--beside]`: of all three, or of those
 that are named; the others' weights stay as they are. Then whole pages are read with all of them, and README shows what
@@ -40,7 +40,7 @@ BEGIN, END = "<!-- scores: written by training.ship -->", "<!-- end of scores --
 
 
 def folder(what: str) -> Path:
-    """Where a model lies in the package."""
+    """The folder of a model in the package."""
     return DATA / TITLES[what]
 
 
@@ -76,7 +76,7 @@ class _Terminal(io.StringIO):
 
 
 def printed() -> str:
-    """What a terminal shows of the page that comes with zoo."""
+    """The output of `zoo table` in a terminal, for the page that comes with zoo."""
     out = _Terminal()
     plain = mock.patch.dict(os.environ, {"NO_COLOR": "1", "COLUMNS": "100"})
     with plain, contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as err:
@@ -90,7 +90,7 @@ def with_output(text: str) -> str:
 
 
 def present() -> None:
-    """What was found, into docs and README."""
+    """Write scores and output into docs and README."""
     DOCS.write_text(with_scores(DOCS.read_text(encoding="utf-8")), encoding="utf-8")
     README.write_text(with_output(README.read_text(encoding="utf-8")), encoding="utf-8")
     draw_tables(PAGE, TableExtractor()(PAGE)).quantize(32).save(CELLS, optimize=True)

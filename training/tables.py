@@ -196,7 +196,7 @@ class Drawing:
         return max((fonts.width(cell.font, self.size, line) for line in cell.lines), default=0.0)
 
     def _measure(self) -> tuple[list[float], list[float]]:
-        """Where columns and rows begin and end, from 0."""
+        """The borders of columns and rows, from 0."""
         rng, size = self.rng, self.size
         widths, heights = [size * 1.2] * self.columns, [float(self.line_height)] * self.rows
         for (r, c), cell in self.cells.items():
@@ -252,7 +252,7 @@ class Drawing:
         return Table(image, boxes, cells, self.heads, self.rows, self.columns, self.size, degrees)
 
     def _mix(self, part: float) -> tuple[int, ...]:
-        """Of ink in paper."""
+        """The colour of ink mixed with paper."""
         return tuple(round(p + (i - p) * part) for p, i in zip(self.paper, self.ink, strict=True))
 
     def _ground(self, pen: ImageDraw.ImageDraw, X: list[float], Y: list[float]) -> bool:

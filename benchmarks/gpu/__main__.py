@@ -198,7 +198,7 @@ def _child(args: argparse.Namespace) -> int:
 
 
 def _ceilings(path: Path, name: str) -> dict[str, float]:
-    """What the stage `bandwidth` found on this card, if it has run."""
+    """The speeds that the stage `bandwidth` measured on this card, if it has run."""
     files = sorted(path.parent.glob(re.sub(f"{name}-[0-9-]+$", "bandwidth-*", path.stem) + ".json"))
     rows = {row["row"]: row for row in json.loads(files[-1].read_text(encoding="utf-8"))["rows"]} if files else {}
     wanted = {"copy": ("copy", "gb_per_second"), "bf16_tflops": ("bf16 product", "tflops")}

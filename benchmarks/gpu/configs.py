@@ -38,7 +38,7 @@ def _copy(bench: Bench) -> dict[str, Any]:
 
 
 def _product(bench: Bench, dtype: str) -> dict[str, Any]:
-    """Of random numbers: on zeros a card is faster."""
+    """A product of random matrices: on zeros a card is faster."""
     size = 64 if bench.tiny else 8192
     a, b = (bench.normal(size, size, dtype=dtype, seed=seed) for seed in (1, 2))
     return rated(bench, take_turns(bench, {"torch": lambda: a @ b}), flops=2 * size**3)

@@ -43,7 +43,7 @@ Make = Callable[[Bench], Problem]
 
 
 def rows(bench: Bench) -> list[Row]:
-    """What matters most first: the first shape of each kernel."""
+    """All comparisons, the first shapes of each kernel before the rest."""
     return [Row(name, partial(_compared, bench, make)) for name, make in problems(bench.tiny).items()]
 
 

@@ -201,7 +201,7 @@ def rated(bench: Bench, times: Mapping[str, Sequence[float]], flops: float = 0, 
 
 
 def per_second(result: Mapping[str, Any], unit: str, count: float) -> dict[str, Any]:
-    """What a user counts, from a row's times."""
+    """Tokens or rows per second, from a row's times."""
     times = {name: found for name, found in result["times"].items() if found}
     return {unit: {name: count / (found["median_ms"] / 1e3) for name, found in times.items()}} if times else {}
 

@@ -37,7 +37,7 @@ BOTH = ("eager", "sdpa")
 
 
 def rows(bench: Bench) -> list[Row]:
-    """What matters most first, as far as rows that share a model may stand together."""
+    """All comparisons, the most important first; rows that share a model follow each other."""
     held, t = Held(bench), bench.tiny
     found: list[Row] = []
 
@@ -101,7 +101,7 @@ class Pair:
         return model_class(config, head).from_source(source, config, device=device, **options)
 
     def facts(self) -> dict[str, Any]:
-        """How many CUDA graphs there are, and whether one could not be made."""
+        """The number of CUDA graphs, and True if one could not be recorded."""
         return {"graphs": len(self.runner), "graphs_failed": self.runner.failed} if self.has_graphs else {}
 
     def twin(self, attention: str | None = None) -> Any:

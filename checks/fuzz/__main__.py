@@ -29,7 +29,7 @@ HANGS = (-signal.SIGPROF, -signal.SIGALRM)  # how a child ends that took too lon
 
 
 class Result(Counter[str]):
-    """Of one target: how many inputs, how many of them refused, and failures by kind."""
+    """One target's counts of inputs and of refused ones, and its failures by kind."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ def fuzz(names: list[str], seconds: float, seed: int, count: int = 0) -> dict[st
 
 
 def replay(names: list[str], corpus: Path = CORPUS) -> dict[str, Result]:
-    """What was found before, tried again."""
+    """Run inputs that failed before once more."""
     results = {}
     for name in names:
         if any((corpus / name).glob("*")):

@@ -23,7 +23,7 @@ MAX_OPEN = 3  # results on a page up to which all sections are open
 
 
 class MissingToolError(ZooError):
-    """What the page is made with is not installed."""
+    """A package that makes the page is not installed."""
 
 
 def require() -> None:

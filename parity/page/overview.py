@@ -1,4 +1,4 @@
-"""What the head and the foot of the page say of all results together."""
+"""The head and the foot of the page: all results together."""
 
 from __future__ import annotations
 

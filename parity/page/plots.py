@@ -102,7 +102,7 @@ def _draw_divergence(axes: Any, count: int, at: int) -> None:
 
 
 def _draw_line(axes: Any, line: Line, ends: tuple[int, int]) -> None:
-    """What is off the scale, as infinity or 0, is drawn at its end; where there is no value there is a gap."""
+    """A line of values: infinity and 0 are drawn at the ends of the scale, a missing value is a gap."""
     floor, ceiling = (10.0**end for end in ends)
     heights = [math.nan if v is None else min(max(v, floor), ceiling) for v in line.values]
     style: dict[str, Any] = {"marker": line.marker, "markersize": line.size, "clip_on": False, "gid": line.name}

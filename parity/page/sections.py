@@ -1,4 +1,4 @@
-"""What the page says of one model: sentences, figures as texts, the plot, the exhibits."""
+"""The section of one model: sentences, figures as texts, the plot, the exhibits."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def section(number: int, result: Result) -> Section:
 
 
 def is_low(result: Result) -> bool:
-    """Whether a result is of low precision: both sides are then compared with the reference in float32."""
+    """True for low precision, where both sides are compared with the reference in float32."""
     return isinstance(result.tolerance, Multiple)
 
 
@@ -170,7 +170,7 @@ def _compared(result: Result, stage: Stage, used: float) -> str:
 
 
 def _nearest(result: Result) -> tuple[float | None, Stage | None]:
-    """How much of its limit that stage uses which is nearest to it, or farthest beyond; and the stage."""
+    """The stage nearest to its limit, or farthest beyond it, and the part of the limit that it uses."""
     shares = [(share_of_limit(stage, result.tolerance), stage) for stage in result.stages]
     known = [(used, stage) for used, stage in shares if used is not None]
     return max(known, key=lambda pair: pair[0], default=(None, None))
@@ -192,7 +192,7 @@ def part_of(used: float, limit: str) -> str:
 
 
 def command_for(result: Result) -> str:
-    """What reproduces this result alone."""
+    """The command that reproduces this result alone."""
     words = ["python", "-m", "parity", result.case.name]
     words += ["--full"] * (result.case.size == "full")
     words += ["--lock", result.case.lock_file] if result.case.lock_file else []
@@ -275,7 +275,7 @@ def _uri(png: bytes) -> str:
 
 
 def _pixels(ours: bytes, reference: bytes) -> str:
-    """How many pixels of two images are not the same, in words."""
+    """A phrase with the number of pixels in which two images differ."""
     if ours == reference:
         return "identical"
     import numpy as np
@@ -292,5 +292,5 @@ def _pixels(ours: bytes, reference: bytes) -> str:
 
 
 def ordered(results: Sequence[Result]) -> list[Result]:
-    """What diverges, then what could not be run, then the rest, each as they came."""
+    """Results that diverge first, then those that could not be run, then the rest, otherwise in order."""
     return sorted(results, key=lambda result: (result.holds, result.error is not None))

@@ -12,7 +12,7 @@ from benchmarks import harness
 
 @pytest.fixture
 def printed_by(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What a benchmark prints, on one thread."""
+    """Run a benchmark on one thread -> the text that it prints."""
 
     def run(benchmark: ModuleType, *args: str) -> str:
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # which it sets

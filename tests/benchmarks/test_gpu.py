@@ -93,7 +93,7 @@ def test_without_a_gpu_only_tiny_sizes(monkeypatch, tmp_path):
 
 
 def test_a_report_loses_nothing(bench, tmp_path):
-    """What fails is named, what is out of time is listed, and a process that died loses one row."""
+    """A row that fails is named, rows out of time are listed, and a process that died loses one row."""
     path = tmp_path / "r.json"
     bench.free = bench.synchronize = lambda: None
 

@@ -1,4 +1,4 @@
-"""What the benchmark of tables lays out and makes of what it gets; its peers need not be installed."""
+"""The pages and tables that the benchmark of tables makes; its peers need not be installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written is on the disk before it takes its place."""
+"""A file is on the disk before it replaces another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_order_of_writing(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_fails(tmp_path, monkeypatch):
-    """What cannot be written down takes no place."""
+    """A file that cannot be flushed to the disk replaces nothing."""
     (tmp_path / "a").write_text("old")
 
     def fails(file):

@@ -113,7 +113,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture
 def in_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What the command prints into a terminal of 80 columns."""
+    """Run the command in a terminal of 80 columns -> its output."""
 
     def run(*args: str) -> str:
         monkeypatch.setenv("COLUMNS", "80")

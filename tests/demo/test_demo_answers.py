@@ -1,4 +1,4 @@
-"""What the demo does with what it is given, without the page: results are the tasks' own, and bad input one error."""
+"""The demo's functions without the page: results are the tasks' own, and bad input is one error."""
 
 from __future__ import annotations
 

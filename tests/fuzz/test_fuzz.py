@@ -1,4 +1,4 @@
-"""What fuzzing found stays found, every target works, and every kind of fault is noticed."""
+"""Inputs that fuzzing found are refused, every target works, and every kind of fault is noticed."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PAD = 1
 
 
 def theirs(model: Any, prompts: list[np.ndarray], options: dict[str, Any], **context: Any) -> list[list[int]]:
-    """What transformers appends to each prompt, padded on the left as it wants them, without the padding after it."""
+    """The tokens that transformers appends to each prompt, padded on the left, without padding at the end."""
     longest = max(map(len, prompts))
     ids = torch.tensor([[PAD] * (longest - len(p)) + p.tolist() for p in prompts])
     mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts])
@@ -122,7 +122,7 @@ def test_llama(device, options, decoder, rng):
 
 
 def test_log_probabilities_are_those_of_the_text(decoder, rng):
-    """Of beams too, whatever the constraints: a token's log-probability given all before it."""
+    """A token's log-probability given all before it, of beams too, whatever the constraints."""
     their, ours = decoder("BertLMHeadModel")
     prompt = rng.integers(3, 40, 6)
     for options in (

@@ -1,4 +1,4 @@
-"""What is drawn, how often, and that a seed says all."""
+"""Sampled tokens and their frequencies; a seed determines them."""
 
 from __future__ import annotations
 

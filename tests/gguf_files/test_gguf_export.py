@@ -88,7 +88,7 @@ def test_a_sentence_encoder_goes_there_and_back(kind, minilm, sentences, tmp_pat
 
 
 def test_without_the_whole_tokenizer_it_is_rebuilt(chat, texts, tmp_path, monkeypatch):
-    """What llama.cpp reads of an exported file says the same as the file's tokenizer.json."""
+    """The tokenizer that llama.cpp reads from an exported file equals the file's tokenizer.json."""
     folder, _ = chat
     task = zoo.load(folder)
     add_string = gguf.GGUFWriter.add_string

@@ -138,7 +138,7 @@ def test_what_is_well_is_read(version, tmp_path):
 
 
 def test_a_large_header_is_refused_before_it_is_read(tmp_path):
-    """Of texts without end, and of texts that are empty: memory follows the count."""
+    """A header of endless or empty texts is refused by its count, before memory is used."""
     path = tmp_path / "large.gguf"
     with path.open("wb") as out:
         out.write(file(pair("a", 8, struct.pack("<Q", MAX_BYTES + 1000)), counts=(0, 1)))

@@ -265,6 +265,6 @@ def test_what_a_tokenizer_lacks(name, chat):
 
 
 def test_this_is_the_vocabulary_of_the_package(stories):
-    """What GGUFReader says of the tokens is what was read."""
+    """GGUFReader finds the same tokens."""
     fields = gguf.GGUFReader(stories).fields
     assert _metadata(stories)["tokenizer.ggml.tokens"] == fields["tokenizer.ggml.tokens"].contents()

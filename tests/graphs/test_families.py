@@ -22,7 +22,7 @@ def model_of(name, folder):
 
 
 def records(model, rng, size):
-    """What the door makes of random inputs of size 0, 1 or 2: rows, lengths and images differ, and what is masked."""
+    """Checked random inputs of size 0, 1 or 2, which differ in rows, lengths, images and masks."""
     rows = (2, 1, 3)[size]
     if isinstance(model, ImageToText):
         ids = rng.integers(5, model.config.decoder.vocab_size, (2 * rows, (5, 3, 7)[size]))

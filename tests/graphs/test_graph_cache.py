@@ -23,7 +23,7 @@ IDS = np.arange(5, 17).reshape(2, 6)
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """Where graphs are kept in this test."""
+    """The folder of traced graphs in this test."""
     monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path / "assets"))
     return tmp_path / "assets" / "zoo" / "onnx"
 

@@ -184,7 +184,7 @@ SENTENCES = [
 
 @pytest.fixture(scope="module")
 def real(minilm):
-    """Of the real MiniLM: the model, sentences as a record, their embeddings from states (B, T, D)."""
+    """The real MiniLM: the model, sentences as a record, their embeddings from hidden states (B, T, D)."""
     task = zoo.load(minilm)
     model = task.model
     encoded = [task.tokenizer(one).input_ids[0] for one in SENTENCES]

@@ -26,7 +26,7 @@ def error(found, wanted):
 
 
 def operators(folder):
-    """Of all graphs that are kept in a folder."""
+    """The operators of all graphs in a folder."""
     found = set()
     for path in folder.rglob("*.onnx"):
         found |= {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}

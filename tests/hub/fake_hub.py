@@ -47,7 +47,7 @@ class Request:
 
 @dataclass
 class Fault:
-    """What goes wrong when a request's "METHOD path" contains `where`, `times` times over."""
+    """A failure of requests whose "METHOD path" contains `where`, for `times` of them."""
 
     where: str
     status: int | None = None

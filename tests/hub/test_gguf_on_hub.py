@@ -18,7 +18,7 @@ def _pair(key: str, kind: int, value: bytes) -> bytes:
 
 
 def _bert(*more: bytes) -> bytes:
-    """Of a width of 4: as much as says that it is a BERT; with more pairs."""
+    """The header of a BERT of width 4, with more fields."""
     sizes = {"context_length": 8, "embedding_length": 4, "block_count": 1, "feed_forward_length": 4}
     sizes["attention.head_count"] = 1
     pairs = [_pair(f"bert.{key}", 4, struct.pack("<I", value)) for key, value in sizes.items()]

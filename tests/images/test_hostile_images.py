@@ -229,7 +229,7 @@ def test_small_files_that_cost_much(data: bytes, says: str) -> None:
 
 
 def test_images_that_pillow_has_opened() -> None:
-    """What is not yet decoded is looked at as if it came as bytes."""
+    """Images that Pillow has opened but not decoded are checked like bytes."""
     for data, says in (SMALL["BMP, deltas"], SMALL["JPEG, scans"], SMALL["TIFF, compression"]):
         with pytest.raises(InputError, match=says):
             open_image(Image.open(io.BytesIO(data)))

@@ -1,4 +1,4 @@
-"""What a size of a preprocessor_config.json makes of an image's, on many sizes."""
+"""The `size` of a preprocessor_config.json, applied to images of many sizes."""
 
 from __future__ import annotations
 

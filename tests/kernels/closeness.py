@@ -1,4 +1,4 @@
-"""How near a kernel's result must come to its float64 twin."""
+"""The tolerance between a kernel's result and its float64 twin."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 
 
 def rows(kind: str, outputs: int, inputs: int, seed: int = 0) -> QuantRows:
-    """Of NumPy's arrays; about as large as the weights of a layer."""
+    """A packed matrix of NumPy arrays, with values about as large as a layer's weights."""
     rng, arrays = np.random.default_rng(seed), []
     for field, shape in zip(QUANT_TYPES[kind].fields, QUANT_TYPES[kind].shapes(outputs, inputs), strict=True):
         dtype = np.dtype(field.dtype)

@@ -199,7 +199,7 @@ def test_bias_with_columns_in_any_order(device: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
 def test_bias_in_padded_storage(dtype: torch.dtype, device: str) -> None:
-    """What lies in the padding is loaded, and must not count."""
+    """Values in the padding are loaded, and must not change the result."""
     q, k, v = made(2, 65, 77, 2, 2, 32, dtype, device)
     wider = torch.full((1, 2, 65, 80), float("nan"), dtype=dtype, device=device)
     wider[..., :77] = normal(1, 2, 65, 77, dtype=dtype, device=device)

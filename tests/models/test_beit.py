@@ -112,7 +112,7 @@ def test_a_bias_too_large_to_keep_is_computed_again(tmp_path, rng, monkeypatch):
 
 @pytest.mark.parametrize("case", CASES)
 def test_round_trip_is_exact(case, tmp_path):
-    """What only training counts is left behind."""
+    """Counters of training alone are not saved."""
     name, config = CASES[case]
     reference(name, tmp_path / "a", **config)
     assert all(key.endswith("num_batches_tracked") for key in round_trip(tmp_path, name).report.ignored)
@@ -150,7 +150,7 @@ def test_index_buffers_of_old_files(case, tmp_path, rng):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("case", ["fine-tuned", "pretrained", "document", "class token", "segmentation"])
 def test_the_body_of_a_head(case, tmp_path, rng):
-    """Of a checkpoint that has no norm for a mean there is none to give: transformers would make one up."""
+    """A checkpoint without a norm for the mean gives no pooled output: transformers would make a norm up."""
     name, config = CASES[case]
     model = reference(name, tmp_path, **config)
     ours, x = load_model(tmp_path, head="Model"), pixels(rng)

@@ -1,4 +1,4 @@
-"""What is passed to a model: refused with the argument's name, or answered with finite numbers."""
+"""Inputs of a model: refused with the argument's name, or answered with finite numbers."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_long_context(tmp_path, rng):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_narrow_arithmetic_on_torch(dtype, tmp_path, rng):
-    """Where torch computes in 16 bits, our error is at most three times transformers' own."""
+    """Our error is at most three times transformers' own where torch computes in 16 bits."""
     exact = reference(tmp_path, dtype=getattr(torch, dtype))
     ids = rng.integers(0, 120, (4, 40))
     wanted = theirs(exact, ids)

@@ -1,4 +1,4 @@
-"""How a model is placed: what `dtype` and `graphs` may be, and what is said of anything else."""
+"""The options `dtype` and `graphs`: the values they may have, and the errors for all others."""
 
 from __future__ import annotations
 

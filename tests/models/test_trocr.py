@@ -146,7 +146,7 @@ def test_step_by_step(kind, device, tmp_path, rng):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", ["base", "stage1"])
 def test_prompts_of_unequal_length(kind, device, tmp_path, rng):
-    """What is on the right of a row's own tokens has no effect, now or later."""
+    """Tokens on the right of a row's own have no effect, now or later."""
     reader(tmp_path, kind)
     ours = load_model(tmp_path, device=device)
     x, given, lengths = pixels(rng, batch=3), ids(rng), np.array([4, 1, 7])
@@ -211,7 +211,7 @@ def test_other_image_sizes(tmp_path, rng):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_in_memory(kind, tmp_path, rng):
-    """What version 5 calls the encoder's parts in memory; `layers` of the decoder stay what they are."""
+    """Names of the encoder's parts in memory since version 5 are read; `layers` of the decoder keep their names."""
     model = reader(tmp_path, kind)
     x, given = pixels(rng, batch=3), ids(rng)
     wanted = load_model(tmp_path)(x, given).logits

@@ -1,4 +1,4 @@
-"""What a config may ask for beyond its weights."""
+"""The memory that a config may request beyond its weights."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def bfloat16(x):
 
 
 def rows(x):
-    """Of a kind by its type: bfloat16 comes as uint16."""
+    """The array of a quantised type; bfloat16 is stored as uint16."""
     return QuantRows(FORMS["BF16"], x.shape[1], (x,)) if x.dtype == np.uint16 else plain(x).parts[0]
 
 

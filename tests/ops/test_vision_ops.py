@@ -174,7 +174,7 @@ def test_nearest(size, image, lib):
 
 
 def test_nearest_is_torch_s(lib):
-    """Of every size of an image that is asked for, each pixel: where it lies follows from float32 arithmetic."""
+    """Each pixel of every requested size equals torch's, whose positions follow from float32 arithmetic."""
     torch = pytest.importorskip("torch", reason="needs torch, the reference")
     for before in range(1, 1400):
         after = -(-before // 32)

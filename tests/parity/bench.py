@@ -1,4 +1,4 @@
-"""Where models are broken on purpose: a tiny checkpoint, and what the reference makes of it."""
+"""A bench for models that are broken on purpose: a tiny checkpoint, and the reference's outputs."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def with_exhibits() -> Result:
 
 
 class Parsed(HTMLParser):
-    """What a page is made of; anything that is not closed in order is an error."""
+    """The elements of a page; one that is not closed in order is an error."""
 
     VOID = frozenset(("meta", "link", "img", "br"))
 

@@ -1,4 +1,4 @@
-"""What is compared where a folder has no tokenizer, no image processor, or a tokenizer that makes little of a text."""
+"""Comparisons of folders without a tokenizer or image processor, or with a tokenizer that knows few words."""
 
 from __future__ import annotations
 

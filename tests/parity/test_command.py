@@ -341,7 +341,7 @@ def test_the_list_has_the_cached_repositories(tmp_path):
 
 @pytest.mark.usefixtures("_reference")
 def test_all_are_the_tiny_checkpoints_and_the_trained_ones(minilm, monkeypatch):
-    """That all of them hold is seen by the command itself, where changes are checked."""
+    """The list is tested here; the command itself, a step of .ci/run, shows that all of them hold."""
     seen = []
     monkeypatch.setattr(parity.__main__, "run", lambda case, **_: seen.append(case) or Result(case))
     assert main(["--all"]) == 0

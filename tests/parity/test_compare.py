@@ -86,7 +86,7 @@ def test_a_fault_is_found_beside_massive_values(massive):
 
 
 def test_half_of_the_values_are_not_massive(rng):
-    """Where many are large, they are the scale: so too where nearly all are 0, as after a relu, or all but one."""
+    """Many large values are the scale: so too where nearly all are 0, as after a relu, or all but one."""
     theirs = rng.standard_normal((40, 50)) * np.where(np.arange(50) % 2, 1000, 1)
     assert compare("layer.0", [Pair("a", theirs, theirs)], FLOAT32).scale == pytest.approx(700, rel=0.05)
     assert not compare("layer.0", [Pair("a", theirs * (1 + 2e-5), theirs)], FLOAT32).holds

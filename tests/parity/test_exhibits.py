@@ -1,4 +1,4 @@
-"""What a person sees of a comparison: images with boxes or masks drawn in, and texts."""
+"""Comparisons as a person sees them: images with boxes or masks drawn in, and texts."""
 
 from __future__ import annotations
 

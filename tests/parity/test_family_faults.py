@@ -1,4 +1,4 @@
-"""Of every family: another activation, another epsilon, queries for keys.  Its random checkpoint must tell each.
+"""Faults of every family: another activation or epsilon, queries for keys.  Its random checkpoint must show each.
 
 What is changed is found by what it is, not by its name, in the first checkpoint of each family.
 """

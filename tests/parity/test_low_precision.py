@@ -79,7 +79,7 @@ def test_choices_that_the_rule_allows():
 
 
 def test_the_largest_logits_are_held_against_the_references_own():
-    """Of 500 rows, all of them close races: 5 others of the reference's and 1 % let 20 of zoo's be others."""
+    """500 rows of close races: where 5 of the reference's choices differ, and 1 % may, 20 of zoo's may differ."""
     wanted = np.tile([1.0, 1.0, 1.001], (500, 1))
     other = np.tile([1.0, 1.002, 1.001], (500, 1))
 

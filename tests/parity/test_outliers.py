@@ -25,7 +25,7 @@ def activation_of_the_last_layer(model):
 
 
 def epsilon_of_the_last_layer(model):
-    """Of what is large no epsilon is seen but a large one."""
+    """Another epsilon is seen on large values only if it is large itself."""
     norms = [m for m in vars(body_of(model).layers[-1]).values() if hasattr(m, "eps")]
     for norm in norms:
         norm.eps = 1e-3

@@ -1,4 +1,4 @@
-"""What rounding costs is measured, and faults in rounded weights are found by it, on real weights."""
+"""The cost of rounding is measured on real weights, and faults in rounded weights are found by it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_planted_fault_is_found(choice, fault, stories):
 
 
 def test_a_wrong_product_is_found(stories, monkeypatch):
-    """Of right numbers."""
+    """A wrong product of right numbers is found."""
     _, given = stories
     rounded = zoo.load_model("stories260k", weights="int8")
     right = dequantised(rounded)

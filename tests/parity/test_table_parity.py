@@ -27,7 +27,7 @@ V11, LEARNED = "table-transformer-structure-recognition-v1.1-all", "table-transf
 
 @pytest.mark.parametrize(("name", "size"), [(DETECTION, 115_396_053), (STRUCTURE, 115_512_789)])
 def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, size):
-    """Which are those of pytorch_model.bin; a zip takes some 150 to 250 bytes for each of its tensors."""
+    """The sizes are those of pytorch_model.bin, whose zip takes some 150 to 250 bytes more for each tensor."""
     spec = SPECS[name]
     count = len(tensors(spec, config_of(spec, "full")))
     assert count == 367
@@ -108,7 +108,7 @@ def test_every_stage_holds(bench, name, device):
 
 @pytest.mark.parametrize("name", [DETECTION, STRUCTURE, V11, LEARNED])
 def test_there_are_objects_to_compare(bench, name):
-    """Of several kinds, and fewer the more sure one wants to be."""
+    """There are objects of several kinds, and fewer at a higher threshold."""
     rows = np.concatenate([stages["objects"] for stages in bench(name).theirs])
     counts = [int((rows[:, 1] == threshold).sum()) for threshold in (0.5, 0.7, 0.9)]
     assert counts[0] > counts[1] > counts[2] > 0

@@ -1,4 +1,4 @@
-"""What stands in for CUDA where there is no GPU, and what the tests of the runner have in common.
+"""A stand-in for CUDA where there is no GPU, and helpers of the runner's tests.
 
 A tape records the functions of torch that a call runs, with the tensors that they ran on, and runs these again on
 whatever the same memory then holds.  What was decided on the host it repeats, as a graph does; a look at a number of

@@ -1,4 +1,4 @@
-"""What tasks run their models by: graphs that are forgotten, shared by threads, or cannot be made."""
+"""The runners of tasks: graphs that are forgotten, shared by threads, or cannot be recorded."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_a_rule_is_the_border_though_letters_touch_it(off):
 
 @pytest.mark.parametrize("off", [-5, 0, 5])
 def test_the_frame_is_in_no_cell(off):
-    """Whether the table was found with it or within it."""
+    """The frame is in no cell, if the table was found with it or without."""
     table = grid(
         intervals([Y[0] - off, *Y[1:-1], Y[-1] + off]),
         intervals([X[0] - off, *X[1:-1], X[-1] + off]),

@@ -81,7 +81,7 @@ def texts(table: Table) -> list[list[str]]:
 
 
 def turned_left(box: Box, width: float) -> Box:
-    """Where a box of a page lies once the page is turned by 90 degrees counter-clockwise."""
+    """The box on a page that is turned by 90 degrees counter-clockwise."""
     return box[1], width - box[2], box[3], width - box[0]
 
 

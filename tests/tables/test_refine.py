@@ -69,7 +69,7 @@ def test_rows_with_blank_cells_come_back(below, rows):
 
 @pytest.mark.parametrize(("high", "rows"), [(20.0, 4), (40.0, 3)], ids=["as one", "as both"])
 def test_two_columns_say_too_little(high, rows):
-    """Of a row that is as high as two lines; one that is lower was found between two rows."""
+    """Two columns do not split a row that is as high as two lines; a lower row was found between two rows."""
     found = [o for o in objects([0, 20, 60, 80], columns=2) if o.label != "table row" or o.box[1] != 20]
     found.append(Detection("table row", 0.9, (0, 25, 2 * WIDTH, 25 + high)))
     words = [word for top in range(0, 100, 20) for word in line(top, f"a{top}", f"b{top}")]

@@ -215,7 +215,7 @@ def test_the_better_span_keeps_what_two_want():
     ],
 )
 def test_of_a_worse_span_the_largest_rectangle_is_left(better, left):
-    """Of 2 x 3 positions, by whole rows or whole columns."""
+    """The largest rectangle of whole rows or columns is left of 2 x 3 positions."""
     objects = grid(3, 4, at(SPANNING, *better), at(SPANNING, 0, 0, 2, 3, 0.8))
     assert spans(build_table(objects)) == sorted([better] if left is None else [better, left])
 

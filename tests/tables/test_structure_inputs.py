@@ -1,4 +1,4 @@
-"""What `build_table` and `read_words` refuse: the message names the object, the word or the file, and what is wrong."""
+"""Bad input of `build_table` and `read_words`: the message names the object, word or file, and what is wrong."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ anything = st.builds(Detection, st.sampled_from(LABELS), st.floats(0, 1), boxes(
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(anything, max_size=25), st.lists(boxes(), max_size=15), st.none() | boxes(), st.randoms())
 def test_whatever_is_detected_every_word_is_in_one_cell_or_told(objects, places, box, rng):
-    """That each position of the grid is in one cell, `Table` itself makes sure of."""
+    """Each position of the grid is in one cell: `Table` itself checks that."""
     words = [Word(f"w{i}", place, confidence=0.5) for i, place in enumerate(places)]
     table = build_table(objects, words, box=box)
     in_cells = [text for cell in table.cells for text in cell.text.split()]

@@ -1,4 +1,4 @@
-"""What texts of cells stand for, and DataFrames of it: read where there is one way to, left alone where not."""
+"""Values of cells' texts, and DataFrames of them: converted only where there is one reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checkpoints of image tasks are made from, and images for them."""
+"""Configs for checkpoints of image tasks, and images for them."""
 
 from __future__ import annotations
 

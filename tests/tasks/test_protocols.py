@@ -31,7 +31,7 @@ def tiny(model_type: str, head: str) -> Pretrained:
 
 
 def missing(value: Any, protocol: type, path: str) -> Iterator[str]:
-    """What `value` lacks of a protocol, and what it has lacks of theirs."""
+    """The members of a protocol that `value` lacks, and those that its members lack in turn."""
     for cls in protocol.__mro__:
         if cls in (object, Protocol) or not getattr(cls, "_is_protocol", False):
             continue
@@ -57,7 +57,7 @@ def contract(model_type: str, head: str) -> tuple[type, type | None]:
 
 
 def output(model: Any) -> Any:
-    """What a model gives for the plainest input."""
+    """A model's output for the simplest input."""
     config = model.config
     if FAMILIES[config.model_type].reads_images:
         height, width = getattr(config, "image", (64, 64))

@@ -1,4 +1,4 @@
-"""What all tasks share, on checkpoints that zoo makes: no torch is needed here."""
+"""Behaviour that all tasks share, on checkpoints that zoo makes: no torch is needed here."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_a_cut_changes_nothing(tokenizer, seed, monkeypatch):
 
 
 def test_a_cut_is_made(tokenizer, monkeypatch):
-    """Of a text of two million characters the library sees a small part."""
+    """The library gets a small part of a text of two million characters."""
     assert can_be_cut(tokenizer.backend)
     seen = []
     encode = Tokenizer._encode

@@ -1,4 +1,4 @@
-"""What templates mean, against transformers; templates that are out to break the process or its sandbox."""
+"""Chat templates against transformers, and templates that try to break the process or its sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files make which tokenizer, what each setting in them does, and damaged ones."""
+"""Tokenizers from each kind of file, the effect of each setting, and damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What training renders: the same from the same seed, and labelled as it was drawn."""
+"""Rendered pictures: equal for equal seeds, and labelled as they were drawn."""
 
 from __future__ import annotations
 

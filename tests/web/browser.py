@@ -87,7 +87,7 @@ class Tab:
         return self.page.inner_text(f"#{name}")
 
     def model(self, body: str, argument: Any = None, backend: str = "wasm") -> Any:
-        """What `body`, JavaScript with a `model`, the module `zoo` and an `argument`, returns."""
+        """Run `body`, JavaScript with a `model`, the module `zoo` and an `argument` -> its result."""
         return self.page.evaluate(
             "async ([argument, backend]) => {"
             " const zoo = await import('./web/zoo.js');"

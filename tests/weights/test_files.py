@@ -1,4 +1,4 @@
-"""Which files are taken, indices and shards, links, and weights that are not finite."""
+"""The choice of weight files: indices and shards, links; and weights that are not finite."""
 
 from __future__ import annotations
 

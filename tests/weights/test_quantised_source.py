@@ -137,7 +137,7 @@ def test_a_save_keeps_the_bits(tmp_path):
 
 
 def test_another_order_of_outputs_or_another_zero_would_be_seen(tmp_path):
-    """What the tests above rest on: AWQ's order and GPTQ's zeros less one are not what comes of itself."""
+    """The tests above would fail without AWQ's order and GPTQ's zeros less one."""
     folder, numbers = checkpoints(tmp_path, "gptq", 128)
     wanted = load_model(numbers)(IDS)
     path = folder / "config.json"

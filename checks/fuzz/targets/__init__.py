@@ -1,4 +1,4 @@
-"""What is fuzzed: a reader, or a load and a call, with inputs to begin with and a way to change them."""
+"""The fuzzed targets: a reader, or a load and a call, with first inputs and a way to change them."""
 
 from . import gguf, images, loads, settings, texts, weights
 from .target import TARGETS, Target

@@ -1,4 +1,4 @@
-"""What a target is, and what several of them need."""
+"""The class of a target, and helper functions of several targets."""
 
 from __future__ import annotations
 
