@@ -33,7 +33,7 @@ MASSIVE = 140.0  # the one weight, 1000 times as large as others, that trained m
 
 
 class Role(NamedTuple):
-    """The distribution of a tensor's values.  above: none is below the mean.  massive: one weight makes a channel huge."""
+    """The distribution of values.  above: none is below the mean.  massive: one weight makes a channel large."""
 
     shape: tuple[int, ...]
     deviation: float

@@ -115,7 +115,7 @@ class Terminal:
             os.execv(sys.executable, [sys.executable, "-m", "zoo", *args])
 
     def until(self, text: str, count: int = 1) -> str:
-        """Wait until `text` was shown `count` times, or without `text` until the process has ended -> all that was shown."""
+        """Wait until `text` was shown `count` times, or without `text` until the process has ended -> the output."""
         end = time.monotonic() + TOO_LONG
         while not text or self.shown.count(text) < count:
             ready, _, _ = select.select([self.fd], [], [], max(0.0, end - time.monotonic()))
