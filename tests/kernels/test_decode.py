@@ -50,18 +50,24 @@ def agrees(
     assert_close(got, twin(q, k, v, start, mask, scale), ROUNDINGS)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("K", [8, 16, 32, 64, 80, 96, 100, 128, 256])
+HEADS = (8, 16, 32, 64, 80, 96, 100, 128, 256)
+
+
+@pytest.mark.parametrize(
+    ("K", "dtype"), [*zip(HEADS, DTYPES * 3, strict=True), (80, DTYPES[0]), (256, DTYPES[0])], ids=str
+)
 def test_head_sizes(K: int, dtype: torch.dtype, device: str) -> None:
     start = torch.tensor([140], device=device)
-    agrees(*made(1, 1, 170, 4, 1, K, dtype, device), scale=K**-0.5, config=None)
-    agrees(*made(1, 1, 170, 4, 1, K, dtype, device), start=start, scale=K**-0.5, config=None)
+    q, k, v = made(1, 1, 170, 2, 1, K, dtype, device)
+    agrees(q, k, v, scale=K**-0.5, config=None)
+    agrees(q, k, v, start=start, scale=K**-0.5, config=None)
 
 
-@pytest.mark.parametrize("S", [1, 16, 17, 65, 130, 197])
+@pytest.mark.parametrize("S", [1, 16, 17, 65, 197])
 def test_numbers_of_keys(S: int, device: str) -> None:
-    agrees(*made(2, 1, S, 4, 2, 32, torch.float16, device))
-    agrees(*made(2, 1, S, 4, 2, 32, torch.float16, device), start=torch.tensor([0, S - 1], device=device))
+    q, k, v = made(2, 1, S, 2, 1, 32, torch.float16, device)
+    agrees(q, k, v)
+    agrees(q, k, v, start=torch.tensor([0, S - 1], device=device))
 
 
 @pytest.mark.parametrize(("T", "R"), [(1, 1), (1, 2), (1, 4), (1, 8), (3, 1), (3, 4), (16, 1), (4, 8), (1, 32)])
