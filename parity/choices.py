@@ -1,4 +1,4 @@
-"""Judging the stages that are choices and not numbers: token ids, the labels of pixels, objects."""
+"""Judging stages of choices instead of numbers: token ids, labels of pixels, objects."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from .compare import Multiple, Pair, Rule, Stage, Tolerance, both, compare, incomparable, unlike
 
-SAME_PIXELS = 0.9999  # of a segmentation in float32: where two labels are as likely, rounding decides
-SAME_BOX = 1e-4  # of a detection in float32: how far a coordinate may be off, in parts of the image's width or height
-OVERLAP = 0.5  # of a detection in low precision: two boxes of one object share more of what they cover together
+SAME_PIXELS = 0.9999  # share in a float32 segmentation: rounding decides between equally likely labels
+SAME_BOX = 1e-4  # largest error of a coordinate in a float32 detection, as a part of the image's width or height
+OVERLAP = 0.5  # two boxes of one object in low precision: their intersection over union is above this
 
-QuantRows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
+IdRows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
 
 
-def compare_ids(pairs: QuantRows, name: str = "tokenizer", rule: Rule | None = None, own: QuantRows = ()) -> Stage:
-    """(batch, ours, wanted) ids: which must be the same, as a tokenizer's.
+def compare_ids(pairs: IdRows, name: str = "tokenizer", rule: Rule | None = None, own: IdRows = ()) -> Stage:
+    """Compare (batch, ours, wanted) ids, such as a tokenizer's, which must be the same.
 
-    With a Multiple for a rule, as many rows may be other ones as it allows of texts; own: (batch, theirs, wanted).
+    With a Multiple for a rule, as many rows may differ as it allows of texts; own: (batch, theirs, wanted).
     """
     rows, wrong = _rows(pairs)
     note, batch = "", rows[0][0]
@@ -63,8 +63,8 @@ def compare_masks(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence
 def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence[Pair] = ()) -> Stage:
     """The last stage of a detection: rows of image, threshold, label, and a box in parts of the image.
 
-    All but the boxes must be the same.  In low precision an object is the same that has the label, and a box that
-    covers the same by more than OVERLAP: how far its coordinates are off is what the stage of the boxes is for.
+    All but the boxes must be the same.  In low precision two objects are the same if they have one label and their
+    boxes overlap by more than OVERLAP; the errors of coordinates are judged by the stage of the boxes.
     """
     broken = next((pair for pair in (*pairs, *own) if pair.ours is None or pair.reference is None), None)
     if broken:
@@ -102,13 +102,13 @@ def unmatched(found: np.ndarray, wanted: np.ndarray) -> int:
 
 
 def _overlap(a: np.ndarray, b: np.ndarray) -> float:
-    """The area that two boxes (x0, y0, x1, y1) share, as a part of what they cover together."""
+    """The intersection over union of two boxes (x0, y0, x1, y1)."""
     shared = np.prod(np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0))
     together = np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - shared
     return float(shared / together) if together > 0 else 0.0
 
 
-def _rows(pairs: QuantRows) -> tuple[list[tuple[str, list[int], list[int]]], list[tuple[str, list[int], list[int]]]]:
+def _rows(pairs: IdRows) -> tuple[list[tuple[str, list[int], list[int]]], list[tuple[str, list[int], list[int]]]]:
     """(batch, ours, wanted) of each row, and of those that differ."""
     rows = [(batch, a, b) for batch, ours, wanted in pairs for a, b in zip(ours, wanted, strict=True)]
     return rows, [(batch, a, b) for batch, a, b in rows if list(a) != list(b)]

@@ -1,4 +1,4 @@
-"""Judging one stage: how far two arrays are apart, and how far they may be."""
+"""Judging one stage: the errors between two arrays, and their limits."""
 
 from __future__ import annotations
 
@@ -11,37 +11,36 @@ import numpy as np
 
 from zoo.errors import UnsupportedError
 
-OVER_TOKENS = ("start_logits", "end_logits")  # whose last axis is the text's tokens, among which is the choice
+OVER_TOKENS = ("start_logits", "end_logits")  # stages whose last axis is the text's tokens: one of them is chosen
 BLOCK = 1 << 20  # values that are compared at a time
-MASSIVE = 5  # times the scale of all others, beyond which a value is massive
-RARE = 0.05  # of a batch's values, at most, are massive
-FEW = 1000  # values of a batch that is not judged by itself in low precision
+MASSIVE = 5  # a value is massive above this multiple of the scale of all others
+RARE = 0.05  # the largest share of massive values in a batch
+FEW = 1000  # batches with fewer values are judged together in low precision
 
 
 class Tolerance(NamedTuple):
-    """The largest errors allowed, both as parts of the stage's scale: the root mean square of its values, with massive
-    channels (Sun et al. 2024, https://arxiv.org/abs/2402.17762; docs/parity.md) shrunk until their largest value is
-    MASSIVE times the scale of all others, and their differences with them.
+    """The largest errors allowed, as parts of the stage's scale: the root mean square of its values.
 
-    Float32 has a relative precision, so such a channel is off by as much more, in every token, and stays so when a
-    later layer takes the value away again: a channel is as large as it was in any stage before.
+    Massive channels (Sun et al. 2024, https://arxiv.org/abs/2402.17762; docs/parity.md) and their differences are
+    shrunk until their largest value is MASSIVE times the scale of all others.  Float32 has a relative precision: the
+    error of such a channel is larger in every token, and stays when a later layer subtracts the value again.  So a
+    channel counts as large as it was in any stage before.
     """
 
     relative_l2: float
     max_abs: float
 
 
-FEW_CHOICES = range(20, 100)  # so many that two may be as likely as others, and so few that 1 % is one
+FEW_CHOICES = range(20, 100)  # two of these may be ties, and 1 % of them is one
 
 
 class Multiple(NamedTuple):
     """The limit in low precision: a multiple of the error that the reference itself makes in that precision.
 
-    Errors are relative L2 to the reference in float32.  least: what the reference's own counts as at least, since some
-    stages round nothing.  spare: of choices (the largest logit, a pixel's label, an object), how many may be other
-    ones besides, as a part of all, rounded up, and two of FEW_CHOICES: where two are as likely, rounding
-    decides, and of few that is chance.  spare_texts: the same of the rows that are written token after token, since
-    after one such choice all that follows is another.
+    Errors are relative L2 to the reference in float32.  least: the smallest error that is assumed for the reference,
+    since some stages round nothing.  spare: the share of choices (the largest logit, a pixel's label, an object) that
+    may differ besides, rounded up, and two of FEW_CHOICES: rounding decides between equally likely choices.
+    spare_texts: the same share for rows of generated tokens, since one other token changes all that follow.
     """
 
     times: float
@@ -55,18 +54,17 @@ class Multiple(NamedTuple):
         return wrong <= self.times * own + (max(2, besides) if count in FEW_CHOICES else besides)
 
 
-# Float32 has a relative precision of 6e-8.  Sums of 768 to 3072 products in another order, a few in each of 12 layers,
-# leave 3e-7 to 3e-6 between two correct programs at full size, and single values reach ten times that.  The faults
-# that ports really have (tanh for erf in GELU, a bias left out, another model's epsilon) are above 1e-5.
+# Float32 has a relative precision of 6e-8.  Sums of 768 to 3072 products in another order, several in each of 12
+# layers, make two correct programs differ by 3e-7 to 3e-6 at full size, and single values by ten times that.  Real
+# faults of ports (tanh for erf in GELU, a missing bias, another model's epsilon) are above 1e-5.
 FLOAT32 = Tolerance(relative_l2=1e-5, max_abs=1e-4)
 
 
 def multiple(epsilon: float) -> Multiple:
-    """Three times the reference's own error, as flash-attention's tests have it.
+    """Three times the reference's own error, as in flash-attention's tests.
 
-    epsilon: from 1 to the next number.  Rounding a number moves it by epsilon / sqrt(12) of its power of two on
-    average, and numbers are 1.47 times their power of two (both root mean squares): a fifth of epsilon, which every
-    value has that was rounded once.
+    epsilon: the distance from 1 to the next number.  Rounding moves a number by epsilon / sqrt(12) of its power of two,
+    and numbers are 1.47 times their power of two (both root mean squares): rounding once costs a fifth of epsilon.
     """
     return Multiple(times=3, least=epsilon / 5)
 
@@ -96,7 +94,7 @@ def rule_for(backend: str, dtype: str) -> Rule:
 
 
 class Pair(NamedTuple):
-    """One batch's outputs of a stage; mask (B, T) is true for tokens, None where every position counts."""
+    """One batch's outputs of a stage; mask (B, T) is true for tokens, None if every position counts."""
 
     batch: str
     ours: np.ndarray | None
@@ -108,10 +106,10 @@ class Pair(NamedTuple):
 class Stage:
     """The verdict on a stage: the worst figures over all batches, and the batch that max_abs and relative_l2 are from.
 
-    scale: root mean square of the reference over all batches.  max_abs: absolute.  relative_l2: the ratio of the
-    batch's root mean square difference to `scale`, so that a batch of one text whose single logit happens to be near 0
-    is not judged by that 0.  In all three massive channels are shrunk, as `Tolerance` says.  top1: the share of rows
-    whose largest value is at the same place, for logits.
+    scale: root mean square of the reference over all batches.  max_abs: absolute.  relative_l2: the batch's root mean
+    square difference divided by `scale`, so that a single logit near 0 in a batch of one text is not judged by that 0.
+    In all three massive channels are shrunk, see `Tolerance`.  top1: the share of rows of logits whose largest value is
+    at the same place.
 
     In low precision the figures are zoo's to the reference in float32; reference_error and reference_top1 are the
     relative_l2 and the top1 of the reference itself in low precision, to the same float32.
@@ -151,9 +149,9 @@ ADDED = ("count", "differences", "ours", "reference", "products", "rows", "same_
 
 
 def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
-    """One batch's part of a stage.  Padded positions are left out: what stands there is nobody's business.
+    """One batch's part of a stage, without padded positions, whose values mean nothing.
 
-    peaks: of the batch's stages so far the largest values of each channel, to which this stage's are added.
+    peaks: the largest values of each channel in the batch's stages so far; this stage's are added.
     """
     note = incomparable(pair)
     if note:
@@ -184,13 +182,13 @@ def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
 
 
 def _blocks(array: np.ndarray, width: int = 1) -> Iterator[np.ndarray]:
-    """Its values (rows, width) in float64, some at a time: twins of all logits would not fit beside a large model."""
+    """The values (rows, width) in float64, block by block: a copy of all logits would not fit beside a large model."""
     rows, step = array.reshape(-1, width), max(BLOCK // width, 1)
     return (rows[begin : begin + step].astype(np.float64) for begin in range(0, len(rows), step))
 
 
 def _limit(theirs: np.ndarray) -> float:
-    """The size beyond which values are massive: MASSIVE times the root mean square of all that are not; may be inf."""
+    """The size above which values are massive: MASSIVE times the root mean square of all others; may be inf."""
     known, limit, before = math.inf, math.inf, -1
     while True:
         squares, count = 0.0, 0
@@ -207,7 +205,7 @@ def _limit(theirs: np.ndarray) -> float:
 def compare(name: str, batches: Sequence[Pair | Sums], rule: Rule, own: Sequence[Pair | Sums] = ()) -> Stage:
     """Judge one stage by all of its batches.
 
-    own: in low precision the same of the reference itself, which is what zoo's figures are held against.
+    own: the reference's own outputs in low precision, whose errors are the measure of zoo's.
     """
     parts, its_parts = ([measure(name, b) if isinstance(b, Pair) else b for b in some] for some in (batches, own))
     if isinstance(rule, Tolerance):
@@ -225,7 +223,7 @@ def compare(name: str, batches: Sequence[Pair | Sums], rule: Rule, own: Sequence
 
 
 def _pooled(parts: Sequence[Sums]) -> list[Sums]:
-    """Batches of few values as one: errors of a few roundings are chance, and so is how large the reference's are."""
+    """Join batches of less than FEW values: errors of few roundings are chance, the reference's too."""
     few = [part for part in parts if part.count < FEW and not part.note]
     if len(few) < 2:
         return list(parts)
@@ -254,17 +252,17 @@ def _figures(name: str, parts: Sequence[Sums]) -> Stage:
 
 
 def not_made(name: str, note: str) -> Stage:
-    """A stage that there is nothing to compare of, and why."""
+    """A stage with nothing to compare, and the reason."""
     return Stage(name, "", 0, math.nan, math.nan, math.nan, math.nan, None, True, note)
 
 
 def unlike(name: str, batch: str, note: str) -> Stage:
-    """A stage of which there are no figures."""
+    """A stage that diverges without figures, and the reason."""
     return Stage(name, batch, 0, math.nan, math.nan, math.nan, math.nan, None, False, note)
 
 
 def incomparable(pair: Pair) -> str:
-    """Why a pair has no figures, "" if it has."""
+    """The reason why a pair has no figures; "" if it has."""
     if pair.ours is None or pair.reference is None:
         return f"only {'transformers' if pair.ours is None else 'zoo'} has this stage"
     if pair.ours.shape != pair.reference.shape:
@@ -291,7 +289,7 @@ def has_tokens(name: str, array: np.ndarray | None, mask: np.ndarray | None) -> 
 
 
 def _same_rows(name: str, pair: Pair, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray | None:
-    """For each row of logits whether its largest value is at the same place; None for what is no choice."""
+    """True for each row of logits whose largest value is at the same place; None if the stage is no choice."""
     if name in OVER_TOKENS and pair.mask is not None:  # the choice is among a text's tokens
         ours, theirs = (np.where(pair.mask, array, -np.inf) for array in both(pair))
     if "logits" not in name or theirs.shape[-1] < 2:

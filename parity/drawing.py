@@ -1,9 +1,8 @@
-"""Random weights of a model: the names and shapes are what its own class asks for, the numbers follow from what each
-array is to it.
+"""Random weights of a model: names and shapes are those that its class reads, numbers follow from each array's role.
 
-Trained models have norms around 1, small embeddings, biases that are not 0, attention that is not flat.  A model that
-takes one thing for another shows only where the two differ: so no value is neutral, and what goes into the first norms
-is small enough for their epsilon to count.
+As in trained models, norms are around 1, embeddings small, biases not 0, and attention is not flat.  A model that
+confuses two arrays is found only if they differ: so no value is neutral, and the inputs of the first norms are so
+small that their epsilon matters.
 """
 
 from __future__ import annotations
@@ -24,11 +23,15 @@ from zoo.weights import Random, Reader, RenamedSource, Weights
 
 from .taps import bodies_of
 
-GAINS = {"relu": math.sqrt(2), "tanh": 1.4, "sigmoid": 1.4}  # of what follows, which takes some of it
-SMALL = 0.05  # embeddings: the squares of what a norm is given are then near its epsilon
-HEAD = 2.0  # of a head, whose choices should be clear
-SHARP = 1.4  # of queries and of keys
-BEFORE_NORM = 0.15  # of a convolution, by whose batch norm it is made large again
+GAINS = {
+    "relu": math.sqrt(2),
+    "tanh": 1.4,
+    "sigmoid": 1.4,
+}  # of the product before an activation, which shrinks it
+SMALL = 0.05  # embeddings: the squares of a norm's inputs are then near its epsilon
+HEAD = 2.0  # gain of a head, whose choices should be clear
+SHARP = 1.4  # gain of queries and keys
+BEFORE_NORM = 0.15  # gain of a convolution, whose batch norm scales it up again
 MASSIVE = 140.0  # the one weight, 1000 times as large as others, that trained models have (arXiv 2411.07191)
 
 
@@ -43,7 +46,7 @@ class Role(NamedTuple):
 
 
 class _Names(Random):
-    """Every name but some, and arrays that take no memory."""
+    """A source that has every name except those in `absent`, with arrays that take no memory."""
 
     def __init__(self, absent: Collection[str]):
         super().__init__(0)
@@ -77,13 +80,8 @@ def roles(
     """
     source = _Names(absent)
     tied = {target: owner for target, owner in cls.tied.items() if config.tied or target.endswith(".bias")}
-    w = Weights(
-        Reader(
-            RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=tied),
-            _BACKEND,
-            sizes=config.sizes(),
-        )
-    )
+    renamed = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=tied)
+    w = Weights(Reader(renamed, _BACKEND, sizes=config.sizes()))
     model = cls(w, config)
     bodies = list(bodies_of(model).values())
     embedded = {id(array) for body in bodies for _, array in leaves(getattr(body, "embeddings", ()))}
@@ -96,12 +94,12 @@ def roles(
         for i, part in enumerate(parts):
             shape = source.shapes[part.name]
             if id(array) in embedded and not isinstance(module, (LayerNorm, RMSNorm)):
-                # Of tables, tokens, and what projects patches.
+                # Embeddings, special tokens, and the projection of patches.
                 role = Role(shape, SMALL / math.sqrt(math.prod(shape[1:])) * 2 if len(shape) == 4 else SMALL)
             elif isinstance(module, (LayerNorm, RMSNorm, BatchNorm)):
                 role = _of_norm(module, attribute, shape)
             elif len(shape) == 1:
-                # Of what no layer of `zoo.nn` holds, only the name tells what is added from what is multiplied.
+                # Outside of the layers of `zoo.nn` only the name tells biases from factors.
                 role = Role(shape, 0.05) if part.name.endswith("bias") else Role(shape, 0.05, 0.1)
             elif isinstance(module, (Linear, Conv2d, ConvTranspose2d)) or len(parts) == 3:
                 asks = (len(parts) == 3 and i < 2) or path.rpartition(".")[2] in ("query", "key", "q", "k")
@@ -113,7 +111,7 @@ def roles(
 
 
 def draw(role: Role, name: str, seed: int) -> np.ndarray:
-    """Float32 numbers, which follow from the name and the seed."""
+    """Float32 numbers, determined by the name and the seed."""
     x = np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(role.shape, np.float32)
     x *= np.float32(role.deviation)
     if role.above:
@@ -126,7 +124,7 @@ def draw(role: Role, name: str, seed: int) -> np.ndarray:
 
 
 def _narrowing(layer: Module) -> Linear:
-    """The linear that leads back from a layer's widest place: of an MLP the last."""
+    """A layer's linear with the most inputs per output: the last of its MLP."""
     linears = (holder for holder, *_ in _arrays(layer, layer, "", "") if isinstance(holder, Linear))
     return max(linears, key=lambda linear: linear.weight.shape[1] / linear.weight.shape[0])
 
@@ -134,7 +132,7 @@ def _narrowing(layer: Module) -> Linear:
 def _of_norm(norm: Module, attribute: str, shape: tuple[int, ...]) -> Role:
     if attribute == "weight":
         return Role(shape, 0.15, 1.0)
-    size = 2 * BEFORE_NORM**2  # of the squares of what a batch norm is given
+    size = 2 * BEFORE_NORM**2  # mean square of a batch norm's inputs
     return {
         "bias": Role(shape, 0.1),
         "mean": Role(shape, 0.1 * math.sqrt(size)),

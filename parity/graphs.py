@@ -26,7 +26,7 @@ class _Named(dict[str, Any]):
 
 
 class _Staged(Runner):
-    """Runs what passes a model's door by a graph of all its stages, and keeps these."""
+    """Runs a model's checked inputs through a graph of all its stages, and keeps their outputs."""
 
     def __init__(self, runner: OnnxRunner):
         self.runner, self.found = runner, {}

@@ -43,7 +43,7 @@ class Result(Counter[str]):
 
 
 def run(name: str, seed: int, seconds: float, count: int, result: Result, corpus: Path | None = None) -> None:
-    """One child of a target, with inputs for so many seconds, or with those of a corpus."""
+    """One child of a target, which makes inputs for `seconds`, or runs those of a corpus."""
     memory = Path("/dev/shm")  # where there is one, files cost little there
     with tempfile.TemporaryDirectory(prefix="zoo-fuzz-", dir=memory if memory.is_dir() else None) as place:
         folder = Path(place).resolve()
@@ -92,7 +92,7 @@ def run(name: str, seed: int, seconds: float, count: int, result: Result, corpus
 
 
 def fuzz(names: list[str], seconds: float, seed: int, count: int = 0) -> dict[str, Result]:
-    """Inputs for each target, its share of the seconds; or, where count is not 0, so many for each."""
+    """Inputs for each target, for its share of the seconds, or `count` for each if that is not 0."""
     from .targets import TARGETS
 
     whole = sum(TARGETS[name].weight for name in names)

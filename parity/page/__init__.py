@@ -1,4 +1,4 @@
-"""The proof as one HTML file that can be read anywhere: no script, nothing from outside: its policy forbids them."""
+"""The report as one HTML file that can be read offline: its policy forbids scripts and requests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from zoo.errors import ZooError
 
@@ -27,7 +28,7 @@ class MissingToolError(ZooError):
 
 
 def require() -> None:
-    """Import what the page is made with, or say in one line how to install it."""
+    """Import the packages that make the page; MissingToolError tells how to install them."""
     try:
         import jinja2  # noqa: F401
         import matplotlib.backends.backend_svg  # noqa: F401
@@ -36,18 +37,14 @@ def require() -> None:
 
 
 def write_page(folder: Path, results: Sequence[Result], command: str) -> Path:
-    """Write folder/index.html about the results of `command`, and return its path.  The folder is made if need be."""
+    """Write folder/index.html about the results of `command` -> its path.  The folder is made if it does not exist."""
     require()
     import jinja2
     import markupsafe
 
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    options: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
+    options |= dict.fromkeys(("trim_blocks", "lstrip_blocks"), True)
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), **options)
     style = (HERE / "page.css").read_text(encoding="utf-8")
     environment.filters["drawing"] = markupsafe.Markup  # the plots, which parity.page.plots has escaped
     environment.filters["runs"] = runs

@@ -12,11 +12,11 @@ from ..run import Result
 from .sections import BACKENDS, Section, is_low
 from .texts import visible
 
-WRITTEN = ("written, ", "text, ")  # how the names of the stages begin that a model writes by itself
+WRITTEN = ("written, ", "text, ")  # beginnings of the names of stages with generated text
 
 
 def overview(results: Sequence[Result], sections: Sequence[Section], facts: dict[str, Any]) -> dict[str, Any]:
-    """The names that the template has for this.  facts: of parity.report.document."""
+    """The template's variables.  facts: of parity.report.document."""
     versions = {name: version for name, version in facts["versions"].items() if version}
     software = [f"{name} {versions[name]}" for name in ("zoo", "transformers", "torch", "numpy") if name in versions]
     return {
@@ -51,7 +51,7 @@ def _compared(results: Sequence[Result], versions: dict[str, str]) -> str:
 
 
 def _checkpoints(results: Sequence[Result]) -> str:
-    """Whose weights these are: a random checkpoint proves the arithmetic, not what a model is good for."""
+    """The sources of the weights: a random checkpoint proves the arithmetic, not the quality of a model."""
     counts = Counter(kind_of(result.case) for result in results if not result.error)
     kinds = {
         "hub": "from the hub",
@@ -68,7 +68,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _tiles(results: Sequence[Result], sections: Sequence[Section]) -> list[tuple[str, str, str]]:
-    """Key figures: what, how much, and a remark."""
+    """Key figures: a label, a value, and a remark."""
     stages = [stage for result in results for stage in result.stages]
     if not stages:
         return []

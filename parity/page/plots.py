@@ -1,4 +1,4 @@
-"""Error by stage as a small SVG that takes its colours and its fonts from the page."""
+"""Error by stage as a small SVG that inherits colours and fonts from the page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .svg import tidy
 
 WIDTH = 440  # of the whole, in SVG units, which the page scales
 HEIGHT = 150  # of the axes
-LEFT, RIGHT, TOP = 46, 10, 14  # margins
+LEFT, RIGHT, TOP = 46, 10, 14  # margins, in SVG units
 FONT = 11
 MAX_LABELS = 20  # side by side, turned
 LONGEST = 16  # letters of a label
 
 
 class Line(NamedTuple):
-    """One line of a plot.  name: its class on the page.  values: one for each stage, None where there is none."""
+    """One line of a plot.  name: its class on the page.  values: one for each stage, or None."""
 
     name: str
     values: Sequence[float | None]
@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 def errors_by_stage(ident: str, title: str, stages: Sequence[str], lines: Sequence[Line], diverged: int | None) -> str:
-    """An <svg> of the lines over the stages, on a logarithmic scale; zeros lie on the axis.
+    """An <svg> of the lines over the stages, on a logarithmic scale; zeros are drawn on the axis.
 
     ident: unique on the page.  diverged: which of the stages is marked as the first that does not hold.
     """
@@ -41,14 +41,10 @@ def errors_by_stage(ident: str, title: str, stages: Sequence[str], lines: Sequen
     ends = _decades(lines)
     labelled = _labelled(stages, diverged)
     labels = {i: stages[i] if len(stages[i]) <= LONGEST else stages[i][: LONGEST - 1] + "…" for i in labelled}
-    margin = 18 + 4 * max(map(len, labels.values()))  # turned letters go down by so much
+    margin = 18 + 4 * max(map(len, labels.values()))  # the height of turned labels
     height = TOP + HEIGHT + margin
-    options: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": ident,
-        "font.size": FONT,
-        "axes.unicode_minus": False,
-    }
+    options: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": ident, "font.size": FONT}
+    options["axes.unicode_minus"] = False
     with matplotlib.rc_context(options):
         figure = Figure(figsize=(WIDTH / 72, height / 72))
         canvas = FigureCanvasSVG(figure)
@@ -71,14 +67,14 @@ def errors_by_stage(ident: str, title: str, stages: Sequence[str], lines: Sequen
 
 
 def _decades(lines: Sequence[Line]) -> tuple[int, int]:
-    """The powers of ten at the ends of the axis; the same for all that is small, so that plots can be compared."""
+    """The powers of ten at the ends of the axis: the same for all small errors, so that plots can be compared."""
     known = [v for line in lines for v in (*line.values, *line.limits) if v and math.isfinite(v)]
     low, high = min(known, default=1e-8), max(known, default=1e-4)
     return min(math.floor(math.log10(low) - 0.3), -8 if low < 1e-4 else -5), math.ceil(math.log10(high) + 0.3)
 
 
 def _draw_axes(axes: Any, labels: dict[int, str], ends: tuple[int, int], zeros: bool) -> None:
-    """zeros: whether the lower end of the axis stands for 0, which a logarithm does not have."""
+    """Ticks, labels and grid.  zeros: the lower end of the axis is labelled 0, which a logarithm does not have."""
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_gid("axis")
@@ -110,7 +106,7 @@ def _draw_line(axes: Any, line: Line, ends: tuple[int, int]) -> None:
 
 
 def _draw_limit(axes: Any, line: Line) -> None:
-    """A dashed step at each stage that has a limit, or one line with its value where it is the same for all."""
+    """A dashed step at each stage that has a limit, or one line with its value if all limits are equal."""
     gid = f"limit {line.name}"
     steps = [(i, limit) for i, limit in enumerate(line.limits) if limit]
     runs = [list(run) for _, run in groupby(steps, key=lambda step: step[1])]
@@ -124,7 +120,7 @@ def _draw_limit(axes: Any, line: Line) -> None:
 
 
 def _labelled(stages: Sequence[str], diverged: int | None) -> list[int]:
-    """The stages that are named on the axis: all, or some at an even distance, with the one that diverges."""
+    """The stages with a label on the axis: all, or every n-th, and the one that diverges."""
     step = math.ceil(len(stages) / MAX_LABELS)
     chosen = [i for i in range(0, len(stages), step) if diverged is None or abs(i - diverged) >= step]
     return chosen if diverged is None else sorted([*chosen, diverged])

@@ -18,13 +18,11 @@ from ..run import Result
 from .plots import Line, errors_by_stage
 from .texts import Piece, differences, visible
 
-QuantType = Literal["holds", "diverges", "failed"]
-BACKENDS = {"numpy": "NumPy", "torch": "torch"}
+Verdict = Literal["holds", "diverges", "failed"]
+BACKENDS = {"numpy": "NumPy", "onnx": "ONNX Runtime", "torch": "torch"}
 ALLOWED = "what is allowed"
-WORDS: dict[QuantType, str] = {"holds": "holds", "diverges": "diverges", "failed": "not run"}
-
-
-# By whether errors are of low precision: the columns of figures, and those that a phone has no room for.
+WORDS: dict[Verdict, str] = {"holds": "holds", "diverges": "diverges", "failed": "not run"}
+# For full and low precision: the columns of figures, and True for those that a narrow screen leaves out.
 HEADS: dict[bool, tuple[tuple[str, ...], tuple[bool, ...]]] = {
     False: (("rel L2", "max abs", "of scale", "1 − cosine", "top-1"), (False, True, False, True, True)),
     True: (
@@ -35,7 +33,7 @@ HEADS: dict[bool, tuple[tuple[str, ...], tuple[bool, ...]]] = {
 
 
 class Row(NamedTuple):
-    """A stage in the table.  first: whether it is the first that does not hold."""
+    """A stage in the table.  first: True for the first that does not hold."""
 
     name: str
     cells: tuple[str, ...]
@@ -47,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """An exhibit.  sides: whose the two are.  images: data URIs.  pieces: the texts in parts."""
+    """An exhibit.  sides: the names of the two sides.  images: data URIs.  pieces: the texts in parts."""
 
     title: str
     sides: tuple[str, str]
@@ -57,12 +55,12 @@ class Shown(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One model.  ident: what links lead to.  kind: its class on the page, which WORDS says in words."""
+    """One model.  ident: the target of links.  kind: its class on the page; WORDS has the word for it."""
 
     ident: str
     name: str
     architecture: str
-    kind: QuantType
+    kind: Verdict
     word: str
     sentence: str
     relative_l2: str
@@ -70,10 +68,10 @@ class Section(NamedTuple):
     used_text: str
     at_worst: str  # the same in words
     top1: str
-    low: bool  # whether errors are to float32, and held against the reference's own
+    low: bool  # errors are to float32, and compared with the reference's own
     plot: str
     head: tuple[str, ...]
-    wide: tuple[bool, ...]  # of the columns of figures, those that are only on wide screens
+    wide: tuple[bool, ...]  # True for columns of figures that only wide screens show
     rows: tuple[Row, ...]
     exhibits: tuple[Shown, ...]
     facts: tuple[tuple[str, str], ...]
@@ -82,11 +80,11 @@ class Section(NamedTuple):
 
 
 def section(number: int, result: Result) -> Section:
-    """Everything about one result, as the template wants it; number: which it is on the page."""
+    """All values of one result that the template needs.  number: the place on the page, from 1."""
     name, furthest, low = short_name(result.case), worst(result), is_low(result)
     head, wide = HEADS[low]
     used, _ = _nearest(result)
-    kind: QuantType = "failed" if result.error else "holds" if result.holds else "diverges"
+    kind: Verdict = "failed" if result.error else "holds" if result.holds else "diverges"
     ident = f"m{number}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}"
     return Section(
         ident,
@@ -118,7 +116,7 @@ def is_low(result: Result) -> bool:
 
 
 def limit_of(stage: Stage, rule: Rule | None) -> float | None:
-    """The largest relative L2 error with which a stage holds; None where no number decides."""
+    """The largest relative L2 error with which a stage holds; None if no number decides."""
     if rule is None or math.isnan(stage.relative_l2) or stage.name == "processor":
         return None
     if isinstance(rule, Tolerance):
@@ -127,7 +125,7 @@ def limit_of(stage: Stage, rule: Rule | None) -> float | None:
 
 
 def share_of_limit(stage: Stage, rule: Rule | None) -> float | None:
-    """A stage's error as a part of what is allowed: of relative L2 or of max abs, whichever is nearer to its limit."""
+    """A stage's error divided by its limit: for relative L2 or max abs, whichever is nearer to its limit."""
     limit = limit_of(stage, rule)
     if limit is None:
         return None
@@ -158,7 +156,7 @@ def sentence(result: Result) -> str:
 
 
 def _compared(result: Result, stage: Stage, used: float) -> str:
-    """A stage's error beside its limit: relative L2, or the largest difference where that is nearer to its own."""
+    """A phrase with a stage's error and limit: relative L2, or the largest difference if that is nearer to its own."""
     error, rule = unbroken(figure(stage.relative_l2)), result.tolerance
     if isinstance(rule, Multiple) and stage.reference_error:
         ratio, own = stage.relative_l2 / stage.reference_error, unbroken(figure(stage.reference_error))
@@ -177,7 +175,7 @@ def _nearest(result: Result) -> tuple[float | None, Stage | None]:
 
 
 def times_of(used: float) -> str:
-    """A part of the limit as a text: percent up to ten times, then how many times; never rounded across the limit."""
+    """A part of the limit as text: percent below ten times, else a multiple; never rounded across the limit."""
     if used < 0.01:
         return "0 %" if used == 0 else "< 1 %"
     if used < 10:
@@ -228,12 +226,12 @@ def _row(result: Result, stage: Stage) -> Row:
 
 
 def unbroken(text: str) -> str:
-    """With hyphens at which no line is broken: for figures within sentences."""
+    """The text with non-breaking hyphens: for figures within sentences."""
     return text.replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def figure(value: float) -> str:
-    """An error as a text: 0 only for what is the same to the last bit."""
+    """An error as text: 0 only for arrays that are equal to the last bit."""
     return "0" if value == 0 else small(value)
 
 

@@ -1,19 +1,19 @@
-"""From matplotlib's SVG to one that a page can hold, and dress."""
+"""matplotlib's SVG made smaller, and styled by the page that it is part of."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
 
-# Of a node's style, what says where and how wide, and not in which colour or font.
+# The properties of a node's style that are kept: sizes, without colours and fonts.
 KEPT = {"fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "text-anchor", "font-size"}
 
 
 def tidy(svg: bytes, ident: str, title: str, description: str, points: dict[str, list[str]]) -> str:
     """matplotlib's SVG for use inside of a page.
 
-    Without ids but those that are referred to, without styles (which the page's policy forbids), with the colour of
-    its surroundings for ink.  Groups have their gid as class.  points: by gid, the title of each of its markers.
+    Only ids with references stay.  Styles go, since the page's policy forbids them; ink takes the colour of the text
+    around it.  The gid of a group becomes its class.  points: the title of each marker of a group, by gid.
     """
     root = ET.fromstring(svg)
     for parent in root.iter():

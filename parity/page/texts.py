@@ -1,4 +1,4 @@
-"""Two texts with what differs between them marked, word by word."""
+"""Two texts with their differences marked, word by word."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 WORDS = re.compile(r"\s+|\w+|[^\w\s]")
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")  # each of which has an image
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")  # each has a visible symbol in Unicode
 STRANGE = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-# Words of scripts that are written from right to left, one after the other.
+# Words in a row of scripts that are written from right to left.
 TURNED = re.compile(r"([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: [\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*)")
-MAX_WORDS = 5000  # of a text that is compared word by word: more take a time that grows with their square
+MAX_WORDS = 5000  # of a text that is compared word by word: the time grows with their square
 
 
 class Piece(NamedTuple):
@@ -20,7 +20,7 @@ class Piece(NamedTuple):
 
 
 def differences(ours: str, reference: str) -> tuple[list[Piece], list[Piece]]:
-    """Both texts in pieces, marked where the other one has something else or nothing."""
+    """Both texts in pieces, marked where the other text differs."""
     a, b = WORDS.findall(ours), WORDS.findall(reference)
     if max(len(a), len(b)) > MAX_WORDS:
         a, b = ours.splitlines(keepends=True), reference.splitlines(keepends=True)
@@ -34,10 +34,10 @@ def differences(ours: str, reference: str) -> tuple[list[Piece], list[Piece]]:
 
 
 def runs(text: str) -> list[tuple[str, bool]]:
-    """The text in parts, and whether each is of words from right to left, which swap with figures beside them."""
+    """The text in parts, with True for words from right to left, which swap places with figures beside them."""
     return [(part, i % 2 == 1) for i, part in enumerate(TURNED.split(text)) if part]
 
 
 def visible(text: str) -> str:
-    """The text with a sign for each character that HTML has no place for, or that turns around what follows it."""
+    """The text with a symbol for each character that HTML cannot show, or that reverses the text after it."""
     return STRANGE.sub("\N{REPLACEMENT CHARACTER}", CONTROLS.sub(lambda found: chr(0x2400 + ord(found[0])), text))
