@@ -27,7 +27,7 @@ TOLERANCE = 1e-5  # largest difference, relative to the largest output
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))  # width, and stride of the first block
 
 
-class Shape(NamedTuple):
+class ConvShape(NamedTuple):
     """A convolution of Y x X pixels, and how often ResNet-18 has it."""
 
     name: str
@@ -44,16 +44,16 @@ class Shape(NamedTuple):
         return 2e-9 * _half(self.Y, self.stride) * _half(self.X, self.stride) * self.C * self.D * self.kernel**2
 
 
-def shapes(Y: int, X: int) -> list[Shape]:
+def shapes(Y: int, X: int) -> list[ConvShape]:
     """The convolutions of ResNet-18, from the image on."""
-    out = [Shape("stem 7x7/2", Y, X, 3, 64, 7, 2, 1)]
+    out = [ConvShape("stem 7x7/2", Y, X, 3, 64, 7, 2, 1)]
     Y, X, C = _half(_half(Y, 2), 2), _half(_half(X, 2), 2), 64
     for D, stride in STAGES:
         if stride > 1:
-            out.append(Shape(f"3x3/2 {C} to {D}", Y, X, C, D, 3, 2, 1))
-            out.append(Shape(f"1x1/2 {C} to {D}", Y, X, C, D, 1, 2, 1))
+            out.append(ConvShape(f"3x3/2 {C} to {D}", Y, X, C, D, 3, 2, 1))
+            out.append(ConvShape(f"1x1/2 {C} to {D}", Y, X, C, D, 1, 2, 1))
         Y, X, C = _half(Y, stride), _half(X, stride), D
-        out.append(Shape(f"3x3 {D}", Y, X, D, D, 3, 1, 4 if stride == 1 else 3))
+        out.append(ConvShape(f"3x3 {D}", Y, X, D, D, 3, 1, 4 if stride == 1 else 3))
     return out
 
 
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def convolutions(shape: Shape) -> dict[str, Callable[[], Any]]:
+def convolutions(shape: ConvShape) -> dict[str, Callable[[], Any]]:
     """One convolution with bias, its weight prepared as a model's is."""
     import numpy as np
     import torch

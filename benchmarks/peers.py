@@ -66,7 +66,7 @@ def embedders(folder: Path, batch: int = 32) -> dict[str, Embedder]:
     return out
 
 
-def preprocessors(config: Mapping[str, Any]) -> dict[str, Preprocessor]:
+def preprocessors(config: dict[str, Any]) -> dict[str, Preprocessor]:
     """zoo and transformers' Pillow backend, by the content of a preprocessor_config.json."""
     import transformers
     from PIL import Image

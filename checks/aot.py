@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .architectures import ARCHITECTURES
     from .cases import CASES
     from .compiling import look_up
-    from .results import Job, Store, digest
+    from .results import CompileJob, Store, digest
 
     names = options.arch or list(ARCHITECTURES)
     unknown = [name for name in names if name not in ARCHITECTURES]
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.workers < 1:
         parser.error(f"--workers must be at least 1, found {options.workers}")
     jobs = [
-        Job(case, arch, dtype)
+        CompileJob(case, arch, dtype)
         for case in CASES
         if options.only in f"{case.function} {case.name}"
         for arch in names

@@ -14,11 +14,11 @@ from importlib import import_module
 
 from .architectures import ARCHITECTURES
 from .cases import tensors
-from .results import Found, Job, Store
+from .results import CompileJob, JobResult, Store
 from .sass import measure
 
 
-def look_up(jobs: list[Job], store: Store, workers: int) -> tuple[dict[Job, Found], int]:
+def look_up(jobs: list[CompileJob], store: Store, workers: int) -> tuple[dict[CompileJob, JobResult], int]:
     """Each job's result, compiled in `workers` processes where it is not known; and how many were."""
     found = {job: kept for job in jobs if (kept := store.get(job)) is not None}
     todo = [job for job in jobs if job not in found]
@@ -31,7 +31,7 @@ def look_up(jobs: list[Job], store: Store, workers: int) -> tuple[dict[Job, Foun
     return {job: found[job] for job in jobs}, len(todo)
 
 
-def compile_all(jobs: list[Job], workers: int) -> Iterator[tuple[Job, Found]]:
+def compile_all(jobs: list[CompileJob], workers: int) -> Iterator[tuple[CompileJob, JobResult]]:
     """Each job and what came of it, as they finish.  One that ends its process is tried once more, alone."""
     if not jobs:
         return
@@ -42,10 +42,10 @@ def compile_all(jobs: list[Job], workers: int) -> Iterator[tuple[Job, Found]]:
             yield job, result
         for job in [job for job in jobs if job in left]:
             alone = list(_in_processes([job], 1, scratch))
-            yield alone[0] if alone else (job, Found(error="the compiler ended its process"))
+            yield alone[0] if alone else (job, JobResult(error="the compiler ended its process"))
 
 
-def _in_processes(jobs: list[Job], workers: int, scratch: str) -> Iterator[tuple[Job, Found]]:
+def _in_processes(jobs: list[CompileJob], workers: int, scratch: str) -> Iterator[tuple[CompileJob, JobResult]]:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, spawn, _begin, (scratch,)) as pool:
         running = {pool.submit(compile_one, job): job for job in jobs}
@@ -62,7 +62,7 @@ def _begin(scratch: str) -> None:
     os.environ["TRITON_CACHE_DIR"] = scratch  # what is compiled here is of no use to a GPU's own cache
 
 
-def compile_one(job: Job) -> Found:
+def compile_one(job: CompileJob) -> JobResult:
     """Compile what a case launches, in this process."""
     from .capture import capture  # loads Triton, which then looks at the environment
 
@@ -73,8 +73,8 @@ def compile_one(job: Job) -> Found:
             function(*tensors(job.case, job.dtype))
         measured = tuple(measure(launch, ARCHITECTURES[job.arch]) for launch in launches)
     except Exception as e:  # whatever stops a kernel from compiling is what is looked for
-        return Found(error=f"{type(e).__name__}: {' '.join(str(e).split())[:400]}")
-    return Found(measured) if measured else Found(error="it launches no kernel")
+        return JobResult(error=f"{type(e).__name__}: {' '.join(str(e).split())[:400]}")
+    return JobResult(measured) if measured else JobResult(error="it launches no kernel")
 
 
 def _progress(text: str) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from .architectures import ARCHITECTURES
 from .budgets import FOLLOWING, faults
-from .results import Found, Job
+from .results import CompileJob, JobResult
 from .sass import Measured
 
 LINE = "{:<78} {:>9} {:>9} {:>9} {:>14} {:>8}"
 
 
-def faults_of(job: Job, found: Found) -> list[str]:
+def faults_of(job: CompileJob, found: JobResult) -> list[str]:
     """Everything that is wrong with a case, each as the kernel, what was found and what was wanted."""
     if found.error:
         return [f"does not compile: {found.error}"]
@@ -24,7 +24,7 @@ def faults_of(job: Job, found: Found) -> list[str]:
     ]
 
 
-def print_all(found: dict[Job, Found], verbose: bool) -> list[Job]:
+def print_all(found: dict[CompileJob, JobResult], verbose: bool) -> list[CompileJob]:
     """The faults, after a line for each kernel if verbose; returns the jobs that have faults."""
     if verbose:
         print(LINE.format("case", "registers", "shared", "warps/SM", "products", "seconds"))
@@ -37,7 +37,7 @@ def print_all(found: dict[Job, Found], verbose: bool) -> list[Job]:
     return list(broken)
 
 
-def as_json(found: dict[Job, Found]) -> list[dict[str, Any]]:
+def as_json(found: dict[CompileJob, JobResult]) -> list[dict[str, Any]]:
     return [
         {
             "function": job.case.function,

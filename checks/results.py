@@ -21,7 +21,7 @@ KERNELS = HERE.parent / "zoo" / "engines" / "triton"
 GATE = tuple(HERE / name for name in ("capture.py", "sass.py", "architectures.py"))  # what measures
 
 
-class Job(NamedTuple):
+class CompileJob(NamedTuple):
     """One compilation: of a case, for an architecture, in an element type."""
 
     case: Case
@@ -33,7 +33,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class JobResult:
     """The result of a job: the kernels that it launches, in order, or the error that stopped it."""
 
     launches: tuple[Measured, ...] = ()
@@ -57,11 +57,11 @@ class Store:
             kept = json.loads(path.read_text(encoding="utf-8"))
             self._kept: dict[str, Any] = dict(kept["found"]) if kept["digest"] == digest else {}
 
-    def get(self, job: Job) -> Found | None:
+    def get(self, job: CompileJob) -> JobResult | None:
         kept = self._kept.get(f"{job} {job.case.arguments}")
-        return None if kept is None else Found(tuple(Measured(**launch) for launch in kept))
+        return None if kept is None else JobResult(tuple(Measured(**launch) for launch in kept))
 
-    def put(self, job: Job, found: Found) -> None:
+    def put(self, job: CompileJob, found: JobResult) -> None:
         if not found.error:
             self._kept[f"{job} {job.case.arguments}"] = [asdict(launch) for launch in found.launches]
 

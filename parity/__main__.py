@@ -213,7 +213,7 @@ def _known_answers() -> int:
 
 def _run_all(cases: list[Case], options: argparse.Namespace) -> tuple[list[Result], bool]:
     """The results, and whether the user stopped it: then what was not finished has that for an error."""
-    terminal, results = report.Terminal(cases), []
+    terminal, results = report.TerminalReport(cases), []
     terminal.head()
     exhibits = options.html is not None
     for i, case in enumerate(cases):

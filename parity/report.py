@@ -33,7 +33,7 @@ MARKUP = re.compile(r"[\\`*_\[\]|~#!$@]")  # of Markdown as GitHub has it
 TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # turn around the letters that follow
 
 
-class Terminal:
+class TerminalReport:
     """Lines for a terminal, coloured only where one is looking."""
 
     def __init__(self, cases: Sequence[Case], stream: Any = None):

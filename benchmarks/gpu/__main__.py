@@ -178,12 +178,12 @@ def _run(name: str, today: str, seconds: float, ended: str, args: argparse.Names
 
 def _child(args: argparse.Namespace) -> int:
     from . import configs, kernels, models, suites
-    from .measure import Report, environment, failure, opened, slug
+    from .measure import StageReport, environment, failure, opened, slug
 
     (name,) = args.stages
     with opened(args.tiny, args.json_dir, args.minutes, args.only) as bench:
         path = args.json_dir / f"gpu-{slug(bench.card)}-{name}-{args.child}.json"
-        report = Report(path, name, environment(bench), args.resume, args.ended)
+        report = StageReport(path, name, environment(bench), args.resume, args.ended)
         if name in ("tests", "parity"):
             suites.run(bench, report, getattr(suites, name)(bench))
         elif name == "bandwidth":

@@ -17,17 +17,17 @@ import torch
 
 from .. import harness
 from .kernels import Make, problems
-from .measure import TIMES, Bench, Row, opened, rated, reason, relative_l2, take_turns, turn_of
+from .measure import TIMES, Bench, BenchRow, opened, rated, reason, relative_l2, take_turns, turn_of
 
 WORKERS, FINAL, SHARE = 16, 6, 0.5  # processes that compile; configs timed in turns; the compiling's share of the time
 
 
-def ceilings(bench: Bench) -> list[Row]:
+def ceilings(bench: Bench) -> list[BenchRow]:
     """A large copy and large products: the shares of all other stages refer to them."""
     dtypes = {"bf16": "bfloat16", "fp16": "float16"}
     return [
-        Row("copy", partial(_copy, bench)),
-        *(Row(f"{name} product", partial(_product, bench, dtype)) for name, dtype in dtypes.items()),
+        BenchRow("copy", partial(_copy, bench)),
+        *(BenchRow(f"{name} product", partial(_product, bench, dtype)) for name, dtype in dtypes.items()),
     ]
 
 
@@ -44,8 +44,8 @@ def _product(bench: Bench, dtype: str) -> dict[str, Any]:
     return rated(bench, take_turns(bench, {"torch": lambda: a @ b}), flops=2 * size**3)
 
 
-def rank_rows(bench: Bench) -> list[Row]:
-    return [Row(f"rank {name}", partial(_rank, bench, make)) for name, make in problems(bench.tiny).items()]
+def rank_rows(bench: Bench) -> list[BenchRow]:
+    return [BenchRow(f"rank {name}", partial(_rank, bench, make)) for name, make in problems(bench.tiny).items()]
 
 
 def _rank(bench: Bench, make: Make) -> dict[str, Any]:

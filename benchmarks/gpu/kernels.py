@@ -18,7 +18,7 @@ from zoo import ops
 from zoo.ops.on_torch import packed as torch_packed
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 
-from .measure import UNIT, Bench, Call, Row, compare
+from .measure import UNIT, Bench, BenchRow, Call, compare
 
 DTYPE, WIDTH = "bfloat16", 2  # bytes of an element
 EPS = 1e-5
@@ -42,9 +42,9 @@ class Problem(NamedTuple):
 Make = Callable[[Bench], Problem]
 
 
-def rows(bench: Bench) -> list[Row]:
+def rows(bench: Bench) -> list[BenchRow]:
     """All comparisons, the first shapes of each kernel before the rest."""
-    return [Row(name, partial(_compared, bench, make)) for name, make in problems(bench.tiny).items()]
+    return [BenchRow(name, partial(_compared, bench, make)) for name, make in problems(bench.tiny).items()]
 
 
 def _compared(bench: Bench, make: Make) -> dict[str, Any]:
@@ -60,13 +60,13 @@ def problems(tiny: bool) -> dict[str, Make]:
     rest: dict[str, Make] = {}
     for title, make, full, small in _shapes():
         for i, shape in enumerate(small if tiny else full):
-            arguments = [shape] if isinstance(shape, Attention) else shape
-            name = shape.name if isinstance(shape, Attention) else " x ".join(map(str, shape))
+            arguments = [shape] if isinstance(shape, AttentionShape) else shape
+            name = shape.name if isinstance(shape, AttentionShape) else " x ".join(map(str, shape))
             (first if i < 3 else rest)[f"{title} {name}"] = partial(make, *arguments)
     return {**first, **rest}
 
 
-class Attention(NamedTuple):
+class AttentionShape(NamedTuple):
     """Attention of a whole text where T is S, else of T new tokens over a cache."""
 
     B: int
@@ -86,7 +86,7 @@ class Attention(NamedTuple):
 
 def _shapes() -> list[tuple[str, Callable[..., Problem], list[Any], list[Any]]]:
     """(kernel, its problem, shapes, tiny shapes)."""
-    A, kinds = Attention, ("plain", "causal")
+    A, kinds = AttentionShape, ("plain", "causal")
     tokens = 16384  # in all where S allows it, which is how FlashAttention's papers measure
     long = [
         A(tokens // S, S, S, 2048 // K, 2048 // K, K, k) for S in (2048, 512, 16384) for k in kinds for K in (64, 128)
@@ -127,7 +127,7 @@ def _shapes() -> list[tuple[str, Callable[..., Problem], list[Any], list[Any]]]:
 # Attention
 
 
-def attention(s: Attention, bench: Bench) -> Problem:
+def attention(s: AttentionShape, bench: Bench) -> Problem:
     from zoo.engines.triton.attention import attention as ours
     from zoo.engines.triton.configs import attention_candidates
 
@@ -158,7 +158,7 @@ def attention(s: Attention, bench: Bench) -> Problem:
     )
 
 
-def decode(s: Attention, bench: Bench) -> Problem:
+def decode(s: AttentionShape, bench: Bench) -> Problem:
     from zoo.engines.triton.configs import decode_candidates
     from zoo.engines.triton.decode import decode_attention
 

@@ -32,7 +32,7 @@ UNIT = {"float32": 2.0**-26, "float16": 2.0**-13, "bfloat16": 2.0**-10}  # relat
 Call = Callable[[], Any]
 
 
-class Row(NamedTuple):
+class BenchRow(NamedTuple):
     """One comparison of a stage."""
 
     name: str
@@ -288,7 +288,7 @@ def _between(call: Call, repeats: int) -> float:
 # The file of a stage
 
 
-class Report:
+class StageReport:
     """The JSON of one stage, written again whenever a row begins or ends, so that nothing is lost.
 
     resume: keep the rows that the file has; the row that was running when its process ended is recorded with `ended`
@@ -307,7 +307,7 @@ class Report:
                 self.add(running, {"error": ended})
         self.write()
 
-    def run(self, bench: Bench, rows: Iterable[Row]) -> None:
+    def run(self, bench: Bench, rows: Iterable[BenchRow]) -> None:
         """Each row that there is time for; the others are listed.  A row that fails says why, and the next follows."""
         self.found["not_run"] = []
         done = {row["row"] for row in self.found["rows"]}

@@ -24,7 +24,7 @@ from zoo.runner import Runner, runner_for
 from zoo.weights import RawTensor
 
 from ..harness import in_turns
-from .measure import ROUNDS, UNIT, Bench, Row, called, compare, judged, per_second, rated
+from .measure import ROUNDS, UNIT, Bench, BenchRow, called, compare, judged, per_second, rated
 
 DTYPE = "bfloat16"
 ELEMENTS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
@@ -36,13 +36,13 @@ LARGE = 6e9  # bytes of a model that does not fit on the card in float32 beside 
 BOTH = ("eager", "sdpa")
 
 
-def rows(bench: Bench) -> list[Row]:
+def rows(bench: Bench) -> list[BenchRow]:
     """All comparisons, the most important first; rows that share a model follow each other."""
-    held, t = Held(bench), bench.tiny
-    found: list[Row] = []
+    held, t = LastPair(bench), bench.tiny
+    found: list[BenchRow] = []
 
     def add(name: str, call: Callable[..., dict[str, Any]], *args: Any) -> None:
-        found.append(Row(name, partial(call, held, *args)))
+        found.append(BenchRow(name, partial(call, held, *args)))
 
     text, new = (6, 2) if t else (512, 64)
     for model, batches in (("Llama-3-8B", (1,) if t else (1, 8, 32)), ("Llama-3.2-1B", () if t else (1,))):
@@ -65,7 +65,7 @@ def rows(bench: Bench) -> list[Row]:
 # One architecture on both sides
 
 
-class Pair:
+class ModelPair:
     """`ours` and `theirs` of a spec of parity.specs, in bfloat16, with the same random weights.
 
     head: "Model" for the bare body.  changes: fields of config.json.
@@ -120,22 +120,22 @@ class Pair:
         return module
 
 
-class Held:
+class LastPair:
     """The last row's pair, for the next one if that has the same: there is room for one on the card."""
 
     def __init__(self, bench: Bench):
         self.bench = bench
         self.key: tuple[Any, ...] | None = None
 
-    def get(self, *key: Any) -> Pair:
+    def get(self, *key: Any) -> ModelPair:
         if key != self.key:
             self.key = self.pair = None
             self.bench.free()
-            self.pair, self.key = Pair(self.bench, *key), key
+            self.pair, self.key = ModelPair(self.bench, *key), key
         assert self.pair is not None
         return self.pair
 
-    def llama(self, spec: str) -> Pair:
+    def llama(self, spec: str) -> ModelPair:
         return self.get(spec, None, SMALLEST if self.bench.tiny else POSITIONS)
 
 
@@ -225,7 +225,7 @@ def _warm(bench: Bench, call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _encode(
-    held: Held, key: tuple[Any, ...], ours: Any, theirs: dict[str, Any], pick: Any, batch: int
+    held: LastPair, key: tuple[Any, ...], ours: Any, theirs: dict[str, Any], pick: Any, batch: int
 ) -> dict[str, Any]:
     """ours, theirs: the arguments of zoo's model and of transformers'.  pick: the part of both outputs to compare."""
     bench, pair = held.bench, held.get(*key)
@@ -242,7 +242,7 @@ def _encode(
     return {**result, **per_second(result, "rows_per_second", batch), **pair.facts()}
 
 
-def bert(held: Held, batch: int, T: int) -> dict[str, Any]:
+def bert(held: LastPair, batch: int, T: int) -> dict[str, Any]:
     """Texts of several lengths, but for a single one."""
     bench = held.bench
     ids = torch.randint(5, 500, (batch, T), device=bench.device, generator=torch.Generator(bench.device).manual_seed(0))
@@ -253,7 +253,7 @@ def bert(held: Held, batch: int, T: int) -> dict[str, Any]:
     return _encode(held, ("bert-base-uncased", "Model"), (ids, mask), theirs, pick, batch)
 
 
-def encoder(held: Held, spec: str, batch: int, size: tuple[int, int]) -> dict[str, Any]:
+def encoder(held: LastPair, spec: str, batch: int, size: tuple[int, int]) -> dict[str, Any]:
     """Images to logits."""
     if spec.startswith("vit"):
         size = (held.get(spec).config.image_size,) * 2
@@ -262,7 +262,7 @@ def encoder(held: Held, spec: str, batch: int, size: tuple[int, int]) -> dict[st
     return _encode(held, (spec,), (pixels,), theirs, lambda out: getattr(out, "logits", out), batch)
 
 
-def trocr(held: Held, batch: int, new: int) -> dict[str, Any]:
+def trocr(held: LastPair, batch: int, new: int) -> dict[str, Any]:
     """From pixel values to `new` tokens by 4 beams; the logits of the first token are compared."""
     bench, pair = held.bench, held.get("trocr-base-handwritten")
     begin, model = pair.config.decoder.decoder_start_token_id or 2, pair.ours
@@ -294,14 +294,14 @@ def trocr(held: Held, batch: int, new: int) -> dict[str, Any]:
 # Llama
 
 
-class Decoder(NamedTuple):
+class DecodeCalls(NamedTuple):
     """begin: a prompt (B, T) into an empty cache -> logits (B, V) of the next token.  step: ids (B, 1) -> the same."""
 
     begin: Callable[[Any], Any]
     step: Callable[[Any], Any]
 
 
-def llama_decode(held: Held, spec: str, batch: int, text: int, new: int) -> dict[str, Any]:
+def llama_decode(held: LastPair, spec: str, batch: int, text: int, new: int) -> dict[str, Any]:
     """`new` greedy tokens, one after the other, chosen on the device, after a prompt."""
     bench, pair = held.bench, held.llama(spec)
     ids, room = _prompt(bench, pair, batch, text), text + new + 8
@@ -317,7 +317,7 @@ def llama_decode(held: Held, spec: str, batch: int, text: int, new: int) -> dict
     return {**result, **per_second(result, "tokens_per_second", batch), "reference": reference, **pair.facts()}
 
 
-def llama_packed(held: Held, spec: str, weights: str, text: int, new: int) -> dict[str, Any]:
+def llama_packed(held: LastPair, spec: str, weights: str, text: int, new: int) -> dict[str, Any]:
     """Tokens by packed weights, one sequence, beside the same rounded numbers in bfloat16."""
     bench, pair = held.bench, held.llama(spec)
     ids, room = _prompt(bench, pair, 1, text), text + new + 8
@@ -330,7 +330,7 @@ def llama_packed(held: Held, spec: str, weights: str, text: int, new: int) -> di
     return {**result, **per_second(result, "tokens_per_second", 1), "reference": "the same numbers in float32"}
 
 
-def llama_prefill(held: Held, spec: str, T: int) -> dict[str, Any]:
+def llama_prefill(held: LastPair, spec: str, T: int) -> dict[str, Any]:
     """A prompt into an empty cache, and the logits of its last token."""
     bench, pair = held.bench, held.llama(spec)
     ids = _prompt(bench, pair, 1, T)
@@ -342,7 +342,7 @@ def llama_prefill(held: Held, spec: str, T: int) -> dict[str, Any]:
 
 
 def _tokens(
-    bench: Bench, decoders: Mapping[str, Decoder], ids: Any, new: int, wanted: Any, read: int
+    bench: Bench, decoders: Mapping[str, DecodeCalls], ids: Any, new: int, wanted: Any, read: int
 ) -> dict[str, Any]:
     """The decoders' two logits compared, then the seconds of a token for each, in turns."""
     first = {name: _warm(bench, partial(_two_logits, decoder, ids)) for name, decoder in decoders.items()}
@@ -358,13 +358,13 @@ def _tokens(
     return {**found, **rated(bench, times, bytes=read)}
 
 
-def _two_logits(decoder: Decoder, ids: Any) -> Any:
+def _two_logits(decoder: DecodeCalls, ids: Any) -> Any:
     """Logits after the prompt, and after one token more: the same for all."""
     first = decoder.begin(ids).float().clone()
     return torch.stack([first, decoder.step(ids[:, :1].clone()).float()])
 
 
-def _seconds_a_token(bench: Bench, decoder: Decoder, ids: Any, new: int) -> float:
+def _seconds_a_token(bench: Bench, decoder: DecodeCalls, ids: Any, new: int) -> float:
     chosen = decoder.begin(ids).argmax(-1, keepdim=True)
     chosen = decoder.step(chosen).argmax(-1, keepdim=True)
     bench.synchronize()
@@ -375,12 +375,12 @@ def _seconds_a_token(bench: Bench, decoder: Decoder, ids: Any, new: int) -> floa
     return (time.perf_counter() - begin) / new
 
 
-def _prompt(bench: Bench, pair: Pair, batch: int, T: int) -> Any:
+def _prompt(bench: Bench, pair: ModelPair, batch: int, T: int) -> Any:
     generator = torch.Generator(bench.device).manual_seed(0)
     return torch.randint(0, pair.config.vocab_size, (batch, T), device=bench.device, generator=generator)
 
 
-def _read(pair: Pair) -> int:
+def _read(pair: ModelPair) -> int:
     """Bytes of weights that a token reads: all, but for embeddings that are not the head."""
     embedding = pair.theirs.get_input_embeddings().weight
     return pair.bytes - (0 if pair.config.tie_word_embeddings else embedding.numel() * embedding.element_size())
@@ -392,7 +392,7 @@ def _widened(model: Any, dtype: torch.dtype) -> Any:
     return map_leaves(cast, model, packed=lambda matrix: torch.cat([dequantise(part, dtype) for part in matrix.parts]))
 
 
-def _ours(model: Any, batch: int, room: int) -> Decoder:
+def _ours(model: Any, batch: int, room: int) -> DecodeCalls:
     caches: list[Any] = []
 
     def begin(ids: Any) -> Any:
@@ -400,10 +400,10 @@ def _ours(model: Any, batch: int, room: int) -> Decoder:
         caches.append(model.new_cache(batch, room))
         return model.next_logits(ids, None, caches[0])
 
-    return Decoder(begin, lambda ids: model.next_logits(ids, None, caches[0]))
+    return DecodeCalls(begin, lambda ids: model.next_logits(ids, None, caches[0]))
 
 
-def _theirs(module: Any) -> Decoder:
+def _theirs(module: Any) -> DecodeCalls:
     caches: list[Any] = []
 
     def begin(ids: Any) -> Any:
@@ -414,10 +414,10 @@ def _theirs(module: Any) -> Decoder:
     def step(ids: Any) -> Any:
         return module(ids, past_key_values=caches[0], use_cache=True, logits_to_keep=1).logits[:, -1]
 
-    return Decoder(begin, step)
+    return DecodeCalls(begin, step)
 
 
-def _static(bench: Bench, pair: Pair, room: int) -> Decoder:
+def _static(bench: Bench, pair: ModelPair, room: int) -> DecodeCalls:
     """As transformers' own documentation compiles a step: a cache of fixed size, and the prompt not compiled."""
     from transformers import StaticCache
 
@@ -431,4 +431,4 @@ def _static(bench: Bench, pair: Pair, room: int) -> Decoder:
     def step(ids: Any) -> Any:
         return compiled(ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
 
-    return Decoder(begin, step)
+    return DecodeCalls(begin, step)

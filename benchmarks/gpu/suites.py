@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import harness
-from .measure import Bench, Report
+from .measure import Bench, StageReport
 
 ROOT = Path(__file__).parent.parent.parent
 MOST = 8  # processes at a time
@@ -51,7 +51,7 @@ def parity(bench: Bench) -> list[Suite]:
     return suites
 
 
-def run(bench: Bench, report: Report, suites: list[Suite]) -> None:
+def run(bench: Bench, report: StageReport, suites: list[Suite]) -> None:
     """All at once, or as many as there are cores; what has not ended in time is stopped."""
     done = {row["row"] for row in report.found["rows"]}
     wanted = [s for s in suites if s.name not in done and re.search(bench.only, s.name)]

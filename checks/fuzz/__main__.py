@@ -28,7 +28,7 @@ ROUND = 60.0  # seconds after which a child is replaced by a fresh one
 HANGS = (-signal.SIGPROF, -signal.SIGALRM)  # how a child ends that took too long
 
 
-class Result(Counter[str]):
+class TargetResult(Counter[str]):
     """One target's counts of inputs and of refused ones, and its failures by kind."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Result(Counter[str]):
         self[kind] += 1
 
 
-def run(name: str, seed: int, seconds: float, count: int, result: Result, corpus: Path | None = None) -> None:
+def run(name: str, seed: int, seconds: float, count: int, result: TargetResult, corpus: Path | None = None) -> None:
     """One child of a target, which makes inputs for `seconds`, or runs those of a corpus."""
     memory = Path("/dev/shm")  # where there is one, files cost little there
     with tempfile.TemporaryDirectory(prefix="zoo-fuzz-", dir=memory if memory.is_dir() else None) as place:
@@ -91,14 +91,14 @@ def run(name: str, seed: int, seconds: float, count: int, result: Result, corpus
         result.add(kind, f"status {child.returncode}: {last}", state[STATE.size :])
 
 
-def fuzz(names: list[str], seconds: float, seed: int, count: int = 0) -> dict[str, Result]:
+def fuzz(names: list[str], seconds: float, seed: int, count: int = 0) -> dict[str, TargetResult]:
     """Inputs for each target, for its share of the seconds, or `count` for each if that is not 0."""
     from .targets import TARGETS
 
     whole = sum(TARGETS[name].weight for name in names)
-    results: dict[str, Result] = {}
+    results: dict[str, TargetResult] = {}
     for name in names:
-        result = results[name] = Result()
+        result = results[name] = TargetResult()
         end = time.monotonic() + seconds * TARGETS[name].weight / whole
         while (left := end - time.monotonic()) > 0 and (not count or result["inputs"] < count):
             run(name, seed, max(min(left, ROUND), 0.5), max(count - result["inputs"], 0), result)
@@ -110,17 +110,17 @@ def fuzz(names: list[str], seconds: float, seed: int, count: int = 0) -> dict[st
     return results
 
 
-def replay(names: list[str], corpus: Path = CORPUS) -> dict[str, Result]:
+def replay(names: list[str], corpus: Path = CORPUS) -> dict[str, TargetResult]:
     """Run inputs that failed before once more."""
     results = {}
     for name in names:
         if any((corpus / name).glob("*")):
-            results[name] = Result()
+            results[name] = TargetResult()
             run(name, 0, 0, 0, results[name], (corpus / name).resolve())
     return results
 
 
-def _failed(result: Result) -> int:
+def _failed(result: TargetResult) -> int:
     return sum(result[kind] for kind in ("raw", "outside", "crash", "hang"))
 
 

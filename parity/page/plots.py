@@ -18,7 +18,7 @@ MAX_LABELS = 20  # side by side, turned
 LONGEST = 16  # letters of a label
 
 
-class Line(NamedTuple):
+class PlotLine(NamedTuple):
     """One line of a plot.  name: its class on the page.  values: one for each stage, or None."""
 
     name: str
@@ -29,7 +29,9 @@ class Line(NamedTuple):
     dashed: bool = False
 
 
-def errors_by_stage(ident: str, title: str, stages: Sequence[str], lines: Sequence[Line], diverged: int | None) -> str:
+def errors_by_stage(
+    ident: str, title: str, stages: Sequence[str], lines: Sequence[PlotLine], diverged: int | None
+) -> str:
     """An <svg> of the lines over the stages, on a logarithmic scale; zeros are drawn on the axis.
 
     ident: unique on the page.  diverged: which of the stages is marked as the first that does not hold.
@@ -66,7 +68,7 @@ def errors_by_stage(ident: str, title: str, stages: Sequence[str], lines: Sequen
     return tidy(file.getvalue(), ident, title, _description(points, stages, diverged), points)
 
 
-def _decades(lines: Sequence[Line]) -> tuple[int, int]:
+def _decades(lines: Sequence[PlotLine]) -> tuple[int, int]:
     """The powers of ten at the ends of the axis: the same for all small errors, so that plots can be compared."""
     known = [v for line in lines for v in (*line.values, *line.limits) if v and math.isfinite(v)]
     low, high = min(known, default=1e-8), max(known, default=1e-4)
@@ -97,7 +99,7 @@ def _draw_divergence(axes: Any, count: int, at: int) -> None:
     axes.annotate("✗ diverges here", (x, 1), ha=side, va="top", gid="diverged", **place)
 
 
-def _draw_line(axes: Any, line: Line, ends: tuple[int, int]) -> None:
+def _draw_line(axes: Any, line: PlotLine, ends: tuple[int, int]) -> None:
     """A line of values: infinity and 0 are drawn at the ends of the scale, a missing value is a gap."""
     floor, ceiling = (10.0**end for end in ends)
     heights = [math.nan if v is None else min(max(v, floor), ceiling) for v in line.values]
@@ -105,7 +107,7 @@ def _draw_line(axes: Any, line: Line, ends: tuple[int, int]) -> None:
     axes.plot(heights, linestyle=(0, (1, 1)) if line.dashed else "solid", **style)
 
 
-def _draw_limit(axes: Any, line: Line) -> None:
+def _draw_limit(axes: Any, line: PlotLine) -> None:
     """A dashed step at each stage that has a limit, or one line with its value if all limits are equal."""
     gid = f"limit {line.name}"
     steps = [(i, limit) for i, limit in enumerate(line.limits) if limit]

@@ -15,8 +15,8 @@ from ..compare import Multiple, Rule, Stage, Tolerance
 from ..exhibits import Exhibit, Overlays
 from ..report import figures, of_scale, share, small, worst
 from ..run import Result
-from .plots import Line, errors_by_stage
-from .texts import Piece, differences, visible
+from .plots import PlotLine, errors_by_stage
+from .texts import Fragment, differences, visible
 
 Verdict = Literal["holds", "diverges", "failed"]
 BACKENDS = {"numpy": "NumPy", "onnx": "ONNX Runtime", "torch": "torch"}
@@ -32,7 +32,7 @@ HEADS: dict[bool, tuple[tuple[str, ...], tuple[bool, ...]]] = {
 }
 
 
-class Row(NamedTuple):
+class StageRow(NamedTuple):
     """A stage in the table.  first: True for the first that does not hold."""
 
     name: str
@@ -51,7 +51,7 @@ class Shown(NamedTuple):
     sides: tuple[str, str]
     alike: str
     images: tuple[str, str] | None = None
-    pieces: tuple[list[Piece], list[Piece]] | None = None
+    pieces: tuple[list[Fragment], list[Fragment]] | None = None
 
 
 class Section(NamedTuple):
@@ -72,7 +72,7 @@ class Section(NamedTuple):
     plot: str
     head: tuple[str, ...]
     wide: tuple[bool, ...]  # True for columns of figures that only wide screens show
-    rows: tuple[Row, ...]
+    rows: tuple[StageRow, ...]
     exhibits: tuple[Shown, ...]
     facts: tuple[tuple[str, str], ...]
     files: tuple[tuple[str, str, str], ...]
@@ -204,10 +204,10 @@ def command_for(result: Result) -> str:
 def _plot(ident: str, result: Result) -> str:
     stages = [s for s in result.stages if not math.isnan(s.relative_l2) or s.name == result.diverged]
     errors = [_number(stage.relative_l2) for stage in stages]
-    lines = [Line("zoo", errors, [limit_of(stage, result.tolerance) for stage in stages])]
+    lines = [PlotLine("zoo", errors, [limit_of(stage, result.tolerance) for stage in stages])]
     if is_low(result):
         own = [_number(stage.reference_error) for stage in stages]
-        lines.insert(0, Line("transformers", own, [None] * len(stages), marker="s", size=6.5, dashed=True))
+        lines.insert(0, PlotLine("transformers", own, [None] * len(stages), marker="s", size=6.5, dashed=True))
     names = [stage.name for stage in stages]
     at = None if result.diverged is None else names.index(result.diverged)
     title = f"Relative L2 error by stage of {visible(short_name(result.case))}"
@@ -218,11 +218,13 @@ def _number(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 
-def _row(result: Result, stage: Stage) -> Row:
+def _row(result: Result, stage: Stage) -> StageRow:
     cells, its = figures(stage, is_low(result), figure), share(stage.reference_top1)
     choices = f"top-1 {share(stage.top1)}" + f", transformers’ {its}" * (is_low(result) and bool(its))
     choices = "" if stage.top1 is None else choices
-    return Row(stage.name, cells, choices, stage.batch, visible(stage.note), stage.holds, stage.name == result.diverged)
+    return StageRow(
+        stage.name, cells, choices, stage.batch, visible(stage.note), stage.holds, stage.name == result.diverged
+    )
 
 
 def unbroken(text: str) -> str:

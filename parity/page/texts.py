@@ -14,22 +14,22 @@ TURNED = re.compile(r"([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: [\u0590-\u0
 MAX_WORDS = 5000  # of a text that is compared word by word: the time grows with their square
 
 
-class Piece(NamedTuple):
+class Fragment(NamedTuple):
     text: str
     marked: bool
 
 
-def differences(ours: str, reference: str) -> tuple[list[Piece], list[Piece]]:
+def differences(ours: str, reference: str) -> tuple[list[Fragment], list[Fragment]]:
     """Both texts in pieces, marked where the other text differs."""
     a, b = WORDS.findall(ours), WORDS.findall(reference)
     if max(len(a), len(b)) > MAX_WORDS:
         a, b = ours.splitlines(keepends=True), reference.splitlines(keepends=True)
-    left: list[Piece] = []
-    right: list[Piece] = []
+    left: list[Fragment] = []
+    right: list[Fragment] = []
     for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         for pieces, words in ((left, a[i:j]), (right, b[k:m])):
             if words:
-                pieces.append(Piece(visible("".join(words)), kind != "equal"))
+                pieces.append(Fragment(visible("".join(words)), kind != "equal"))
     return left, right
 
 

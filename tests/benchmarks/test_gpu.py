@@ -21,7 +21,7 @@ import torch
 import benchmarks
 from benchmarks.gpu import __main__ as gpu
 from benchmarks.gpu import measure, suites
-from benchmarks.gpu.measure import Bench, Report, Row, slug
+from benchmarks.gpu.measure import Bench, BenchRow, StageReport, slug
 from benchmarks.gpu.table import table
 from zoo.errors import InputError
 
@@ -101,18 +101,22 @@ def test_a_report_loses_nothing(bench, tmp_path):
         bench.end = 0
         return 1 / 0
 
-    rows = [Row("works", lambda: {"summary": "1"}), Row("fails", fails), Row("long", lambda: pytest.fail("it ran"))]
-    Report(path, "kernels", {}).run(bench, rows)
+    rows = [
+        BenchRow("works", lambda: {"summary": "1"}),
+        BenchRow("fails", fails),
+        BenchRow("long", lambda: pytest.fail("it ran")),
+    ]
+    StageReport(path, "kernels", {}).run(bench, rows)
     found = json.loads(path.read_text())
     assert [row["row"] for row in found["rows"]] == ["works", "fails"]
     assert found["rows"][1]["error"] == "ZeroDivisionError: division by zero"
     assert found["not_run"] == ["long"]
     path.write_text(json.dumps(found | {"running": "deadly"}))
-    Report(path, "kernels", {}, resume=True, ended="its process ended with status -11")
+    StageReport(path, "kernels", {}, resume=True, ended="its process ended with status -11")
     assert json.loads(path.read_text())["rows"][2]["error"] == "its process ended with status -11"
     bench.end = time.monotonic() + 60
-    again = [Row(name, lambda: {"summary": "2"}) for name in ("works", "fails", "deadly")]
-    Report(path, "kernels", {}, resume=True).run(bench, again)
+    again = [BenchRow(name, lambda: {"summary": "2"}) for name in ("works", "fails", "deadly")]
+    StageReport(path, "kernels", {}, resume=True).run(bench, again)
     assert [row["summary"] for row in json.loads(path.read_text())["rows"]] == ["1", "2", "2"]
 
 
@@ -166,7 +170,7 @@ def test_table_shows_rows_that_lose_and_rows_that_fail(bench, tmp_path):
     facts |= {"python": "3.12.3", "versions": {"zoo": "0.1.0", "torch": "2.11.0+cu130"}}
     path = tmp_path / f"gpu-{slug(bench.card)}-kernels-2026-11-22.json"
     assert path.name == "gpu-h100-80gb-hbm3-kernels-2026-11-22.json"
-    report = Report(path, "kernels", facts)
+    report = StageReport(path, "kernels", facts)
     bench.ceilings = {"copy": 2000.0}
     times = {"zoo": [2e-3], "torch": [4e-3], "torch.compile": [1e-3]}
     report.add("norm 3 x 4", measure.rated(bench, times, bytes=2e9))
@@ -180,13 +184,13 @@ def test_table_shows_rows_that_lose_and_rows_that_fail(bench, tmp_path):
     assert "| norm 3 x 4 | 2 ms, 1,000 GB/s | torch.compile: 1 ms, 2,000 GB/s | 2.00 | 50% of a copy |" in text
     assert "- softmax 3 x 4: RuntimeError: out of resources" in text
     assert "Out of time, not run: rope 1 x 2." in text
-    Report(path, "kernels", {"device": "interpreter"})
+    StageReport(path, "kernels", {"device": "interpreter"})
     with pytest.raises(InputError, match="written on the interpreter, where nothing is timed"):
         table([path])
 
 
 def test_suites_run_beside_each_other(bench):
-    report = Report(bench.folder / "r.json", "tests", {})
+    report = StageReport(bench.folder / "r.json", "tests", {})
     commands = {"good": "print('1 passed')", "bad": "print('1 failed'); raise SystemExit(1)"}
     suites.run(bench, report, [suites.Suite(name, [sys.executable, "-c", c]) for name, c in commands.items()])
     good, bad = report.found["rows"]

@@ -17,13 +17,13 @@ from checks import aot, report
 from checks.architectures import ARCHITECTURES, KIB, resident_blocks
 from checks.budgets import Budget, faults
 from checks.cases import CASES, Shape, tensors
-from checks.results import KERNELS, Found, Job, Store, digest
+from checks.results import KERNELS, CompileJob, JobResult, Store, digest
 from checks.sass import Measured, amd_program, read_program
 
 HERE = Path(__file__).parent
 H100, MI300 = ARCHITECTURES["sm_90"], ARCHITECTURES["gfx942"]
 ANY = Budget(warps=0, loads128=False, stores128=False)
-JOB = Job(CASES[0], "sm_90", "bfloat16")
+JOB = CompileJob(CASES[0], "sm_90", "bfloat16")
 
 # What cuobjdump prints, cut.
 PRINTED = """
@@ -185,7 +185,7 @@ def test_every_kernel_has_cases_each_with_a_name_of_its_own():
     # What stores nothing is a part of other kernels.
     modules = {path.stem for path in KERNELS.glob("*.py") if "tl.store(" in path.read_text(encoding="utf-8")}
     assert {case.function.partition(".")[0] for case in CASES} == modules
-    assert len({str(Job(case, "", "")) for case in CASES}) == len(CASES)
+    assert len({str(CompileJob(case, "", "")) for case in CASES}) == len(CASES)
 
 
 def test_tensors_of_a_case():
@@ -200,9 +200,9 @@ def test_results_are_kept_until_a_case_or_a_kernel_changes(tmp_path):
     (tmp_path / "norm.py").write_text("x = 1\n")
     assert digest([tmp_path]) != before == digest([])
     path = tmp_path / "cache" / "aot.json"
-    store, found = Store(path, "a"), Found((measured(), measured(kernel="second", blocks=None)))
+    store, found = Store(path, "a"), JobResult((measured(), measured(kernel="second", blocks=None)))
     store.put(JOB, found)
-    store.put(JOB._replace(arch="sm_80"), Found(error="it does not compile"))  # and is tried again
+    store.put(JOB._replace(arch="sm_80"), JobResult(error="it does not compile"))  # and is tried again
     store.save()
     assert Store(path, "a").get(JOB) == found
     assert Store(path, "a").get(JOB._replace(case=JOB.case._replace(arguments=()))) is None
@@ -226,9 +226,9 @@ def test_a_cache_that_cannot_be_written_is_said_first(tmp_path, capsys, monkeypa
 
 def test_a_fault_names_kernel_case_architecture_and_both_numbers(capsys):
     found = {
-        JOB: Found((measured(spilled=8), measured(kernel="_reduce", instructions={}))),
-        JOB._replace(arch="sm_80"): Found(error="CompilationError: at 3:1"),
-        JOB._replace(arch="sm_89"): Found((measured(instructions={"loads128": 1, "stores128": 1, "mma": 1}),)),
+        JOB: JobResult((measured(spilled=8), measured(kernel="_reduce", instructions={}))),
+        JOB._replace(arch="sm_80"): JobResult(error="CompilationError: at 3:1"),
+        JOB._replace(arch="sm_89"): JobResult((measured(instructions={"loads128": 1, "stores128": 1, "mma": 1}),)),
     }
     broken = report.print_all(found, verbose=True)
     assert [job.arch for job in broken] == ["sm_90", "sm_80"]

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("resource", reason="needs limits on a process's memory")
 
-from checks.fuzz.__main__ import CORPUS, HANGS, Result, replay, run
+from checks.fuzz.__main__ import CORPUS, HANGS, TargetResult, replay, run
 from checks.fuzz.child import STATE
 from checks.fuzz.targets import TARGETS
 
@@ -28,7 +28,7 @@ def test_the_corpus() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_inputs(name: str) -> None:
-    result = Result()
+    result = TargetResult()
     run(name, 1, 20, 60, result)
     assert not result.failures
     assert 0 < result["inputs"] <= 60
