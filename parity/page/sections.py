@@ -222,9 +222,8 @@ def _row(result: Result, stage: Stage) -> StageRow:
     cells, its = figures(stage, is_low(result), figure), share(stage.reference_top1)
     choices = f"top-1 {share(stage.top1)}" + f", transformers’ {its}" * (is_low(result) and bool(its))
     choices = "" if stage.top1 is None else choices
-    return StageRow(
-        stage.name, cells, choices, stage.batch, visible(stage.note), stage.holds, stage.name == result.diverged
-    )
+    first = stage.name == result.diverged
+    return StageRow(stage.name, cells, choices, stage.batch, visible(stage.note), stage.holds, first)
 
 
 def unbroken(text: str) -> str:
