@@ -81,16 +81,12 @@ def verdict(results: Sequence[Result]) -> str:
 
 
 def document(results: Sequence[Result], command: str) -> dict[str, Any]:
-    """Everything that is known, as an object for JSON."""
+    """All results, as an object for JSON."""
+    own = {"python": platform.python_version(), "zoo": zoo.__version__, "numpy": np.__version__}
     return {
         "command": command,
         "holds": bool(results) and all(result.holds for result in results),
-        "versions": {
-            "python": platform.python_version(),
-            "zoo": zoo.__version__,
-            "numpy": np.__version__,
-            **versions(),
-        },
+        "versions": {**own, **versions()},
         "machine": machine(),
         "cases": [_case_object(result) for result in results],
     }
