@@ -97,7 +97,7 @@ def dequantised(model: Any) -> Any:
             return matrix.dequantise()
         import torch
 
-        from zoo.ops.on_torch.packed import dequantise
+        from zoo.ops.on_torch.quantised import dequantise
 
         return torch.cat([dequantise(part, matrix.dtype) for part in matrix.parts])
 

@@ -260,25 +260,25 @@ def map_leaves(
     fn: Callable[[Array], Array],
     node: T,
     memo: dict[int, Any] | None = None,
-    packed: Callable[[QuantTensor], Any] | None = None,
+    quantised: Callable[[QuantTensor], Any] | None = None,
 ) -> T:
     """A copy of `node` with fn(array) for each array, derived ones too; what was shared stays shared.
 
-    packed: what becomes of a packed matrix; by default fn is called with each array that it is stored in.
+    quantised: called with each QuantTensor; by default fn is called with each array that it is stored in.
     """
     memo = {} if memo is None else memo
     if id(node) in memo:
         return memo[id(node)]
     new: Any = node
     if isinstance(node, QuantTensor):
-        new = node.map(fn) if packed is None else packed(node)
+        new = node.map(fn) if quantised is None else quantised(node)
     elif is_array(node):
         new = fn(new)
     elif isinstance(node, (list, tuple)) and not hasattr(node, "_fields"):
-        new = type(node)(map_leaves(fn, child, memo, packed) for child in node)
+        new = type(node)(map_leaves(fn, child, memo, quantised) for child in node)
     elif isinstance(node, Module):
         new = copy.copy(node)
-        vars(new).update({k: map_leaves(fn, v, memo, packed) for k, v in vars(node).items()})
+        vars(new).update({k: map_leaves(fn, v, memo, quantised) for k, v in vars(node).items()})
     memo[id(node)] = new
     return new
 

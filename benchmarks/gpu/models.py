@@ -18,7 +18,7 @@ import torch
 
 from zoo.generate import GenerationConfig, generate
 from zoo.nn import leaves, map_leaves
-from zoo.ops.on_torch.packed import dequantise
+from zoo.ops.on_torch.quantised import dequantise
 from zoo.registry import config_class, model_class
 from zoo.runner import Runner, runner_for
 from zoo.weights import RawTensor

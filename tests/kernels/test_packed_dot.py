@@ -16,7 +16,7 @@ from zoo.engines.triton.packed_dot import (
     packed_dot_config,
     suits,
 )
-from zoo.engines.triton.packed_gemv import KINDS
+from zoo.engines.triton.packed_gemv import QUANT_TYPES
 from zoo.errors import InputError, UnsupportedError
 
 NARROW = (torch.float16, torch.bfloat16)
@@ -29,7 +29,7 @@ def _inputs(kind, M, inputs, outputs, dtype, device):
 
 
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 @pytest.mark.parametrize(("M", "inputs", "outputs"), [(2, 1, 1), (16, 130, 33), (5, 256, 7), (70, 96, 21)])
 def test_rows(kind, M, inputs, outputs, dtype, device):
     """Twice the rounding of a result: the matrix's numbers are rounded too, where they are scaled in blocks."""
@@ -40,7 +40,7 @@ def test_rows(kind, M, inputs, outputs, dtype, device):
     assert_close(got, exact(x, matrix, bias, "gelu", residual), 1 if kind == "INT8" else 2)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 def test_float32(kind, device):
     x, matrix, bias, residual = _inputs(kind, 3, 100, 37, torch.float32, device)
     assert_close(packed_dot(x, kind, fields(matrix, device)), exact(x, matrix))
@@ -48,7 +48,7 @@ def test_float32(kind, device):
     assert_close(got, exact(x, matrix, bias, "silu", residual))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 def test_each_number_is_itself(kind, device):
     """By the identity: nothing is hidden in a sum."""
     matrix = rows(kind, 5, 70)
@@ -58,7 +58,7 @@ def test_each_number_is_itself(kind, device):
     np.testing.assert_allclose(got, matrix.dequantise()[:, columns].T, rtol=1e-6, atol=2e-8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 @pytest.mark.parametrize("config", [PackedDotConfig(16, 16, 32, 1, 1), PackedDotConfig(32, 32, 128, 4, 3)], ids=str)
 def test_every_config_gives_the_same_in_any_order(kind, config, device, interpreter):
     x, matrix, bias, residual = _inputs(kind, 35, 150, 40, torch.bfloat16, device)

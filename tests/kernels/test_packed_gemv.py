@@ -9,7 +9,7 @@ from closeness import DTYPES, assert_close, wide
 from packed_matrices import exact, fields, rows
 
 from zoo.engines.triton.packed_gemv import (
-    KINDS,
+    QUANT_TYPES,
     PackedGemvConfig,
     packed_gemv,
     packed_gemv_candidates,
@@ -27,7 +27,7 @@ def _inputs(kind, inputs, outputs, dtype, device):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (33, 7), (64, 5), (1100, 3)])
 def test_one_row(kind, inputs, outputs, dtype, device):
     x, matrix, bias, residual = _inputs(kind, inputs, outputs, dtype, device)
@@ -36,7 +36,7 @@ def test_one_row(kind, inputs, outputs, dtype, device):
     assert_close(packed_gemv(x, kind, given, bias, "gelu", residual), exact(x, matrix, bias, "gelu", residual))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 @pytest.mark.parametrize("config", [PackedGemvConfig(1, 2, 1), PackedGemvConfig(8, 4, 2)], ids=str)
 def test_every_config_gives_the_same_in_any_order(kind, config, device, interpreter):
     x, matrix, bias, residual = _inputs(kind, 140, 11, torch.bfloat16, device)
@@ -45,7 +45,7 @@ def test_every_config_gives_the_same_in_any_order(kind, config, device, interpre
     assert_close(got, exact(x, matrix, bias, "silu", residual))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 def test_each_number_is_itself(kind, device):
     """Row by row of the identity: nothing is hidden in a sum."""
     matrix = rows(kind, 3, 70)
@@ -57,7 +57,7 @@ def test_each_number_is_itself(kind, device):
         np.testing.assert_allclose(got, wanted[:, column], rtol=1e-6, atol=2e-8, err_msg=f"column {column}")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", QUANT_TYPES)
 def test_the_matrix_is_read_once_as_it_is_stored(kind, device, interpreter):
     x, matrix, _, _ = _inputs(kind, 2048, 8, torch.float16, device)
     given = fields(matrix, device)

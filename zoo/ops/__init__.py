@@ -23,8 +23,8 @@ import numpy as np
 from ..errors import InputError, UnsupportedError, nearest
 from ..quant import QuantTensor
 from ..typing import Array
-from .allowance import allowance as allowance
-from .allowance import charge
+from .memory_budget import charge
+from .memory_budget import memory_budget as memory_budget
 from .dispatch import backend as backend
 from .inputs import as_hidden_states as as_hidden_states
 from .inputs import as_ids as as_ids
@@ -183,14 +183,14 @@ def softmax(x: Array) -> Array:
     return backend(x).softmax(x)
 
 
-def embedding(ids: Array, table: Array | QuantTensor, name: str = "ids", padding: int | None = None) -> Array:
+def embedding(ids: Array, table: Array | QuantTensor, name: str = "ids", padding_idx: int | None = None) -> Array:
     """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  `name`: what an error calls `ids`.
 
-    padding: the id whose row takes no gradient from here.
+    padding_idx: the id whose row takes no gradient from here.
     """
     charge((*ids.shape, table.shape[-1]), "rows of a table", 4)
-    if padding is not None and getattr(table, "requires_grad", False):
-        return backend(table).embedding(ids, table, name, padding)
+    if padding_idx is not None and getattr(table, "requires_grad", False):
+        return backend(table).embedding(ids, table, name, padding_idx)
     return backend(table).embedding(ids, table, name)
 
 

@@ -14,15 +14,15 @@ from ..typing import Array, RawTensor
 from .name_map import NameMap, RenamedSource
 from .new_head import NewHead
 from .random import Random
-from .reader import CHOICES, Choice, Part, Reader, Report
+from .reader import QUANT_CHOICES, QuantChoice, TensorPart, Reader, Report
 from .source import Source
 
 __all__ = [
-    "CHOICES",
-    "Choice",
+    "QUANT_CHOICES",
+    "QuantChoice",
     "NameMap",
     "NewHead",
-    "Part",
+    "TensorPart",
     "Random",
     "RawTensor",
     "Reader",

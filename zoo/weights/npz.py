@@ -25,7 +25,7 @@ _TYPES = {"|b1": "BOOL", "|u1": "U8", "|i1": "I8", "<u2": "U16", "<i2": "I16", "
 _TYPES |= {"<i8": "I64", "<f2": "F16", "<f4": "F32", "<f8": "F64", "<c8": "C64"}
 
 
-class _Entry(NamedTuple):
+class _NpyEntry(NamedTuple):
     """An array's numbers are data[begin:end]."""
 
     dtype: str
@@ -57,7 +57,7 @@ class NpzFile(ListedFile):
         return RawTensor(array.reshape(shape), dtype)
 
 
-def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _Entry:
+def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _NpyEntry:
     from numpy.lib import format as npy
 
     file = io.BytesIO(data[begin : begin + min(size, HEADER_LIMIT + 12)].tobytes())
@@ -77,4 +77,4 @@ def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _Entry:
     first = begin + file.tell()
     if math.prod(shape) * dtype.itemsize != begin + size - first:
         raise CheckpointError(f"{where}: {short(shape)} of {dtype.str} does not fill its {begin + size - first} bytes")
-    return _Entry(_TYPES[dtype.str], tuple(shape), bool(by_columns), first, begin + size)
+    return _NpyEntry(_TYPES[dtype.str], tuple(shape), bool(by_columns), first, begin + size)

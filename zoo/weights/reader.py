@@ -19,7 +19,7 @@ from .new_head import NewHead
 from .source import stored_arrays
 
 
-class Part(NamedTuple):
+class TensorPart(NamedTuple):
     """The rows of an array that came from one tensor of the checkpoint."""
 
     name: str
@@ -27,7 +27,7 @@ class Part(NamedTuple):
     dtype: str
 
 
-class Choice(NamedTuple):
+class QuantChoice(NamedTuple):
     """The kinds that a checkpoint's matrices are quantised to."""
 
     matrices: str
@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 
 # What `weights=` may say.  Words of int4 cost half as much again as all else, of int8 next to nothing.
-CHOICES = {"int8": Choice("INT8", "INT8"), "int4": Choice("INT4_32", "INT8")}
+QUANT_CHOICES = {"int8": QuantChoice("INT8", "INT8"), "int4": QuantChoice("INT4_32", "INT8")}
 
 
 @dataclass
@@ -43,10 +43,10 @@ class Reads:
     """What has been read so far, by all scopes of one checkpoint."""
 
     arrays: dict[tuple[str, ...], Any] = field(default_factory=dict)  # names in the file -> what was made of them
-    parts: dict[tuple[str, ...], list[Part]] = field(default_factory=dict)
+    parts: dict[tuple[str, ...], list[TensorPart]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
-    def parts_of(self, arrays: Iterable[Any]) -> list[list[Part]]:
+    def parts_of(self, arrays: Iterable[Any]) -> list[list[TensorPart]]:
         """For each array or packed matrix, the tensors that its rows came from."""
         origins = {id(one): origins for origins, one in self.arrays.items()}  # all are held here: no id is another's
         return [self.parts[origins[id(array)]] for array in arrays]
@@ -83,7 +83,7 @@ class Reader:
     keep_quantised: bool = False  # and those of packed kinds
     fuse: bool = True  # matrices that are used together become one, not a tuple
     new_head: NewHead | None = None
-    choice: Choice | None = None  # the kinds that matrices of floating-point numbers are quantised to
+    choice: QuantChoice | None = None  # the kinds that matrices of floating-point numbers are quantised to
     reads: Reads = field(default_factory=Reads)
 
     def read(
@@ -102,7 +102,7 @@ class Reader:
             return self.reads.arrays[origins]
         placed = [self._place(name, shape, is_matrix, kind) for name, shape in zip(names, shapes, strict=True)]
         parts = [
-            Part(origin, shape[0] if shape else 1, "F32" if self._is_new(name, shape) else self.named.dtype(name))
+            TensorPart(origin, shape[0] if shape else 1, "F32" if self._is_new(name, shape) else self.named.dtype(name))
             for name, origin, shape in zip(names, origins, shapes, strict=True)
         ]
         self.reads.names.update(origins)

@@ -24,7 +24,7 @@ from .source import ListedFile
 HEADER_LIMIT = 100_000_000  # the library's
 
 
-class _Entry(NamedTuple):
+class _TensorEntry(NamedTuple):
     """A tensor's line in the header: its span is data[begin:end]."""
 
     dtype: str
@@ -67,7 +67,7 @@ def _header_end(data: np.ndarray, path: Path) -> int:
     return 8 + size
 
 
-def _header(data: bytes, path: Path) -> tuple[dict[str, _Entry], dict[str, str]]:
+def _header(data: bytes, path: Path) -> tuple[dict[str, _TensorEntry], dict[str, str]]:
     header = parse_json(data, f"{path}: header", CheckpointError, _shrink)
     metadata: Any = header.pop("__metadata__", None)
     if metadata is None:
@@ -89,7 +89,7 @@ def _shrink(found: dict[str, Any]) -> Any:
     return tuple(found[field] for field in _FIELDS) if found.keys() == set(_FIELDS) else found
 
 
-def _entry(found: Any, where: str) -> _Entry:
+def _entry(found: Any, where: str) -> _TensorEntry:
     if not isinstance(found, tuple):
         raise CheckpointError(f"{where}: {short(found)}, an object of {', '.join(_FIELDS)} was wanted")
     dtype, shape, offsets = found
@@ -107,10 +107,10 @@ def _entry(found: Any, where: str) -> _Entry:
     begin, end = offsets
     if math.prod(shape) * element_bits(dtype) != (end - begin) * 8:
         raise CheckpointError(f"{where}: {short(shape)} of {dtype} does not fill its {end - begin} bytes")
-    return _Entry(sys.intern(dtype), shape, begin, end)
+    return _TensorEntry(sys.intern(dtype), shape, begin, end)
 
 
-def _check_spans(entries: dict[str, _Entry], size: int, path: Path) -> None:
+def _check_spans(entries: dict[str, _TensorEntry], size: int, path: Path) -> None:
     """The data must be covered once, without holes: nothing hides in the file, and no two tensors share bytes."""
     at = 0
     for name in sorted(entries, key=lambda name: entries[name][2:]):

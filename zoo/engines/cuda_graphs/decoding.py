@@ -72,7 +72,7 @@ def _address(x: Any) -> int:
     return x.data_ptr()
 
 
-class Decoder:
+class GraphDecoder:
     """A decoder whose steps of one token are captured, at any position: a graph for so many rows of such a capacity.
 
     Rows that leave the batch go on as padding.  What moves rows to other memory, as beams do, goes on without a graph.

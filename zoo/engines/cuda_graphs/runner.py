@@ -21,7 +21,7 @@ from ...ops.capture import capturing
 from ...runner import Runner
 from ...typing import Array
 from ...warning import warn
-from .decoding import Decoder
+from .decoding import GraphDecoder
 from .recording import Recorder, Recording
 
 MAX_GRAPHS = 32  # the least recently used is forgotten
@@ -32,7 +32,7 @@ MAX_PIXELS = 1 << 20
 LENGTHS = (8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512)
 
 
-class Graph(NamedTuple):
+class CapturedGraph(NamedTuple):
     """A recording, the record whose arrays it reads, and what it reads besides, wherever that lies."""
 
     recording: Recording
@@ -56,9 +56,9 @@ class GraphRunner(Runner):
         self.recorder, self.max_graphs = recorder, max_graphs
         self.lock = threading.RLock()
         self.failed = False
-        self._graphs: OrderedDict[Hashable, Graph | None] = OrderedDict()  # None: the shape came once
+        self._graphs: OrderedDict[Hashable, CapturedGraph | None] = OrderedDict()  # None: the shape came once
         self._axes: dict[Hashable, list[int | None]] = {}
-        self._decoders: dict[Any, Decoder] = {}
+        self._decoders: dict[Any, GraphDecoder] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GraphRunner, (self.recorder, self.max_graphs)  # of a copy of the task: no graphs yet
@@ -83,11 +83,11 @@ class GraphRunner(Runner):
             found = None if self.failed else replayed(fn, record)
         return fn(record) if found is None else found
 
-    def decoder(self, model: Any) -> Decoder:
+    def decoder(self, model: Any) -> GraphDecoder:
         with self.lock:
-            return self._decoders.setdefault(model, Decoder(model, self))
+            return self._decoders.setdefault(model, GraphDecoder(model, self))
 
-    def graph(self, key: Hashable, fn: Callable[[Any], Any], record: Callable[[], Any]) -> Graph | None:
+    def graph(self, key: Hashable, fn: Callable[[Any], Any], record: Callable[[], Any]) -> CapturedGraph | None:
         """The graph of fn(record()) for a key, None where there is none (yet).  record() is made once, and stays."""
         if self.failed:
             return None
@@ -104,11 +104,11 @@ class GraphRunner(Runner):
         """Forget a graph."""
         self._graphs.pop(key, None)
 
-    def _captured(self, fn: Any, record: Any) -> Graph | None:
+    def _captured(self, fn: Any, record: Any) -> CapturedGraph | None:
         try:
             self.recorder.warm_up(partial(fn, record))
             with capturing() as kept:
-                return Graph(self.recorder.record(partial(fn, record)), record, kept)
+                return CapturedGraph(self.recorder.record(partial(fn, record)), record, kept)
         except ZooError:  # of the inputs: whoever computes them without a graph will say so
             return None
         except Exception as e:  # of CUDA, torch or Triton
@@ -163,7 +163,7 @@ class GraphRunner(Runner):
         axes = iter(self._axes[fn])
         return self._replayed(graph, t, pad, lambda x: _cut(x, B, next(axes), T))
 
-    def _replayed(self, graph: Graph, record: Any, pad: int, taken: Callable[[Tensor], Tensor]) -> Any:
+    def _replayed(self, graph: CapturedGraph, record: Any, pad: int, taken: Callable[[Tensor], Tensor]) -> Any:
         """taken: of an output what is the caller's, as a copy.  pad: what the first array is padded with."""
         with self.recorder.turn():
             for i, (memory, x) in enumerate(zip(_arrays(graph.record), _arrays(record), strict=True)):

@@ -41,7 +41,7 @@ class DecodeConfig(NamedTuple):
 
 
 # Head sizes up to the number, and what decides on the registers besides: a bias, or else causality.
-QuantType = tuple[int, str]
+AttentionCase = tuple[int, str]
 
 _AMPERE = {
     (64, "plain"): AttentionConfig(128, 64, 8, 2),
@@ -78,7 +78,7 @@ _FALLBACK = {
     )
 }
 # Elements of 16 bits.  Exact products of float32 are made without tensor cores, alike on every architecture.
-ATTENTION: dict[str, dict[QuantType, AttentionConfig]] = {
+ATTENTION: dict[str, dict[AttentionCase, AttentionConfig]] = {
     "sm_80": _AMPERE,
     "sm_89": _ADA,
     "sm_90": _HOPPER,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...quant import QuantRows, QuantTensor
-from . import blas, fast, packed, threads
+from . import blas, fast, quantised, threads
 from .activations import finish
 from .layout import FEW, SMALL, columns, logical, multipliable
 from .scratch import result, scratch
@@ -30,7 +30,7 @@ def linear(
     act: str | None,
     residual: np.ndarray | None,
 ) -> np.ndarray:
-    weights = packed.parts_of(weight)
+    weights = quantised.parts_of(weight)
     lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
     N = math.prod(lead)
     heights = tuple(len(w) for w in weights)
@@ -59,7 +59,7 @@ def linear(
     cost = D * E * max(N / 40, 0.25 if D * E > FAR else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
     compiled = fast.operand(weights, X) if narrow and rowwise and fast.takes(weights, X) else None
-    operands = packed.operands(X, weights, rowwise) if narrow and not compiled else []
+    operands = quantised.operands(X, weights, rowwise) if narrow and not compiled else []
 
     def share(i: int) -> None:
         if tile and not narrow:
@@ -93,24 +93,24 @@ def linear(
 def _packed_product(
     W: np.ndarray | QuantRows, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None
 ) -> None:
-    """The product of a packed matrix, of which a few rows at a time are widened; xs: of `packed.operands`.
+    """The product of a packed matrix, of which a few rows at a time are widened; xs: of `quantised.operands`.
 
     y (N, E), xs (N, D or D / 2) if rowwise, else y (E, N), xs (D or D / 2, N).
     """
     if rowwise and len(y) == 1 and len(xs) == 2 and isinstance(W, QuantRows):
-        packed.vector_product(W, xs, y[0])
+        quantised.vector_product(W, xs, y[0])
         return
     if rowwise and len(y) == 1 and isinstance(W, QuantRows) and W.kind.name == "INT8":
-        packed.int8_product(W, xs[0][0], y[0])
+        quantised.int8_product(W, xs[0][0], y[0])
         return
     width = W.shape[1] // len(xs)
     # The more tokens, the less it matters where the tile is, and the more what is done once for each.
-    room = packed.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)
+    room = quantised.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)
     step = max(16, room // max(1, width) // 16 * 16)
     for a in range(0, len(W), step):
         rows = slice(a, a + step)
         out = y[:, rows] if rowwise else y[rows]
-        for k, (part, x) in enumerate(zip(packed.widened(W[rows], len(xs)), xs, strict=True)):
+        for k, (part, x) in enumerate(zip(quantised.widened(W[rows], len(xs)), xs, strict=True)):
             z = out if k == 0 else scratch("rest", out.shape, y.dtype)
             if rowwise:
                 _row_product(x, part, z)
@@ -120,7 +120,7 @@ def _packed_product(
                 np.matmul(part, x, out=z)
             if k:
                 np.add(out, z, out=out)
-        packed.scale(W[rows], out.T if rowwise else out)
+        quantised.scale(W[rows], out.T if rowwise else out)
 
 
 class Tile(NamedTuple):

@@ -12,14 +12,14 @@ from torch import Tensor
 from ...errors import CheckpointError, InputError, UnsupportedError
 from ...quant import QuantRows, QuantTensor, plain
 from ...typing import RawTensor
-from . import packed
+from . import quantised
 from .activations import ACT
 from .attention import attention, gather_bias, skips_unseen
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .devices import on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
-from .packed import keep
+from .quantised import keep
 from .vision import (
     adaptive_avg_pool2d,
     all_true,
@@ -65,11 +65,11 @@ __all__ = [
 ]
 
 
-def embedding(ids: Tensor, table: Tensor | QuantTensor, name: str, padding: int | None = None) -> Tensor:
+def embedding(ids: Tensor, table: Tensor | QuantTensor, name: str, padding_idx: int | None = None) -> Tensor:
     # On a GPU a check would wait for the device: there torch's own assertion stops a wrong id.
     if on_host(ids) and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must lie in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
-    return packed.take(table, ids) if isinstance(table, QuantTensor) else F.embedding(ids, table, padding)
+    return quantised.take(table, ids) if isinstance(table, QuantTensor) else F.embedding(ids, table, padding_idx)
 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
@@ -181,7 +181,7 @@ def rows(parts: Sequence[QuantRows | Tensor], dtype: str | None = None) -> Quant
 def to_raw(x: Tensor | QuantRows, dtype: str) -> RawTensor:
     """A parameter as it goes to a file that has element type `dtype`."""
     if isinstance(x, QuantRows):
-        x = packed.dequantise(x, torch.float32)
+        x = quantised.dequantise(x, torch.float32)
     types = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
     x = x.detach().cpu().to(types.get(dtype, x.dtype)).contiguous()
     return RawTensor(x.view(torch.int16).numpy().view(np.uint16) if dtype == "BF16" else x.numpy(), dtype)

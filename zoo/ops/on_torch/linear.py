@@ -9,7 +9,7 @@ from torch import Tensor
 from ...quant import QuantRows, QuantTensor
 from .activations import ACT
 from .kernels import kernel, usable
-from .packed import dequantise
+from .quantised import dequantise
 
 
 def linear(
@@ -24,7 +24,7 @@ def linear(
     if isinstance(bias, tuple):
         bias = torch.cat(bias)
     if isinstance(weight, QuantTensor):
-        return _packed(x, weight, bias, act, residual)
+        return _by_parts(x, weight, bias, act, residual)
     if usable(x, weight, bias, residual):
         if x.numel() == x.shape[-1]:  # one row: the weight is read once, for which a product is not made
             gemv = kernel("gemv")
@@ -42,7 +42,7 @@ def linear(
     return y if residual is None else y + residual
 
 
-def _packed(x: Tensor, weight: QuantTensor, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
+def _by_parts(x: Tensor, weight: QuantTensor, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
     """Part by part: each makes some of the outputs."""
     if len(weight.parts) == 1:
         return _part(x, weight.parts[0], bias, act, residual)

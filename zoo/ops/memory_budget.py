@@ -14,11 +14,11 @@ from contextvars import ContextVar
 from ..errors import ConfigError
 
 BASE = 64 << 20  # bytes; the largest tables of positions on the hub take four million
-_left: ContextVar[list[int] | None] = ContextVar("allowance", default=None)
+_left: ContextVar[list[int] | None] = ContextVar("memory_budget", default=None)
 
 
 @contextmanager
-def allowance(weights: int) -> Iterator[None]:
+def memory_budget(weights: int) -> Iterator[None]:
     """Within it the ops may allocate as many bytes as the weights have, and BASE; ConfigError beyond."""
     token = _left.set([BASE + weights])
     try:
