@@ -101,7 +101,7 @@ def dequantised(model: Any) -> Any:
 
         return torch.cat([dequantise(part, matrix.dtype) for part in matrix.parts])
 
-    return map_leaves(lambda array: array, model, packed=widened)
+    return map_leaves(lambda array: array, model, quantised=widened)
 
 
 def arithmetic(model: Any, given: Given) -> Measure:

@@ -18,7 +18,19 @@ from .runner import Runner
 from .trainable import Trainable, make_trainable
 from .typing import Array
 from .warning import warn
-from .weights import QUANT_CHOICES, QuantChoice, NameMap, NewHead, TensorPart, Random, Reader, RenamedSource, Report, Source, Weights
+from .weights import (
+    QUANT_CHOICES,
+    NameMap,
+    NewHead,
+    QuantChoice,
+    Random,
+    Reader,
+    RenamedSource,
+    Report,
+    Source,
+    TensorPart,
+    Weights,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

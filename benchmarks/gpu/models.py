@@ -390,7 +390,9 @@ def _read(pair: Pair) -> int:
 def _widened(model: Any, dtype: torch.dtype) -> Any:
     """The model with packed matrices, and all else, in an element type."""
     cast = lambda x: x.to(dtype) if x.is_floating_point() else x
-    return map_leaves(cast, model, packed=lambda matrix: torch.cat([dequantise(part, dtype) for part in matrix.parts]))
+    return map_leaves(
+        cast, model, quantised=lambda matrix: torch.cat([dequantise(part, dtype) for part in matrix.parts])
+    )
 
 
 def _ours(model: Any, batch: int, room: int) -> Decoder:

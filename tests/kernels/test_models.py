@@ -175,7 +175,10 @@ def test_packed_weights_through_the_kernels(device, called, tmp_path):
 
 def _of_parts(device: str) -> tuple[QuantTensor, QuantTensor]:
     """Parts of several kinds, on a device and as NumPy has them."""
-    parts = [*(rows(kind, 5 + i, 64, i) for i, kind in enumerate(packed_gemv.QUANT_TYPES)), plain(np.ones((3, 64), "f4"))]
+    parts = [
+        *(rows(kind, 5 + i, 64, i) for i, kind in enumerate(packed_gemv.QUANT_TYPES)),
+        plain(np.ones((3, 64), "f4")),
+    ]
     of_numpy = QuantTensor([row for part in parts for row in (part.parts if isinstance(part, QuantTensor) else [part])])
     return QuantTensor(of_numpy.map(lambda array: torch.from_numpy(array).to(device)).parts, torch.float32), of_numpy
 

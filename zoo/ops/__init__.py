@@ -23,14 +23,14 @@ import numpy as np
 from ..errors import InputError, UnsupportedError, nearest
 from ..quant import QuantTensor
 from ..typing import Array
-from .memory_budget import charge
-from .memory_budget import memory_budget as memory_budget
 from .dispatch import backend as backend
 from .inputs import as_hidden_states as as_hidden_states
 from .inputs import as_ids as as_ids
 from .inputs import as_key_mask as as_key_mask
 from .inputs import as_mask as as_mask
 from .inputs import as_pixels as as_pixels
+from .memory_budget import charge
+from .memory_budget import memory_budget as memory_budget
 
 # The names that configs use for an activation, and the function that each of them means.
 ACTIVATIONS: dict[str, str | None] = {

@@ -14,21 +14,21 @@ from ..typing import Array, RawTensor
 from .name_map import NameMap, RenamedSource
 from .new_head import NewHead
 from .random import Random
-from .reader import QUANT_CHOICES, QuantChoice, TensorPart, Reader, Report
+from .reader import QUANT_CHOICES, QuantChoice, Reader, Report, TensorPart
 from .source import Source
 
 __all__ = [
     "QUANT_CHOICES",
-    "QuantChoice",
     "NameMap",
     "NewHead",
-    "TensorPart",
+    "QuantChoice",
     "Random",
     "RawTensor",
     "Reader",
     "RenamedSource",
     "Report",
     "Source",
+    "TensorPart",
     "Weights",
 ]
 
