@@ -102,10 +102,7 @@ def _digit_functions(kind: str, rows: int, way: str) -> tuple[Function, Function
     def call(arrays: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray, steps: int) -> None:
         data, scale = arrays
         entry(
-            *map(_address, (data, scale, x, y)),
-            *(array.strides[0] for array in (data, scale, x, y)),
-            len(data),
-            steps,
+            *map(_address, (data, scale, x, y)), *(array.strides[0] for array in (data, scale, x, y)), len(data), steps
         )
 
     return write, call

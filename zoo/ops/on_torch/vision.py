@@ -40,14 +40,7 @@ def conv_transpose2d(
 
 
 def fold_norm(
-    weight: Tensor,
-    bias: Tensor | None,
-    gamma: Tensor,
-    beta: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    eps: float,
-    axis: int,
+    weight: Tensor, bias: Tensor | None, gamma: Tensor, beta: Tensor, mean: Tensor, var: Tensor, eps: float, axis: int
 ) -> tuple[Tensor, Tensor]:
     scale = gamma.double() / torch.sqrt(var.double() + eps)
     shift = beta.double() + ((0 if bias is None else bias.double()) - mean.double()) * scale
