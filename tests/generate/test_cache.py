@@ -81,7 +81,7 @@ def test_lengths_of_rows_are_checked():
 
 def test_what_does_not_fit_is_refused():
     cache, values = filled("numpy", [4, 2, 5])
-    with pytest.raises(InputError, match="the cache holds 8 tokens: 5 are in it, 4 more do not fit"):
+    with pytest.raises(InputError, match="the cache has room for 8 tokens: 5 are in it, 4 more do not fit"):
         cache[0].extend(values[0, :, :4], values[0, :, :4])
     with pytest.raises(InputError, match="2 rows, but the cache was made for 3"):
         cache[0].extend(values[0, :2], values[0, :2])
@@ -109,7 +109,7 @@ def test_start_stays_where_it_is(backend):
     cache._told, cache._start[0] = None, 77
     assert ops.to_numpy(cache.start).tolist() == [4, 6]
     for bad in (3, -5, np.array([0, 3])):
-        with pytest.raises(InputError, match="the cache holds 8"):
+        with pytest.raises(InputError, match="the cache has room for 8"):
             cache.advance(bad)
     assert cache.counts.tolist() == [4, 6]
 

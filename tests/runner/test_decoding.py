@@ -35,7 +35,7 @@ def test_steps_at_any_position(name, model, runner):
         check(found, wanted)
         assert cache.counts.tolist() == ops.to_numpy(cache.start).tolist() == eager.counts.tolist()
         assert cache.capacity == eager.capacity
-        with pytest.raises(InputError, match=f"the cache holds {tokens} tokens"):
+        with pytest.raises(InputError, match=f"the cache has room for {tokens} tokens"):
             wrapped.next_logits(ids[:, :1], None, cache)
         with pytest.raises(InputError, match="must lie in"):
             wrapped.next_logits(ids[:, :1] + 10_000, None, cache)

@@ -109,7 +109,7 @@ def test_a_bad_entry_is_named(tmp_path, entry, message):
     ("data", "message"),
     [
         (b"", "empty, a JSON list was wanted"),
-        (b'{"words": []}', "a JSON dict, a list was wanted"),
+        (b'{"words": []}', "expected a JSON list, found a dict"),
         (b"3", "a JSON int, a list was wanted"),
         (b"[", "not JSON that can be used"),
         (b'[], "a": [1]', "not JSON that can be used"),
@@ -131,7 +131,7 @@ def test_a_bad_file_is_named(tmp_path, data, message):
 def test_a_file_that_is_not_there_or_too_large(tmp_path, monkeypatch):
     with pytest.raises(NotFoundError, match=r"words\.json: no such file"):
         read_words(tmp_path / "words.json")
-    with pytest.raises(InputError, match="a folder, a file was wanted"):
+    with pytest.raises(InputError, match="expected a file, found a folder"):
         read_words(tmp_path)
     monkeypatch.setattr(module, "MAX_BYTES", 10)
     (tmp_path / "words.json").write_text(json.dumps([GOOD]))
