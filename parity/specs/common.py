@@ -88,7 +88,7 @@ class Spec:
     def base_config(self, config: Any) -> tuple[Any, str]:
         """The config of the base model, and the prefix of its tensors: here of the one that may have a pooler."""
         family = FAMILIES[self.model_type]
-        return config, family.load("Model").layout.prefix + "."
+        return config, family.load("Model").name_map.prefix + "."
 
     def processor_of(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The content of preprocessor_config.json, with sizes that have shrunk as much as image_size has."""

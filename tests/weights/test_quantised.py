@@ -168,7 +168,7 @@ DATA, SCALE = f"{NAME}.INT4_32.data", f"{NAME}.INT4_32.scale"
         (lambda t: t.update({DATA: t[DATA][:, :16]}), r"has shape \(70, 32\), expected \(70, 48\)"),
         (lambda t: t.update({SCALE: t[SCALE][:, :1]}), r"its scale has shape \(70, 1\), expected \(70, 2\)"),
         (lambda t: t[SCALE].fill(np.nan), rf"{NAME}' \(INT4_32\): its scale holds NaN"),
-        (lambda t: t.pop(SCALE), rf"{NAME}' is stored as INT4_32, and there is no .*scale'"),
+        (lambda t: t.pop(SCALE), rf"{NAME}' is stored as INT4_32, but .*scale' is missing"),
     ],
 )
 def test_a_damaged_file_is_refused(change, said, tmp_path):

@@ -70,7 +70,7 @@ def parse_json(
             raise error(f"{where}: more than {max_values} values ({found} commas and brackets)")
     value = _parsed(data, where, error, make, "a JSON object", exact)
     if not isinstance(value, dict):
-        raise error(f"{where}: expected a JSON object, found a {type(value).__name__}")
+        raise error(f"{where}: expected a JSON object, found {type(value).__name__}")
     return value
 
 
@@ -78,7 +78,7 @@ def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigEr
     """`parse_json` of one list."""
     value = _parsed(data, where, error, lambda found: found, "a JSON list")
     if not isinstance(value, list):
-        raise error(f"{where}: expected a JSON list, found a {type(value).__name__}")
+        raise error(f"{where}: expected a JSON list, found {type(value).__name__}")
     return value
 
 
@@ -128,14 +128,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _integer(digits: str) -> int:
     # The length is checked first: converting 10^6 digits takes quadratic time.
     if len(digits) > 40 or not (-(2**63) <= (value := int(digits)) < 2**63 or value == UNLIMITED):
-        raise ValueError(f"the integer {digits[:40]} does not fit into 64 bits")
+        raise ValueError(f"the integer {digits[:40]} is beyond 64 bits")
     return value
 
 
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"the number {digits[:40]} does not fit into a double")
+        raise ValueError(f"the number {digits[:40]} is beyond a double")
     return value
 
 

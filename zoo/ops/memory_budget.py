@@ -1,7 +1,7 @@
-"""The memory that a model may take beyond its weights while it is made: a config may ask for it, a file has to pay.
+"""A limit on the memory that a config can make a model allocate beyond its weights.
 
-Every op that makes an array of a size that numbers decide, not arrays, is charged before it allocates.  A constructor
-has no other way to make one, so that this holds for models to come.
+Every op whose result's size follows from numbers, not from arrays, is charged before it allocates.  Constructors
+have no other way to make an array, so that this holds for new models too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _left: ContextVar[list[int] | None] = ContextVar("memory_budget", default=None)
 
 @contextmanager
 def memory_budget(weights: int) -> Iterator[None]:
-    """Within it the ops may allocate as many bytes as the weights have, and BASE; ConfigError beyond."""
+    """A context in which ops may allocate BASE bytes and as many as the weights have; ConfigError beyond."""
     token = _left.set([BASE + weights])
     try:
         yield
@@ -30,14 +30,14 @@ def memory_budget(weights: int) -> Iterator[None]:
 
 
 def charge(shape: tuple[int, ...], what: str, bytes_each: int = 8) -> None:
-    """Count an array that is about to be made; ConfigError where the config asks for more than is allowed."""
+    """Count an array that is about to be made; ConfigError if it exceeds the budget."""
     left = _left.get()
     if left is None:
         return
-    wanted = math.prod(shape) * bytes_each
-    if wanted > left[0]:
+    nbytes = math.prod(shape) * bytes_each
+    if nbytes > left[0]:
         raise ConfigError(
-            f"the config asks for {what} of shape {shape}, {wanted >> 20} MB that are in no file: "
-            f"{left[0] >> 20} MB are left of what the weights justify"
+            f"the config asks for {what} of shape {shape}, {nbytes >> 20} MB beyond the weights: "
+            f"at most {left[0] >> 20} MB are allowed for weights of this size"
         )
-    left[0] -= wanted
+    left[0] -= nbytes

@@ -11,7 +11,7 @@ from . import threads
 from .layout import FEW, columns, logical
 from .scratch import result, scratch
 
-BLOCK = 128  # tokens that are normalised at a time: D of them, twice, stay in cache
+BLOCK = 128  # tokens that are normalised at a time: two arrays of (D, BLOCK) stay in cache
 
 
 def layer_norm(
@@ -73,7 +73,7 @@ def add_layer_norm(
 def _block(
     x: np.ndarray, t: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float, mean: np.ndarray, out: np.ndarray
 ) -> None:
-    """The norm of the columns of x (D, n); t (D, n): to compute in, which may be x."""
+    """The norm of the columns of x (D, n); t (D, n) is scratch, and may be x."""
     s = scratch("work 2", x.shape, x.dtype)
     np.subtract(x, mean @ x, out=t)
     np.multiply(t, t, out=s)
