@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(InputError, match="2 rows, but the cache was made for 3"):
         cache[0].extend(values[0, :2], values[0, :2])
     for batch, capacity in ((0, 3), (3, 0), (3, -1)):
-        with pytest.raises(InputError, match="at least one"):
+        with pytest.raises(InputError, match="at least 1"):
             KVCache(1, batch, capacity, 1, 1, values)
 
 

@@ -209,5 +209,5 @@ def test_embedding_of_halves(rng):
     found = ops.embedding(ids, table)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, table.dequantise()[ids])
-    with pytest.raises(InputError, match="must lie in"):
+    with pytest.raises(InputError, match="must be in"):
         ops.embedding(np.array([[11]]), table)

@@ -37,7 +37,7 @@ def test_steps_at_any_position(name, model, runner):
         assert cache.capacity == eager.capacity
         with pytest.raises(InputError, match=f"the cache has room for {tokens} tokens"):
             wrapped.next_logits(ids[:, :1], None, cache)
-        with pytest.raises(InputError, match="must lie in"):
+        with pytest.raises(InputError, match="must be in"):
             wrapped.next_logits(ids[:, :1] + 10_000, None, cache)
         del cache
     assert len(runner) == 2  # of 1 and of 4 rows

@@ -108,11 +108,11 @@ def test_a_bad_entry_is_named(tmp_path, entry, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "empty, a JSON list was wanted"),
-        (b'{"words": []}', "expected a JSON list, found dict"),
-        (b"3", "expected a JSON list, found int"),
-        (b"[", "not valid JSON"),
-        (b'[], "a": [1]', "not valid JSON"),
+        (b"", "empty, expected a JSON list"),
+        (b'{"words": []}', "expected a JSON list, found a JSON dict"),
+        (b"3", "expected a JSON list, found a JSON int"),
+        (b"[", "not JSON"),
+        (b'[], "a": [1]', "not JSON"),
         (b'[{"text": "a", "box": [0, 0, NaN, 1]}]', "NaN is not a JSON number"),
         (b'[{"text": "a", "box": [0, 0, 1e999, 1]}]', "beyond a double"),
         (b'[{"text": "a", "text": "b", "box": [0, 0, 1, 1]}]', "'text' occurs twice"),

@@ -143,7 +143,7 @@ def test_what_is_refused(tmp_path):
     quantised = zoo.save(load_model(folder, weights="int8"), tmp_path / "b")
     with pytest.raises(UnsupportedError, match=r"weights='int4' .* is quantised already: to INT8$"):
         load_model(quantised, weights="int4")
-    with pytest.raises(CheckpointError, match=r"tensor 'w' holds NaN, infinity or numbers too large for INT8's"):
+    with pytest.raises(CheckpointError, match=r"tensor 'w' contains NaN, infinity or numbers too large for INT8's"):
         quantise(RawTensor(np.full((40, 40), np.nan, np.float32), "F32"), "INT8", "w")
 
 

@@ -247,7 +247,7 @@ BROKEN = {
         "NaN or infinity",
     ),
     "bits and numbers": (_put(f"{Q}.weight", np.zeros((256, 256), np.float32), "F32"), CheckpointError, "stored twice"),
-    "zeros of no shape": (_put(f"{Q}.qzeros", np.zeros((), np.int32), "I32"), CheckpointError, "no matrix"),
+    "zeros of no shape": (_put(f"{Q}.qzeros", np.zeros((), np.int32), "I32"), CheckpointError, "must be a matrix"),
     "zeros that are empty": (_put(f"{Q}.qzeros", np.zeros(0, np.int32), "I32"), CheckpointError, "is empty"),
     "no bits at all": (_put(f"{Q}.qweight", np.zeros((0, 256), np.int32), "I32"), CheckpointError, "q_proj"),
 }

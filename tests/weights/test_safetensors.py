@@ -56,7 +56,7 @@ BAD = {
     "header over the limit": (struct.pack("<Q", 100_000_001) + b"{}", "at most"),
     "header of no bytes": (struct.pack("<Q", 0), "empty"),
     "header not UTF-8": (pack(b'{"\xff": 1}'), "not UTF-8"),
-    "header a list": (pack([]), "found list"),
+    "header a list": (pack([]), "JSON list"),
     "header with trailing bytes": (pack(b"{}x"), "Extra data"),
     "header with trailing NUL": (pack(b"{}\0"), "Extra data"),
     "header with a byte order mark": (pack(b"\xef\xbb\xbf{}"), "refused by safetensors"),

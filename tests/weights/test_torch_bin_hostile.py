@@ -55,7 +55,10 @@ BAD_TENSORS = {
     "view beyond its storage": (rebuilt(of=storage(view=b"(" + text("v") + b"K\x02K\x03t")), "beyond the end"),
     "storage key a number": (rebuilt(of=storage().replace(text("0"), b"K\x00")), "persistent id"),
     "conjugated": (rebuilt(more=b"\x89}}" + text("conj") + b"\x88s"), "unusual kind"),
-    "dimension a float": (rebuilt().replace(numbers((4,)), b"(G" + struct.pack(">d", 4.0) + b"t", 1), "non-negative integers"),
+    "dimension a float": (
+        rebuilt().replace(numbers((4,)), b"(G" + struct.pack(">d", 4.0) + b"t", 1),
+        "non-negative integers",
+    ),
     "dimension a link bomb": (
         rebuilt().replace(numbers((4,)), b"(]q\x00(" + b"h\x00" * 200 + b"et", 1),
         "non-negative integers",

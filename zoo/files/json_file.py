@@ -70,7 +70,7 @@ def parse_json(
             raise error(f"{where}: more than {max_values} values ({found} commas and brackets)")
     value = _parsed(data, where, error, make, "a JSON object", exact)
     if not isinstance(value, dict):
-        raise error(f"{where}: expected a JSON object, found {type(value).__name__}")
+        raise error(f"{where}: expected a JSON object, found a JSON {type(value).__name__}")
     return value
 
 
@@ -78,7 +78,7 @@ def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigEr
     """`parse_json` of one list."""
     value = _parsed(data, where, error, lambda found: found, "a JSON list")
     if not isinstance(value, list):
-        raise error(f"{where}: expected a JSON list, found {type(value).__name__}")
+        raise error(f"{where}: expected a JSON list, found a JSON {type(value).__name__}")
     return value
 
 
@@ -110,7 +110,7 @@ def _parsed(
     except RecursionError:
         raise error(f"{where}: nested too deeply") from None
     except ValueError as e:
-        raise error(f"{where}: not valid JSON: {e}") from None
+        raise error(f"{where}: not JSON: {e}") from None
     return value
 
 

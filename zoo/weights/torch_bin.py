@@ -29,7 +29,9 @@ _EXPANDED_LIMIT = 1 << 24
 # Tensors may share storages, so that a file can name more bytes than it has, up to this many times.
 _SHARED_TIMES, _SHARED_BYTES = 4, 64 << 20
 
-_STORAGES = {
+# torch's storage classes and dtypes -> safetensors' names.  Types without a class of their own are saved as an untyped
+# storage and a dtype.
+_TYPES = {
     "BoolStorage": "BOOL",
     "ByteStorage": "U8",
     "CharStorage": "I8",
@@ -41,10 +43,6 @@ _STORAGES = {
     "FloatStorage": "F32",
     "DoubleStorage": "F64",
     "ComplexFloatStorage": "C64",
-}
-
-# Types without a storage class are saved as an untyped storage and one of these.
-_DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
     "int8": "I8",
@@ -315,5 +313,5 @@ _NAMES: dict[str, Any] = {
     "torch._utils _rebuild_tensor_v3": _typed_tensor,
     "torch._utils _rebuild_parameter": _parameter,
     "torch.storage UntypedStorage": _ElementType("U8"),
-    **{f"torch {name}": _ElementType(dtype) for name, dtype in (_STORAGES | _DTYPES).items()},
+    **{f"torch {name}": _ElementType(dtype) for name, dtype in _TYPES.items()},
 }

@@ -12,9 +12,9 @@ from ...quant import QuantRows, QuantTensor, plain
 from ...typing import RawTensor
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
-from .decoder import add_rms_norm, glu, rms_norm, rope, rope_write_, rotary, write_
+from .decoder import glu, rope, rope_write_, rotary, write_
 from .linear import linear
-from .norm import add_layer_norm, layer_norm, softmax
+from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
 from .pool import adaptive_avg_pool2d, add_scaled, max_pool2d, mean, pixel_shuffle
 from .resize import interpolate
 
