@@ -81,6 +81,7 @@ def export(what: str, state: dict[str, Any], out: Path) -> None:
     hours = state["cpu"] / 3600
     trained = {"model": what, "seed": state["identity"]["seed"], "steps": state["step"], "stage": state["stage"]}
     trained |= {"mean_with": state["mean_with"]} if "mean_with" in state else {}
+    trained |= {"typeset": state["typeset"]} if state.get("typeset") else {}
     write(out / TRAINED, {**trained, "cpu_hours": hours, "config": state["identity"]["config"]})
     card(out)
 
@@ -172,6 +173,11 @@ def card(out: Path) -> None:
         if "mean_with" in trained
         else ""
     )
+    typeset = (
+        f"\n{trained['typeset']:.0%} of what was shown last was set by Chromium, LaTeX, LibreOffice."
+        if "typeset" in trained
+        else ""
+    )
     text = f"""---
 license: apache-2.0
 library_name: zoo
@@ -181,8 +187,8 @@ library_name: zoo
 {WHAT[what]}
 
 **Data.** Pictures that `training/` of zoo renders with Pillow and fonts of Debian packages, from seed
-{trained["seed"]}; nothing was downloaded. Strings are pseudo-words, common English words, names, numbers, money, dates
-and codes.
+{trained["seed"]}; nothing was downloaded.{typeset} Strings are pseudo-words, common English words,
+names, numbers, money, dates and codes.
 
 **Training.** `python -m training {what}`: {trained["steps"]} steps, {trained["cpu_hours"]:.1f} hours of a core.{mean}
 

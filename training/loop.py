@@ -105,7 +105,7 @@ class Examples:
 
 def read_state(path: Path) -> dict[str, Any]:
     """The state of a run; also one of before these runs used zoo's loop, which named its entries otherwise."""
-    state = read_any_state(path)
+    state = {"typeset": 0.0, **read_any_state(path)}
     if "modules" in state:
         state["identity"] = {name: state.pop(name) for name in ("name", "seed", "config")}
         state |= {"tensors": state.pop("modules"), "rng": [state["rng"]], "losses": [], "begun": state.get("begun", 0)}
@@ -115,12 +115,13 @@ def read_state(path: Path) -> dict[str, Any]:
 class Run(train.Run):
     """A run whose state also has the average of its weights; it goes through a recipe's stages."""
 
-    kept = "stage", "side", "begun", "cpu", "average"
+    kept = "stage", "side", "begun", "typeset", "cpu", "average"
     read = staticmethod(read_state)
 
     def __init__(self, recipe: Recipe, folder: str | Path, seed: int = 0, precision: str = "float32", count: int = 200):
         """count: held-out examples of an evaluation."""
         self.recipe, self.stage, self.side, self.cpu, self.count = recipe, recipe.stage(0), recipe.side(0), 0.0, count
+        self.typeset = getattr(recipe, "share", 0.0)  # the part of examples that real engines set
         self.begun = 0  # the step at which the run began, with weights that were trained before
         self.average = {k: v.clone() for k, v in recipe.modules.state_dict().items()}
         self.parts: Logs = {}  # of the loss, smoothed
@@ -165,7 +166,8 @@ class Run(train.Run):
             recipe.enter(stage, self.average)
             self.stage, self.side = stage, recipe.side(stage)
         loss = super().update()
-        keep = min(0.999, (1 + step) / (10 + step))
+        since = step - self.begun  # weights that a run began with are soon left behind
+        keep = min(0.999, (1 + since) / (10 + since))
         now = recipe.modules.state_dict()
         floats = [name for name, value in now.items() if value.is_floating_point()]
         torch._foreach_lerp_([self.average[n] for n in floats], [now[n] for n in floats], 1 - keep)  # type: ignore[reportPrivateImportUsage]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_gguf import KINDS as NAMED
 from made_gguf import OWN, finish, gguf, put, write_bert, write_llama
-from made_gguf import QUANT_TYPES as NAMED
 
 import zoo
 from zoo import ops

@@ -90,7 +90,7 @@ def test_what_is_loaded_may_be_exported(tmp_path, exported):
 
 def test_an_export_has_graphs_and_no_weights(exported):
     folder, _ = exported("bert-base-uncased")
-    with pytest.raises(UnsupportedError, match="holds ONNX graphs, which device='onnx' runs"):
+    with pytest.raises(UnsupportedError, match="holds graphs, which device='onnx' runs"):
         zoo.load(folder)
     with pytest.raises(UnsupportedError, match="exported as BertForMaskedLM, and BertModel is asked for"):
         zoo.load(folder, task="embed", device="onnx")

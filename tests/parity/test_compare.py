@@ -13,7 +13,7 @@ from zoo.errors import UnsupportedError
 
 
 @pytest.fixture
-def encode(rng):
+def states(rng):
     return rng.standard_normal((3, 5, 8)).astype(np.float32)
 
 

@@ -93,7 +93,7 @@ def test_it_prints_all_sections(browser, path):
     browser.send("Emulation.setEmulatedMedia", media="print", features=DARK)
     seen = "[...document.querySelectorAll('details > .body')].map(one => one.checkVisibility())"
     assert browser.evaluate(seen) == [True] * 6  # five models, and what words mean
-    assert browser.evaluate("getComputedStyle(document.base_model).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     content = browser.pdf()
     assert content.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 6  # the head, and five models on pages of their own

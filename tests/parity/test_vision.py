@@ -130,7 +130,7 @@ def positions_cut(model):
     """The positions of another grid are the first ones, not resized."""
     embeddings = body_of(model).embeddings
     positions = embeddings.positions
-    N, D = positions.table.shape[1] - positions.special, positions.table.shape[2]
+    N, D = positions.table.shape[1] - positions.prefix_tokens, positions.table.shape[2]
 
     def cut(grid):
         first, rest = positions((N // positions.grid[1], positions.grid[1]))

@@ -173,9 +173,7 @@ def test_it_fits_a_phone_and_can_be_read(review: tuple[Path, list[Table]], brows
     seen = page.locator("#marks rect.here").bounding_box()
     assert seen["width"] > 200
     assert 0 <= seen["x"] <= 390 - 40
-    colours = page.evaluate(
-        "[getComputedStyle(document.base_model).color, getComputedStyle(document.base_model).backgroundColor]"
-    )
+    colours = page.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]")
     ink, paper = (np.array([int(v) for v in re.findall(r"\d+", colour)[:3]]) for colour in colours)
     assert abs(ink.mean() - paper.mean()) > 150
     assert (paper.mean() < 60) == (scheme == "dark")

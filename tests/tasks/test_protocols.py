@@ -95,7 +95,7 @@ def test_what_is_missing_is_named():
     assert list(missing(model, MaskedLM, "model")) == []
     assert list(missing(model.base_model, MaskedLM, "model")) == ["model.head"]
     assert list(missing(object(), TextModel, "it")) == ["it.inputs", "it.base_model"]
-    without = type("", (), {"inputs": {}, "body": type("", (), {"inputs": {}, "layers": [], "embeddings": None})})
+    without = type("", (), {"inputs": {}, "base_model": type("", (), {"inputs": {}, "layers": [], "embeddings": None})})
     assert list(missing(without, TextModel, "it")) == [
         "it.base_model.embeddings.word",
         "it.base_model.embeddings.max_positions",

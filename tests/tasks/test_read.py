@@ -91,7 +91,7 @@ def test_texts_are_those_of_transformers(spec, search, device, folders, lines):
     pixels, ends = theirs.pixels(seen)["pixel_values"], [2]
     for _ in range(2):
         found = reader(given, max_new_tokens=15, eos_token_id=ends, **search)
-        rows = theirs.generate(pixels, max_new_tokens=15, eos_token_id=ends, **search)
+        rows = theirs.generate({"pixel_values": pixels}, max_new_tokens=15, eos_token_id=ends, **search)
         assert [one.text for one in found] == theirs.texts(rows)
         ends += [rows[0][len(rows[0]) // 3], rows[-1][len(rows[-1]) // 2]]  # so that texts end at different times
     assert len({len(row) for row in rows}) > 1 or search

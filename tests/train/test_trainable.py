@@ -313,7 +313,7 @@ def test_a_state_goes_back_where_it_came_from(made):
 
 @pytest.mark.parametrize("device", [None, "cpu", "onnx"])
 def test_gradients_want_torch(device, made):
-    with pytest.raises(UnsupportedError, match=r"trainable=True wants gradients.*'torch:cpu'"):
+    with pytest.raises(UnsupportedError, match=r"trainable=True needs gradients.*'torch:cpu'"):
         zoo.load_model(made("bert-emotion"), device=device, trainable=True)
 
 
