@@ -139,7 +139,7 @@ def test_cache_of_a_decoder():
     with pytest.raises(InputError, match="3 rows, but the cache was made for 2"):
         model(np.full((3, 2), 7), cache=cache)
     model(IDS, cache=cache)
-    with pytest.raises(InputError, match="holds 8 tokens: 4 are in it, 5 more do not fit"):
+    with pytest.raises(InputError, match="has room for 8 tokens: 4 are in it, 5 more do not fit"):
         model(np.full((2, 5), 7), cache=cache)
     encoder = BertModel.from_config(BertConfig.from_dict(SMALL))
     with pytest.raises(InputError, match="is_decoder = False"):

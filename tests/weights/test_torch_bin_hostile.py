@@ -298,7 +298,7 @@ BOMBS = {
     "text of 2^62": (b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b"x.", "ends in the middle|not UTF-8|decode"),
     "frame of 2^62": (b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"}.", r"^0$"),
     "marks": (b"\x80\x02" + b"(" * 500_000 + b".", "damaged or unusual"),
-    "nested lists": (b"\x80\x02" + b"(" * 400_000 + b"t" * 400_000 + b".", "it holds a tuple"),
+    "nested lists": (b"\x80\x02" + b"(" * 400_000 + b"t" * 400_000 + b".", "found a tuple"),
     "links that double": (b"\x80\x02]q\x00" + LINKS + b"t.", "pickle"),
     "links that double, as a size": (
         program(rebuilt().replace(numbers((4,)), b"(]q\x00" + LINKS + b"t", 1)),

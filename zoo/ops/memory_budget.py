@@ -38,6 +38,6 @@ def charge(shape: tuple[int, ...], what: str, bytes_each: int = 8) -> None:
     if nbytes > left[0]:
         raise ConfigError(
             f"the config asks for {what} of shape {shape}, {nbytes >> 20} MB beyond the weights: "
-            f"at most {left[0] >> 20} MB are allowed for weights of this size"
+            f"{left[0] >> 20} MB are left of what its weights allow"
         )
     left[0] -= nbytes
