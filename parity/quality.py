@@ -97,11 +97,11 @@ def dequantised(model: Any) -> Any:
             return matrix.dequantise()
         import torch
 
-        from zoo.ops.on_torch.packed import dequantise
+        from zoo.ops.on_torch.quantised import dequantise
 
         return torch.cat([dequantise(part, matrix.dtype) for part in matrix.parts])
 
-    return map_leaves(lambda array: array, model, packed=widened)
+    return map_leaves(lambda array: array, model, quantised=widened)
 
 
 def arithmetic(model: Any, given: Given) -> Measure:

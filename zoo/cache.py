@@ -1,4 +1,4 @@
-"""The keys and values of the tokens that a decoder has already seen."""
+"""KVCache: the keys and values of the tokens that a decoder has already seen."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from .typing import Array
 
 
 class KVCache:
-    """Room for `capacity` tokens in each of B rows, allocated once.
+    """Memory for `capacity` tokens in each of B rows, allocated once.
 
-    `counts` (B,) says in NumPy how many tokens each row holds, `start` the same where the keys are, and `length` is the
-    largest of them.  `cross` has for each layer the keys, values and mask of an encoder's states, C of each: B is a
-    multiple of C, and the B / C rows that share states follow one another.
+    `counts` (B,) is the number of tokens in each row, in NumPy; `start` is the same on the keys' device, and `length`
+    the largest of them.  `cross` has for each layer the keys, values and mask of an encoder's states, C of each: B is a
+    multiple of C, and the B / C rows that share states are next to each other.
     Shapes: B batch, S capacity, T new tokens, H heads, G key heads, K head size.
 
-    whole: attention is given all of the cache at every step, since `start` hides what lies beyond; otherwise as much
-    as there is by then.
+    whole: attention is given the whole cache at every step, since `start` hides the rest; otherwise the filled part.
     """
 
     def __init__(self, layers: int, batch: int, capacity: int, heads: int, size: int, like: Array):
         if capacity < 1 or batch < 1:
-            raise InputError(f"a cache for {batch} rows of {capacity} tokens: wanted at least one of each")
+            raise InputError(f"a cache for {batch} rows of {capacity} tokens: expected at least 1 of each")
         self.capacity = capacity
         self.counts = np.zeros(batch, np.int64)
         self._start = ops.as_ids(self.counts, like, "start", capacity, ndim=1)
-        self._told: np.ndarray | None = self.counts  # the counts that `_start` has
+        self._counted: np.ndarray | None = self.counts  # the counts that `_start` has
         shape = batch, capacity, heads, size
         try:
             self.keys = [ops.zeros(shape, like) for _ in range(layers)]
             self.values = [ops.zeros(shape, like) for _ in range(layers)]
-        except (MemoryError, ValueError):  # of NumPy, the second where not even the address space is enough
-            raise InputError(f"not enough memory for a cache of {layers} layers of shape {shape}, twice") from None
+        except (MemoryError, ValueError):  # NumPy raises ValueError if not even the address space is enough
+            raise InputError(
+                f"not enough memory for a cache of keys and values of shape {shape} for {layers} layers"
+            ) from None
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
         self.whole = ops.skips_unseen(like)
 
     def __getitem__(self, layer: int) -> LayerCache:
-        """The part of one layer."""
+        """One layer's part."""
         return LayerCache(self, layer)
 
     def first(self, rows: int) -> KVCache:
         """An empty cache in the memory of the first rows of this one."""
         new = copy.copy(self)
-        new.counts, new._start, new._told = np.zeros(rows, np.int64), self._start[:rows], None
+        new.counts, new._start, new._counted = np.zeros(rows, np.int64), self._start[:rows], None
         new.keys, new.values, new.cross = [x[:rows] for x in self.keys], [x[:rows] for x in self.values], {}
         return new
 
@@ -57,48 +58,52 @@ class KVCache:
 
     @property
     def start(self) -> Array:
-        """(B,) how many tokens each row holds: the same memory from step to step, for as long as no rows come in."""
-        if self._told is not self.counts:
+        """The number of tokens in each row (B,): the same memory at every step, unless `select` adds rows."""
+        if self._counted is not self.counts:
             ops.assign_(self._start, self.counts)
-            self._told = self.counts
+            self._counted = self.counts
         return self._start
 
     def check(self, batch: int) -> None:
-        """Refuse another number of rows than there are."""
+        """Raise InputError if `batch` is not the number of rows."""
         if batch != len(self.counts):
             raise InputError(f"input_ids have {batch} rows, but the cache was made for {len(self.counts)}")
 
     def check_room(self, batch: int, T: int) -> None:
-        """Refuse T more tokens for each of `batch` rows where they do not fit."""
+        """Raise InputError if T more tokens for each of `batch` rows do not fit."""
         self.check(batch)
         if self.length + T > self.capacity:
-            raise InputError(f"the cache holds {self.capacity} tokens: {self.length} are in it, {T} more do not fit")
+            raise InputError(
+                f"the cache has room for {self.capacity} tokens: {self.length} are in it, {T} more do not fit"
+            )
 
     def advance(self, count: int | np.ndarray) -> None:
-        """Every layer has stored `count` more tokens; (B,) of them where rows differ, the others being padding.
+        """Count `count` more tokens, which every layer has stored; (B,) if rows differ, the rest being padding.
 
-        A negative count takes back the last tokens: they are overwritten by the next.
+        A negative count removes the last tokens.
         """
         counts = self.counts + count
         if counts.min() < 0 or counts.max() > self.capacity:
-            raise InputError(f"rows of {counts.min()} to {counts.max()} tokens, but the cache holds {self.capacity}")
+            raise InputError(
+                f"rows of {counts.min()} to {counts.max()} tokens, but the cache has room for {self.capacity}"
+            )
         if isinstance(count, np.ndarray):
             self.counts = counts
             return
-        # Added where it lies: a copy would wait for a GPU.  An interrupt may come at any call, until all is said.
-        start, self._told = self.start, None
+        # Added in place: a copy would wait for the GPU.  `_counted` is None meanwhile, in case of an interrupt.
+        start, self._counted = self.start, None
         start += count
-        self._told = self.counts = counts
+        self._counted = self.counts = counts
 
     def checked(self, lengths: Array, T: int) -> np.ndarray:
-        """How many of T tokens are each row's own, (B,) from 1 to T."""
+        """The lengths (B,), if they are from 1 to T; InputError otherwise."""
         lengths, batch = np.asarray(lengths, np.int64), len(self.counts)
         if lengths.shape != (batch,) or lengths.min() < 1 or lengths.max() > T:
             raise InputError(f"lengths are {lengths}, expected {batch} numbers from 1 to {T}")
         return lengths
 
     def select(self, index: np.ndarray) -> None:
-        """Row i becomes what row index[i] was: rows leave, change places (beams), or repeat.  index (B',)."""
+        """Replace row i by row index[i]: drops, reorders (beams) or repeats rows.  index (B',)."""
         index, batch, length = np.asarray(index, np.int64), len(self.counts), self.length
         if self.cross:
             self._select_cross(index, batch)
@@ -118,7 +123,7 @@ class KVCache:
         self.keys, self.values = [x[: len(index)] for x in self.keys], [x[: len(index)] for x in self.values]
 
     def _select_cross(self, index: np.ndarray, batch: int) -> None:
-        """Rows that follow one another go on sharing their encoder's keys and values, if all have equally many."""
+        """Neighbouring rows still share their encoder's keys and values, if each of these serves equally many rows."""
         count = next(iter(self.cross.values()))[0].shape[0]
         of = index // (batch // count)
         begins = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
@@ -131,7 +136,7 @@ class KVCache:
 
 
 class LayerCache:
-    """One layer's part of a `KVCache`: what the layer is given."""
+    """One layer's part of a `KVCache`."""
 
     __slots__ = ("_cache", "_layer")
 
@@ -139,9 +144,9 @@ class LayerCache:
         self._cache, self._layer = cache, layer
 
     def extend(self, k: Array, v: Array, masked: bool = False) -> tuple[Array, Array]:
-        """Store k and v (B, T, G, K) after what each row holds -> all so far, (B, length + T, G, K).
+        """Store k and v (B, T, G, K) at each row's end -> all so far, (B, length + T, G, K).
 
-        Of a `whole` cache they are (B, S, G, K), unless masked: a mask goes with them, which is length + T long.
+        Of a `whole` cache they are (B, S, G, K), unless masked: then they are as long as their mask, length + T.
         """
         cache, layer = self._cache, self._layer
         cache.check_room(*k.shape[:2])
@@ -152,9 +157,9 @@ class LayerCache:
     def extend_rotated(
         self, q: Array, k: Array, v: Array, cos_sin: tuple[Array, Array], masked: bool = False
     ) -> tuple[Array, Array, Array]:
-        """`extend` by keys that `ops.rope` rotates, as it rotates q (B, T, H, K).
+        """`extend` with q (B, T, H, K) and k rotated by `ops.rope`.
 
-        cos_sin: of their tokens.  -> q, and all keys and values so far.
+        cos_sin: from `ops.rotary`.  -> the rotated q, and all keys and values so far.
         """
         cache, layer = self._cache, self._layer
         cache.check_room(*k.shape[:2])
@@ -163,7 +168,7 @@ class LayerCache:
 
     @property
     def cross(self) -> tuple[Array, Array, Array | None] | None:
-        """Keys, values and mask of an encoder's states; None before they were seen."""
+        """The keys, values and mask of an encoder's states; None before they are set."""
         return self._cache.cross.get(self._layer)
 
     @cross.setter

@@ -33,7 +33,7 @@ from .files.inside import checkpoint_file
 from .files.json_file import parse_json_list, read_bounded, read_json
 from .guards.names import is_file_name
 from .options import DEFAULTS, Options
-from .weights.files import WANTED, read_index
+from .weights.files import WEIGHT_FILES, read_index
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -91,7 +91,7 @@ def used_files(checkpoint: Checkpoint) -> list[str]:
     names = set(checkpoint.files)
     for where in _module_folders(folder):
         inside = checkpoint_file(folder, where)
-        weights = [name for name in WANTED if (inside / name).is_file()][:1]
+        weights = [name for name in WEIGHT_FILES if (inside / name).is_file()][:1]
         shards = [shard for name in weights if name.endswith(".index.json") for shard in read_index(inside / name)]
         paths = [checkpoint_file(inside, name) for name in ("config.json", *weights, *shards)]
         names.update(path.relative_to(folder).as_posix() for path in paths if path.is_file())

@@ -1,4 +1,4 @@
-"""Module, the few layers that every model shares, and walking a model's arrays."""
+"""Module, the layers that all models share, and functions over a model's arrays."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Module:
 
 
 class CacheLast(Module):
-    """What follows from a key alone (of the weights, for the size of an image), kept until another key is asked for.
+    """Caches the last value, which depends on its key alone (such as an image's size), until another key is asked for.
 
-    A value of more than max_elements is made anew each time; one made while a CUDA graph is captured is its own.
+    A value of more than max_elements is not kept, nor is one that is made while a CUDA graph is captured.
     """
 
     def __init__(self, max_elements: int | None = None):
@@ -36,7 +36,7 @@ class CacheLast(Module):
         self._latest: tuple[Hashable, Array] | None = None
 
     def __call__(self, key: Hashable, make: Callable[[], Array]) -> Array:
-        latest, reads = self._latest, current()  # read once: other threads may ask for other keys
+        latest, reads = self._latest, current()  # `_latest` is read once: other threads may replace it
         if latest is not None and latest[0] == key:
             if reads is not None:
                 reads.append(latest[1])
@@ -48,9 +48,9 @@ class CacheLast(Module):
 
 
 class Dropout(Module):
-    """While a model is trained, zeros in random places, and what is left scaled up (Srivastava et al. 2014); else x.
+    """Dropout while a model is trained (Srivastava et al. 2014); otherwise the identity.
 
-    of_rows: rows of a batch are dropped whole (stochastic depth, Huang et al. 2016, https://arxiv.org/abs/1603.09382).
+    of_rows: whole rows of a batch are dropped (stochastic depth, Huang et al. 2016, https://arxiv.org/abs/1603.09382).
     """
 
     def __init__(self, rate: float, of_rows: bool = False):
@@ -58,7 +58,7 @@ class Dropout(Module):
 
     @property
     def rate(self) -> float:
-        """Of now: 0 outside of training."""
+        """The rate now: 0 outside of training."""
         return self.set_rate if self.is_training else 0.0
 
     def __call__(self, x: Array) -> Array:
@@ -67,7 +67,7 @@ class Dropout(Module):
 
 
 class Linear(Module):
-    """dropout(act(x @ weight.T + bias)).  vocab: its outputs are the tokens of a vocabulary."""
+    """dropout(act(x @ weight.T + bias)).  vocab: the outputs are logits of a vocabulary."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Linear(Module):
 
     @classmethod
     def fused(cls, w: Weights, parts: Sequence[str], d_in: int, d_outs: Sequence[int], bias: bool = True) -> Linear:
-        """One projection made of several of the checkpoint's: their outputs follow one another."""
+        """Several of the checkpoint's projections as one: their outputs are concatenated."""
         self = cls.__new__(cls)
         self.weight = w.linear([f"{p}.weight" for p in parts], d_outs, d_in)
         self.bias = w.cat([f"{p}.bias" for p in parts], [(d,) for d in d_outs]) if bias else None
@@ -93,7 +93,7 @@ class Linear(Module):
         return self
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
-        """x (..., d_in), residual (..., d_out) -> (..., d_out), to which residual is added last."""
+        """x (..., d_in), residual (..., d_out) -> (..., d_out); residual is added last."""
         if self.dropout.rate:
             y = self.dropout(ops.linear(x, self.weight, self.bias, self.act))
             return y if residual is None else y + residual
@@ -131,9 +131,9 @@ class RMSNorm(Module):
 
 
 class BatchNorm(Module):
-    """A batch norm with the statistics that it has learned: it is folded into the convolution before it.
+    """A batch norm with fixed statistics, folded into the convolution before it.
 
-    While a model is trained it learns on, from each batch, unless is_frozen.
+    While a model is trained, the statistics are updated with each batch, unless is_frozen.
     """
 
     def __init__(self, w: Weights, d: int, eps: float = 1e-5, is_frozen: bool = False):
@@ -147,7 +147,7 @@ class BatchNorm(Module):
         return ops.batch_norm(x, self.weight, self.bias, self.mean, self.var, self.eps, learns)
 
     def fold(self, weight: Array, bias: Array | None, axis: int = 0) -> tuple[Array, Array]:
-        """The weight (whose outputs lie along `axis`) and bias of a convolution that does both."""
+        """The weight (outputs along `axis`) and bias of one convolution for both."""
         return ops.fold_norm(weight, bias, self.weight, self.bias, self.mean, self.var, self.eps, axis)
 
 
@@ -174,11 +174,11 @@ class Conv2d(Module):
         self.act, self.post, self.norm = ops.activation(act), ops.activation(post), norm
         self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
         self._prepared = ops.prepare_conv(self._folded[0], stride, dilation)
-        if norm and self._prepared is not None:  # of the weight only the shape is still looked at
+        if norm and self._prepared is not None:  # only the weight's shape is still used
             self._folded = self.weight, self._folded[1]
 
     def unfold(self) -> None:
-        """Keep nothing that was made of the weights: they are going to change."""
+        """Drop what was computed from the weights, which are about to change."""
         self._folded = self._prepared = None
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
@@ -190,7 +190,9 @@ class Conv2d(Module):
             y = ops.activate(self.norm(ops.conv2d(x, self.weight, self.bias, *size)), self.act)
             return ops.activate(y if residual is None else y + residual, self.post)
         weight, bias = self._folded
-        if self.norm and self._prepared is not None and not ops.reads_prepared(x):  # the model was moved
+        if (
+            self.norm and self._prepared is not None and not ops.reads_prepared(x)
+        ):  # the model was moved to another device
             weight, bias = self.norm.fold(self.weight, self.bias)
         return ops.conv2d(x, weight, bias, *size, self.act, residual, self.post, self._prepared)
 
@@ -213,7 +215,7 @@ class ConvTranspose2d(Module):
         self._folded = norm.fold(self.weight, self.bias, axis=1) if norm else (self.weight, self.bias)
 
     def unfold(self) -> None:
-        """Keep nothing that was made of the weights: they are going to change."""
+        """Drop what was computed from the weights, which are about to change."""
         self._folded = None
 
     def __call__(self, x: Array) -> Array:
@@ -226,7 +228,7 @@ class ConvTranspose2d(Module):
 
 
 def modules(node: Any) -> Iterator[Module]:
-    """Every module under `node`, itself among them; a shared one comes once for each place that holds it."""
+    """Yield every module under `node`, itself included; a shared one once for each place where it is used."""
     if isinstance(node, Module):
         yield node
         node = list(vars(node).values())
@@ -236,12 +238,12 @@ def modules(node: Any) -> Iterator[Module]:
 
 
 def is_array(node: Any) -> bool:
-    """Whether a node is a parameter: an array or a packed matrix."""
+    """True if a node is a parameter: an array or a QuantTensor."""
     return hasattr(node, "shape") and hasattr(node, "dtype")
 
 
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, array or Packed) of every parameter under `node`; a shared one comes for each place that holds it."""
+    """Yield (path, array or QuantTensor) of every parameter under `node`; a shared one for each place of use."""
     if is_array(node):
         yield path, node
     elif isinstance(node, (Module, list, tuple)):
@@ -252,7 +254,7 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def an_array(node: Any) -> Array:
-    """The first of the parameters that is no packed matrix: of the library, device and dtype that are computed with."""
+    """The first parameter that is not quantised: it has the library, device and dtype of the model."""
     return next(array for _, array in leaves(node) if not isinstance(array, QuantTensor))
 
 
@@ -260,38 +262,38 @@ def map_leaves(
     fn: Callable[[Array], Array],
     node: T,
     memo: dict[int, Any] | None = None,
-    packed: Callable[[QuantTensor], Any] | None = None,
+    quantised: Callable[[QuantTensor], Any] | None = None,
 ) -> T:
-    """A copy of `node` with fn(array) for each array, derived ones too; what was shared stays shared.
+    """A copy of `node` with fn(array) for each array, derived ones too; shared arrays stay shared.
 
-    packed: what becomes of a packed matrix; by default fn is called with each array that it is stored in.
+    quantised: called with each QuantTensor; by default fn is called with each array that it is stored in.
     """
     memo = {} if memo is None else memo
     if id(node) in memo:
         return memo[id(node)]
     new: Any = node
     if isinstance(node, QuantTensor):
-        new = node.map(fn) if packed is None else packed(node)
+        new = node.map(fn) if quantised is None else quantised(node)
     elif is_array(node):
         new = fn(new)
     elif isinstance(node, (list, tuple)) and not hasattr(node, "_fields"):
-        new = type(node)(map_leaves(fn, child, memo, packed) for child in node)
+        new = type(node)(map_leaves(fn, child, memo, quantised) for child in node)
     elif isinstance(node, Module):
         new = copy.copy(node)
-        vars(new).update({k: map_leaves(fn, v, memo, packed) for k, v in vars(node).items()})
+        vars(new).update({k: map_leaves(fn, v, memo, quantised) for k, v in vars(node).items()})
     memo[id(node)] = new
     return new
 
 
 def release_folded(model: Module) -> None:
-    """Give back the memory of weights that were folded with a norm; a later look reads their file again."""
+    """Release the memory of weights that were folded with a norm; a later access reads their file again."""
     for module in modules(model):
         if isinstance(module, Conv2d | ConvTranspose2d) and module.norm and module._folded:
-            weight: Any = module.weight  # of a torch tensor nothing is mapped
-            release(weight)
+            weight: Any = module.weight
+            release(weight)  # does nothing to a torch tensor
 
 
 def count_parameters(model: Module) -> int:
-    """The number of parameters, each shared one once."""
+    """The number of parameters; shared ones count once."""
     unique = {id(array): array for _, array in leaves(model)}
     return sum(math.prod(array.shape) for array in unique.values())

@@ -19,7 +19,19 @@ from .runner import Runner
 from .trainable import Trainable, make_trainable
 from .typing import Array
 from .warning import warn
-from .weights import CHOICES, Choice, NameMap, NewHead, Part, Random, Reader, RenamedSource, Report, Source, Weights
+from .weights import (
+    QUANT_CHOICES,
+    NameMap,
+    NewHead,
+    QuantChoice,
+    Random,
+    Reader,
+    RenamedSource,
+    Report,
+    Source,
+    TensorPart,
+    Weights,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,7 +70,7 @@ class Pretrained(Trainable):
     base_model: Any = _Itself()  # the model without its head
     runner: Runner = Runner()  # runs `forward` on checked inputs
     report: Report
-    _parts: dict[str, list[Part]]  # path of a parameter -> the checkpoint's tensors in it
+    _parts: dict[str, list[TensorPart]]  # path of a parameter -> the checkpoint's tensors in it
     _copies: dict[str, list[str]]  # name of a tensor -> other names in the checkpoint with the same content
 
     def __init__(self, w: Weights, cfg: Any):
@@ -123,7 +135,7 @@ class Pretrained(Trainable):
             fuse=not trainable,
             new_head=head,
         )
-        with ops.allowance(sum(path.stat().st_size for path in source.files)):
+        with ops.memory_budget(sum(path.stat().st_size for path in source.files)):
             model = cls(Weights(reader), config)
         model.report = reader.report()
         paths, arrays = zip(*leaves(model), strict=True)
@@ -219,16 +231,16 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-def _choice(weights: str | None, named: RenamedSource) -> Choice | None:
+def _choice(weights: str | None, named: RenamedSource) -> QuantChoice | None:
     """The types that matrices are quantised to; UnsupportedError if the checkpoint is quantised to others."""
     if weights is None:
         return None
-    if not isinstance(weights, str) or weights not in CHOICES:
-        expected = " or ".join(map(repr, CHOICES))
+    if not isinstance(weights, str) or weights not in QUANT_CHOICES:
+        expected = " or ".join(map(repr, QUANT_CHOICES))
         raise UnsupportedError(
-            f"weights={weights!r} is not supported, expected {expected}{nearest(str(weights), CHOICES)}"
+            f"weights={weights!r} is not supported, expected {expected}{nearest(str(weights), QUANT_CHOICES)}"
         )
-    choice = CHOICES[weights]
+    choice = QUANT_CHOICES[weights]
     found = {
         kind for name in named.names() if (kind := named.dtype(name)) in QUANT_TYPES and not QUANT_TYPES[kind].plain
     }

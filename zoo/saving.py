@@ -29,7 +29,7 @@ from .weights.packed_names import QUANT_METHOD, stored_fields
 from .weights.safetensors import write_tensors
 
 if TYPE_CHECKING:
-    from .weights import Part
+    from .weights import TensorPart
 
 
 def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
@@ -119,7 +119,7 @@ def shapes_of(model: Pretrained) -> dict[str, tuple[int, ...]]:
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def rows_of(array: Any, parts: Sequence[Part]) -> Iterator[tuple[Part, Array | QuantRows]]:
+def rows_of(array: Any, parts: Sequence[TensorPart]) -> Iterator[tuple[TensorPart, Array | QuantRows]]:
     """The rows of an array or a packed matrix that came from each tensor."""
     if isinstance(array, QuantTensor) and len(array.parts) == len(parts):
         yield from zip(parts, array.parts, strict=True)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from zoo import ops
-from zoo.ops.on_torch import packed as torch_packed
+from zoo.ops.on_torch import quantised as torch_quantised
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 
 from .measure import UNIT, Bench, BenchRow, Call, compare
@@ -246,7 +246,7 @@ def packed(kind: str, M: int, outputs: int, inputs: int, bench: Bench) -> Proble
     from zoo.engines.triton import packed_dot, packed_gemv
 
     x, stored = bench.normal(M, inputs, seed=1), random_rows(bench, kind, outputs, inputs)
-    wide, weight = torch_packed.dequantise(stored, torch.bfloat16), QuantTensor([stored], torch.bfloat16)
+    wide, weight = torch_quantised.dequantise(stored, torch.bfloat16), QuantTensor([stored], torch.bfloat16)
     if M == 1:
         kernel, found = packed_gemv.packed_gemv, packed_gemv.packed_gemv_candidates(x, outputs)
     else:
@@ -259,9 +259,9 @@ def packed(kind: str, M: int, outputs: int, inputs: int, bench: Bench) -> Proble
         ours,
         {
             "torch": lambda: F.linear(x, wide),
-            "torch, widened": lambda: F.linear(x, torch_packed.dequantise(stored, torch.bfloat16)),
+            "torch, widened": lambda: F.linear(x, torch_quantised.dequantise(stored, torch.bfloat16)),
         },
-        lambda: F.linear(x.double(), torch_packed.dequantise(stored, torch.float64)),
+        lambda: F.linear(x.double(), torch_quantised.dequantise(stored, torch.float64)),
         found if M <= 512 else (),
         flops=2 * M * outputs * inputs,
         bytes=stored.nbytes + WIDTH * M * (inputs + outputs),

@@ -18,7 +18,7 @@ import torch
 
 from zoo.generate import GenerationConfig, generate
 from zoo.nn import leaves, map_leaves
-from zoo.ops.on_torch.packed import dequantise
+from zoo.ops.on_torch.quantised import dequantise
 from zoo.registry import config_class, model_class
 from zoo.runner import Runner, runner_for
 from zoo.weights import RawTensor
@@ -389,7 +389,9 @@ def _read(pair: ModelPair) -> int:
 def _widened(model: Any, dtype: torch.dtype) -> Any:
     """The model with packed matrices, and all else, in an element type."""
     cast = lambda x: x.to(dtype) if x.is_floating_point() else x
-    return map_leaves(cast, model, packed=lambda matrix: torch.cat([dequantise(part, dtype) for part in matrix.parts]))
+    return map_leaves(
+        cast, model, quantised=lambda matrix: torch.cat([dequantise(part, dtype) for part in matrix.parts])
+    )
 
 
 def _ours(model: Any, batch: int, room: int) -> DecodeCalls:

@@ -388,7 +388,7 @@ def test_a_lock_that_is_not_there_or_no_file(tmp_path):
         zoo.load("stories260k", lock=tmp_path / "zoo.lock")
     with pytest.raises(LockError, match="lock is True, expected the path"):
         zoo.load("stories260k", lock=True)  # type: ignore[arg-type]
-    with pytest.raises(LockError, match="a folder, a file was wanted"):
+    with pytest.raises(LockError, match="expected a file, found a folder"):
         zoo.load("stories260k", lock=tmp_path)
     for use in (
         lambda: zoo.load("stories260k", lock=""),

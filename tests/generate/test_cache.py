@@ -81,12 +81,12 @@ def test_lengths_of_rows_are_checked():
 
 def test_what_does_not_fit_is_refused():
     cache, values = filled("numpy", [4, 2, 5])
-    with pytest.raises(InputError, match="the cache holds 8 tokens: 5 are in it, 4 more do not fit"):
+    with pytest.raises(InputError, match="the cache has room for 8 tokens: 5 are in it, 4 more do not fit"):
         cache[0].extend(values[0, :, :4], values[0, :, :4])
     with pytest.raises(InputError, match="2 rows, but the cache was made for 3"):
         cache[0].extend(values[0, :2], values[0, :2])
     for batch, capacity in ((0, 3), (3, 0), (3, -1)):
-        with pytest.raises(InputError, match="at least one"):
+        with pytest.raises(InputError, match="at least 1"):
             KVCache(1, batch, capacity, 1, 1, values)
 
 
@@ -106,10 +106,10 @@ def test_start_stays_where_it_is(backend):
     assert shares(cache.start)
     assert ops.to_numpy(cache.start).tolist() == [4, 6]
     # An interrupt came when the device had been told, and the host had not.
-    cache._told, cache._start[0] = None, 77
+    cache._counted, cache._start[0] = None, 77
     assert ops.to_numpy(cache.start).tolist() == [4, 6]
     for bad in (3, -5, np.array([0, 3])):
-        with pytest.raises(InputError, match="the cache holds 8"):
+        with pytest.raises(InputError, match="the cache has room for 8"):
             cache.advance(bad)
     assert cache.counts.tolist() == [4, 6]
 

@@ -79,8 +79,8 @@ def test_what_does_not_go_together(options, message, small):
         ([[1], [1.5]], r"prompts\[1\]"),
         ([[[1]]], r"prompts\[0\]"),
         ([list(range(64))], "the prompt has 64 tokens, and the model's context is 64"),
-        ([[40]], "must lie in"),
-        ([[-1]], "must lie in"),
+        ([[40]], "must be in"),
+        ([[-1]], "must be in"),
     ],
 )
 def test_bad_prompts(prompts, message, small):

@@ -39,8 +39,8 @@ MASK = IDS != 0
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"input_ids": [[5, -1]]}, r"input_ids must lie in \[0, 50\), found -1"),
-        ({"input_ids": [[5, 50]]}, r"input_ids must lie in \[0, 50\), found .*50"),
+        ({"input_ids": [[5, -1]]}, r"input_ids must be in \[0, 50\), found -1"),
+        ({"input_ids": [[5, 50]]}, r"input_ids must be in \[0, 50\), found .*50"),
         ({"input_ids": [[2**40, 1]]}, "input_ids"),
         ({"input_ids": [[2**70, 1]]}, "input_ids"),
         ({"input_ids": [[1.0, 2.0]]}, "input_ids must be integers, found dtype float64"),
@@ -60,12 +60,12 @@ MASK = IDS != 0
         ({"input_ids": IDS, "attention_mask": MASK[:, :3]}, r"attention_mask has shape \(2, 3\), expected \(2, 4\)"),
         ({"input_ids": IDS, "attention_mask": MASK * 2}, "attention_mask must hold only 0"),
         ({"input_ids": IDS, "attention_mask": (MASK - 1.0) * 1e9}, "attention_mask must hold only 0"),
-        ({"input_ids": IDS, "token_type_ids": IDS}, r"token_type_ids must lie in \[0, 2\)"),
+        ({"input_ids": IDS, "token_type_ids": IDS}, r"token_type_ids must be in \[0, 2\)"),
         (
             {"input_ids": IDS, "token_type_ids": IDS[:1, :2] * 0},
             r"token_type_ids has shape \(1, 2\), expected \(2, 4\)",
         ),
-        ({"input_ids": IDS, "position_ids": IDS + 15}, r"position_ids must lie in \[0, 20\)"),
+        ({"input_ids": IDS, "position_ids": IDS + 15}, r"position_ids must be in \[0, 20\)"),
         ({"input_ids": IDS, "encoder_hidden_states": np.zeros((2, 3, 32))}, "add_cross_attention = False"),
     ],
 )
@@ -76,7 +76,7 @@ def test_refused(model, arguments, says):
 
 def test_segments_of_a_model_with_one_segment():
     model = RobertaModel.from_config(XLMRobertaConfig.from_dict({**SMALL, "type_vocab_size": 1}))
-    with pytest.raises(InputError, match=r"token_type_ids must lie in \[0, 1\), found 0 to 1"):
+    with pytest.raises(InputError, match=r"token_type_ids must be in \[0, 1\), found 0 to 1"):
         model(IDS, token_type_ids=[[0, 0, 1, 1], [0, 0, 0, 0]])
 
 
@@ -139,7 +139,7 @@ def test_cache_of_a_decoder():
     with pytest.raises(InputError, match="3 rows, but the cache was made for 2"):
         model(np.full((3, 2), 7), cache=cache)
     model(IDS, cache=cache)
-    with pytest.raises(InputError, match="holds 8 tokens: 4 are in it, 5 more do not fit"):
+    with pytest.raises(InputError, match="has room for 8 tokens: 4 are in it, 5 more do not fit"):
         model(np.full((2, 5), 7), cache=cache)
     encoder = BertModel.from_config(BertConfig.from_dict(SMALL))
     with pytest.raises(InputError, match="is_decoder = False"):

@@ -170,7 +170,7 @@ def test_a_full_cache(model):
 
 
 def test_ids_out_of_range(model):
-    with pytest.raises(InputError, match=r"input_ids must lie in \[0, 40\)"):
+    with pytest.raises(InputError, match=r"input_ids must be in \[0, 40\)"):
         model(np.array([[40]]))
 
 

@@ -315,7 +315,7 @@ def test_bad_inputs(tmp_path, rng):
     x, given = pixels(rng, batch=1), ids(rng, rows=1, tokens=21)
     with pytest.raises(InputError, match="21 tokens, but the checkpoint has positions for 20"):
         ours(x, given)
-    with pytest.raises(InputError, match=r"input_ids must lie in \[0, 90\), found 90 to 90"):
+    with pytest.raises(InputError, match=r"input_ids must be in \[0, 90\), found 90 to 90"):
         ours(x, [[90]])
     with pytest.raises(InputError, match="needs encoder_hidden_states"):
         ours.next_logits([[2]], None, ours.new_cache(1, 3))

@@ -11,7 +11,7 @@ import pytest
 from zoo import ops
 from zoo.errors import InputError
 from zoo.ops import naive
-from zoo.ops.on_numpy import blas, packed, threads
+from zoo.ops.on_numpy import blas, quantised, threads
 from zoo.quant import QUANT_TYPES as FORMS
 from zoo.quant import QuantRows, QuantTensor, plain
 
@@ -170,7 +170,7 @@ def test_linear_on_halves(kind, tokens, count, unpacked, make, rng, monkeypatch)
     monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
     monkeypatch.setattr(threads, "ALONE", 0)
     monkeypatch.setattr(threads, "_chosen", threads._chosen)
-    monkeypatch.setattr(packed, "TILE", 600)  # so that small matrices make several tiles
+    monkeypatch.setattr(quantised, "TILE", 600)  # so that small matrices make several tiles
     threads.set_count(count)
     for D, heights in ((40, (70, 33)), (7, (19,)), (900, (65,))):
         x = make(1, tokens, D)
@@ -197,10 +197,10 @@ def test_widening_is_exact(rng):
     wanted = (bits.astype(np.uint32) << 16).view(np.float32)
     every = rows(bits.reshape(256, 256))
     np.testing.assert_array_equal(every.dequantise(), wanted.reshape(256, 256))
-    even, odd = (part.copy() for part in packed.widened(every, 2))
+    even, odd = (part.copy() for part in quantised.widened(every, 2))
     np.testing.assert_array_equal(even, wanted.reshape(256, 256)[:, 0::2])
     np.testing.assert_array_equal(odd, wanted.reshape(256, 256)[:, 1::2])
-    np.testing.assert_array_equal(next(packed.widened(every, 1)), wanted.reshape(256, 256))
+    np.testing.assert_array_equal(next(quantised.widened(every, 1)), wanted.reshape(256, 256))
 
 
 def test_embedding_of_halves(rng):
@@ -209,5 +209,5 @@ def test_embedding_of_halves(rng):
     found = ops.embedding(ids, table)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, table.dequantise()[ids])
-    with pytest.raises(InputError, match="must lie in"):
+    with pytest.raises(InputError, match="must be in"):
         ops.embedding(np.array([[11]]), table)

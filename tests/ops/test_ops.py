@@ -329,7 +329,7 @@ def test_embedding(lib):
     check(ops.embedding(lib(ids), lib(table)), naive.embedding(ids, table))
     check(ops.embedding(lib(np.zeros((1, 0), np.int64)), lib(table)), np.zeros((1, 0, 3)))
     for wrong in (-1, 11):
-        with pytest.raises(InputError, match=rf"^token_type_ids must lie in \[0, 11\), found .*{wrong}"):
+        with pytest.raises(InputError, match=rf"^token_type_ids must be in \[0, 11\), found .*{wrong}"):
             ops.embedding(lib(np.array([[0, wrong]])), lib(table), "token_type_ids")
 
 

@@ -30,7 +30,7 @@ def changed(model: Pretrained, change) -> Pretrained:
     def matrix(packed: QuantTensor) -> QuantTensor:
         return QuantTensor([p if p.kind.plain else QuantRows(p.kind, p.columns, change(p)) for p in packed.parts])
 
-    return map_leaves(lambda array: array, model, packed=matrix)
+    return map_leaves(lambda array: array, model, quantised=matrix)
 
 
 def neighbours_scale(part):

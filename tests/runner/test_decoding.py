@@ -35,9 +35,9 @@ def test_steps_at_any_position(name, model, runner):
         check(found, wanted)
         assert cache.counts.tolist() == ops.to_numpy(cache.start).tolist() == eager.counts.tolist()
         assert cache.capacity == eager.capacity
-        with pytest.raises(InputError, match=f"the cache holds {tokens} tokens"):
+        with pytest.raises(InputError, match=f"the cache has room for {tokens} tokens"):
             wrapped.next_logits(ids[:, :1], None, cache)
-        with pytest.raises(InputError, match="must lie in"):
+        with pytest.raises(InputError, match="must be in"):
             wrapped.next_logits(ids[:, :1] + 10_000, None, cache)
         del cache
     assert len(runner) == 2  # of 1 and of 4 rows

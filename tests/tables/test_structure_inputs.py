@@ -108,11 +108,11 @@ def test_a_bad_entry_is_named(tmp_path, entry, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "empty, a JSON list was wanted"),
-        (b'{"words": []}', "a JSON dict, a list was wanted"),
-        (b"3", "a JSON int, a list was wanted"),
-        (b"[", "not JSON that can be used"),
-        (b'[], "a": [1]', "not JSON that can be used"),
+        (b"", "empty, expected a JSON list"),
+        (b'{"words": []}', "expected a JSON list, found a JSON dict"),
+        (b"3", "expected a JSON list, found a JSON int"),
+        (b"[", "not JSON"),
+        (b'[], "a": [1]', "not JSON"),
         (b'[{"text": "a", "box": [0, 0, NaN, 1]}]', "NaN is not a JSON number"),
         (b'[{"text": "a", "box": [0, 0, 1e999, 1]}]', "beyond a double"),
         (b'[{"text": "a", "text": "b", "box": [0, 0, 1, 1]}]', "'text' occurs twice"),
@@ -131,7 +131,7 @@ def test_a_bad_file_is_named(tmp_path, data, message):
 def test_a_file_that_is_not_there_or_too_large(tmp_path, monkeypatch):
     with pytest.raises(NotFoundError, match=r"words\.json: no such file"):
         read_words(tmp_path / "words.json")
-    with pytest.raises(InputError, match="a folder, a file was wanted"):
+    with pytest.raises(InputError, match="expected a file, found a folder"):
         read_words(tmp_path)
     monkeypatch.setattr(module, "MAX_BYTES", 10)
     (tmp_path / "words.json").write_text(json.dumps([GOOD]))

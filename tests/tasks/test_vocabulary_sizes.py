@@ -46,7 +46,7 @@ def test_tokens_added_beyond_the_table_are_named(tiny):
     with pytest.warns(UserWarning, match=r"'<new0>' \(30522\), .*'<new4>' \(30526\) and 2 more$"):
         embed = zoo.load(folder)
     assert embed("a text without them").shape == (32,)
-    with pytest.raises(InputError, match=r"input_ids must lie in \[0, 30522\)"):
+    with pytest.raises(InputError, match=r"input_ids must be in \[0, 30522\)"):
         embed("a text with <new0>")
 
 

@@ -246,7 +246,7 @@ def test_an_adapter_that_peft_made(spec, made, tmp_path):
 
 
 def test_adapters_that_do_not_fit(made, tmp_path):
-    with pytest.raises(NotFoundError, match=r"no adapter: there is no adapter_config\.json"):
+    with pytest.raises(NotFoundError, match=r"not an adapter: it has no adapter_config\.json"):
         zoo.load("stories260k", adapter=tmp_path)
     data = jsonl(tmp_path / "stories.jsonl", [{"text": "a story of two"}] * 2)
     out = finetune("stories260k", data, tmp_path / "adapter", steps=1, lora=2, device="torch:cpu")

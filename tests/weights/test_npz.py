@@ -75,22 +75,22 @@ def header(descr: str = "'<f4'", shape: str = "(2,)", order: str = "False") -> s
 
 BAD = {
     "no zip": (b"no zip at all", "zip"),
-    "another member": (zipped("a.txt", b"x"), "'a.txt' is no .npy file"),
-    "no magic": (zipped("a.npy", b"12345678"), "no .npy file"),
-    "nothing": (zipped("a.npy", b""), "no .npy file"),
-    "version 9": (zipped("a.npy", npy(header(), bytes(8), b"\x09\0")), "another version|no .npy file"),
+    "another member": (zipped("a.txt", b"x"), "'a.txt' is not a .npy file"),
+    "no magic": (zipped("a.npy", b"12345678"), "not a .npy file"),
+    "nothing": (zipped("a.npy", b""), "not a .npy file"),
+    "version 9": (zipped("a.npy", npy(header(), bytes(8), b"\x09\0")), "version of a .npy file|not a .npy file"),
     "objects": (zipped("a.npy", npy(header("'|O'"), bytes(16))), "a pickle"),
     "big-endian": (zipped("a.npy", npy(header("'>f4'"), bytes(8))), "of type '>f4'"),
     "records": (zipped("a.npy", npy(header("[('a', '<f4')]"), bytes(8))), "of type"),
     "texts": (zipped("a.npy", npy(header("'<U4'"), bytes(32))), "of type '<U4'"),
     "too few numbers": (zipped("a.npy", npy(header(), bytes(4))), "does not fill its 4 bytes"),
     "too many": (zipped("a.npy", npy(header(), bytes(12))), "does not fill its 12 bytes"),
-    "2^60 numbers": (zipped("a.npy", npy(header(shape="(2**60,)"), bytes(8))), "no .npy file|damaged"),
+    "2^60 numbers": (zipped("a.npy", npy(header(shape="(2**60,)"), bytes(8))), "not a .npy file|damaged"),
     "a shape beyond memory": (zipped("a.npy", npy(header(shape=f"({2**62}, 8)"), bytes(8))), "beyond any memory"),
-    "a negative shape": (zipped("a.npy", npy(header(shape="(-2,)"), bytes(8))), "whole numbers from 0"),
-    "a program": (zipped("a.npy", npy("__import__('os').system('true')", bytes(8))), "no .npy file"),
-    "a deep header": (zipped("a.npy", npy("(" * 3000, bytes(8))), "no .npy file"),
-    "a long header": (zipped("a.npy", npy(header() + " " * 60000, bytes(8))), "no .npy file"),
+    "a negative shape": (zipped("a.npy", npy(header(shape="(-2,)"), bytes(8))), "non-negative integers"),
+    "a program": (zipped("a.npy", npy("__import__('os').system('true')", bytes(8))), "not a .npy file"),
+    "a deep header": (zipped("a.npy", npy("(" * 3000, bytes(8))), "not a .npy file"),
+    "a long header": (zipped("a.npy", npy(header() + " " * 60000, bytes(8))), "not a .npy file"),
 }
 
 

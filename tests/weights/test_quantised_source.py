@@ -223,11 +223,11 @@ def _put(name: str, value, dtype: str):
 
 
 BROKEN = {
-    "no zeros": (lambda tensors: tensors.pop(f"{Q}.qzeros"), MissingWeightError, "no .*qzeros"),
+    "no zeros": (lambda tensors: tensors.pop(f"{Q}.qzeros"), MissingWeightError, "qzeros.*is missing"),
     "no scales": (lambda tensors: tensors.pop(f"{Q}.scales"), ZooError, "scales"),
     "half of the bits": (_cut(f"{Q}.qweight", 16), CheckpointError, "q_proj"),
-    "half of the scales": (_cut(f"{Q}.scales", 1), CheckpointError, r"q_proj.scales is of \(1, 256\)"),
-    "half of the zeros": (_cut(f"{Q}.qzeros", 1), CheckpointError, r"q_proj.qzeros is of \(1, 256\)"),
+    "half of the scales": (_cut(f"{Q}.scales", 1), CheckpointError, r"q_proj.scales unpacks to \(1, 256\)"),
+    "half of the zeros": (_cut(f"{Q}.qzeros", 1), CheckpointError, r"q_proj.qzeros unpacks to \(1, 256\)"),
     "a group beyond": (_put(f"{Q}.g_idx", np.full(256, 2, np.int32), "I32"), CheckpointError, "groups below 2"),
     "a group before": (_put(f"{Q}.g_idx", np.full(256, -1, np.int32), "I32"), CheckpointError, "groups below 2"),
     "groups of too few": (_put(f"{Q}.g_idx", np.zeros(7, np.int32), "I32"), CheckpointError, r"shape \(7,\)"),
@@ -247,7 +247,7 @@ BROKEN = {
         "NaN or infinity",
     ),
     "bits and numbers": (_put(f"{Q}.weight", np.zeros((256, 256), np.float32), "F32"), CheckpointError, "stored twice"),
-    "zeros of no shape": (_put(f"{Q}.qzeros", np.zeros((), np.int32), "I32"), CheckpointError, "no matrix"),
+    "zeros of no shape": (_put(f"{Q}.qzeros", np.zeros((), np.int32), "I32"), CheckpointError, "must be a matrix"),
     "zeros that are empty": (_put(f"{Q}.qzeros", np.zeros(0, np.int32), "I32"), CheckpointError, "is empty"),
     "no bits at all": (_put(f"{Q}.qweight", np.zeros((0, 256), np.int32), "I32"), CheckpointError, "q_proj"),
 }

@@ -119,8 +119,8 @@ def test_contents_that_are_not_a_state_dict(torch, tmp_path, zipped):
         "optimizer": ({"model": w, "optimizer": {"state": {}}}, "optimizer (dict of 1)"),
         "tensor beside": ({"model": w, "x": torch.ones(1)}, "x (tensor)"),
         "nested": ({"encoder": w, "decoder": w}, "encoder (dict of 1), decoder (dict of 1)"),
-        "list": ([torch.ones(1)], "it holds a list"),
-        "tensor": (torch.ones(1), "it holds a tensor"),
+        "list": ([torch.ones(1)], "found a list"),
+        "tensor": (torch.ones(1), "found a tensor"),
         "number as a name": ({1: torch.ones(1)}, "are not strings"),
         "list inside": ({**w, "sizes": [1, 2]}, "sizes (list)"),
     }.values():

@@ -40,7 +40,7 @@ BAD_TENSORS = {
     "stride beyond the storage": (rebuilt(shape=(2, 2), stride=(3, 1)), "goes beyond"),
     "offset of an empty tensor": (rebuilt(offset=5, shape=(0,)), "goes beyond"),
     "negative stride": (rebuilt(stride=(-1,)), "strides"),
-    "negative dimensions": (rebuilt(shape=(-2, -2), stride=(2, 1)), "whole numbers"),
+    "negative dimensions": (rebuilt(shape=(-2, -2), stride=(2, 1)), "non-negative integers"),
     "more strides than dimensions": (rebuilt(stride=(1, 1)), "strides"),
     "product overflows": (rebuilt(shape=(2**32, 2**32), stride=(0, 0)), "beyond any memory"),
     "huge stride": (rebuilt(shape=(2,), stride=(2**62,)), "goes beyond"),
@@ -55,10 +55,13 @@ BAD_TENSORS = {
     "view beyond its storage": (rebuilt(of=storage(view=b"(" + text("v") + b"K\x02K\x03t")), "beyond the end"),
     "storage key a number": (rebuilt(of=storage().replace(text("0"), b"K\x00")), "persistent id"),
     "conjugated": (rebuilt(more=b"\x89}}" + text("conj") + b"\x88s"), "unusual kind"),
-    "dimension a float": (rebuilt().replace(numbers((4,)), b"(G" + struct.pack(">d", 4.0) + b"t", 1), "whole numbers"),
+    "dimension a float": (
+        rebuilt().replace(numbers((4,)), b"(G" + struct.pack(">d", 4.0) + b"t", 1),
+        "non-negative integers",
+    ),
     "dimension a link bomb": (
         rebuilt().replace(numbers((4,)), b"(]q\x00(" + b"h\x00" * 200 + b"et", 1),
-        "whole numbers",
+        "non-negative integers",
     ),
 }
 
@@ -295,7 +298,7 @@ BOMBS = {
     "text of 2^62": (b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b"x.", "ends in the middle|not UTF-8|decode"),
     "frame of 2^62": (b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"}.", r"^0$"),
     "marks": (b"\x80\x02" + b"(" * 500_000 + b".", "damaged or unusual"),
-    "nested lists": (b"\x80\x02" + b"(" * 400_000 + b"t" * 400_000 + b".", "it holds a tuple"),
+    "nested lists": (b"\x80\x02" + b"(" * 400_000 + b"t" * 400_000 + b".", "found a tuple"),
     "links that double": (b"\x80\x02]q\x00" + LINKS + b"t.", "pickle"),
     "links that double, as a size": (
         program(rebuilt().replace(numbers((4,)), b"(]q\x00" + LINKS + b"t", 1)),

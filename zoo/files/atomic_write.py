@@ -1,4 +1,4 @@
-"""Writing files so that each appears complete or not at all, also where the power fails."""
+"""Writes files that appear complete or not at all, even if the power fails."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` (of the link itself, if it is one) when all is written.
+    """A context with a path to write to; at its end the file replaces `path` (the link itself, if it is one).
 
-    File and folder are on the disk when this returns: a rename alone may reach it before the bytes do.
+    Both file and folder are then on the disk: a rename alone may reach it before the bytes do.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
@@ -29,13 +29,13 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 def _to_disk(path: Path) -> None:
     is_folder = path.is_dir()
-    if is_folder and os.name == "nt":  # Windows opens no folders, and writes its renames down by itself
+    if is_folder and os.name == "nt":  # Windows cannot open folders, and flushes renames itself
         return
     file = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR | getattr(os, "O_BINARY", 0))
     try:
         os.fsync(file)
     except OSError as e:
-        # Some file systems know no fsync of folders; a disk that is full or broken says so in other words.
+        # Some file systems have no fsync of folders; other errors mean a full or broken disk.
         if e.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
             raise
     finally:
@@ -43,7 +43,7 @@ def _to_disk(path: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file, unless it lies there already."""
+    """Copy a file, unless `target` is the same file."""
     if not (target.exists() and target.samefile(source)):
         with atomic_write(target) as path:
             shutil.copyfile(source, path)

@@ -1,4 +1,4 @@
-"""The one way to a file of a checkpoint: none that a link leads out to."""
+"""Paths of a checkpoint's files, which may not lead out of its folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def checkpoint_file(folder: Path, name: str) -> Path:
-    """The path of a file or folder of a checkpoint, which may not exist.
+    """The path of a file or folder of a checkpoint; it need not exist.
 
-    CheckpointError where it, or a folder on the way to it, is a link that leaves `folder`: a checkpoint from a stranger
-    could have the user's own files read, and copied by a save.  `folder` itself may be a link.  The hub's cache is the
-    exception: a snapshot's files are links into the blobs of its repository, which lie beside `snapshots`, or, since
+    Raises CheckpointError if it, or a folder on the way to it, is a link out of `folder`: a checkpoint from a stranger
+    could have the user's own files read, and copied by a save.  `folder` itself may be a link.  The hub's cache is an
+    exception: a snapshot's files are links into its repository's `blobs`, next to `snapshots`, or, since
     huggingface_hub 2, at the top of the cache for all repositories.
     """
     path = folder / name
@@ -25,7 +25,7 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     if not inside.is_absolute() and ".." not in inside.parts:
         steps = [folder.joinpath(*inside.parts[: i + 1]) for i in range(len(inside.parts))]
         if not any(_may_be_link(step) for step in steps):
-            return path  # most are no links, and to look at all of a path's folders takes longer
+            return path  # the usual case: resolving all of a path's folders takes longer
     try:
         root, real = folder.resolve(), path.resolve(strict=True)
     except (FileNotFoundError, NotADirectoryError):
@@ -33,7 +33,7 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     except (OSError, RuntimeError, ValueError) as e:
         raise CheckpointError(f"{path}: cannot be followed: {e}") from None
     if not any(real.is_relative_to(place) for place in (root, *_blobs(root))):
-        raise CheckpointError(f"{path}: a link out of its folder, to {real}: put the file itself there")
+        raise CheckpointError(f"{path}: a link out of its folder, to {real}: replace the link by the file")
     return path
 
 
@@ -43,11 +43,11 @@ def _may_be_link(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, ValueError):
-        return True  # a name that is none: to follow it says why
+        return True  # an invalid name: resolve() raises the reason
 
 
 def _blobs(root: Path) -> list[Path]:
-    """Where the files of <cache>/models--<name>/snapshots/<commit>, or of a folder in it, may lie."""
+    """The folders of blobs for the files of <cache>/models--<name>/snapshots/<commit>, or of a folder in it."""
     for snapshot in (root, *root.parents):
         snapshots = snapshot.parent
         repository = snapshots.parent

@@ -1,4 +1,4 @@
-"""Strict, bounded reading of the JSON files that come with a checkpoint: configs, weight indices, tokenizer files."""
+"""Strict, bounded reading of a checkpoint's JSON files: configs, weight indices, tokenizers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 from ..errors import ConfigError, NotFoundError, ZooError
 
-# transformers writes int(1e30) for a tokenizer's `model_max_length` where there is none.
+# transformers writes int(1e30) if a tokenizer has no `model_max_length`.
 UNLIMITED = int(1e30)
-# The configs and indexes of the largest models on the hub have near 10 MB and 100,000 values.  Both are bounded: `[],`
-# takes three bytes in a file, and a hundred in memory.
+# The configs and indices of the largest models on the hub have near 10 MB and 100,000 values.  Both are bounded: `[],`
+# takes three bytes in a file, but a hundred in memory.
 MAX_BYTES = 32 << 20
 MAX_VALUES = 1_000_000
 
@@ -25,28 +25,30 @@ def read_json(
 ) -> dict[str, Any]:
     """The JSON object in a file of at most `limit` bytes of UTF-8 (a byte order mark is tolerated).
 
-    Refused with `error`: what is not a file or not one object, duplicate keys, NaN and Infinity (also as 1e999),
-    integers beyond 64 bits (save UNLIMITED), half surrogates, nesting that Python cannot follow, more than `max_values`
-    commas and brackets.  A file that is not there is a NotFoundError.
+    Raises `error` for anything but a file with one object, for duplicate keys, NaN and Infinity (also as 1e999),
+    integers beyond 64 bits (except UNLIMITED), half surrogates, nesting that Python cannot follow, more than
+    `max_values` commas and brackets; NotFoundError if there is no file.
     """
     return parse_json(read_bounded(path, limit, error), path, error, max_values=max_values)
 
 
 def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
-    """The bytes of a regular file, `error` if there are more than `limit`."""
+    """The bytes of a regular file; raises `error` if there are more than `limit`."""
     path = Path(path)
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise error(f"{path}: a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}, a file was wanted")
+            raise error(
+                f"{path}: expected a file, found a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}"
+            )
         with path.open("rb") as file:
-            data = file.read(min(found.st_size, limit) + 1)  # a read reserves what it asks for
+            data = file.read(min(found.st_size, limit) + 1)  # a read allocates what it asks for
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"{path}: no such file") from None
     except (OSError, ValueError) as e:
         raise error(f"{path}: cannot be read: {e}") from None
     if len(data) > limit:
-        raise error(f"{path}: more than {limit} bytes, at most {limit} were expected")
+        raise error(f"{path}: the file has more than {limit} bytes")
     return data
 
 
@@ -58,10 +60,9 @@ def parse_json(
     max_values: int | None = None,
     exact: bool = True,
 ) -> dict[str, Any]:
-    """The same for bytes at hand; `where` is what the message names, `make` gets every object, innermost first.
+    """`read_json` of bytes; messages begin with `where`, `make` is called with every object, innermost first.
 
-    exact: False reads faster, and leaves it to the caller to refuse numbers beyond 64 bits or a double; of a key that
-    occurs twice the last counts.
+    exact: False is faster, but accepts numbers beyond 64 bits or a double, and duplicate keys (the last counts).
     """
     if max_values is not None:
         found = sum(data.count(sign) for sign in (b",", b"[", b"{"))
@@ -69,15 +70,15 @@ def parse_json(
             raise error(f"{where}: more than {max_values} values ({found} commas and brackets)")
     value = _parsed(data, where, error, make, "a JSON object", exact)
     if not isinstance(value, dict):
-        raise error(f"{where}: a JSON {type(value).__name__}, an object was wanted")
+        raise error(f"{where}: expected a JSON object, found a JSON {type(value).__name__}")
     return value
 
 
 def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigError) -> list[Any]:
-    """The same for a file that holds one list."""
+    """`parse_json` of one list."""
     value = _parsed(data, where, error, lambda found: found, "a JSON list")
     if not isinstance(value, list):
-        raise error(f"{where}: a JSON {type(value).__name__}, a list was wanted")
+        raise error(f"{where}: expected a JSON list, found a JSON {type(value).__name__}")
     return value
 
 
@@ -86,11 +87,11 @@ def _parsed(
     where: object,
     error: type[ZooError],
     make: Callable[[dict[str, Any]], Any],
-    wanted: str,
+    expected: str,
     exact: bool = True,
 ) -> Any:
     if not data.strip():
-        raise error(f"{where}: empty, {wanted} was wanted")
+        raise error(f"{where}: empty, expected {expected}")
     try:
         text = data.decode("utf-8-sig")
         value = json.loads(
@@ -109,7 +110,7 @@ def _parsed(
     except RecursionError:
         raise error(f"{where}: nested too deeply") from None
     except ValueError as e:
-        raise error(f"{where}: not JSON that can be used: {e}") from None
+        raise error(f"{where}: not JSON: {e}") from None
     return value
 
 
@@ -125,7 +126,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int:
-    # The length comes first: turning 10^6 digits into a number takes quadratic time.
+    # The length is checked first: converting 10^6 digits takes quadratic time.
     if len(digits) > 40 or not (-(2**63) <= (value := int(digits)) < 2**63 or value == UNLIMITED):
         raise ValueError(f"the integer {digits[:40]} is beyond 64 bits")
     return value

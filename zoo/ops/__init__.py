@@ -5,12 +5,11 @@ An op looks at the type of its first array and calls the function of the same na
 on the CPU never loads torch.  `naive` holds a float64 twin of every op: the judge in tests, never used by models.
 
 What holds for every op and every backend
-- Shapes are logical: (B, T, D) and (B, T, H, K).  The order in memory is the backend's own business.
-- Arguments are never written to, except by an op whose name ends in an underscore.  Read-only and strided arrays are
-  welcome everywhere.
+- Shapes are logical: (B, T, D) and (B, T, H, K).  The order in memory is up to the backend.
+- Arguments are never written to, except by an op whose name ends in an underscore.  They may be read-only or strided.
 - Norms, softmax and sums are accumulated in at least float32.
-- A query that may see no key gets zeros.
-- Results have the type (and device) of the first array and, where that is floating, its dtype.
+- `attention` gives zeros for a query that sees no key.
+- Results have the type and device of the first array and, if it is floating-point, its dtype.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ import numpy as np
 from ..errors import InputError, UnsupportedError, nearest
 from ..quant import QuantTensor
 from ..typing import Array
-from .allowance import allowance as allowance
-from .allowance import charge
 from .dispatch import backend as backend
 from .inputs import as_hidden_states as as_hidden_states
 from .inputs import as_ids as as_ids
 from .inputs import as_key_mask as as_key_mask
 from .inputs import as_mask as as_mask
 from .inputs import as_pixels as as_pixels
+from .memory_budget import charge
+from .memory_budget import memory_budget as memory_budget
 
-# The names that configs use for an activation, and the function that each of them means.
+# An activation's name in configs -> the backends' name.
 ACTIVATIONS: dict[str, str | None] = {
     "gelu": "gelu",
     "gelu_python": "gelu",
@@ -58,7 +57,7 @@ ACTIVATIONS: dict[str, str | None] = {
 
 
 def activation(name: str | None) -> str | None:
-    """The backend's name of an activation that a config calls `name`; None is the identity."""
+    """The backends' name of a config's activation `name`; None is the identity."""
     if name is None:
         return None
     if name not in ACTIVATIONS:
@@ -94,16 +93,16 @@ def attention(
     """softmax(scale * q @ k.T + bias) @ v, over the keys that each query may see.
 
     q (B, T, H, K), k and v (B, S, G, K), H a multiple of G -> (B, T, H, K); query head h reads key head h // (H / G).
-    start (B,) integers: query t of row b stands at start[b] + t, and sees no later key; without it, it sees every key.
-    mask (B, S) bool: false hides a key.  bias: broadcasts to (B, H, T, S).  scale: K ** -0.5 if not given.
-    dropout: the part of the softmax that is zeroed, in training on torch alone.
+    start (B,) integers: query t of row b is at position start[b] + t, and sees no later key; None: it sees every key.
+    mask (B, S) bool: false hides a key.  bias: broadcasts to (B, H, T, S).  scale: K ** -0.5 by default.
+    dropout: the rate at which weights are zeroed, in training on torch only.
     """
     given = q, k, v, start, mask, bias, q.shape[-1] ** -0.5 if scale is None else scale
     return backend(q).attention(*given, dropout) if dropout else backend(q).attention(*given)
 
 
 def split_heads(x: Array, heads: int, groups: int | None = None) -> tuple[Array, Array, Array]:
-    """The parts of a fused projection: x (B, T, (H + 2 G) K) -> q (B, T, H, K), k and v (B, T, G, K), views of x."""
+    """Split a fused projection: x (B, T, (H + 2 G) K) -> q (B, T, H, K), k and v (B, T, G, K), views of x."""
     G = groups or heads
     x = x.reshape(*x.shape[:2], heads + 2 * G, -1)
     return x[:, :, :heads], x[:, :, heads : heads + G], x[:, :, heads + G :]
@@ -118,7 +117,7 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float, residual: Array
 
 
 def add_layer_norm(x: Array, residual: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array]:
-    """LayerNorm of x + residual, and the sum: what a pre-norm layer reads, and what it adds to.
+    """LayerNorm of x + residual, and the sum, as a pre-norm layer needs them.
 
     x, residual (..., D), weight, bias (D,) -> two of (..., D).  The sum is rounded to the dtype of x before its norm.
     """
@@ -142,7 +141,7 @@ def add_rms_norm(x: Array, residual: Array, weight: Array, eps: float) -> tuple[
 
 
 def rotary(positions: Array, frequencies: tuple[float, ...], scale: float, like: Array) -> tuple[Array, Array]:
-    """scale * cos and scale * sin of positions * frequencies, in float32: what `rope` rotates by.
+    """scale * cos and scale * sin of positions * frequencies, in float32, for `rope`.
 
     positions (B or 1, T) integers, K / 2 frequencies in radians a token -> two of (B or 1, T, K / 2).
     """
@@ -183,14 +182,14 @@ def softmax(x: Array) -> Array:
     return backend(x).softmax(x)
 
 
-def embedding(ids: Array, table: Array | QuantTensor, name: str = "ids", padding: int | None = None) -> Array:
-    """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  `name`: what an error calls `ids`.
+def embedding(ids: Array, table: Array | QuantTensor, name: str = "ids", padding_idx: int | None = None) -> Array:
+    """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  name: of `ids` in an error.
 
-    padding: the id whose row takes no gradient from here.
+    padding_idx: the id whose row gets no gradient.
     """
     charge((*ids.shape, table.shape[-1]), "rows of a table", 4)
-    if padding is not None and getattr(table, "requires_grad", False):
-        return backend(table).embedding(ids, table, name, padding)
+    if padding_idx is not None and getattr(table, "requires_grad", False):
+        return backend(table).embedding(ids, table, name, padding_idx)
     return backend(table).embedding(ids, table, name)
 
 
@@ -205,13 +204,13 @@ def cat(arrays: list[Array] | tuple[Array, ...], axis: int) -> Array:
 
 
 def arange(count: int, like: Array | QuantTensor) -> Array:
-    """0, 1, ... as int64, where `like` is.  -> (count,)."""
+    """0, 1, ... as int64 on the device of `like`.  -> (count,)."""
     charge((count,), "numbers")
     return backend(like).arange(count, like)
 
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:
-    """Zeros of the dtype, and where, `like` is."""
+    """Zeros of the dtype and on the device of `like`."""
     charge(shape, "zeros", 4)
     return backend(like).zeros(shape, like)
 
@@ -222,7 +221,7 @@ def write_(out: Array, x: Array, start: Array) -> Array:
 
 
 def assign_(out: Array, x: Any) -> Array:
-    """out[...] = x, an array of the same shape, which may be of NumPy whatever `out` is.  -> out."""
+    """out[...] = x, an array of the same shape, or a NumPy array for any `out`.  -> out."""
     return backend(out).assign_(out, x)
 
 
@@ -242,7 +241,7 @@ def add_scaled(x: Array, y: Array, scale: Array) -> Array:
 
 
 def gather_bias(table: Array, index: Array) -> Array:
-    """A bias for `attention` that is looked up.  table (R, H), index (T, S) integers in [0, R) -> (1, H, T, S)."""
+    """A bias for `attention`, looked up in a table.  table (R, H), index (T, S) integers in [0, R) -> (1, H, T, S)."""
     charge((table.shape[-1], *index.shape), "a bias", 4)
     return backend(table).gather_bias(table, index)
 
@@ -263,8 +262,8 @@ def conv2d(
 
     x (B, Y, X, C), weight (O, C, kY, kX), bias (O,), residual (B, Y', X', O) -> (B, Y', X', O), where
     Y' = (Y + 2 padding - dilation (kY - 1) - 1) // stride + 1.  A pair is (vertical, horizontal).  `act` and `post` are
-    values of `ACTIVATIONS`; `post` is for networks that add before their activation, as ResNets do.  `prepared` is what
-    `prepare_conv` made of the weight, whose elements are then not looked at if `reads_prepared`.
+    values of `ACTIVATIONS`; `post` is for networks that add before their activation, as ResNets do.  `prepared`
+    is the result of `prepare_conv`; if `reads_prepared`, the weight's elements are then not read.
     """
     stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
     for size, k, p, d in zip(x.shape[1:3], weight.shape[2:], padding, dilation, strict=True):
@@ -274,12 +273,12 @@ def conv2d(
 
 
 def prepare_conv(weight: Array, stride: int | tuple[int, int] = 1, dilation: int | tuple[int, int] = 1) -> Array | None:
-    """What makes `conv2d` with this weight, stride and dilation faster; None where nothing does."""
+    """The weight transformed to make `conv2d` faster; None if there is no faster form."""
     return backend(weight).prepare_conv(weight, pair(stride), pair(dilation))
 
 
 def reads_prepared(x: Array) -> bool:
-    """Whether `conv2d` of x takes what `prepare_conv` made in place of the weight's elements."""
+    """True if `conv2d` of x reads the result of `prepare_conv` instead of the weight's elements."""
     return isinstance(x, np.ndarray)
 
 
@@ -291,7 +290,7 @@ def conv_transpose2d(
     padding: int | tuple[int, int] = 0,
     act: str | None = None,
 ) -> Array:
-    """act(transposed convolution + bias): every pixel spreads over a window, and windows that overlap add up.
+    """act(transposed convolution + bias): every pixel adds to a window of the output.
 
     x (B, Y, X, C), weight (C, O, kY, kX), bias (O,) -> (B, Y', X', O), where Y' = (Y - 1) stride + kY - 2 padding.
     """
@@ -301,18 +300,18 @@ def conv_transpose2d(
 def fold_norm(
     weight: Array, bias: Array | None, gamma: Array, beta: Array, mean: Array, var: Array, eps: float, axis: int = 0
 ) -> tuple[Array, Array]:
-    """The weight and bias of a convolution that does what one followed by a batch norm does (with fixed statistics).
+    """The weight and bias of a convolution with the batch norm after it (of fixed statistics) folded in.
 
-    gamma, beta, mean, var (O,); `axis` is where `weight` has its O outputs -> (weight, bias).
+    gamma, beta, mean, var (O,); axis: the axis of `weight` with its O outputs -> (weight, bias).
     """
     return backend(weight).fold_norm(weight, bias, gamma, beta, mean, var, eps, axis)
 
 
 def interpolate(x: Array, size: Sequence[int], mode: str = "bilinear") -> Array:
-    """Images of another size; pixels are areas, not points (torch's align_corners=False), and are not smoothed.
+    """Resize images; pixels are areas, not points (torch's align_corners=False), without antialiasing.
 
-    x (B, Y, X, C) -> (B, *size, C).  mode: "bilinear", "bicubic" (a = -0.75), or "nearest" (torch's: the pixel at
-    the whole part of i * before / after, in float32), which takes arrays of any type, masks among them.
+    x (B, Y, X, C) -> (B, *size, C).  mode: "bilinear", "bicubic" (a = -0.75), or "nearest" (torch's: pixel
+    floor(i * before / after), in float32), which takes arrays of any type, such as masks.
     """
     modes = ("bilinear", "bicubic", "nearest")
     if mode not in modes:
@@ -322,7 +321,7 @@ def interpolate(x: Array, size: Sequence[int], mode: str = "bilinear") -> Array:
 
 
 def sinusoids(x: Array, size: int, like: Array | QuantTensor, base: float = 10000.0) -> Array:
-    """Sines and cosines of numbers at `size` / 2 frequencies, in turn: sin, cos, sin, cos, ...
+    """Sines and cosines of numbers at `size` / 2 frequencies, interleaved: sin, cos, sin, cos, ...
 
     x (...) -> (..., size) of the dtype of `like`; the k-th frequency is base ** (-2 k / size).
     """
@@ -331,24 +330,24 @@ def sinusoids(x: Array, size: int, like: Array | QuantTensor, base: float = 1000
 
 
 def skips_unseen(like: Array) -> bool:
-    """Whether `attention` leaves out the keys beyond every `start`: then it may be given the whole of a cache."""
+    """True if `attention` skips the keys that no query sees, so that it may be given a whole cache."""
     return backend(like).skips_unseen(like)
 
 
 def is_cuda(like: Array) -> bool:
-    """Whether an array lies on a GPU."""
+    """True if an array is on a GPU."""
     return getattr(like, "is_cuda", False)
 
 
 def all_true(mask: Array) -> bool:
-    """Whether a bool array is known to be true everywhere.  On a GPU nothing is known: asking would wait for it."""
+    """True if a bool array is known to be all true; False for one on a GPU, which would have to be waited for."""
     return backend(mask).all_true(mask)
 
 
 def max_pool2d(
     x: Array, kernel: int | tuple[int, int], stride: int | tuple[int, int], padding: int | tuple[int, int] = 0
 ) -> Array:
-    """The largest value in each window, which may reach beyond the image by `padding`.
+    """The largest value in each window; windows may reach beyond the image by `padding`.
 
     x (B, Y, X, C) -> (B, Y', X', C), where Y' = (Y + 2 padding - kernel) // stride + 1.
     """
@@ -356,7 +355,7 @@ def max_pool2d(
 
 
 def adaptive_avg_pool2d(x: Array, size: int | tuple[int, int]) -> Array:
-    """The means of size[0] x size[1] windows that cover the image and overlap where they must.
+    """The means of size[0] x size[1] windows that cover the image, overlapping if necessary.
 
     x (B, Y, X, C) -> (B, *size, C).
     """
@@ -364,21 +363,21 @@ def adaptive_avg_pool2d(x: Array, size: int | tuple[int, int]) -> Array:
 
 
 def pixel_shuffle(x: Array, factor: int) -> Array:
-    """Features spread out into pixels.  x (B, Y, X, C r r) -> (B, Y r, X r, C), with r = factor."""
+    """Rearrange features into pixels.  x (B, Y, X, C r r) -> (B, Y r, X r, C), with r = factor."""
     return backend(x).pixel_shuffle(x, factor)
 
 
 def pair(value: int | tuple[int, int]) -> tuple[int, int]:
-    """(vertical, horizontal) of a size that may be given as one number for both."""
+    """(vertical, horizontal) of a size that may be one number for both."""
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
 def to_numpy(x: Array) -> np.ndarray:
-    """A C-contiguous NumPy array of the same values (float32 where x is a narrower float)."""
+    """A C-contiguous NumPy array of the same values (float32 if x is a narrower float)."""
     return backend(x).to_numpy(x)
 
 
-# What only training computes: on torch alone.
+# Ops for training, on torch only
 
 
 def batch_norm(
@@ -386,17 +385,17 @@ def batch_norm(
 ) -> Array:
     """(x - mean) / sqrt(var + eps) * weight + bias (Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167).
 
-    x (B, Y, X, C), weight, bias, mean, var (C,) -> (B, Y, X, C).  learns: mean and var are those of the
-    batch, which also go into `mean` and `var` by a tenth.
+    x (B, Y, X, C), weight, bias, mean, var (C,) -> (B, Y, X, C).  learns: uses the mean and
+    variance of the batch, and updates `mean` and `var` with momentum 0.1.
     """
     return backend(x).batch_norm(x, weight, bias, mean, var, eps, learns)
 
 
 def activate(x: Array, act: str | None) -> Array:
-    """act(x), of a value of `ACTIVATIONS`."""
+    """act(x).  `act` is a value of `ACTIVATIONS`."""
     return backend(x).activate(x, act)
 
 
 def dropout(x: Array, rate: float, of_rows: bool = False) -> Array:
-    """x / (1 - rate) with a random part `rate` of its numbers, or of its rows, zeroed."""
+    """x / (1 - rate) with a random fraction `rate` of its numbers, or of its rows, zeroed."""
     return backend(x).dropout(x, rate, of_rows)

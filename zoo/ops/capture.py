@@ -1,7 +1,7 @@
-"""Captures of CUDA graphs, as far as those need to know who compute once and keep the result.
+"""The state of a CUDA graph's capture, for code that caches arrays.
 
-A graph reads where its numbers lay when it was captured.  What was kept before must stay there for as long as the graph
-is replayed; what is made while it is captured lies in memory of its own, and says nothing before a replay.
+A graph reads the addresses of its capture.  Cached arrays that it reads must stay alive for as long as it is replayed;
+arrays made during a capture are in the graph's own memory, and have no values before a replay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _thread = threading.local()
 
 @contextmanager
 def capturing() -> Iterator[list[Array]]:
-    """A capture by this thread; the list gets what was kept before and is read now."""
+    """A context of a capture by this thread; cached arrays that are read are appended to the list."""
     _thread.reads = []
     try:
         yield _thread.reads
@@ -26,5 +26,5 @@ def capturing() -> Iterator[list[Array]]:
 
 
 def current() -> list[Array] | None:
-    """What the capture of this thread has read of kept arrays; None where there is no capture."""
+    """The cached arrays that this thread's capture has read; None if there is no capture."""
     return getattr(_thread, "reads", None)

@@ -1,4 +1,4 @@
-"""Which backend computes with an array."""
+"""Finds the backend of an array."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _backends: dict[type, ModuleType] = {}
 
 
 def backend(x: Array | QuantTensor) -> ModuleType:
-    """The module that implements the ops for arrays like `x`, or like those that a packed matrix is stored in."""
+    """The module with the ops for arrays like `x`, or like the arrays of a QuantTensor."""
     if isinstance(x, QuantTensor):
         x = x.parts[0].arrays[0]
     return _backends.get(type(x)) or _find(type(x))
 
 
 def register(cls: type, module: ModuleType) -> None:
-    """Let `module` compute with arrays of a class."""
+    """Make `module` the backend of arrays of a class."""
     _backends[cls] = module
 
 

@@ -1,4 +1,4 @@
-"""What users give to models: checked, and brought to where the model is."""
+"""Checks the inputs that users give to models, and moves them to the model's device."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .dispatch import backend
 
 
 def as_ids(x: Any, like: Array, name: str, below: int, ndim: int = 2) -> Array:
-    """Integers in [0, below) given by a user (array or nested list) as an int64 array beside `like`; refuses all else.
+    """A user's integers in [0, below), an array or a nested list, as an int64 array on the device of `like`.
 
-    What is on a GPU already is not looked at, since that would wait for the device.
+    Raises InputError for anything else.  Values on a GPU are not checked, since that would wait for it.
     """
     x = _checked(x, name, ndim)
     kind = _kind(x)
     if kind not in "iub" or (kind == "b" and name == "input_ids"):
         raise InputError(f"{name} must be integers, found dtype {x.dtype}")
     if isinstance(x, np.ndarray) and (x.min() < 0 or x.max() >= below):
-        raise InputError(f"{name} must lie in [0, {below}), found {x.min()} to {x.max()}")
+        raise InputError(f"{name} must be in [0, {below}), found {x.min()} to {x.max()}")
     return backend(like).as_ids(x, like)
 
 
 def as_hidden_states(x: Any, like: Array, name: str, rows: int | None, width: int) -> Array:
-    """Vectors given by a user, (B, T, width) floats, as an array of the dtype, and where, `like` is."""
+    """A user's vectors, floats (B, T, width), with the dtype and on the device of `like`."""
     x = _checked(x, name, 3)
     shape = tuple(x.shape)
     if _kind(x) in "iub" or shape[2] != width or rows not in (None, shape[0]):
@@ -36,15 +36,15 @@ def as_hidden_states(x: Any, like: Array, name: str, rows: int | None, width: in
 
 
 def as_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array:
-    """A mask given by a user (bool, or 0 and 1) as a bool array of `shape` beside `like`; refuses anything else.
+    """A user's mask (bool, or 0 and 1) as a bool array of `shape` on the device of `like`; InputError for others.
 
-    What is on a GPU already is not looked at.
+    Values on a GPU are not checked.
     """
     return backend(like).as_mask(_checked_mask(x, name, shape), like)
 
 
 def as_key_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array | None:
-    """`as_mask` of a mask for `attention`: None where it is known to hide no key."""
+    """`as_mask` of a mask for `attention`; None if it is known to hide no key."""
     x = _checked_mask(x, name, shape)
     if isinstance(x, np.ndarray) and x.all():
         return None
@@ -53,26 +53,27 @@ def as_key_mask(x: Any, like: Array, name: str, shape: tuple[int, ...]) -> Array
 
 
 def as_pixels(x: Any, like: Array, channels: int) -> Array:
-    """Pixel values given by a user as floats of the dtype, and where, `like` is.  x (B, Y, X, C); refuses all else,
-    NaN and infinity too, where they are not on a GPU already.
+    """A user's pixel values (B, Y, X, C) with the dtype and on the device of `like`.
+
+    Raises InputError for anything else, NaN and infinity included, except for values on a GPU.
     """
     x = _checked(x, "pixel_values", 4)
     shape = tuple(x.shape)
     if _kind(x) in "biu":
-        raise InputError(f"pixel_values must be floats, as an image processor makes them of an image; found {x.dtype}")
+        raise InputError(f"pixel_values must be floats, as an image processor makes them; found {x.dtype}")
     if shape[3] != channels:
         hint = " (the channels come last: use x.transpose(0, 2, 3, 1))" if shape[1] == channels else ""
         raise InputError(f"pixel_values have shape {shape}, expected (batch, height, width, {channels}){hint}")
     if not _all_finite(x):
-        raise InputError("pixel_values hold NaN or infinity")
+        raise InputError("pixel_values contain NaN or infinity")
     return backend(like).as_pixels(x, like)
 
 
 def _all_finite(x: Any) -> bool:
     if not isinstance(x, np.ndarray):
-        # No number is looked at while a graph is captured.
+        # No value can be read while a CUDA graph is captured.
         return x.device.type != "cpu" or current() is not None or bool(x.isfinite().all())
-    # The sum shows them in a tenth of the time; it can also overflow by itself.
+    # A finite sum shows it in a tenth of the time; the sum of finite numbers may also overflow.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
 
@@ -104,7 +105,7 @@ def _checked_mask(x: Any, name: str, shape: tuple[int, ...]) -> Array:
 
 
 def _kind(x: Array) -> str:
-    """'b' bool, 'i' or 'u' integer, anything else: not an integer."""
+    """'b' for bool, 'i' or 'u' for integers, another letter for other types."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind
     name = str(x.dtype).removeprefix("torch.")

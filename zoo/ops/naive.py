@@ -40,7 +40,7 @@ def _f64(x: np.ndarray) -> np.ndarray:
 
 
 def dequantise(matrix):
-    """The numbers of a packed matrix (E, D), one at a time."""
+    """The numbers of a QuantTensor (E, D), one at a time."""
     return np.concatenate([[_row(part, e) for e in range(len(part))] for part in matrix.parts])
 
 

@@ -1,4 +1,4 @@
-"""llama.cpp's kinds, a number at a time in float64: the naive twin of `zoo.quant.ggml`."""
+"""llama.cpp's types, a number at a time in float64: the naive twin of `zoo.quant.ggml`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _signed(byte: int) -> int:
 
 
 def _nibble(record: bytes, at: int, i: int, width: int) -> int:
-    """Number i of four bits: of each 2 * width numbers the first half lies in the lower halves of `width` bytes."""
+    """Number i of four bits: of each 2 * width numbers the first half is in the lower bits of `width` bytes."""
     part, within = divmod(i, 2 * width)
     byte = record[at + part * width + within % width]
     return byte & 15 if within < width else byte >> 4
@@ -55,7 +55,7 @@ def _q5_1(r: bytes, i: int) -> float:
 
 
 def _six_bits(r: bytes, part: int) -> tuple[int, int]:
-    """A part's scale and minimum, of the 12 bytes that begin at 4."""
+    """The scale and the minimum of a part, from the 12 bytes that begin at 4."""
     s = r[4:16]
     if part < 4:
         return s[part] & 63, s[part + 4] & 63
@@ -79,7 +79,7 @@ def _q6_k(r: bytes, i: int) -> float:
     return _half(r, 208) * _signed(r[192 + i // 16]) * (_nibble(r, 0, i, 64) + 16 * upper - 32)
 
 
-# name -> the numbers of a block, its bytes, and what makes a number of them.
+# name -> numbers of a block, bytes of a record, function of one number.
 KINDS: dict[str, tuple[int, int, Callable[[bytes, int], float]]] = {
     "Q8_0": (32, 34, _q8_0),
     "Q4_0": (32, 18, _q4_0),

@@ -1,4 +1,4 @@
-"""Packed: the matrix of a linear layer or an embedding as its file has it, in parts and in any of several kinds."""
+"""QuantTensor: the matrix of a linear layer or an embedding as its file stores it, in one or several QuantTypes."""
 
 from .kinds import QUANT_TYPES as QUANT_TYPES
 from .kinds import plain as plain

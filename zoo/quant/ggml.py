@@ -1,7 +1,7 @@
-"""llama.cpp's kinds: a block of 32 or 256 numbers is a few scales and the numbers' bits, one record after the other.
+"""llama.cpp's types: a record for each block of 32 or 256 numbers, of one or more scales and the numbers' bits.
 
-A matrix of E rows and D columns has one field, data (E, D / block * bytes of a record) uint8.  The records, and what a
-number is, from ggml's ggml-common.h and ggml-quants.c; `d` and `m` (K: `dmin`) are float16.
+A matrix of E rows and D columns has one field, data (E, D / block * bytes of a record) uint8.  The records and formulas
+are those of ggml's ggml-common.h and ggml-quants.c; `d` and `m` (K: `dmin`) are float16.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from .matrix import Field, QuantType
 
-Records = np.ndarray  # (..., B) of a kind's record
+Records = np.ndarray  # (..., B) of a type's record
 f32 = np.float32
 
 
@@ -25,7 +25,7 @@ def _nibbles(qs: np.ndarray, width: int) -> np.ndarray:
 
 
 def _fifth_bits(qh: np.ndarray) -> np.ndarray:
-    """Bytes (..., 4) -> (..., 32): 16 for each bit that is set, the lowest of the first byte being the first."""
+    """Bytes (..., 4) -> (..., 32): 16 for each bit that is set, 0 for others, from the lowest of the first byte."""
     return np.unpackbits(qh, axis=-1, bitorder="little") << 4
 
 
@@ -58,10 +58,10 @@ def _q5_1(x: Records, out: np.ndarray) -> None:
 
 
 def _scales_and_minima(x: Records) -> tuple[np.ndarray, np.ndarray]:
-    """Two of (..., 8, 1) float32: what the eight parts of a block are multiplied by, and what is taken off.
+    """The scales of the eight parts of a block, and the minima that are subtracted: two of (..., 8, 1) float32.
 
-    Of 12 bytes the first four hold six bits of the first four scales, the next four of the first four minima, the last
-    the lower four bits of the other scales and minima, whose upper two are those that the first eight have left.
+    They have six bits each, in 12 bytes: the first four bytes have scales 0-3, the next four minima 0-3, the last four
+    the lower four bits of scales and minima 4-7, whose upper two bits are the upper two of the first eight bytes.
     """
     low, high, both = (x["scales"][..., i : i + 4] for i in (0, 4, 8))
     scales = np.concatenate([low & 63, both & 15 | low >> 2 & 48], axis=-1)

@@ -1,6 +1,6 @@
-"""The kinds that zoo writes itself, and where each number lies.  Little-endian, rows one after the other.
+"""The QuantTypes that zoo writes, and their layouts: little-endian, row after row.
 
-Of a matrix of E rows and D columns, with B = ceil(D / 32) blocks where there are any:
+E rows and D columns; B = ceil(D / 32) blocks:
 
 F64, F32, F16   data (E, D) of that type.
 BF16            data (E, D) uint16: the upper halves of float32.
@@ -13,7 +13,7 @@ UINT4_OFFSET    data as of INT4_32; scale, offset (E, B) float16:
                 number = bits * scale[e, d // 32] + offset[e, d // 32].
 INT8_OFFSET     likewise, of data (E, 32 B) int8.
 
-And those whose scales and offsets are integers, times a step of 256 numbers, with C = ceil(D / 256):
+Types whose scales and offsets are integers, times a step for each 256 numbers; C = ceil(D / 256):
 
 UINT4_K         data (E, 128 C) as of INT4_32; scale, offset (E, 8 C) uint8; scale_step, offset_step (E, C) float16:
                 number = bits * scale[e, d // 32] * scale_step[e, d // 256]
@@ -22,9 +22,8 @@ INT8_K          likewise, of data (E, 256 C) int8.
 INT8_K16        data (E, 256 C), scale (E, 16 C) int8; scale_step (E, C) float16:
                 number = data[e, d] * scale[e, d // 16] * scale_step[e, d // 256].
 
-INT8 data lie in -127 ... 127.  Columns beyond D are zero numbers (bits 8 of INT4_32) where there are
-no offsets.  MatMulNBits of ONNX Runtime has the same order, its data being uint8 [E, B, 32 or 16]: those of INT4_32 as
-they are, those of INT8_32 plus 128.
+INT8 data are in -127 ... 127.  Columns beyond D are zeros (bits 8 in INT4_32) if there are no offsets.  MatMulNBits of
+ONNX Runtime has the same order in uint8 [E, B, 32 or 16]: INT4_32 unchanged, INT8_32 plus 128.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def _in_blocks(
 
 
 def _factors(each: np.ndarray, step: np.ndarray | None) -> np.ndarray:
-    """(R, blocks), times a step that several of them have, -> (R, blocks, 1) float32."""
+    """Factors (R, blocks), times the steps (R, C) if there are any -> (R, blocks, 1) float32."""
     wide = each.astype(np.float32)
     if step is not None:
         wide *= np.repeat(step, each.shape[1] // step.shape[1], axis=1)
@@ -86,7 +85,7 @@ def _factors(each: np.ndarray, step: np.ndarray | None) -> np.ndarray:
 
 
 def _kind(name: str, block: int, **fields: tuple[str, int]) -> QuantType:
-    """One with a scale for each of some numbers.  fields: name -> type and how many of a block."""
+    """A QuantType with a scale for each block.  fields: name -> type, and count in a block."""
 
     def dequantise(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
         _in_blocks(out, **kind.named(arrays))
@@ -116,11 +115,11 @@ OF_BLOCKS = (
     _kind("INT8_K16", 256, data=("int8", 256), scale=("int8", 16), scale_step=_HALF),
 )
 
-# By name: what a file may name.  Others that are read elsewhere add themselves.
+# The types that a file may name.
 QUANT_TYPES: dict[str, QuantType] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, *OF_BLOCKS, *GGML)}
 
 
 def plain(*arrays: Array) -> QuantTensor:
-    """A matrix of several (E, D) of floating-point numbers, whose rows follow one another."""
+    """A QuantTensor of floating-point matrices (E, D), one below the other."""
     kinds = {"float64": F64, "float16": F16}
     return QuantTensor([QuantRows(kinds.get(str(array.dtype), F32), array.shape[1], (array,)) for array in arrays])

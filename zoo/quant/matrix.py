@@ -1,6 +1,7 @@
-"""Kinds of numbers in blocks, rows of a matrix in one of them, and a matrix of such rows.
+"""QuantType: how numbers are stored in blocks; QuantRows: rows of a matrix in one type; QuantTensor: a matrix.
 
-E rows (outputs) of D columns (inputs).  A row is stored as ceil(D / block) blocks, the last filled up with zeros.
+A matrix has E rows (outputs) and D columns (inputs).  A row is stored as ceil(D / block) blocks, the
+last filled up with zeros.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..typing import Array
 
 
 class Field(NamedTuple):
-    """One of the arrays that rows of a kind are stored in: (E, blocks * per_block), or (E,) where per_block is 0."""
+    """One of the arrays of a QuantType: (E, blocks * per_block), or (E,) if per_block is 0."""
 
     name: str
     dtype: str  # NumPy's name
@@ -26,11 +27,11 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class QuantType:
-    """How numbers are stored: `block` of them at a time, in these fields.
+    """A storage format of numbers: `block` of them at a time, in these fields.
 
-    dequantise(arrays, out): the fields of some rows (R, ...) -> their numbers, written to out (R, blocks * block),
-    float32 and C-contiguous.  Plain kinds are those whose one field holds the numbers themselves.
-    scales(arrays): the floating-point numbers among the fields, where they lie in records of bytes.
+    dequantise(arrays, out): writes the numbers of the fields of R rows to out (R, blocks * block), float32 and
+    C-contiguous.  plain: the one field has the numbers themselves.
+    scales(arrays): the floating-point numbers inside of fields that are records of bytes.
     """
 
     name: str
@@ -41,7 +42,7 @@ class QuantType:
     scales: Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]] | None = None
 
     def shapes(self, rows: int, columns: int) -> list[tuple[int, ...]]:
-        """Of each field, for a matrix of that size."""
+        """The shape of each field, for a matrix of that size."""
         blocks = -(-columns // self.block)
         return [(rows, blocks * field.per_block) if field.per_block else (rows,) for field in self.fields]
 
@@ -50,14 +51,14 @@ class QuantType:
         return {field.name: array for field, array in zip(self.fields, arrays, strict=True)}
 
     def nbytes(self, rows: int, columns: int) -> int:
-        """Of a matrix of that size."""
+        """The bytes of a matrix of that size."""
         shapes = zip(self.fields, self.shapes(rows, columns), strict=True)
         return sum(math.prod(shape) * np.dtype(field.dtype).itemsize for field, shape in shapes)
 
 
 @dataclass(frozen=True, eq=False)
 class QuantRows:
-    """Some rows of a matrix, of one kind; `arrays` are its fields, of NumPy, torch or a tracer."""
+    """Rows of a matrix, of one QuantType; `arrays` are its fields, of NumPy, torch or a tracer."""
 
     kind: QuantType
     columns: int
@@ -87,7 +88,7 @@ class QuantRows:
         return QuantRows(self.kind, self.columns, tuple(map(fn, self.arrays)))
 
     def dequantise(self) -> np.ndarray:
-        """-> (E, D) of NumPy arrays: float32, or the array itself where it is of wider numbers."""
+        """The rows as a NumPy array (E, D): float32, or float64 if stored so."""
         if self.kind.name in ("F32", "F64"):
             return np.asarray(self.arrays[0])
         out = np.empty((len(self), self.width), np.float32)
@@ -95,7 +96,7 @@ class QuantRows:
         return out[:, : self.columns]
 
     def check(self, name: str) -> QuantRows:
-        """Itself.  CheckpointError where a field has another shape or type than its kind, or a scale is not finite."""
+        """Return self; CheckpointError if a field has a wrong shape or type, or a scale is not finite."""
         for field, array, shape in zip(self.kind.fields, self.arrays, self.kind.shapes(*self.shape), strict=True):
             where = f"tensor {name!r} ({self.kind.name}): its {field.name}"
             if array.shape != shape:
@@ -111,15 +112,15 @@ class QuantRows:
 
 
 class QuantTensor:
-    """A matrix (E, D) for `ops.linear` and `ops.embedding`: parts whose rows follow one another, as they are stored.
+    """A matrix (E, D) for `ops.linear` and `ops.embedding`: parts one below the other, as they are stored.
 
-    Parts may differ in kind.  Each tensor of a checkpoint is one part, unless a backend joins them.
+    Parts may differ in QuantType.  Each tensor of a checkpoint is one part, unless a backend joins them.
     """
 
     ndim = 2
 
     def __init__(self, parts: Sequence[QuantRows], dtype: Any = None):
-        """dtype: of what `ops.embedding` makes of it, where that does not follow from the parts."""
+        """dtype: the dtype of `ops.embedding`'s result, if it does not follow from the parts."""
         self.parts, self._dtype = tuple(parts), dtype
         (self.columns,) = {part.columns for part in self.parts}
 
@@ -132,7 +133,7 @@ class QuantTensor:
 
     @property
     def dtype(self) -> Any:
-        """Of the numbers, where they are float32 or float64 as they lie; else float32, which they are widened to."""
+        """The dtype of dequantised numbers: that of parts in float32 or float64, else float32."""
         if self._dtype is not None:
             return self._dtype
         kinds = {part.kind.name for part in self.parts}
@@ -140,12 +141,12 @@ class QuantTensor:
 
     @property
     def device(self) -> Any:
-        """Of torch's arrays."""
+        """The device of torch's arrays."""
         return self.parts[0].arrays[0].device
 
     @property
     def is_plain(self) -> bool:
-        """Whether all its parts are of floating-point numbers."""
+        """True if all parts are floating-point numbers."""
         return all(part.kind.plain for part in self.parts)
 
     @property
@@ -153,16 +154,16 @@ class QuantTensor:
         return sum(part.nbytes for part in self.parts)
 
     def map(self, fn: Callable[[Array], Array]) -> QuantTensor:
-        """With fn(array) for every array that it is stored in."""
+        """A copy with fn(array) for every array that it is stored in."""
         return QuantTensor([part.map(fn) for part in self.parts], self._dtype)
 
     def dequantise(self) -> np.ndarray:
-        """-> (E, D) of NumPy arrays."""
+        """The matrix as a NumPy array (E, D)."""
         parts = [part.dequantise() for part in self.parts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def take(self, ids: np.ndarray) -> np.ndarray:
-        """Rows (..., D) of those numbers (...), of NumPy arrays."""
+        """The rows (..., D) of indices `ids` (...), of NumPy arrays."""
         flat = ids.reshape(-1)
         if len(self.parts) == 1:
             found = self.parts[0][flat].dequantise()

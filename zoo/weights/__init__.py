@@ -1,7 +1,7 @@
-"""Weights: a checkpoint seen from some path, from which a model pulls its arrays.
+"""Weights: the tensors of a checkpoint below a path; a model's constructors pull its arrays from it.
 
-The idea is candle's VarBuilder: a constructor asks for what it needs by name and shape, and every read is remembered,
-so that what no model asked for can be reported, and a model can be written back under the names it came with.
+The idea is candle's VarBuilder: a constructor reads each tensor by name and shape, and every read is recorded, so that
+unused tensors can be reported, and a model can be saved under the names of its checkpoint.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from ..typing import Array, RawTensor
 from .name_map import NameMap, RenamedSource
 from .new_head import NewHead
 from .random import Random
-from .reader import CHOICES, Choice, Part, Reader, Report
+from .reader import QUANT_CHOICES, QuantChoice, Reader, Report, TensorPart
 from .source import Source
 
 __all__ = [
-    "CHOICES",
-    "Choice",
+    "QUANT_CHOICES",
     "NameMap",
     "NewHead",
-    "Part",
+    "QuantChoice",
     "Random",
     "RawTensor",
     "Reader",
     "RenamedSource",
     "Report",
     "Source",
+    "TensorPart",
     "Weights",
 ]
 
-# A matrix with fewer rows or columns is not quantised: it is a head of a few labels, whose errors nothing averages.
+# Smaller matrices are not quantised: these are classification heads, and rounding would change their logits.
 MIN_ROWS, MIN_COLS = 32, 32
 
 
@@ -49,7 +49,7 @@ class Weights:
         return Weights(self.reader, f"{self.path}{part}.")
 
     def __contains__(self, name: str) -> bool:
-        """Whether the checkpoint has this tensor, or tensors below this path."""
+        """True if the checkpoint has this tensor, or tensors below this path."""
         full = self.path + name
         return full in self.reader.named or any(n.startswith(full + ".") for n in self.reader.named.names())
 
@@ -61,12 +61,12 @@ class Weights:
         return self._read(names, shapes, lambda parts: self.reader.backend.cat(parts, 0))
 
     def linear(self, names: Sequence[str], rows: Sequence[int], cols: int) -> Array | QuantTensor:
-        """Matrices (rows[i], cols), one below the other, for `ops.linear` and `ops.embedding` alone: maybe packed."""
+        """Matrices (rows[i], cols), one below the other, maybe quantised: for `ops.linear` and `ops.embedding` only."""
         return self._matrix(names, rows, cols, self._kind("matrices"))
 
-    def embedding(self, name: str, words: int, cols: int) -> Array | QuantTensor:
-        """A matrix with a row for each word of a vocabulary."""
-        return self._matrix([name], [words], cols, self._kind("tables"))
+    def embedding(self, name: str, rows: int, cols: int) -> Array | QuantTensor:
+        """A matrix with a row for each token of a vocabulary, maybe quantised."""
+        return self._matrix([name], [rows], cols, self._kind("embeddings"))
 
     def _matrix(self, names: Sequence[str], rows: Sequence[int], cols: int, kind: str | None) -> Array | QuantTensor:
         shapes = [(r, cols) for r in rows]

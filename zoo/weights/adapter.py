@@ -1,4 +1,4 @@
-"""LoRA adapters in the layout of the package peft: read, and added to the matrices that they are for as these are read.
+"""LoRA adapters in the layout of the package peft: read, and added to the checkpoint's matrices as these are read.
 
 https://huggingface.co/docs/peft/developer_guides/checkpoint
 """
@@ -21,7 +21,7 @@ from .source import Source
 
 CONFIG, WEIGHTS, LABELS = "adapter_config.json", "adapter_model.safetensors", "id2label.json"
 PREFIX = "base_model.model."
-# What would change the result, and the values with which it does not.
+# Options that would change the result, with the values that are supported.
 _PLAIN: dict[str, tuple[Any, ...]] = {
     "peft_type": ("LORA",),
     "bias": ("none",),
@@ -36,14 +36,14 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
 
 
 class Adapter:
-    """An adapter's folder: for each matrix A and B and their scale, and tensors that stand for the checkpoint's."""
+    """An adapter's folder: A and B for each matrix, their scale, and tensors that replace the checkpoint's."""
 
     def __init__(self, folder: Path):
         from .files import open_weights
 
         for name in (CONFIG, WEIGHTS):
             if not (folder / name).is_file():
-                raise NotFoundError(f"{folder} is no adapter: there is no {name}")
+                raise NotFoundError(f"{folder} is not an adapter: it has no {name}")
         config = read_json(folder / CONFIG)
         for name, plain in _PLAIN.items():
             value = config.get(name, plain[0])
@@ -57,7 +57,7 @@ class Adapter:
         self.folder, self.rank = folder, rank
         self.scale = alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
         self.source = open_weights([folder / WEIGHTS])
-        self.pairs: dict[str, dict[str, str]] = {}  # name of a tensor of the model -> "A", "B": the adapter's
+        self.pairs: dict[str, dict[str, str]] = {}  # name of a matrix -> the adapter's tensors by "A" and "B"
         self.whole: dict[str, str] = {}
         for name in self.source.names():
             bare = name.removeprefix(PREFIX)
@@ -70,25 +70,25 @@ class Adapter:
                 raise UnsupportedError(f"{folder / WEIGHTS}: {name!r} is neither a LoRA matrix nor a whole tensor")
         lacking = [name for name, pair in self.pairs.items() if len(pair) < 2]
         if lacking:
-            raise CheckpointError(f"{folder / WEIGHTS}: of {lacking[0]!r} one of lora_A and lora_B is missing")
+            raise CheckpointError(f"{folder / WEIGHTS}: {lacking[0]!r} has only one of lora_A and lora_B")
 
-    def on(self, source: Source, layout: NameMap) -> Adapted:
-        """A checkpoint's tensors with the adapter's changes.  layout: of the model that is made of them."""
-        return Adapted(source, self, layout)
+    def on(self, source: Source, name_map: NameMap) -> Adapted:
+        """The source with the adapter added; name_map: of the model's family."""
+        return Adapted(source, self, name_map)
 
     def labels(self) -> dict[int, str] | None:
-        """Of the head that came with it, where it says so."""
+        """The labels of the head in the adapter; None if the folder has none."""
         if not (self.folder / LABELS).is_file():
             return None
         return {int(i): str(label) for i, label in read_json(self.folder / LABELS).items()}
 
 
 class Adapted:
-    """A source with an adapter's changes: matrices as they are read, in the element type of the file."""
+    """A source with an adapter added to its matrices as they are read, in the file's element type."""
 
-    def __init__(self, source: Source, adapter: Adapter, layout: NameMap):
+    def __init__(self, source: Source, adapter: Adapter, name_map: NameMap):
         self.source, self.adapter, self.files = source, adapter, [*source.files, *adapter.source.files]
-        self.name_map = layout
+        self.name_map = name_map
         own = {self._canonical(name): name for name in source.names()}
         self.pairs = {own.get(self._canonical(name), ""): pair for name, pair in adapter.pairs.items()}
         self.whole = {own.get(self._canonical(name), name): given for name, given in adapter.whole.items()}
@@ -120,10 +120,14 @@ class Adapted:
         if name not in self.pairs:
             return stored
         if not isinstance(stored, RawTensor) or stored.dtype not in ("F32", "F16", "BF16", "F64"):
-            raise UnsupportedError(f"{name} is stored as {self.source.dtype(name)}, to which no adapter can be added")
+            raise UnsupportedError(
+                f"{name} is stored as {self.source.dtype(name)}: adapters can be added to F32, F16, BF16 and F64 only"
+            )
         a, b = (_wide(self.adapter.source.read(self.pairs[name][key])) for key in "AB")
         if (b.shape[0], a.shape[1]) != stored.array.shape or a.shape[0] != b.shape[1]:
-            raise CheckpointError(f"the adapter's {b.shape} x {a.shape} does not fit {name!r}, {stored.array.shape}")
+            raise CheckpointError(
+                f"the adapter's {b.shape} x {a.shape} does not fit {name!r} of shape {stored.array.shape}"
+            )
         return _narrow(_wide(stored) + self.adapter.scale * (b @ a), stored.dtype)
 
 
@@ -134,7 +138,7 @@ def _wide(stored: Any) -> np.ndarray:
 
 
 def _narrow(x: np.ndarray, dtype: str) -> RawTensor:
-    if dtype == "BF16":  # to the nearest, of two as near to the even one
+    if dtype == "BF16":  # to nearest, ties to even
         bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
         return RawTensor(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16), dtype)
     return RawTensor(np.ascontiguousarray(x, {"F16": np.float16, "F32": np.float32, "F64": np.float64}[dtype]), dtype)

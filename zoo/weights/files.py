@@ -1,4 +1,4 @@
-"""From files to one Source: which of a repository's files to take, indices of shards, several files as one."""
+"""Opens weight files as one Source: chooses among a repository's files, reads indices of shards, joins files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .mapped import release
 from .packed_names import with_packed
 from .source import Source
 
-# In the order in which transformers looks for them, which knows all but the last two.
-WANTED = (
+# In the order in which transformers looks for them; it does not know the last two.
+WEIGHT_FILES = (
     "model.safetensors",
     "model.safetensors.index.json",
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
-    "model.packed.safetensors",  # which `zoo.save` writes of packed matrices
-    "model.npz",  # of numpy.savez
+    "model.packed.safetensors",  # written by `zoo.save` for quantised matrices
+    "model.npz",  # written by numpy.savez
 )
 _INDEX = ".index.json"
 _WEIGHT_SUFFIXES = {
@@ -39,23 +39,24 @@ _WEIGHT_SUFFIXES = {
 def choose_weight_files(names: Sequence[str]) -> list[str]:
     """The weight file, or the index of weight files, to load among the file names of a repository or folder.
 
-    Only the names in WANTED, or an export's: no variants (`model.fp16.safetensors`), subfolders, other frameworks.
+    Only the names in WEIGHT_FILES, or of a format in `plugins`: no variants (`model.fp16.safetensors`), subfolders or
+    other frameworks.
     """
-    for wanted in (*WANTED, *plugins.FORMATS):
-        if wanted in names:
-            return [wanted]
+    for name in (*WEIGHT_FILES, *plugins.FORMATS):
+        if name in names:
+            return [name]
     others = [n for n in names if PurePosixPath(n).suffix.lower() in _WEIGHT_SUFFIXES or n.endswith(_INDEX)]
     shown = ", ".join(sorted(others)[:10]) + (", ..." if len(others) > 10 else "")
     raise NotFoundError(
-        f"no weights that zoo loads: {shown or 'no weight file at all'} was found, {' or '.join(WANTED)} was wanted"
+        f"no weights that zoo can load: found {shown or 'no weight file at all'}, expected {' or '.join(WEIGHT_FILES)}"
     )
 
 
 def open_weights(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Source:
-    """The tensors of a weight file, of several as one, or of an index and its shards; packed ones as one each.
+    """The tensors of a weight file, of several files, or of an index and its shards; a quantised matrix is one tensor.
 
-    files: one path or several.  A folder stands for what `choose_weight_files` picks in it.  Shards lie beside their
-    index, so an index alone is enough; where it is given with files, these must be its shards.
+    files: one path or several; of a folder, the file that `choose_weight_files` picks.  Shards are next to their index,
+    so an index alone is enough; files given with an index must be its shards.
     """
     return with_packed(_open_all(files))
 
@@ -77,7 +78,7 @@ def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
             _open(given[0]) if len(given) == 1 or _are_parts(given) else Sharded({path: _open(path) for path in given})
         )
     if len(indices) > 1:
-        raise CheckpointError(f"{indices[0]} and {indices[1]}: two indices, one was wanted")
+        raise CheckpointError(f"{indices[0]} and {indices[1]}: expected one index, found two")
     index = read_index(indices[0])
     beside = {shard: indices[0].parent / shard for shard in index}
     for path in given:
@@ -91,14 +92,14 @@ def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
 
 
 def read_index(path: str | Path) -> dict[str, list[str]]:
-    """Shard's file name -> names of its tensors, from an index with a `weight_map` of name -> file name.
+    """The index as a dict of shard -> names of its tensors; the file has a `weight_map` of name -> shard.
 
-    A shard is a plain file name: nothing that could lead out of the index's folder.
+    A shard must be a plain file name, so that no index can lead out of its folder.
     """
     found = read_json(path, error=CheckpointError).get("weight_map")
     if not isinstance(found, dict) or not found:
         kind = "nothing" if not found else type(found).__name__
-        raise CheckpointError(f"{path}: weight_map is {kind}, an object of tensor names and file names was wanted")
+        raise CheckpointError(f"{path}: weight_map is {kind}, expected an object of tensor names and file names")
     index: dict[str, list[str]] = {}
     for name, shard in found.items():
         if not isinstance(shard, str):
@@ -110,15 +111,15 @@ def read_index(path: str | Path) -> dict[str, list[str]]:
 
 
 class Sharded:
-    """A Source made of several, one for each shard; with an index, checked against it.
+    """A Source made of the Source of each shard, checked against the index if there is one.
 
-    Tensors that the index does not list are there all the same, so that they are reported and not lost.
+    It has the tensors that the index does not list, too, so that they are reported.
     """
 
     def __init__(
         self, shards: dict[Path, Source], index: dict[str, list[str]] | None = None, index_path: Path | None = None
     ):
-        """shards: in order, by path; index: as `read_index` gives it, of the file `index_path`."""
+        """shards: in order, by path; index: from `read_index` of the file `index_path`."""
         self.files = [file for source in shards.values() for file in source.files]
         self._of: dict[str, Source] = {}
         paths: dict[str, Path] = {}
@@ -159,17 +160,17 @@ class Sharded:
 
 
 def non_finite(source: Source, names: Iterable[str] | None = None) -> list[str]:
-    """Those of the tensors (default: all) that hold a NaN or an infinity.  Reads all of their bytes, in blocks."""
+    """The names of tensors (default: among all) that contain NaN or infinity.  Reads all of their bytes, in blocks."""
     return [n for n in (source.names() if names is None else names) if any(map(_is_bad, _blocks(source.read(n))))]
 
 
 _BLOCK = 1 << 20
-# Element types that NumPy lacks: the bits in which all ones mean "not finite", without the sign.
+# Element types that NumPy lacks -> the bits that are all set if a number is not finite.
 _NOT_FINITE = {"BF16": 0x7F80, "F8_E5M2": 0x7C, "F8_E4M3": 0x7F, "F8_E8M0": 0xFF}
 
 
 def _blocks(stored: RawTensor | QuantRows) -> Iterator[RawTensor]:
-    if isinstance(stored, QuantRows):  # whose scales are looked at when they are read
+    if isinstance(stored, QuantRows):  # scales are checked when they are read
         return
     flat = stored.array.reshape(-1)
     for begin in range(0, flat.size, _BLOCK):
@@ -178,7 +179,7 @@ def _blocks(stored: RawTensor | QuantRows) -> Iterator[RawTensor]:
 
 def _is_bad(block: RawTensor) -> bool:
     bad = _has_bad(*block)
-    if block.dtype != "F32":  # only float32 is used where it lies
+    if block.dtype != "F32":  # float32 is used in place: keep it in memory
         release(block.array)
     return bad
 
@@ -191,7 +192,7 @@ def _has_bad(array: np.ndarray, dtype: str) -> bool:
         return bool((array == 0x80).any())
     if array.dtype in (np.float32, np.float64):
         with np.errstate(all="ignore"):
-            if math.isfinite(np.dot(array, array)):  # twice as fast; a sum that is too large says nothing
+            if math.isfinite(np.dot(array, array)):  # twice as fast; an overflow is checked below
                 return False
     return array.dtype.kind in "fc" and not bool(np.isfinite(array).all())
 
@@ -214,11 +215,11 @@ def _open(path: Path) -> Source:
         from .gguf.source import GGUFFile
 
         return GGUFFile(path)
-    raise CheckpointError(f"{path}: a {suffix or 'nameless'} file, .safetensors, .bin, .npz or .gguf was wanted")
+    raise CheckpointError(f"{path}: expected a .safetensors, .bin, .npz or .gguf file, found {suffix or 'no suffix'}")
 
 
 def _are_parts(paths: Sequence[Path]) -> bool:
-    """Whether these are the parts of one GGUF file."""
+    """True if these are the parts of one GGUF file."""
     from .gguf.parts import paths_of
 
     return list(paths) == paths_of(paths[0])
@@ -227,5 +228,5 @@ def _are_parts(paths: Sequence[Path]) -> bool:
 def _check_inside(path: Path, index: Path) -> None:
     checkpoint_file(path.parent, path.name)
     if not path.exists():
-        there = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
-        raise NotFoundError(f"{index} names {path.name}, which is not beside it{nearest(path.name, there)}")
+        there = sorted(p.name for p in path.parent.iterdir())
+        raise NotFoundError(f"{index} lists {path.name}, which is not in its folder{nearest(path.name, there)}")

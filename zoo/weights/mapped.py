@@ -1,4 +1,4 @@
-"""Weight files mapped into memory, and the element types that can be seen in them."""
+"""Weight files mapped into memory, and their element types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import CheckpointError, NotFoundError, UnsupportedError
 
-# safetensors' name of an element type -> its bits, and what NumPy sees (None: nothing that fits).
+# safetensors' name of an element type -> its bits, and NumPy's type for it (None: there is none).
 DTYPES: dict[str, tuple[int, str | None]] = {
     "BOOL": (8, "?"),
     "U8": (8, "u1"),
@@ -40,25 +40,25 @@ DTYPES: dict[str, tuple[int, str | None]] = {
     "F6_E3M2": (6, None),
 }
 
-MAX_RANK = 32  # what every NumPy can hold
+MAX_RANK = 32  # of arrays in NumPy 1
 
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel, _SHORT.maxtuple, _SHORT.maxlist, _SHORT.maxstring = 2, 8, 8, 100
 
 
 def short(value: object) -> str:
-    """A value from a file, for a message: a few links can stand for a text of any length."""
+    """A value from a file, shortened for a message."""
     return _SHORT.repr(list(value) if isinstance(value, tuple) else value)
 
 
-_mapped: WeakKeyDictionary[mmap.mmap, Path] = WeakKeyDictionary()  # what is mapped, and from where
+_mapped: WeakKeyDictionary[mmap.mmap, Path] = WeakKeyDictionary()  # -> the file that is mapped
 
 
 def map_file(path: Path) -> np.ndarray:
-    """The bytes of a file as a read-only uint8 array [n] that is not read before it is looked at.
+    """The bytes of a file as a read-only uint8 array [n], read from disk when they are accessed.
 
-    Whoever shortens the file afterwards makes the next look beyond its end kill the process (SIGBUS): no
-    check can prevent that, so replace weight files by renaming, as every download tool does.
+    If the file is truncated afterwards, an access beyond its end kills the process (SIGBUS).  No check can
+    prevent that, so replace weight files by renaming, as every download tool does.
     """
     try:
         mode = path.stat().st_mode
@@ -83,7 +83,7 @@ def map_file(path: Path) -> np.ndarray:
 
 
 def release(array: np.ndarray) -> None:
-    """Give back the memory behind a mapped array that was copied elsewhere; a later look reads the file again."""
+    """Release the memory of a mapped array that was copied elsewhere; a later access reads the file again."""
     base, begin = _origin(array)
     if base is None or not array.nbytes or not hasattr(base, "madvise"):
         return
@@ -92,7 +92,7 @@ def release(array: np.ndarray) -> None:
 
 
 def place_of(array: np.ndarray) -> tuple[Path, int] | None:
-    """The file that an array is mapped from, row after row, and the byte of it that it begins at; None for others."""
+    """The file that a contiguous array is mapped from, and its first byte there; None if it is not mapped."""
     base, begin = _origin(array)
     if base is None or not array.flags.c_contiguous or base not in _mapped:
         return None
@@ -100,7 +100,7 @@ def place_of(array: np.ndarray) -> tuple[Path, int] | None:
 
 
 def _origin(array: np.ndarray) -> tuple[mmap.mmap | None, int]:
-    """What an array is a view of, if that is mapped, and where in it the array begins."""
+    """The mapped file that an array is a view of, or None, and where in it the array begins."""
     base: Any = array
     while isinstance(base, np.ndarray | memoryview):
         base = base.base if isinstance(base, np.ndarray) else base.obj
@@ -114,22 +114,22 @@ def element_bits(dtype: str) -> int:
 
 
 def check_shape(shape: tuple[int, ...], bits: int) -> str | None:
-    """What is wrong with a shape [any rank] of elements that wide, or None."""
+    """The error in a shape of elements of `bits` bits, or None."""
     if len(shape) > MAX_RANK:
-        return f"{len(shape)} dimensions, at most {MAX_RANK} were expected"
+        return f"{len(shape)} dimensions, expected at most {MAX_RANK}"
     if any(type(n) is not int or n < 0 for n in shape):
-        return f"the shape {short(shape)}, whole numbers from 0 were wanted"
-    # NumPy leaves out zeros when it bounds a size, so an empty array may still be too large.
+        return f"the shape {short(shape)}, expected non-negative integers"
+    # NumPy ignores zeros when it limits a size, so even an empty array may be too large.
     if math.prod(n or 1 for n in shape) * bits >= 2**63:
         return f"the shape {short(shape)}, which is beyond any memory"
     return None
 
 
 def elements(data: np.ndarray, dtype: str, where: str) -> np.ndarray:
-    """The bytes `data` [n] as elements, uncopied; `where` is what the message names."""
+    """A view of the bytes `data` [n] as elements; errors begin with `where`."""
     kind = DTYPES[dtype][1]
     if kind is None:
-        raise UnsupportedError(f"{where}: elements of type {dtype}, which zoo does not unpack")
+        raise UnsupportedError(f"{where}: elements of type {dtype} are not supported")
     if dtype == "BOOL" and data.size and data.max() > 1:
-        raise CheckpointError(f"{where}: a bool of value {data.max()}, 0 or 1 was wanted")
+        raise CheckpointError(f"{where}: a bool of value {data.max()}, expected 0 or 1")
     return data.view(kind)

@@ -1,4 +1,4 @@
-"""How a family names its tensors, and a view of a file under those names."""
+"""NameMap: the tensor names of a model family; RenamedSource: a file's tensors under those names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .source import Source, stored_arrays
 
 @dataclass(frozen=True)
 class NameMap:
-    """The naming habits of one family's checkpoints.
+    """The tensor names in one family's checkpoints.
 
-    prefix: where a checkpoint with a head keeps its body ("bert" in `bert.embeddings...`).
-    body: the first parts of the body's names, to tell them from a head's in a file without the prefix.
-    renames: patterns of legacy names, and what they became.
-    ignored: patterns of canonical names that some files hold and no model needs.
+    prefix: the base model's prefix in a checkpoint with a head ("bert" in `bert.embeddings...`).
+    base: the first parts of the base model's names, to tell them from a head's in a file without the prefix.
+    renames: patterns of legacy names -> their replacement.
+    ignored: patterns of canonical names that some files have and no model needs.
     """
 
     prefix: str
@@ -32,17 +32,17 @@ class NameMap:
 
 
 class RenamedSource:
-    """A source under the names that a model asks for: legacy spellings, a prefix too many or too few, tied tensors.
+    """A source under the names that a model asks for: resolves legacy names, a missing or extra prefix, tied tensors.
 
     origin: canonical name -> name in the file.  tied: canonical name -> the one whose array it shares.
     """
 
-    def __init__(self, source: Source | Random, layout: NameMap, *, is_base_model: bool, tied: Mapping[str, str]):
-        self.source, self.name_map = source, layout
+    def __init__(self, source: Source | Random, name_map: NameMap, *, is_base_model: bool, tied: Mapping[str, str]):
+        self.source, self.name_map = source, name_map
         self.origin: dict[str, str] = {}
         self.tied: dict[str, str] = {}
-        self.copies: dict[str, list[str]] = {}  # file name -> other file names that hold the same array
-        self.heads: list[str] = []  # of a file with a head: its tensors that are called as one of the body's
+        self.copies: dict[str, list[str]] = {}  # name in the file -> other names of the same array
+        self.heads: list[str] = []  # a head's tensors that have the name of one of the base model's
         self._align(is_base_model)
         for target, owner in tied.items():
             self._tie(target, owner)
@@ -62,14 +62,14 @@ class RenamedSource:
             return self.source.make(self.resolve(name), shape)
         return self.source.read(self.origin[name])
 
-    def shape(self, name: str, wanted: tuple[int, ...]) -> tuple[int, ...]:
-        return wanted if isinstance(self.source, Random) else self.source.shape(self.origin[name])
+    def shape(self, name: str, expected: tuple[int, ...]) -> tuple[int, ...]:
+        return expected if isinstance(self.source, Random) else self.source.shape(self.origin[name])
 
     def dtype(self, name: str) -> str:
         return self.source.dtype(self.resolve(name))
 
     def _align(self, is_base_model: bool) -> None:
-        """Map each name of the file to its canonical one."""
+        """Map each canonical name to its name in the file."""
         prefix = self.name_map.prefix + "."
         files = dict.fromkeys(self.source.names())
         prefixed = any(name.startswith(prefix) for name in files)
@@ -90,11 +90,11 @@ class RenamedSource:
             self.origin[name] = file_name
 
     def _tie(self, target: str, owner: str) -> None:
-        """Let two names share one array where the file has only one, or the same one twice (transformers' rule)."""
+        """Let two names share one array if the file has only one of them, or both are equal (transformers' rule)."""
         if isinstance(self.source, Random):
             self.origin[target] = self.resolve(owner)
         elif owner not in self.origin and target not in self.origin:
-            return  # the model's read of it will say what is missing
+            return  # the model's read raises MissingWeightError
         elif owner not in self.origin:
             self.origin[owner] = self.origin[target]
         elif target not in self.origin:
@@ -103,7 +103,7 @@ class RenamedSource:
             self.copies.setdefault(self.origin[owner], []).append(self.origin[target])
             self.origin[target] = self.origin[owner]
         else:
-            return  # both there and different: they stay apart
+            return  # both are in the file and differ: they are not tied
         self.tied[target] = owner
 
 

@@ -1,4 +1,4 @@
-"""A head that a checkpoint lacks: drawn at random, to be trained."""
+"""A new head, initialised at random to be trained."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..typing import RawTensor
 
 
 class NewHead:
-    """Tensors outside of a model's body, and its pooler, as transformers initialises them.
+    """The tensors outside of the base model, and its pooler, initialised as in transformers.
 
     Weights are normal(0, deviation), those of norms 1, biases 0.  Each follows from seed and name alone.
     """
@@ -20,7 +20,7 @@ class NewHead:
         self.drawn: list[str] = []
 
     def covers(self, name: str) -> bool:
-        """Whether a tensor, by its canonical name, is one that may be new."""
+        """True if the tensor of this canonical name may be new."""
         return not name.startswith(self.prefix + ".") or name.startswith(f"{self.prefix}.pooler.")
 
     def draw(self, name: str, shape: tuple[int, ...]) -> RawTensor:

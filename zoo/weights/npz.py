@@ -1,7 +1,7 @@
-"""`.npz` files, as numpy.savez writes them: a zip of one .npy file for each tensor, mapped.
+"""`.npz` files, as numpy.savez writes them: a zip of one .npy file for each tensor; they are mapped.
 
 Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.  Arrays of objects, which are
-pickles, are refused, and so is what numpy.savez_compressed writes, which cannot be mapped.
+pickles, are refused, and so are files of numpy.savez_compressed, which cannot be mapped.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _TYPES = {"|b1": "BOOL", "|u1": "U8", "|i1": "I8", "<u2": "U16", "<i2": "I16", "
 _TYPES |= {"<i8": "I64", "<f2": "F16", "<f4": "F32", "<f8": "F64", "<c8": "C64"}
 
 
-class _Entry(NamedTuple):
-    """An array's numbers are data[begin:end]."""
+class _NpyEntry(NamedTuple):
+    """One array: its numbers are data[begin:end]."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class NpzFile(ListedFile):
         for member, (begin, size) in read_members(self._data, self.path).items():
             name = member.removesuffix(".npy")
             if name == member:
-                raise CheckpointError(f"{self.path}: the member {member[:100]!r} is no .npy file")
+                raise CheckpointError(f"{self.path}: the member {member[:100]!r} is not a .npy file")
             self._entries[name] = _entry(self._data, begin, size, f"{self.path}: {name[:100]!r}")
 
     def read(self, name: str) -> RawTensor:
@@ -57,7 +57,7 @@ class NpzFile(ListedFile):
         return RawTensor(array.reshape(shape), dtype)
 
 
-def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _Entry:
+def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _NpyEntry:
     from numpy.lib import format as npy
 
     file = io.BytesIO(data[begin : begin + min(size, HEADER_LIMIT + 12)].tobytes())
@@ -66,15 +66,15 @@ def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _Entry:
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
         shape, by_columns, dtype = read(file, max_header_size=HEADER_LIMIT)
     except KeyError:
-        raise CheckpointError(f"{where}: a .npy file of another version than 1.0 and 2.0") from None
-    except Exception as e:  # it is a literal of Python's, and whatever its parsers raise
-        raise CheckpointError(f"{where}: no .npy file, or a damaged one: {short(str(e))}") from None
+        raise CheckpointError(f"{where}: the version of a .npy file must be 1.0 or 2.0") from None
+    except Exception as e:  # the header is a Python literal, whose parsers raise many types
+        raise CheckpointError(f"{where}: not a .npy file, or a damaged one: {short(str(e))}") from None
     if dtype.str not in _TYPES:
         what = "an array of objects, a pickle" if dtype.hasobject else f"of type {short(dtype.str)}"
-        raise CheckpointError(f"{where} is {what}: little-endian numbers of {', '.join(_TYPES)} were wanted")
+        raise CheckpointError(f"{where} is {what}, expected one of {', '.join(_TYPES)}")
     if wrong := check_shape(shape, dtype.itemsize * 8):
         raise CheckpointError(f"{where}: {wrong}")
     first = begin + file.tell()
     if math.prod(shape) * dtype.itemsize != begin + size - first:
         raise CheckpointError(f"{where}: {short(shape)} of {dtype.str} does not fill its {begin + size - first} bytes")
-    return _Entry(_TYPES[dtype.str], tuple(shape), bool(by_columns), first, begin + size)
+    return _NpyEntry(_TYPES[dtype.str], tuple(shape), bool(by_columns), first, begin + size)

@@ -1,10 +1,10 @@
-"""What config.json's `quantization_config` says of the weights: GPTQ and AWQ are repacked, others refused by name.
+"""Reads weights by config.json's `quantization_config`: GPTQ and AWQ are repacked, other methods are refused by name.
 
-Both hold a linear layer's matrix, E outputs and D inputs, as four bits q, a scale and a zero for each group of inputs:
-number = (q - zero) * scale.
+Both store a linear layer's matrix, E outputs and D inputs, as four bits q, with a scale and a zero for each group of
+inputs: number = (q - zero) * scale.
 
-GPTQ    qweight (D / 8, E) int32: input 8 r + i in bits 4 i of row r.  qzeros (D / g, E / 8) likewise along E, less one
-        in the format of old ("gptq"), as they are in "gptq_v2".  scales (D / g, E).  g_idx (D,): an input's group.
+GPTQ    qweight (D / 8, E) int32: input 8 r + i in bits 4 i of row r.  qzeros (D / g, E / 8) likewise along E, minus
+        one in the old format ("gptq"), unchanged in "gptq_v2".  scales (D / g, E).  g_idx (D,): an input's group.
 AWQ     qweight (D, E / 8) int32: outputs 8 c + 0, 2, 4, 6, 1, 3, 5, 7 from the lowest bits of column c on; qzeros
         (D / g, E / 8) likewise.  scales (D / g, E).
 """
@@ -30,18 +30,18 @@ _STORED = ("qweight", "qzeros", "scales", "g_idx")
 
 
 class Scheme(NamedTuple):
-    """How a method lays its numbers out."""
+    """The layout of a method's numbers."""
 
-    group: int  # inputs; 0 stands for all
+    group: int  # inputs that share a scale; 0: all
     weights: Callable[[np.ndarray], np.ndarray]  # qweight -> four bits each (E, D) uint8
     zeros: Callable[[np.ndarray], np.ndarray]  # qzeros -> (G, E) uint8
     outputs: Callable[[tuple[int, ...]], int]  # qweight's shape -> E
 
 
 def as_quantised(source: Source, stated: Mapping[str, Any]) -> Source:
-    """The source under the names and in the kinds that a model reads; stated: config.json's fields.
+    """The source under the names and in the QuantTypes that a model reads; stated: config.json's fields.
 
-    UnsupportedError where the weights are of a method that is not implemented: their bytes would say something else.
+    Raises UnsupportedError if the weights are of a method that is not implemented: they would be misread.
     """
     if "compression_config" in stated:
         raise UnsupportedError("compression_config (compressed-tensors) is not implemented")
@@ -72,7 +72,7 @@ def _group(config: Mapping[str, Any]) -> int:
     if type(group) is not int or (group != -1 and not 1 <= group < 1 << 31):
         raise ConfigError(f"{FIELD}: group_size = {short(group)}, expected a number of inputs, or -1 for all")
     if config.get("dynamic"):
-        raise UnsupportedError(f"{FIELD}: dynamic, layers that are quantised in several ways, is not implemented")
+        raise UnsupportedError(f"{FIELD}: dynamic (settings that differ by layer) is not implemented")
     return max(group, 0)
 
 
@@ -111,7 +111,7 @@ def _awq(config: Mapping[str, Any]) -> Scheme:
 
 
 def _nibbles(x: np.ndarray) -> np.ndarray:
-    """int32 (A, B) -> (A, 8 B) uint8: each eight times four bits, from the lowest on."""
+    """int32 (A, B) -> (A, 8 B) uint8: eight times four bits of each number, the lowest first."""
     data = np.ascontiguousarray(x).astype("<i4", copy=False).view(np.uint8)
     return np.stack([data & 15, data >> 4], axis=-1).reshape(len(x), -1)
 
@@ -162,19 +162,19 @@ class QuantisedSource:
         return QuantRows(QUANT_TYPES[kind], shape[1], tuple(fields))
 
     def _parts(self, name: str) -> tuple[tuple[int, int], str]:
-        """The shape (E, D) of a matrix, and the kind that it is repacked to."""
+        """The shape (E, D) of a matrix, and the QuantType that it is repacked to."""
         if name not in self._made:
             own = self._own[name]
             stored = self.source.shape(f"{own}.qweight")
             if len(stored) != 2:
-                raise CheckpointError(f"{own + '.qweight'!r} has shape {stored}, a matrix was expected")
+                raise CheckpointError(f"{own + '.qweight'!r} has shape {stored}, expected a matrix")
             outputs = self.scheme.outputs(stored)
             shape = outputs, stored[0] * stored[1] * 8 // max(outputs, 1)
             self._made[name] = shape, self._kind(own, shape)
         return self._made[name]
 
     def _kind(self, own: str, shape: tuple[int, int]) -> str:
-        """INT4_32 where all zeros are 8; float32 where groups are no whole blocks, or inputs are in another order."""
+        """INT4_32 if all zeros are 8; F32 if groups are not whole blocks, or inputs are reordered; else UINT4_32."""
         zeros, scales = self._zeros_and_scales(own, shape)
         groups, inputs = len(zeros), shape[1]
         even = inputs % (groups * BLOCK) == 0 and np.array_equal(
@@ -199,16 +199,16 @@ class QuantisedSource:
         return found
 
     def _zeros_and_scales(self, own: str, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Two of (G, E)."""
+        """The zeros and the scales, each (G, E)."""
         groups = -(-shape[1] // (self.scheme.group or max(shape[1], 1)))
         zeros = self.scheme.zeros(self._array(own, "qzeros"))
         stored = self.source.read(f"{own}.scales")
         if isinstance(stored, QuantRows) or stored.dtype not in ("F16", "F32", "BF16"):
-            raise CheckpointError(f"{own + '.scales'!r} is not of floating-point numbers")
+            raise CheckpointError(f"{own + '.scales'!r} must be F16, F32 or BF16")
         for field, array in (("qzeros", zeros), ("scales", stored.array)):
             if array.shape != (groups, shape[0]):
                 raise CheckpointError(
-                    f"{own}.{field} is of {array.shape} numbers, expected {(groups, shape[0])} for {shape}, groups of "
+                    f"{own}.{field} unpacks to {array.shape}, expected {(groups, shape[0])} for {shape} in groups of "
                     f"{self.scheme.group or shape[1]}"
                 )
         scales = QuantRows(QUANT_TYPES[stored.dtype], shape[0], (stored.array,)).dequantise()
@@ -220,11 +220,11 @@ class QuantisedSource:
         name = f"{own}.{field}"
         if name not in self.source:
             raise MissingWeightError(
-                f"{own + '.qweight'!r} is there, and no {name!r}{nearest(name, self.source.names())}"
+                f"{own + '.qweight'!r} is there, but {name!r} is missing{nearest(name, self.source.names())}"
             )
         stored = self.source.read(name)
         if isinstance(stored, QuantRows) or stored.dtype not in ("I32", "U32") or stored.array.ndim not in (1, 2):
-            raise CheckpointError(f"{name!r} is no matrix of 32-bit whole numbers")
+            raise CheckpointError(f"{name!r} must be a matrix of 32-bit integers")
         if not stored.array.size:
             raise CheckpointError(f"{name!r} is empty")
         return stored.array if field == "g_idx" else stored.array.reshape(len(stored.array), -1)

@@ -1,4 +1,4 @@
-"""Weights made of nothing: a source that has every name, for tests and benchmarks without files."""
+"""Random weights: a source that has every name, for tests and benchmarks without files."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from ..typing import RawTensor
 
-MAX_ELEMENTS = 1 << 40  # beyond which NumPy says other things than that there is not enough memory
+MAX_ELEMENTS = 1 << 40  # beyond this, NumPy raises other errors than MemoryError
 
 
 class Random:
-    """Each array follows from the seed, the name and the shape.
+    """A source whose arrays follow from the seed, the name and the shape.
 
-    Matrices keep the scale of what passes through them, norms stay near the identity, and no bias is zero, so that a
-    model that forgets one gives another result.
+    Matrices preserve the scale of activations, norms are near the identity, and no bias is zero, so that a model that
+    forgets one gives another result.
     """
 
     def __init__(self, seed: int = 0):

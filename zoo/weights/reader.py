@@ -1,4 +1,4 @@
-"""Reader: the tensors of one checkpoint, read by name and shape and placed on a backend; each read is remembered."""
+"""Reader: reads the tensors of one checkpoint by name and shape, places them on a device, and records each read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .new_head import NewHead
 from .source import stored_arrays
 
 
-class Part(NamedTuple):
+class TensorPart(NamedTuple):
     """The rows of an array that came from one tensor of the checkpoint."""
 
     name: str
@@ -27,38 +27,38 @@ class Part(NamedTuple):
     dtype: str
 
 
-class Choice(NamedTuple):
-    """The kinds that a checkpoint's matrices are quantised to."""
+class QuantChoice(NamedTuple):
+    """The QuantTypes that a checkpoint's matrices are quantised to."""
 
     matrices: str
-    tables: str  # with a row for each word
+    embeddings: str
 
 
-# What `weights=` may say.  Words of int4 cost half as much again as all else, of int8 next to nothing.
-CHOICES = {"int8": Choice("INT8", "INT8"), "int4": Choice("INT4_32", "INT8")}
+# The values of `weights=`.  Embeddings in int4 would add half as much error again as all else, in int8 next to none.
+QUANT_CHOICES = {"int8": QuantChoice("INT8", "INT8"), "int4": QuantChoice("INT4_32", "INT8")}
 
 
 @dataclass
 class Reads:
-    """What has been read so far, by all scopes of one checkpoint."""
+    """The tensors read so far, by all `Weights` of one checkpoint."""
 
-    arrays: dict[tuple[str, ...], Any] = field(default_factory=dict)  # names in the file -> what was made of them
-    parts: dict[tuple[str, ...], list[Part]] = field(default_factory=dict)
+    arrays: dict[tuple[str, ...], Any] = field(default_factory=dict)  # names in the file -> the array made of them
+    parts: dict[tuple[str, ...], list[TensorPart]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
-    def parts_of(self, arrays: Iterable[Any]) -> list[list[Part]]:
-        """For each array or packed matrix, the tensors that its rows came from."""
-        origins = {id(one): origins for origins, one in self.arrays.items()}  # all are held here: no id is another's
+    def parts_of(self, arrays: Iterable[Any]) -> list[list[TensorPart]]:
+        """The tensors that the rows of each array or quantised matrix came from."""
+        origins = {id(one): origins for origins, one in self.arrays.items()}  # they are alive, so ids are unique
         return [self.parts[origins[id(array)]] for array in arrays]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What became of each tensor of a checkpoint.
+    """Lists what was done with each tensor of a checkpoint.
 
     renamed: canonical name -> legacy name in the file.  tied: name -> the one whose array it shares.
-    ignored: held by the file, not needed, and known to be so.  unused: held by the file, and unknown to the model.
-    new: not held by the file, but drawn at random (see `NewHead`).
+    ignored: in the file, and known to be unneeded.  unused: in the file, and unknown to the model.
+    new: not in the file, but initialised at random (see `NewHead`).
     fingerprint: of the checkpoint's files, where they were compared with a lock (see `zoo.lock`).
     """
 
@@ -72,7 +72,7 @@ class Report:
 
 @dataclass
 class Reader:
-    """How the tensors of one checkpoint are read and placed, and which have been read so far."""
+    """Reads the tensors of one checkpoint with these options, and records the reads."""
 
     named: RenamedSource
     backend: ModuleType
@@ -80,10 +80,10 @@ class Reader:
     device: str = "cpu"
     sizes: Mapping[str, int] = field(default_factory=dict)  # config field -> value, to explain a wrong shape
     keep_16bit: bool = False  # matrices of 16-bit numbers stay as the file has them
-    keep_quantised: bool = False  # and those of packed kinds
-    fuse: bool = True  # matrices that are used together become one, not a tuple
+    keep_quantised: bool = False  # quantised matrices, too
+    fuse: bool = True  # matrices that are used together become one array, not a tuple
     new_head: NewHead | None = None
-    choice: Choice | None = None  # the kinds that matrices of floating-point numbers are quantised to
+    choice: QuantChoice | None = None  # the types that floating-point matrices are quantised to
     reads: Reads = field(default_factory=Reads)
 
     def read(
@@ -94,7 +94,7 @@ class Reader:
         is_matrix: bool = False,
         kind: str | None = None,
     ) -> Any:
-        """The array that `join` makes of tensors, by their whole names, or the one that it made before."""
+        """The array that `join` makes of the tensors of these full names, or the one that it made before."""
         origins = tuple(self.named.resolve(name) for name in names)
         if origins in self.reads.arrays:
             for name, shape in zip(names, shapes, strict=True):
@@ -102,7 +102,7 @@ class Reader:
             return self.reads.arrays[origins]
         placed = [self._place(name, shape, is_matrix, kind) for name, shape in zip(names, shapes, strict=True)]
         parts = [
-            Part(origin, shape[0] if shape else 1, "F32" if self._is_new(name, shape) else self.named.dtype(name))
+            TensorPart(origin, shape[0] if shape else 1, "F32" if self._is_new(name, shape) else self.named.dtype(name))
             for name, origin, shape in zip(names, origins, shapes, strict=True)
         ]
         self.reads.names.update(origins)
@@ -115,7 +115,7 @@ class Reader:
         return array
 
     def _is_new(self, name: str, shape: tuple[int, ...]) -> bool:
-        """Whether a tensor is one of a new head, which the checkpoint lacks or has for other labels."""
+        """True if a tensor belongs to a new head: the checkpoint lacks it, or has it for other labels."""
         if self.new_head is None or not self.new_head.covers(name):
             return False
         return name not in self.named or self.named.shape(name, shape) != shape
@@ -126,10 +126,10 @@ class Reader:
         if name not in self.named:
             raise MissingWeightError(f"the checkpoint has no tensor {name!r}{nearest(name, self.named.names())}")
         found = self.named.shape(name, shape)
-        kind, wanted = QUANT_TYPES.get(self.named.dtype(name)), shape
+        kind, expected = QUANT_TYPES.get(self.named.dtype(name)), shape
         if kind is not None and len(shape) == 2:  # a row's last block may hold more columns
-            wanted = (shape[0], -(-shape[1] // kind.block) * kind.block)
-        if found != wanted:
+            expected = (shape[0], -(-shape[1] // kind.block) * kind.block)
+        if found != expected:
             fields = [f"{k} = {v}" for k, v in self.sizes.items() if v in shape and v not in found]
             because = f" (by {', '.join(fields)} in the config)" if fields else ""
             raise WeightShapeError(f"tensor {self.named.resolve(name)!r} has shape {found}, expected {shape}{because}")
@@ -163,7 +163,7 @@ class Reader:
         return placed
 
     def report(self) -> Report:
-        """What was renamed, tied, ignored and left unread.  Call it when the model is complete."""
+        """The names renamed, tied, ignored and left unread.  Call it when the model is complete."""
         taken = self.reads.names | {copy for copies in self.named.copies.values() for copy in copies}
         unread = {name: origin for name, origin in self.named.origin.items() if origin not in taken}
         ignored = [o for name, o in unread.items() if any(re.search(p, name) for p in self.named.name_map.ignored)]

@@ -1,6 +1,6 @@
-"""safetensors files: checked by the official library and by us, then mapped.
+"""safetensors files: checked by the official library and here, then mapped.
 
-The library accepts duplicate keys and unknown fields, and cannot give bfloat16 to NumPy.  Format: a little-endian
+The library accepts duplicate keys and unknown fields, and gives no bfloat16 to NumPy.  Format: a little-endian
 uint64 n, n bytes of JSON (name -> dtype, shape, data_offsets from the end of the JSON), and the data without holes.
 """
 
@@ -24,8 +24,8 @@ from .source import ListedFile
 HEADER_LIMIT = 100_000_000  # the library's
 
 
-class _Entry(NamedTuple):
-    """A tensor's line in the header: its span is data[begin:end]."""
+class _TensorEntry(NamedTuple):
+    """A tensor's entry in the header: its bytes are data[begin:end]."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class _Entry(NamedTuple):
 class SafetensorsFile(ListedFile):
     """A Source: the tensors of one file, each a read-only view of the mapped file (not always aligned).
 
-    The size of the file is checked here, once; see map_file on what must not be done to it later.
+    The size of the file is checked once; it must not change later (see map_file).
     """
 
     def __init__(self, path: str | Path):
@@ -56,23 +56,23 @@ class SafetensorsFile(ListedFile):
 
 def _header_end(data: np.ndarray, path: Path) -> int:
     if len(data) < 8:
-        raise CheckpointError(f"{path}: {len(data)} bytes, a safetensors file has at least 8")
+        raise CheckpointError(f"{path}: {len(data)} bytes, but a safetensors file has at least 8")
     size = int.from_bytes(data[:8].tobytes(), "little")
     if size > HEADER_LIMIT:
         raise CheckpointError(
-            f"{path}: a header of {size} bytes, at most {HEADER_LIMIT} were expected: not a safetensors file?"
+            f"{path}: a header of {size} bytes, expected at most {HEADER_LIMIT}: is it a safetensors file?"
         )
     if size > len(data) - 8:
-        raise CheckpointError(f"{path}: a header of {size} bytes in a file of {len(data)}: cut short?")
+        raise CheckpointError(f"{path}: a header of {size} bytes in a file of {len(data)}: is the download incomplete?")
     return 8 + size
 
 
-def _header(data: bytes, path: Path) -> tuple[dict[str, _Entry], dict[str, str]]:
+def _header(data: bytes, path: Path) -> tuple[dict[str, _TensorEntry], dict[str, str]]:
     header = parse_json(data, f"{path}: header", CheckpointError, _shrink)
     metadata: Any = header.pop("__metadata__", None)
     if metadata is None:
         metadata = {}
-    elif isinstance(metadata, tuple):  # the three fields of a tensor are fine as keys of metadata, too
+    elif isinstance(metadata, tuple):  # metadata with the three keys of a tensor
         metadata = dict(zip(_FIELDS, metadata, strict=True))
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise CheckpointError(f"{path}: __metadata__ is not an object of strings")
@@ -85,39 +85,39 @@ _FIELDS = ("dtype", "shape", "data_offsets")
 
 
 def _shrink(found: dict[str, Any]) -> Any:
-    # A million tensors as dicts would take three times the memory.
+    # Tuples: a million tensors as dicts would take three times the memory.
     return tuple(found[field] for field in _FIELDS) if found.keys() == set(_FIELDS) else found
 
 
-def _entry(found: Any, where: str) -> _Entry:
+def _entry(found: Any, where: str) -> _TensorEntry:
     if not isinstance(found, tuple):
-        raise CheckpointError(f"{where}: {short(found)}, an object of {', '.join(_FIELDS)} was wanted")
+        raise CheckpointError(f"{where}: {short(found)}, expected an object of {', '.join(_FIELDS)}")
     dtype, shape, offsets = found
     if not isinstance(dtype, str) or dtype not in DTYPES:
         guess = nearest(dtype[:50], DTYPES) if isinstance(dtype, str) else ""
         raise CheckpointError(f"{where}: an unknown dtype {short(dtype)}{guess}")
     if not isinstance(shape, list):
-        raise CheckpointError(f"{where}: a shape of type {type(shape).__name__}, a list was wanted")
+        raise CheckpointError(f"{where}: a shape of type {type(shape).__name__}, expected a list")
     shape = tuple(shape)
     if wrong := check_shape(shape, element_bits(dtype)):
         raise CheckpointError(f"{where}: {wrong}")
-    # bool is a kind of int in Python, not in JSON
+    # bool is an int in Python, not in JSON
     if not isinstance(offsets, list) or [type(n) for n in offsets] != [int, int] or not 0 <= offsets[0] <= offsets[1]:
-        raise CheckpointError(f"{where}: data_offsets {short(offsets)}, [begin, end] with begin <= end was wanted")
+        raise CheckpointError(f"{where}: data_offsets {short(offsets)}, expected [begin, end] with begin <= end")
     begin, end = offsets
     if math.prod(shape) * element_bits(dtype) != (end - begin) * 8:
         raise CheckpointError(f"{where}: {short(shape)} of {dtype} does not fill its {end - begin} bytes")
-    return _Entry(sys.intern(dtype), shape, begin, end)
+    return _TensorEntry(sys.intern(dtype), shape, begin, end)
 
 
-def _check_spans(entries: dict[str, _Entry], size: int, path: Path) -> None:
-    """The data must be covered once, without holes: nothing hides in the file, and no two tensors share bytes."""
+def _check_spans(entries: dict[str, _TensorEntry], size: int, path: Path) -> None:
+    """Raise if tensors leave bytes of the file unused, or share bytes."""
     at = 0
     for name in sorted(entries, key=lambda name: entries[name][2:]):
         _, _, begin, end = entries[name]
         if end > size:
             raise CheckpointError(
-                f"{path}: {name[:200]!r} ends at byte {end} of the data, which has only {size}: cut short?"
+                f"{path}: {name[:200]!r} ends at byte {end} of only {size} bytes of data: is the download incomplete?"
             )
         if begin != at:
             what = "overlaps the tensor before it" if begin < at else f"leaves a hole of {begin - at} bytes before it"
@@ -146,9 +146,9 @@ def write_safetensors(path: Path, tensors: Mapping[str, RawTensor]) -> None:
 def write_tensors(
     path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], array_of: Callable[[str], np.ndarray]
 ) -> None:
-    """tensors: name -> element type and shape.  Each array is asked for when its turn comes, and then let go.
+    """Write a file of tensors, name -> element type and shape; each array is made just before it is written.
 
-    The library itself takes no bfloat16 from NumPy, and holds a second copy of everything while it writes.
+    The official library takes no bfloat16 from NumPy, and keeps a second copy of everything while it writes.
     """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0

@@ -1,4 +1,4 @@
-"""What a weight file looks like to the rest of zoo."""
+"""Source: the interface of weight files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["ListedFile", "RawTensor", "Source", "stored_arrays"]
 
 
 class Source(Protocol):
-    """Tensors by name: one file, several shards, or none at all (random)."""
+    """Tensors by name, from one file, several shards, or none (random)."""
 
     files: list[Path]
-    # A source whose tensors have no numbers has an attribute `device`: the engine that runs it without them.
+    # A source without numbers has an attribute `device`: the engine that runs the model without them.
 
     def names(self) -> Collection[str]:
-        """All names, in the order of the file."""
+        """All names, in the file's order."""
         ...
 
     def __contains__(self, name: object) -> bool: ...
@@ -30,14 +30,14 @@ class Source(Protocol):
     def shape(self, name: str) -> tuple[int, ...]: ...
 
     def dtype(self, name: str) -> str:
-        """The safetensors name of the element type, or that of a packed kind."""
+        """The safetensors name of the element type, or the name of a QuantType."""
         ...
 
     def read(self, name: str) -> RawTensor | QuantRows: ...
 
 
 class ListedFile:
-    """What all files share whose header lists their tensors: name -> an entry with its `shape` and `dtype`."""
+    """The base of files with a header that lists their tensors: name -> an entry with `shape` and `dtype`."""
 
     path: Path
     files: list[Path]
@@ -63,5 +63,5 @@ class ListedFile:
 
 
 def stored_arrays(stored: RawTensor | QuantRows) -> tuple[np.ndarray, ...]:
-    """The arrays that a tensor is stored in."""
+    """The NumPy arrays that a tensor is stored in."""
     return tuple(map(np.asarray, stored.arrays)) if isinstance(stored, QuantRows) else (stored.array,)

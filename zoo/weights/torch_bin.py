@@ -24,12 +24,14 @@ from .source import ListedFile
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
 
-# An expanded tensor (stride 0) may be larger than its storage, up to so many elements.
+# An expanded tensor (stride 0) may be larger than its storage, up to this many elements.
 _EXPANDED_LIMIT = 1 << 24
-# Tensors may share storages, so a small file can name more than it holds; all together up to this many times its bytes.
+# Tensors may share storages, so that a file can name more bytes than it has, up to this many times.
 _SHARED_TIMES, _SHARED_BYTES = 4, 64 << 20
 
-_STORAGES = {
+# torch's storage classes and dtypes -> safetensors' names.  Types without a class of their own are saved as an untyped
+# storage and a dtype.
+_TYPES = {
     "BoolStorage": "BOOL",
     "ByteStorage": "U8",
     "CharStorage": "I8",
@@ -41,10 +43,6 @@ _STORAGES = {
     "FloatStorage": "F32",
     "DoubleStorage": "F64",
     "ComplexFloatStorage": "C64",
-}
-
-# What has no storage type of its own comes as an untyped storage and one of these.
-_DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
     "int8": "I8",
@@ -121,8 +119,7 @@ class TorchBinFile(ListedFile):
         named = sum(math.prod(t.shape) * element_bits(t.dtype) // 8 for t in self._entries.values())
         if named > (most := _SHARED_TIMES * len(self._data) + _SHARED_BYTES):
             raise CheckpointError(
-                f"{self.path}: its tensors name {named} bytes of a file of {len(self._data)}, "
-                f"at most {most} were expected"
+                f"{self.path}: its tensors name {named} bytes of a file of {len(self._data)}, expected at most {most}"
             )
 
     def read(self, name: str) -> RawTensor:
@@ -155,7 +152,7 @@ def _check(tensor: _Tensor, spans: Mapping[str, tuple[int, int]], where: str) ->
     width, held = element_bits(storage.dtype) // 8, spans[storage.key][1]
     if storage.whole * width != held:
         raise CheckpointError(
-            f"{where}: its storage has {held} bytes, {storage.whole} elements of {width} bytes were expected"
+            f"{where}: its storage has {held} bytes, expected {storage.whole} elements of {width} bytes"
         )
     if storage.first + storage.numel > storage.whole:
         raise CheckpointError(f"{where}: a view of {storage.numel} elements beyond the end of its storage")
@@ -175,7 +172,7 @@ def _check(tensor: _Tensor, spans: Mapping[str, tuple[int, int]], where: str) ->
 
 def _state_dict(found: Any, path: Path) -> tuple[dict[str, _Tensor], list[str]]:
     if not isinstance(found, dict):
-        raise CheckpointError(f"{path}: it holds a {_kind(found)}, a dict of tensors was wanted")
+        raise CheckpointError(f"{path}: expected a dict of tensors, found a {_kind(found)}")
     skipped: list[str] = []
     wrappers = [key for key in _WRAPPERS if isinstance(found.get(key), dict)]
     if len(wrappers) == 1:
@@ -189,12 +186,12 @@ def _state_dict(found: Any, path: Path) -> tuple[dict[str, _Tensor], list[str]]:
 
 
 def _scalars(entries: dict[Any, Any], path: Path) -> list[str]:
-    """The keys of what can be skipped; an error if there is anything else."""
+    """The keys of entries that can be skipped; CheckpointError if there are others."""
     other = [f"{str(k)[:100]} ({_kind(v)})" for k, v in entries.items() if type(v) not in _HARMLESS]
     if other:
         raise CheckpointError(
-            f"{path}: beside tensors it holds {', '.join(other[:8])}{' ...' if other[8:] else ''}; "
-            f"a dict of tensors, or one of them under {' or '.join(map(repr, _WRAPPERS))}, was wanted"
+            f"{path}: besides tensors it contains {', '.join(other[:8])}{' ...' if other[8:] else ''}; "
+            f"expected a dict of tensors, or one under {' or '.join(map(repr, _WRAPPERS))}"
         )
     return [str(key) for key in entries]
 
@@ -215,16 +212,16 @@ def _read_zip(data: np.ndarray, path: Path) -> tuple[Any, dict[str, tuple[int, i
         raise CheckpointError(f"{path}: a zip with {len(roots)} members */data.pkl, torch.save writes one")
     root = roots[0]
     if f"{root}constants.pkl" in members:
-        raise UnsupportedError(f"{path}: a TorchScript program: a state dict from torch.save was wanted")
+        raise UnsupportedError(f"{path}: a TorchScript program, expected a state dict from torch.save")
 
     def text(name: str) -> bytes:
         begin, size = members[root + name]
         if size > PICKLE_LIMIT:
-            raise CheckpointError(f"{path}: {name} has {size} bytes, at most {PICKLE_LIMIT} were expected")
+            raise CheckpointError(f"{path}: {name} has {size} bytes, expected at most {PICKLE_LIMIT}")
         return data[begin : begin + size].tobytes()
 
     if f"{root}byteorder" in members and (order := text("byteorder")) != b"little":
-        raise UnsupportedError(f"{path}: the byte order {order[:20]!r}, little was wanted")
+        raise UnsupportedError(f"{path}: the byte order {order[:20]!r}, expected little")
     reader = GuardedUnpickler(text("data.pkl"), path, _NAMES, _storage)
     found = reader.load()
     if left := members[f"{root}data.pkl"][1] - reader.at:
@@ -247,7 +244,7 @@ def _read_stream(data: np.ndarray, path: Path) -> tuple[Any, dict[str, tuple[int
     if (magic := reader.load()) != _MAGIC:
         raise CheckpointError(f"{path}: a pickle of a {_kind(magic)}, but not a file that torch.save wrote")
     if (version := reader.load()) != _VERSION:
-        raise CheckpointError(f"{path}: version {short(version)} of the older torch form, {_VERSION} was wanted")
+        raise CheckpointError(f"{path}: version {short(version)} of the older torch form, expected {_VERSION}")
     system = reader.load()
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise UnsupportedError(f"{path}: it does not say that its byte order is little")
@@ -308,7 +305,7 @@ def _size(shape: Any) -> tuple[Any, ...]:
     return shape
 
 
-# All that a pickle may name beside OrderedDict: "module name" -> what stands for it here.
+# All names that a pickle may use besides OrderedDict: "module name" -> its replacement.
 _NAMES: dict[str, Any] = {
     "torch Size": _size,
     "torch._utils _rebuild_tensor": _tensor,
@@ -316,5 +313,5 @@ _NAMES: dict[str, Any] = {
     "torch._utils _rebuild_tensor_v3": _typed_tensor,
     "torch._utils _rebuild_parameter": _parameter,
     "torch.storage UntypedStorage": _ElementType("U8"),
-    **{f"torch {name}": _ElementType(dtype) for name, dtype in (_STORAGES | _DTYPES).items()},
+    **{f"torch {name}": _ElementType(dtype) for name, dtype in _TYPES.items()},
 }

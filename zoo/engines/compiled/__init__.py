@@ -1,6 +1,6 @@
-"""What `fast` compiles, by llvmlite: for each kind of packed rows a product with a few rows of x, and their widening.
+"""The extra `fast`: products of quantised rows with up to 4 rows of x, and dequantising, compiled by llvmlite.
 
-`blocks` says how the numbers of a kind come into registers, `functions` what loops there are around that.
+`blocks` loads the numbers of each QuantType into registers, `functions` has the loops around that.
 """
 
 from .blocks import READERS as READERS

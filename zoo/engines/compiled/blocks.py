@@ -1,7 +1,7 @@
-"""How the numbers of each kind come into registers: a block is so many bytes of each field.
+"""Code that loads the numbers of each QuantType into registers, a block at a time.
 
-A reader gets where the block begins in each field, and gives its numbers in groups that have one scale.
-What the bits mean is told in `zoo.quant.kinds` and `zoo.quant.ggml`.
+A reader takes the address of the block in each field, and yields its numbers in groups that share a scale.
+The layouts are described in `zoo.quant.kinds` and `zoo.quant.ggml`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .code import BYTES, FLOATS, HALVES, INT8, INT32, INTS, LANES, WORDS, Code, 
 
 
 class Group(NamedTuple):
-    """Numbers of one block that follow one another: vector * scale + offset; None stands for 1 and 0."""
+    """Consecutive numbers of a block: vector * scale + offset; None: 1 and 0."""
 
     vectors: Sequence[Value]  # of sixteen float32
     scale: Value | None = None
@@ -23,13 +23,13 @@ class Group(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """numbers(code, where the block begins in each field)."""
+    """numbers(code, addresses of the block in each field)."""
 
     size: int  # numbers of a block
     bytes: tuple[int, ...]  # of a block in each field
     numbers: Callable[[Code, Sequence[Value]], Iterator[Group]]
-    in_turns: bool = False  # whether the two vectors of a group hold the even and the odd columns
-    of_rows: bool = False  # whether a row has a scale, which is left to the caller
+    in_turns: bool = False  # the two vectors of a group have the even and the odd columns
+    of_rows: bool = False  # a row has a scale, which the caller applies
 
 
 def _bf16(c: Code, at: Sequence[Value]) -> Iterator[Group]:
@@ -92,7 +92,7 @@ def _of_32(bits: int, has_minimum: bool) -> Callable[[Code, Sequence[Value]], It
 
 
 def _scales_and_minima(c: Code, at: Value) -> list[tuple[Value, Value]]:
-    """Of the eight parts of a block of Q4_K or Q5_K."""
+    """The factors of the eight parts of a block of Q4_K or Q5_K."""
     four = ir.VectorType(INT8, 4)
     low, high, both = (c.load(at, 4 + i, four) for i in (0, 4, 8))
 

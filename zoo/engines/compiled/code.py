@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 LANES = 16
-LINE, AHEAD = 64, 4096  # bytes of a cache line, and how far ahead a matrix is fetched
+LINE, AHEAD = 64, 4096  # bytes of a cache line, and the distance of prefetches
 FLOAT, INT8, INT16, INT32, INT64 = ir.FloatType(), *(ir.IntType(bits) for bits in (8, 16, 32, 64))
 HALF = ir.HalfType()
 BYTES, WORDS, INTS, FLOATS, HALVES = (ir.VectorType(kind, LANES) for kind in (INT8, INT16, INT32, FLOAT, HALF))
@@ -19,7 +19,7 @@ Value = Any  # of llvmlite's, which has no types
 
 
 class Code:
-    """Instructions as they are written, one after the other."""
+    """Writes the instructions of a function."""
 
     def __init__(self, function: ir.Function):
         self.b: Any = ir.IRBuilder(function.append_basic_block())
@@ -34,7 +34,7 @@ class Code:
         return ir.Constant(FLOATS, [float(value)] * LANES)
 
     def load(self, pointer: Value, offset: Value | int, kind: Any) -> Value:
-        """What lies `offset` bytes behind a pointer, at any address."""
+        """Load from `offset` bytes after a pointer, at any alignment."""
         found = self.b.load(self._at(pointer, offset, kind))
         found.align = 1
         return found
@@ -49,14 +49,14 @@ class Code:
         return self.b.gep(pointer, [self.whole(offset) if isinstance(offset, int) else offset])
 
     def call(self, name: str, kind: Any, *values: Value) -> Value:
-        """One of LLVM's own functions, or of a processor's."""
+        """Call an intrinsic of LLVM or of a processor."""
         own = self.b.module.globals.get(name)
         if own is None:
             own = ir.Function(self.b.module, ir.FunctionType(kind, [value.type for value in values]), name)
         return self.b.call(own, values)
 
     def fetch(self, pointer: Value, size: int) -> None:
-        """Have the bytes that come AHEAD of these brought into the cache: processors look no further than a page."""
+        """Prefetch the bytes that are AHEAD of these: processors themselves look no further than a page."""
         for offset in range(0, size, LINE):
             flags = (ir.Constant(INT32, flag) for flag in (0, 3, 1))  # to read, to stay, data
             self.call("llvm.prefetch.p0", ir.VoidType(), self.move(pointer, AHEAD + offset), *flags)
@@ -72,7 +72,7 @@ class Code:
         return self.b.fpext(self.many(self.load(pointer, offset, HALF)), FLOATS)
 
     def bytes(self, pointer: Value, offset: int) -> Value:
-        """Sixteen bytes as whole numbers from 0."""
+        """Sixteen unsigned bytes as int32."""
         return self.b.zext(self.load(pointer, offset, BYTES), INTS)
 
     def nibbles(self, pointer: Value, offset: int) -> tuple[Value, Value]:
@@ -90,13 +90,13 @@ class Code:
         return self.b.fmul(x, y, flags=FAST)
 
     def interleaved(self, lower: Value, upper: Value) -> tuple[Value, Value]:
-        """Two vectors of what two have in turns."""
+        """Two vectors with the elements of both in turns."""
         order = [i // 2 + i % 2 * LANES for i in range(2 * LANES)]
         masks = (ir.Constant(INTS, order[:LANES]), ir.Constant(INTS, order[LANES:]))
         return tuple(self.b.shuffle_vector(lower, upper, mask) for mask in masks)  # pyright: ignore[reportReturnType]
 
-    def apart(self, first: Value, second: Value) -> list[Value]:
-        """What two vectors have in even places, and in odd ones."""
+    def deinterleaved(self, first: Value, second: Value) -> list[Value]:
+        """The even elements of two vectors, and the odd ones."""
         masks = (ir.Constant(INTS, list(range(odd, 2 * LANES, 2))) for odd in (0, 1))
         return [self.b.shuffle_vector(first, second, mask) for mask in masks]
 
@@ -111,7 +111,7 @@ class Code:
     def loop(
         self, count: Value, start: Sequence[Value], body: Callable[[Value, list[Value]], Sequence[Value]]
     ) -> list[Value]:
-        """values = body(i, values) for i in 0 ... count, from `start` on."""
+        """values = body(i, values) for i in 0 ... count - 1, beginning with `start`."""
         b, before = self.b, self.b.block
         head, inside, after = (b.append_basic_block() for _ in range(3))
         b.branch(head)
@@ -129,7 +129,7 @@ class Code:
         return values
 
     def sum(self, v: Value) -> Value:
-        """Of all lanes."""
+        """The sum of all lanes."""
         while v.type.count > 1:
             count = v.type.count // 2
             v = self.add(self.part(v, 0, count), self.part(v, count, count))

@@ -6,7 +6,7 @@ A row of digits in memory: the scale, as a line of its own, then for each step o
 
 INT8      64 columns: 64 bytes of each digit, the highest first.
 INT4_32   128 columns: of each digit 64 bytes of even columns, 64 of odd ones; then 8 times the sums of x, in the lanes
-          where the products of the matrix's bits with x come to lie, since those bits are its numbers plus 8.
+          of the products of the matrix's bits with x, since those bits are its numbers plus 8.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Dot = Callable[[Code, Value, Value, Value], Value]
 
 
 def _by_pieces(size: int, one: Dot) -> Dot:
-    """Of vectors that the processor has: `size` bytes at a time."""
+    """A Dot of LINE bytes by one of `size` bytes, the processor's vectors."""
 
     def dot(c: Code, sums: Value, w: Value, x: Value) -> Value:
         if size == LINE:
@@ -57,7 +57,7 @@ def _vnni(size: int) -> Dot:
 
 
 def _pairs(size: int, first: str, second: str) -> Dot:
-    """Without such an instruction: sums of two in 16 bits, which those of int4 do not fill, and of two of these."""
+    """Without such an instruction: sums of two products in 16 bits, enough for int4, and then sums of two of these."""
 
     def one(c: Code, sums: Value, w: Value, x: Value) -> Value:
         kind = ir.VectorType(INT16, size // 2)
@@ -73,7 +73,7 @@ def _sdot(c: Code, sums: Value, w: Value, x: Value) -> Value:
 
 
 class Way(NamedTuple):
-    """How processors with these features sum products of bytes.  signed: the first bytes are from -128 to 127."""
+    """Sums of products of bytes on processors with these features.  signed: the first bytes are signed."""
 
     features: tuple[str, ...]
     dot: Dot
@@ -94,7 +94,7 @@ WAYS = {
 
 
 def ways(kind: str, features: Mapping[str, bool]) -> list[str]:
-    """Those of a processor with these features for a kind, the best first."""
+    """The names of the WAYS for a kind on a processor with these features, the best first."""
     return [name for name, way in WAYS.items() if kind in way.kinds and all(map(features.get, way.features))]
 
 
@@ -124,7 +124,7 @@ def digits(c: Code, kind: str, way: str, x: Value, out: Value, steps: Value) -> 
             for v in found
         ]
         if kind == "INT4_32":  # even columns of each block, then odd ones
-            pairs = [c.apart(*whole[b : b + 2]) for b in range(0, vectors, 2)]
+            pairs = [c.deinterleaved(*whole[b : b + 2]) for b in range(0, vectors, 2)]
             whole = [pair[odd] for odd in (0, 1) for pair in pairs]
         for k in range(DIGITS):  # of a number plus 0x808080 each byte is a digit plus 128
             for j, v in enumerate(whole):
@@ -144,7 +144,7 @@ def _floats(c: Code, at: Value, count: int) -> list[Value]:
 
 
 def _three(c: Code, dot: Dot, lower: Value, upper: Value, x: Value) -> Value:
-    """The sums of 64 bytes times even columns of x and 64 times odd ones, of all digits: less than 2 ** 30."""
+    """The sums of 64 bytes times even columns of x and 64 times odd ones, of all digits: below 2 ** 30."""
     total = ir.Constant(_WIDE, [0] * LANES)
     for k in range(DIGITS):
         if k:
@@ -157,7 +157,7 @@ def _three(c: Code, dot: Dot, lower: Value, upper: Value, x: Value) -> Value:
 def product(
     c: Code, kind: str, way: str, rows: int, x: Sequence[Value], steps: Value
 ) -> Callable[[Sequence[Value]], list[Value]]:
-    """row(where its fields are) -> its sums with each row of digits x, but for these rows' scales."""
+    """row(addresses of its fields) -> its products with each row of digits x, without the scales of x."""
     return (_of_int8 if kind == "INT8" else _of_int4)(c, WAYS[way], rows, x, steps)
 
 
@@ -175,7 +175,7 @@ def _of_int8(c: Code, way: Way, rows: int, x: Sequence[Value], steps: Value) -> 
         return new
 
     start = [none] * (rows * DIGITS)
-    if not signed:  # numbers plus 128 are multiplied: what that is too much is taken off before
+    if not signed:  # numbers plus 128 are multiplied: the excess is subtracted first
         extra = c.loop(steps, start, lambda i, totals: sums(i, totals, flip))
         start = [c.b.sub(none, v) for v in extra]
 

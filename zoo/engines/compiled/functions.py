@@ -1,4 +1,4 @@
-"""Functions of whole matrices: how they are written, compiled and called."""
+"""Functions of whole matrices: written, compiled and called."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ from . import digits
 from .blocks import READERS, Group
 from .code import ADDRESS, FLOAT, FLOATS, INT64, LANES, Code, Value
 
-WAYS = 4  # sums that are made side by side, since each addition waits for the one before
+WAYS = 4  # independent sums, since each addition waits for the one before
 Function = Callable[..., None]
 
 _lock = threading.Lock()
-_engines: list[Any] = []  # whose code lives for as long as they do
+_engines: list[Any] = []  # kept alive, and their code with them
 
 
 @lru_cache
 def has_halves() -> bool:
-    """Whether the processor widens float16 by itself: all with AVX2, all of 64-bit ARM."""
+    """True if the processor converts float16 to float32: all with AVX2, and all of 64-bit ARM."""
     return platform.machine().lower() in ("arm64", "aarch64") or llvm.get_host_cpu_features().get("f16c", False)
 
 
 def function(kind: str, rows: int) -> Function:
-    """A kind's product with that many rows of x, or its widening where rows is 0; compiled when first asked for.
+    """A kind's product with `rows` rows of x, or its dequantising if rows is 0; compiled at first use.
 
-    product(fields, x (rows, width), y (rows, E)), widen(fields, None, y (E, width)): fields (E, ...) that may have more
-    columns than are looked at, x and y of float32; all with columns that are neighbours.  A scale of a row is left out.
+    product(fields, x (rows, width), y (rows, E)), widen(fields, None, y (E, width)): fields (E, ...) may have more
+    columns than are read, x and y are float32; all are contiguous along rows.  Scales of rows are not applied.
     """
     with _lock:
-        if rows <= 1:  # both are wanted soon, and the compiler takes less room before the weights are in memory
+        if (
+            rows <= 1
+        ):  # both are needed soon, and the compiler needs memory that is still free before the weights are read
             way = way_of(kind)
             if way is not None and not rows:
                 _digit_functions(kind, 1, way)
@@ -76,14 +78,14 @@ def _function(kind: str, rows: int) -> Function:
 
 @lru_cache
 def way_of(kind: str) -> str | None:
-    """How the processor sums products of bytes, if it does so for this kind."""
+    """The name of the best of `digits.WAYS` for this kind on this processor; None if there is none."""
     return next(iter(digits.ways(kind, llvm.get_host_cpu_features())), None)
 
 
 def digit_functions(kind: str, rows: int, way: str) -> tuple[Function, Function]:
     """write(x (rows, width), out (rows, bytes), steps) and product(fields, digits (rows, bytes), y (rows, E), steps).
 
-    `digits` says what they mean; steps: of as many columns as it says.  Types and neighbours as for `function`.
+    `digits` describes the layout and the columns of a step.  Types and strides as for `function`.
     """
     with _lock:
         return _digit_functions(kind, rows, way)
@@ -102,10 +104,7 @@ def _digit_functions(kind: str, rows: int, way: str) -> tuple[Function, Function
     def call(arrays: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray, steps: int) -> None:
         data, scale = arrays
         entry(
-            *map(_address, (data, scale, x, y)),
-            *(array.strides[0] for array in (data, scale, x, y)),
-            len(data),
-            steps,
+            *map(_address, (data, scale, x, y)), *(array.strides[0] for array in (data, scale, x, y)), len(data), steps
         )
 
     return write, call
@@ -144,7 +143,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def _machine_code(source: ir.Module) -> int:
-    """The address of a module's function, which lives as long as the process."""
+    """The address of a module's function, which is never freed."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     module = llvm.parse_assembly(str(source))
@@ -160,14 +159,14 @@ def _machine_code(source: ir.Module) -> int:
     engine.finalize_object()
     _engines.append(engine)
     address = engine.get_function_address("run")
-    _let_go()
+    _release_compiler()
     return address
 
 
-def _let_go() -> None:
-    """Take the compiler's own code, 50 MB of it, out of memory: it is mapped, and read again where it is called again.
+def _release_compiler() -> None:
+    """Release the memory of the compiler's code, 50 MB: it is mapped, and read again if it is called again.
 
-    On Linux only, where /proc tells what is mapped; never what was written to.
+    On Linux only, where /proc lists the mappings; only pages that cannot have been written to.
     """
     with suppress(OSError, AttributeError), open("/proc/self/maps") as maps:
         for fields in map(str.split, maps):
@@ -236,7 +235,7 @@ def _entry(pointers: int, sizes: int) -> tuple[ir.Module, Sequence[Value]]:
 
 
 def _terms(c: Code, groups: Sequence[Group], x: Value) -> Iterator[Value]:
-    """What adds up to the products of a block's numbers and those that lie at x."""
+    """Yield the terms of the product of a block's numbers with those at address x."""
     at = 0
     for vectors, scale, offset in groups:
         xs = [c.load(x, at + 4 * LANES * i, FLOATS) for i in range(len(vectors))]

@@ -1,11 +1,11 @@
-"""Models by CUDA graphs: all that a model launches for inputs of one shape is recorded once and launched at once.
+"""Runs models by CUDA graphs: all launches for inputs of one shape are recorded once and replayed together.
 
-A small model's kernels take less time than launching them one by one.  Inputs are checked as the model checks them and
-copied to where the graph reads them; outputs are copies.  The model is called directly where a graph gains nothing:
-batches that keep a GPU busy, unusual arguments, shapes that come only once.
+Launching a small model's kernels one by one takes longer than running them.  Inputs are checked by the model and copied
+to the memory that the graph reads; outputs are copies.  The model is called directly if a graph gains nothing: for
+batches that keep a GPU busy, unusual arguments, and shapes that come only once.
 
-A graph must not wait for the device, copy from the host, or depend on numbers of the host: a decoder's step knows its
-position from `KVCache.start` alone, which is on the device.
+A graph must not wait for the device, copy from the host, or depend on values on the host: a decoder's step reads its
+position from `KVCache.start`, which is on the device.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A decoder's steps by graphs.
+"""Runs a decoder's steps by CUDA graphs.
 
-Shapes: B rows that a graph has, R of them that are in use, T tokens, S capacity, V vocab_size.
+Shapes: B rows of a graph, R of them in use, T tokens, S capacity, V vocab_size.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
     from .runner import GraphRunner
 
 MAX_FREE = 2  # slots of ended generations that are kept for the next
-CAPACITY = 256  # tokens that a slot's capacity is a multiple of, where the checkpoint has so many positions
+CAPACITY = 256  # tokens: capacities of slots are multiples of it, up to the model's positions
 
 
 class _Slot:
-    """The memory of a cache, of one generation after the other, with the record of a step that is captured on it."""
+    """The memory of a cache, reused by one generation after another, and the inputs of a step captured on it."""
 
     def __init__(self, model: Any, rows: int, capacity: int):
         self.shape = rows, capacity
         self.memory: KVCache = model.new_cache(rows, capacity)
         self.static = self.memory.first(rows)
-        self.static.whole = True  # sizes do not change with what is in it
+        self.static.whole = True  # sizes do not depend on its length
         self.step = model.tokens(np.zeros((rows, 1), np.int64), cache=self.static)
         self.used = rows
         self.tenant: Callable[[], KVCache | None] = lambda: None
 
     def lend(self, rows: int, capacity: int) -> KVCache:
-        for x in (*self.memory.keys, *self.memory.values):  # as new: not a NaN of the tenant before may be left
+        for x in (*self.memory.keys, *self.memory.values):  # zeros, so that no NaN of the previous generation is left
             x[:] = 0
         cache = self.memory.first(rows)
         cache.capacity, self.tenant = capacity, weakref.ref(cache)
         return cache
 
     def has_step(self, cache: KVCache) -> bool:
-        """Whether the graph computes a step of the cache: of rows in this memory, each with an encoder of its own."""
+        """True if the graph can compute a step of the cache: it is in this memory, and no rows share an encoder."""
         is_here = _address(cache.keys[0]) == _address(self.memory.keys[0])
         return is_here and all(mask is None and len(k) == len(cache.counts) for k, _, mask in cache.cross.values())
 
     def take_in(self, cache: KVCache) -> bool:
-        """Bring what has changed to where the graph reads it; whether that is where it was."""
+        """Copy changes to the memory that the graph reads; False if that memory is new."""
         R, own = len(cache.counts), self.static.cross
         stays = {i: x[0].shape[1:] for i, x in own.items()} == {i: x[0].shape[1:] for i, x in cache.cross.items()}
         if not stays:
@@ -61,10 +61,10 @@ class _Slot:
             if _address(places[0]) != _address(k):
                 places[0][:], places[1][:] = k, v
                 cache.cross[i] = *places, None
-        if self.used != R:  # of those that left, the tokens go where they do no harm
+        if self.used != R:  # unused rows write their tokens to position 0
             self.static.start[R:] = 0
             self.used = R
-        assert cache.start is not None  # by now the device knows the counts
+        assert cache.start is not None  # this updates the counts on the device
         return stays
 
 
@@ -72,8 +72,8 @@ def _address(x: Any) -> int:
     return x.data_ptr()
 
 
-class Decoder:
-    """A decoder whose steps of one token are captured, at any position: a graph for so many rows of such a capacity.
+class GraphDecoder:
+    """A decoder whose steps of one token are captured: one graph for a number of rows and a capacity, at any position.
 
     Rows that leave the batch go on as padding.  What moves rows to other memory, as beams do, goes on without a graph.
     """
@@ -87,7 +87,7 @@ class Decoder:
         return self._model.max_positions
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
-        """As the model's; it may lie in more memory than it has room for."""
+        """The model's `new_cache`; its memory may be larger than its capacity."""
         most = self.max_positions
         capacity = most if capacity is None else capacity
         if self._runner.failed or self._model.depends_on_length or not (batch > 0 and 0 < capacity <= most):
@@ -104,12 +104,12 @@ class Decoder:
                     slot = _Slot(self._model, *shape)
             else:
                 self._slots.remove(slot)
-            self._slots.append(slot)  # the last used is the last to be given up
+            self._slots.append(slot)  # the most recently used is dropped last
             with self._runner.recorder.turn():
                 return slot.lend(batch, capacity)
 
     def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array:
-        """As the model's."""
+        """The model's `next_logits`, by a graph if possible."""
         if lengths is None and not context and not self._runner.failed:
             with self._runner.lock:
                 slot = next((slot for slot in self._slots if slot.tenant() is cache), None)

@@ -1,4 +1,4 @@
-"""What is launched by a function, recorded on a GPU."""
+"""Records the GPU launches of a function."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import torch
 
-WARM_UP = 3  # calls before a recording: kernels are compiled, libraries find their memory
-_ONE = threading.RLock()  # torch records one graph of a process at a time, and waits for the device before
+WARM_UP = 3  # calls before a recording, in which kernels are compiled and libraries allocate memory
+_ONE = threading.RLock()  # torch records one graph of a process at a time, and waits for the device first
 
 
 class Recording(Protocol):
-    """What was launched by a function, to be launched again: on the same memory, into the same outputs."""
+    """The recorded launches of a function; a replay uses the same memory and the same outputs."""
 
     outputs: Any
 
@@ -27,7 +27,7 @@ class Recorder(Protocol):
     def record(self, fn: Callable[[], Any]) -> Recording: ...
 
     def turn(self) -> Any:
-        """The context of a replay with the copies before and after it."""
+        """A context for a replay and the copies before and after it."""
         ...
 
 
@@ -38,20 +38,20 @@ class CudaRecording:
         try:
             # Other threads may allocate memory meanwhile.
             with torch.cuda.graph(self.graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
-                # What cuBLAS works in is kept by stream, and the graph has only its address: it must come from the
-                # graphs' own pool, which lasts as long as they do, and not from memory that others may free.
+                # cuBLAS keeps a workspace for each stream, and the graph has only its address: it must come from the
+                # graphs' own pool, which lives as long as they do.
                 torch._C._cuda_clearCublasWorkspaces()
                 self.outputs = fn()
         finally:
-            torch.cuda.set_stream(before)  # which a recording that fails does not do
-            torch._C._cuda_clearCublasWorkspaces()  # none of the pool's is left to products outside of it
+            torch.cuda.set_stream(before)  # a failed recording does not reset it
+            torch._C._cuda_clearCublasWorkspaces()  # other products must not use the pool's
 
     def replay(self) -> None:
         self.graph.replay()
 
 
 class CudaRecorder:
-    """Records on one device.  All graphs share one pool of memory, so that one is replayed at a time."""
+    """Records on one device.  All graphs share one memory pool, so only one is replayed at a time."""
 
     def __init__(self, device: str):
         found = torch.device(device)
@@ -75,7 +75,7 @@ class CudaRecorder:
 
     def record(self, fn: Callable[[], Any]) -> CudaRecording:
         with _ONE, torch.cuda.device(self.device):
-            if self.first is None:  # a pool ends with the last of its graphs: this one stays
+            if self.first is None:  # a pool is freed with its last graph: this one stays
                 self.first = CudaRecording(lambda: torch.zeros(1, device=self.device), self.pool, self.stream)
             return CudaRecording(fn, self.pool, self.stream)
 

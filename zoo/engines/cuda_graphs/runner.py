@@ -1,4 +1,4 @@
-"""A task's models by CUDA graphs: which graphs there are, what they read, and what is padded for them.
+"""GraphRunner: runs a task's models by CUDA graphs, padding inputs to the shapes of graphs.
 
 Shapes: B rows, T tokens.
 """
@@ -21,19 +21,19 @@ from ...ops.capture import capturing
 from ...runner import Runner
 from ...typing import Array
 from ...warning import warn
-from .decoding import Decoder
+from .decoding import GraphDecoder
 from .recording import Recorder, Recording
 
-MAX_GRAPHS = 32  # the least recently used is forgotten
-# From so many on a GPU is busy for longer than the host takes to launch.
+MAX_GRAPHS = 32  # the least recently used is dropped
+# With more tokens or pixels a GPU is busy for longer than the host takes to launch.
 MAX_TOKENS = 4096
 MAX_PIXELS = 1 << 20
-# Tokens that texts are padded to, so that few graphs serve all lengths.
+# Texts are padded to these lengths, so that few graphs serve all.
 LENGTHS = (8, 16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512)
 
 
-class Graph(NamedTuple):
-    """A recording, the record whose arrays it reads, and what it reads besides, wherever that lies."""
+class CapturedGraph(NamedTuple):
+    """A recording, the inputs that it reads, and the cached arrays that it reads."""
 
     recording: Recording
     record: Any
@@ -48,23 +48,23 @@ class Graph(NamedTuple):
 class GraphRunner(Runner):
     """Runs models by graphs.  Threads may share it; they take turns.
 
-    A graph is made when inputs of its shape come for the second time.  If one cannot be made a warning says why, and
-    from then on all is called as it is.
+    A graph is made when inputs of its shape come for the second time.  If that fails, a warning says why, and from then
+    on models are called directly.
     """
 
     def __init__(self, recorder: Recorder, max_graphs: int = MAX_GRAPHS):
         self.recorder, self.max_graphs = recorder, max_graphs
         self.lock = threading.RLock()
         self.failed = False
-        self._graphs: OrderedDict[Hashable, Graph | None] = OrderedDict()  # None: the shape came once
+        self._graphs: OrderedDict[Hashable, CapturedGraph | None] = OrderedDict()  # None: the shape came once
         self._axes: dict[Hashable, list[int | None]] = {}
-        self._decoders: dict[Any, Decoder] = {}
+        self._decoders: dict[Any, GraphDecoder] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GraphRunner, (self.recorder, self.max_graphs)  # of a copy of the task: no graphs yet
+        return GraphRunner, (self.recorder, self.max_graphs)  # a copy of the task begins without graphs
 
     def __len__(self) -> int:
-        """How many graphs there are."""
+        """The number of graphs."""
         return sum(graph is not None for graph in self._graphs.values())
 
     def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
@@ -83,12 +83,12 @@ class GraphRunner(Runner):
             found = None if self.failed else replayed(fn, record)
         return fn(record) if found is None else found
 
-    def decoder(self, model: Any) -> Decoder:
+    def decoder(self, model: Any) -> GraphDecoder:
         with self.lock:
-            return self._decoders.setdefault(model, Decoder(model, self))
+            return self._decoders.setdefault(model, GraphDecoder(model, self))
 
-    def graph(self, key: Hashable, fn: Callable[[Any], Any], record: Callable[[], Any]) -> Graph | None:
-        """The graph of fn(record()) for a key, None where there is none (yet).  record() is made once, and stays."""
+    def graph(self, key: Hashable, fn: Callable[[Any], Any], record: Callable[[], Any]) -> CapturedGraph | None:
+        """The graph of fn(record()) for a key; None if there is none (yet).  record() is called once."""
         if self.failed:
             return None
         known = key in self._graphs
@@ -101,15 +101,15 @@ class GraphRunner(Runner):
         return graph
 
     def drop(self, key: Hashable) -> None:
-        """Forget a graph."""
+        """Drop a graph."""
         self._graphs.pop(key, None)
 
-    def _captured(self, fn: Any, record: Any) -> Graph | None:
+    def _captured(self, fn: Any, record: Any) -> CapturedGraph | None:
         try:
             self.recorder.warm_up(partial(fn, record))
             with capturing() as kept:
-                return Graph(self.recorder.record(partial(fn, record)), record, kept)
-        except ZooError:  # of the inputs: whoever computes them without a graph will say so
+                return CapturedGraph(self.recorder.record(partial(fn, record)), record, kept)
+        except ZooError:  # bad inputs: the call without a graph raises it again
             return None
         except Exception as e:  # of CUDA, torch or Triton
             self.failed = True
@@ -119,14 +119,14 @@ class GraphRunner(Runner):
             return None
 
     def _forget(self) -> None:
-        """The least recently used, of graphs and of shapes that came once."""
+        """Drop the least recently used graphs, and the oldest shapes that came once."""
         for kind, most in ((True, self.max_graphs), (False, 4 * self.max_graphs)):
             keys = [key for key, graph in self._graphs.items() if (graph is not None) is kind]
             for key in keys[: max(0, len(keys) - most)]:
                 del self._graphs[key]
 
     def _images(self, fn: Any, p: ImageInputs) -> Any:
-        """Images come in few sizes: none is padded."""
+        """Run images by a graph, without padding: they have few sizes."""
         if math.prod(p.pixel_values.shape[:3]) > MAX_PIXELS:
             return None
         key = fn, _mapped(lambda x: (tuple(x.shape), x.dtype), p)
@@ -134,7 +134,7 @@ class GraphRunner(Runner):
         return None if graph is None else self._replayed(graph, p, 0, torch.clone)
 
     def _texts(self, fn: Any, t: TextInputs) -> Any:
-        """Texts are padded to a few lengths, and a row more or less is padding too."""
+        """Run texts by a graph, padded to one of LENGTHS, and to a power of two of rows."""
         model, (B, T), types, (mask, _, *states) = fn.__self__, t.shape, t.token_type_ids, t.context
         rows, length = 1 << (B - 1).bit_length(), min(padded_length(T), model.max_positions)
         is_padded, pad = (rows, length) != (B, T), model.config.pad_token_id
@@ -163,8 +163,8 @@ class GraphRunner(Runner):
         axes = iter(self._axes[fn])
         return self._replayed(graph, t, pad, lambda x: _cut(x, B, next(axes), T))
 
-    def _replayed(self, graph: Graph, record: Any, pad: int, taken: Callable[[Tensor], Tensor]) -> Any:
-        """taken: of an output what is the caller's, as a copy.  pad: what the first array is padded with."""
+    def _replayed(self, graph: CapturedGraph, record: Any, pad: int, taken: Callable[[Tensor], Tensor]) -> Any:
+        """taken(output): a copy of the caller's part.  pad: the value that pads the first array."""
         with self.recorder.turn():
             for i, (memory, x) in enumerate(zip(_arrays(graph.record), _arrays(record), strict=True)):
                 if memory.shape != x.shape:
@@ -174,12 +174,12 @@ class GraphRunner(Runner):
 
 
 def padded_length(T: int) -> int:
-    """How many tokens texts of T are padded to."""
+    """The length that texts of T tokens are padded to."""
     return next((n for n in LENGTHS if n >= T), -(-T // LENGTHS[-1]) * LENGTHS[-1])
 
 
 def _token_axes(fn: Callable[[Any], Any], t: TextInputs) -> list[int | None]:
-    """For each output the axis that is as long as the text."""
+    """The axis of each output that is as long as the text."""
     outputs = [fn(_mapped(lambda x, n=n: x[:1, :n] if x.ndim > 1 else x[:1], t._replace(length=n))) for n in (1, 2)]
     pairs = zip(*map(_arrays, outputs), strict=True)
     return [next((i for i in range(1, x.ndim) if x.shape[i] != y.shape[i]), None) for x, y in pairs]

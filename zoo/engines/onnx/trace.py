@@ -95,7 +95,7 @@ def as_symbols(graph: Graph, model: Module) -> Any:
     for path, array in leaves(model):
         graph.names.setdefault(id(array), path)
     as_constant: Any = partial(constant, graph)
-    symbolic: Any = map_leaves(as_constant, model, packed=as_constant)
+    symbolic: Any = map_leaves(as_constant, model, quantised=as_constant)
     _forget(symbolic, set())
     return symbolic
 

@@ -1,9 +1,9 @@
-"""The Triton kernels, and for which tensors they are used.
+"""The Triton kernels, and the tensors that they are used for.
 
-They run on NVIDIA GPUs of compute capability 8.0 and above, and on AMD's that Triton knows.  Everything else, CPU
+They run on NVIDIA GPUs of compute capability 8.0 and above, and on AMD GPUs that Triton supports.  Everything else, CPU
 tensors among it, is computed by torch's own functions.  ZOO_KERNELS=off in the environment turns them off.
 
-`interpreted()` lets CPU tensors through Triton's interpreter: how kernels are tested where there is no GPU.
+`interpreted()` runs them on CPU tensors in Triton's interpreter, to test kernels without a GPU.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from torch import Tensor
 from ...errors import UnsupportedError
 from ...warning import warn
 
-OLDEST = (8, 0)  # compute capability: the first with bfloat16 and asynchronous copies
+OLDEST = (8, 0)  # the first compute capability with bfloat16 and asynchronous copies
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-INTERPRETED = "sm_90"  # whose configs are used where there is no GPU
+INTERPRETED = "sm_90"  # its configs are used if there is no GPU
 
 _interpreted = False
 
 
 def usable(x: Tensor, *others: Tensor | None) -> bool:
-    """Whether the kernels take tensors of this device and element type; warns once a device that they do not run on.
+    """True if the kernels take tensors of this device and element type; warns once for a GPU that they do not run on.
 
-    Not where a gradient is wanted of x or one of the others: kernels have none, and would cut it without a word.
+    False if x or one of the others requires a gradient: kernels compute none.
     """
     if x.dtype not in DTYPES:
         return False
@@ -41,7 +41,7 @@ def usable(x: Tensor, *others: Tensor | None) -> bool:
 
 
 def architecture(x: Tensor) -> str:
-    """What configs are chosen by: "sm_80", "sm_90", "gfx942", ... of the GPU that x is on."""
+    """The name that configs are chosen by: "sm_80", "sm_90", "gfx942", ... of the GPU that x is on."""
     return _architecture(x.device.index or 0) if x.device.type == "cuda" else INTERPRETED
 
 
@@ -57,7 +57,7 @@ def unit_last(x: Tensor) -> Tensor:
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Within the context kernels run on CPU tensors too.  TRITON_INTERPRET=1 must be set when they are imported."""
+    """A context in which kernels run on CPU tensors too.  TRITON_INTERPRET=1 must be set when they are imported."""
     global _interpreted
     if os.environ.get("TRITON_INTERPRET") != "1":
         raise UnsupportedError(

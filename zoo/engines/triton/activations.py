@@ -1,6 +1,6 @@
-"""Activations: behind a bias, in place, and as gates.  Shapes: M rows of F.
+"""Activations: after a bias, in place, and as gates.  Shapes: M rows of F.
 
-The formulas keep NaN, do not overflow, and need no library of a vendor's: tanh and erf are made of exponentials.
+The formulas keep NaN, do not overflow, and need no vendor's library: tanh and erf are computed from exponentials.
 """
 
 from __future__ import annotations
@@ -14,24 +14,12 @@ import triton.language as tl
 from torch import Tensor
 
 from ...errors import UnsupportedError, nearest
-from .configs import table
 from .rows import as_rows, ceil_div, launch
 
 # The values of `zoo.ops.ACTIVATIONS`.
 ACTS = (
-    "gelu",
-    "gelu_tanh",
-    "quick_gelu",
-    "gelu_10",
-    "relu",
-    "relu2",
-    "relu6",
-    "leaky_relu",
-    "silu",
-    "mish",
-    "hardswish",
-    "sigmoid",
-    "tanh",
+    *("gelu", "gelu_tanh", "quick_gelu", "gelu_10", "relu", "relu2", "relu6", "leaky_relu"),
+    *("silu", "mish", "hardswish", "sigmoid", "tanh"),
 )
 LOG2E = tl.constexpr(1.4426950408889634)
 
@@ -43,23 +31,16 @@ class PointConfig(NamedTuple):
     warps: int
 
 
-POINTS: dict[str, PointConfig] = {
-    "sm_80": PointConfig(1024, 4),
-    "sm_89": PointConfig(1024, 4),
-    "sm_90": PointConfig(1024, 4),
-    "gfx942": PointConfig(1024, 4),
-    "fallback": PointConfig(1024, 4),
-}
+POINTS = PointConfig(1024, 4)  # on every architecture
 
 
 def point_config(x: Tensor) -> PointConfig:
-    """How rows of x (..., F) are cut."""
-    config = POINTS[table(x)]
-    return config._replace(block=min(config.block, max(128, triton.next_power_of_2(x.shape[-1]))))
+    """The config for rows x (..., F)."""
+    return POINTS._replace(block=min(POINTS.block, max(128, triton.next_power_of_2(x.shape[-1]))))
 
 
 def point_candidates(x: Tensor) -> list[PointConfig]:
-    """What may be fastest for x (..., F), the table's own choice first."""
+    """Configs that may be fastest for x (..., F), `point_config` first."""
     others = (
         PointConfig(*c) for c in product((256, 512, 1024, 2048, 4096), (1, 2, 4, 8)) if 2 <= c[0] / c[1] / 32 <= 32
     )
@@ -76,17 +57,9 @@ def bias_act_(x: Tensor, bias: Tensor | None, act: str | None, *, config: PointC
     config = config or point_config(x)
     blocks = ceil_div(F, config.block)
     launch(
-        _bias_act_kernel,
-        len(rows) * blocks,
-        rows,
-        bias,
-        F,
-        rows.stride(0),
-        blocks,
-        ACT=act,
-        BLOCK=config.block,
-        warps=config.warps,
-    )
+        _bias_act_kernel, len(rows) * blocks, rows, bias, F, rows.stride(0), blocks,
+        ACT=act, BLOCK=config.block, warps=config.warps,
+    )  # fmt: skip
     return x if rows.data_ptr() == x.data_ptr() else x.copy_(rows.view(x.shape))
 
 
@@ -101,17 +74,9 @@ def glu(x: Tensor, act: str | None, *, config: PointConfig | None = None) -> Ten
     config = config or point_config(out)
     blocks = ceil_div(F, config.block)
     launch(
-        _glu_kernel,
-        len(rows) * blocks,
-        rows,
-        out,
-        F,
-        rows.stride(0),
-        blocks,
-        ACT=act,
-        BLOCK=config.block,
-        warps=config.warps,
-    )
+        _glu_kernel, len(rows) * blocks, rows, out, F, rows.stride(0), blocks,
+        ACT=act, BLOCK=config.block, warps=config.warps,
+    )  # fmt: skip
     return out
 
 
@@ -148,7 +113,7 @@ def _glu_kernel(x, out, F, x_m, blocks, ACT: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def activate(x, ACT: tl.constexpr, EXACT: tl.constexpr):
-    """The activation named ACT (None: the identity) of x in float32; EXACT: better than numbers of 16 bits can tell."""
+    """The activation named ACT (None: the identity) of x in float32; EXACT: more exactly than 16 bits can store."""
     if ACT == "gelu":
         y = _gelu(x, EXACT)
     elif ACT == "gelu_tanh":

@@ -36,10 +36,10 @@ def attention(
 ) -> Tensor:
     """`zoo.ops.attention`: q (B, T, H, K), k and v (B, S, G, K) -> (B, T, H, K), contiguous.
 
-    k and v may be a whole cache: what lies past start + T is not read.  Of keys that mask hides, those before the first
-    and after the last visible one are not read either.
-    Scores times log2(e) under -1e30 count as hidden, which only a bias can make.
-    The loads of bias are wide where its last axis lies in storage that is padded to a multiple of 16 columns.
+    k and v may be a whole cache: nothing past start + T is read, nor the keys that mask hides before the first
+    visible one and after the last.
+    A key whose score times log2(e) is under -1e30, which only a bias can cause, counts as hidden.
+    The loads of bias are wide if its storage is padded to a multiple of 16 columns.
     """
     check(q, k, v, scale)
     B, T, H, K = q.shape
@@ -59,40 +59,18 @@ def attention(
     kernel: Any = _attention
     with on_device(q):
         kernel[(tiles * B * H,)](
-            q,
-            k,
-            v,
-            *described,
-            out,
-            start,
-            mask,
-            bias,
-            *q.stride()[:3],
-            *k.stride()[:3],
-            *v.stride()[:3],
-            *((0, 0) if mask is None else mask.stride()),
+            q, k, v, *described, out, start, mask, bias,
+            *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *((0, 0) if mask is None else mask.stride()),
             *((0, 0, 0, 0) if bias is None else bias.stride()),
-            T,
-            S,
-            H,
-            H // G,
-            tiles,
-            S if bias is None else bias.shape[-1],
-            scale * LOG2E.value,
-            CAUSAL=start is not None,
-            K=K,
-            KP=padded_size(K),
-            BM=config.block_m,
-            BN=config.block_n,
-            PRECISION=precision(q),
-            num_warps=config.warps,
-            num_stages=config.stages,
-        )
+            T, S, H, H // G, tiles, S if bias is None else bias.shape[-1], scale * LOG2E.value,
+            CAUSAL=start is not None, K=K, KP=padded_size(K), BM=config.block_m, BN=config.block_n,
+            PRECISION=precision(q), num_warps=config.warps, num_stages=config.stages,
+        )  # fmt: skip
     return out
 
 
 def check(q: Tensor, k: Tensor, v: Tensor, scale: float) -> None:
-    """Refuse what the attention kernels do not compute."""
+    """Raise for arguments that the attention kernels do not take."""
     of_q, of_k, of_v = (tuple(x.shape) for x in (q, k, v))
     if of_k != of_v or of_q[::3] != of_k[::3] or of_q[2] % of_k[2]:
         found = f"q {of_q}, k {of_k} and v {of_v}"
@@ -106,7 +84,7 @@ def check(q: Tensor, k: Tensor, v: Tensor, scale: float) -> None:
 
 
 def row_starts(start: Tensor | None, B: int) -> Tensor | None:
-    """start, with one number after another."""
+    """start (B,), contiguous."""
     return None if start is None else start.expand(B).contiguous()
 
 
@@ -116,17 +94,17 @@ def as_bytes(mask: Tensor | None, B: int, S: int) -> Tensor | None:
 
 
 def padded_size(K: int) -> int:
-    """The head size as tiles have it: a power of two, at least what tensor cores take."""
+    """The head size in tiles: a power of two, at least 16, which tensor cores need."""
     return max(16, 1 << (K - 1).bit_length())
 
 
 def precision(q: Tensor) -> str:
-    """Of products of float32: exact, unless the user lets torch's own products round their factors to TF32."""
+    """The precision of float32 products: exact, unless the user lets torch round their factors to TF32."""
     return "tf32" if q.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
 
 
 def _padded(bias: Tensor) -> Tensor:
-    """bias (B, H, T, S) with the columns up to a multiple of 16 that its storage has after S."""
+    """bias (B, H, T, S), widened to a multiple of 16 columns if its storage has them."""
     width = -(-bias.shape[-1] // 16) * 16
     if width == bias.shape[-1] or bias.stride(-1) != 1:
         return bias
@@ -137,14 +115,14 @@ def _padded(bias: Tensor) -> Tensor:
 
 
 def _describable(x: Tensor) -> bool:
-    """Whether the tensor memory accelerator takes x: it begins, and each axis steps, at a multiple of 16 bytes."""
+    """True if the tensor memory accelerator takes x: its address and its strides are multiples of 16 bytes."""
     steps = [step * x.element_size() for step in x.stride()[:3]]
     return x.numel() > 0 and x.data_ptr() % 16 == 0 and all(step > 0 and step % 16 == 0 for step in steps)
 
 
 @triton.jit
 def visible(mask, stride, lo, hi, BLOCK: tl.constexpr):
-    """Of keys lo to hi: the first that a row's mask shows, one past the last, and how many it shows."""
+    """The first of keys lo to hi that a row's mask shows, one past the last, and their count."""
     first = tl.full((BLOCK,), 0x7FFFFFFF, tl.int32)
     last = tl.full((BLOCK,), -1, tl.int32)
     count = tl.zeros((BLOCK,), tl.int32)
@@ -159,7 +137,7 @@ def visible(mask, stride, lo, hi, BLOCK: tl.constexpr):
 
 @triton.jit
 def tile_of_rows(pointers, inside, MASKED: tl.constexpr, K: tl.constexpr, KP: tl.constexpr):
-    """Rows of K elements, padded to KP; rows that are not inside are zeros."""
+    """Load rows of K elements, padded to KP; rows that are not inside are zeros."""
     columns = tl.arange(0, KP)
     if MASKED and K == KP:
         x = tl.load(pointers, mask=inside[:, None], other=0.0)
@@ -174,37 +152,14 @@ def tile_of_rows(pointers, inside, MASKED: tl.constexpr, K: tl.constexpr, KP: tl
 
 @triton.jit
 def _go_through(
-    acc,
-    total,
-    top,
-    q,
-    k,
-    v,
-    described_k,
-    described_v,
-    mask,
-    bias,
-    b,
-    g,
-    rows,
-    at,
-    k_s,
-    v_s,
-    mask_s,
-    bias_t,
-    bias_s,
-    T,
-    width,
-    scale,
-    lo,
-    hi,
-    EDGE: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    K: tl.constexpr,
-    KP: tl.constexpr,
-    BN: tl.constexpr,
+    acc, total, top, q, k, v,
+    described_k, described_v,
+    mask, bias, b, g, rows, at,
+    k_s, v_s, mask_s, bias_t, bias_s,
+    T, width, scale, lo, hi,
+    EDGE: tl.constexpr, CAUSAL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BN: tl.constexpr,
     PRECISION: tl.constexpr,
-):
+):  # fmt: skip
     """Keys lo to hi of row b and key head g, a tile at a time; those of an EDGE may be hidden, or end within a tile.
 
     acc (BM, KP), total (BM,): sums of exp2(score - top) times values, and alone; top (BM,) the largest score so far.
@@ -259,45 +214,15 @@ def _go_through(
 
 @triton.jit(do_not_specialize=["T", "S", "H", "R", "tiles"])
 def _attention(
-    q,
-    k,
-    v,
-    described_k,
-    described_v,
-    out,
-    start,
-    mask,
-    bias,
-    q_b,
-    q_t,
-    q_h,
-    k_b,
-    k_s,
-    k_g,
-    v_b,
-    v_s,
-    v_g,
-    mask_b,
-    mask_s,
-    bias_b,
-    bias_h,
-    bias_t,
-    bias_s,
-    T,
-    S,
-    H,
-    R,
-    tiles,
-    width,
-    scale,
-    CAUSAL: tl.constexpr,
-    K: tl.constexpr,
-    KP: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
+    q, k, v,
+    described_k, described_v,
+    out, start, mask, bias,
+    q_b, q_t, q_h, k_b, k_s, k_g, v_b, v_s, v_g, mask_b, mask_s, bias_b, bias_h, bias_t, bias_s,
+    T, S, H, R, tiles, width, scale,
+    CAUSAL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     PRECISION: tl.constexpr,
-):
-    """A program for each tile of BM queries of each head: all on the first axis of the grid, the only long one."""
+):  # fmt: skip
+    """One program for each tile of BM queries of each head, all on the grid's first axis: the others are short."""
     tile = tl.program_id(0) % tiles
     if CAUSAL:
         tile = tiles - 1 - tile  # those with the most keys first, so that none is left alone at the end
@@ -339,37 +264,9 @@ def _attention(
     end = interior
     for EDGE in tl.static_range(2):  # the interior, and then the edge
         acc, total, top = _go_through(
-            acc,
-            total,
-            top,
-            q_rows,
-            k,
-            v,
-            described_k,
-            described_v,
-            mask,
-            bias,
-            bh // H,
-            bh % H // R,
-            rows,
-            at,
-            k_s,
-            v_s,
-            mask_s,
-            bias_t,
-            bias_s,
-            T,
-            width,
-            scale,
-            lo,
-            end,
-            EDGE,
-            CAUSAL,
-            K,
-            KP,
-            BN,
-            PRECISION,
-        )
+            acc, total, top, q_rows, k, v, described_k, described_v, mask, bias, bh // H, bh % H // R, rows, at, k_s,
+            v_s, mask_s, bias_t, bias_s, T, width, scale, lo, end, EDGE, CAUSAL, K, KP, BN, PRECISION,
+        )  # fmt: skip
         lo = interior
         end = hi
     acc = acc / tl.where(total == 0, 1.0, total)[:, None]

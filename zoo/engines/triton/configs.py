@@ -1,7 +1,7 @@
-"""How the attention kernels cut their work, by architecture: written down, not searched for when a model runs.
+"""The tile sizes of the attention kernels by architecture: fixed tables, no search when a model runs.
 
 The tables were chosen from what the compiler reports (no register is spilled, the tiles fit in shared memory, several
-programs fit on a multiprocessor); `attention_candidates` and `decode_candidates` give what is worth ranking on a GPU.
+programs fit on a multiprocessor); `attention_candidates` and `decode_candidates` list what to rank on a GPU.
 Shapes: B rows, T queries, S keys, H query heads, G key heads, K head size.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from . import architecture
 
-MULTIPROCESSORS = 132  # of an H100 or H200: for tensors that are on no GPU
+MULTIPROCESSORS = 132  # of an H100 or H200, assumed for tensors that are on no GPU
 
 
 class AttentionConfig(NamedTuple):
@@ -40,8 +40,8 @@ class DecodeConfig(NamedTuple):
     stages: int
 
 
-# Head sizes up to the number, and what decides on the registers besides: a bias, or else causality.
-QuantType = tuple[int, str]
+# The largest head size, and what else decides how many registers are needed: "plain", "causal" or "bias".
+AttentionCase = tuple[int, str]
 
 _AMPERE = {
     (64, "plain"): AttentionConfig(128, 64, 8, 2),
@@ -78,7 +78,7 @@ _FALLBACK = {
     )
 }
 # Elements of 16 bits.  Exact products of float32 are made without tensor cores, alike on every architecture.
-ATTENTION: dict[str, dict[QuantType, AttentionConfig]] = {
+ATTENTION: dict[str, dict[AttentionCase, AttentionConfig]] = {
     "sm_80": _AMPERE,
     "sm_89": _ADA,
     "sm_90": _HOPPER,
@@ -100,7 +100,7 @@ DECODE: dict[str, dict[int, DecodeConfig]] = {
 }
 DECODE_FLOAT32 = {64: DecodeConfig(32, 8, 2), 128: DecodeConfig(32, 8, 2), 256: DecodeConfig(16, 8, 2)}
 
-# Whose table serves an architecture that has none: the nearest with no more shared memory a multiprocessor.
+# The table for an architecture that has none: the nearest with no more shared memory a multiprocessor.
 NEAREST = {
     "sm_86": "sm_89",
     "sm_87": "sm_80",
@@ -112,19 +112,19 @@ NEAREST = {
     "gfx90a": "gfx942",
     "gfx950": "gfx942",
 }
-# Bytes of shared memory that one program may have.
+# The largest shared memory of a program, in bytes.
 SHARED = {"sm_80": 163 << 10, "sm_89": 99 << 10, "sm_90": 227 << 10, "gfx942": 64 << 10, "fallback": 64 << 10}
 
 
 def table(x: Tensor) -> str:
-    """The name of the table that serves the GPU that x is on."""
+    """The name of the table for the GPU that x is on."""
     name = architecture(x)
     name = NEAREST.get(name, name)
     return name if name in ATTENTION else "fallback"
 
 
 def attention_config(q: Tensor, k: Tensor, causal: bool, bias: bool) -> AttentionConfig:
-    """How `attention` cuts q (B, T, H, K) and k (B, S, G, K)."""
+    """The config of `attention` for q (B, T, H, K) and k (B, S, G, K)."""
     B, T, H, K = q.shape
     size = _size(K)
     if q.element_size() == 4:
@@ -137,7 +137,7 @@ def attention_config(q: Tensor, k: Tensor, causal: bool, bias: bool) -> Attentio
 
 
 def attention_candidates(q: Tensor, k: Tensor, causal: bool, bias: bool) -> list[AttentionConfig]:
-    """What may be fastest for q (B, T, H, K) and k (B, S, G, K), the table's own choice first."""
+    """Configs that may be fastest for q (B, T, H, K) and k (B, S, G, K), `attention_config` first."""
     first = attention_config(q, k, causal, bias)
     row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED[table(q)]
     others = (
@@ -152,13 +152,13 @@ def attention_candidates(q: Tensor, k: Tensor, causal: bool, bias: bool) -> list
 
 
 def decode_config(q: Tensor, k: Tensor) -> DecodeConfig:
-    """How `decode_attention` cuts q (B, T, H, K) and k (B, S, G, K)."""
+    """The config of `decode_attention` for q (B, T, H, K) and k (B, S, G, K)."""
     size = _size(q.shape[-1])
     return DECODE_FLOAT32[size] if q.element_size() == 4 else DECODE[table(q)][size]
 
 
 def decode_candidates(q: Tensor, k: Tensor) -> list[DecodeConfig]:
-    """What may be fastest for q (B, T, H, K) and k (B, S, G, K), the table's own choice first."""
+    """Configs that may be fastest for q (B, T, H, K) and k (B, S, G, K), `decode_config` first."""
     row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED[table(q)]
     others = (
         DecodeConfig(n, warps, stages)
@@ -169,7 +169,7 @@ def decode_candidates(q: Tensor, k: Tensor) -> list[DecodeConfig]:
 
 
 def multiprocessors(x: Tensor) -> int:
-    """How many multiprocessors (AMD: compute units) the GPU that x is on has."""
+    """The number of multiprocessors (AMD: compute units) of the GPU that x is on."""
     return _multiprocessors(x.device.index or 0) if x.device.type == "cuda" else MULTIPROCESSORS
 
 

@@ -1,9 +1,9 @@
-"""Attention of a few queries to many keys, as a decoder needs it at every step.
+"""Attention of up to 32 queries to many keys, as a decoder needs it at every step.
 
 Flash-Decoding (Dao et al. 2023, https://crfm.stanford.edu/2023/10/12/flashdecoding.html).  One tile holds the queries
-of all heads that share keys, so that these are read once; the keys are split over programs, and a second kernel adds up
-what they found.  How many programs there are is decided by shapes alone, and what each of them reads by `start`, on the
-device: a captured graph replays at any position.
+of all heads that share keys, so that these are read once; the keys are split over programs, and a second kernel adds
+their results.  The number of programs follows from shapes alone, and the keys that each of them reads from `start`, on
+the device: a captured graph replays at any position.
 Shapes: B rows, T queries, S keys, H query heads, G key heads, R = H / G, K head size, N splits.
 """
 
@@ -35,12 +35,12 @@ MAX_SPLITS = 64
 
 
 def suits(q: Tensor, k: Tensor) -> bool:
-    """Whether q (B, T, H, K) and k (B, S, G, K) are a case for `decode_attention` and not for `attention`."""
+    """True if `decode_attention`, not `attention`, is for q (B, T, H, K) and k (B, S, G, K)."""
     return q.shape[1] * (q.shape[2] // k.shape[2]) <= MAX_QUERIES
 
 
 def splits(q: Tensor, k: Tensor, config: DecodeConfig) -> int:
-    """Over how many programs the keys of a head are split: two programs a multiprocessor, but two tiles for each."""
+    """The number of programs that share the keys of a head: two a multiprocessor, with at least two tiles each."""
     B, S, G, _ = k.shape
     wanted = 2 * multiprocessors(q) // (B * G)
     return max(1, min(wanted, -(-S // (2 * config.block_n)), MAX_SPLITS))
@@ -58,7 +58,7 @@ def decode_attention(
 ) -> Tensor:
     """`zoo.ops.attention` without a bias, where T * R is at most 32: q (B, T, H, K), k and v (B, S, G, K) -> as q.
 
-    k and v may be a whole cache: what lies past start + T is not read.
+    k and v may be a whole cache: nothing past start + T is read.
     """
     check(q, k, v, scale)
     B, T, H, K = q.shape
@@ -82,33 +82,12 @@ def decode_attention(
     reduce: Any = _reduce
     with on_device(q):
         decode[(B * G, N)](
-            q,
-            k,
-            v,
-            partial,
-            sums,
-            tops,
-            start,
-            mask,
-            *q.stride()[:3],
-            *k.stride()[:3],
-            *v.stride()[:3],
-            *((0, 0) if mask is None else mask.stride()),
-            T,
-            S,
-            G,
-            N,
-            scale * LOG2E.value,
-            R=H // G,
-            ROWS=max(16, 1 << (T * (H // G) - 1).bit_length()),
-            WHOLE=N == 1,
-            K=K,
-            KP=padded_size(K),
-            BN=config.block_n,
-            PRECISION=precision(q),
-            num_warps=config.warps,
-            num_stages=config.stages,
-        )
+            q, k, v, partial, sums, tops, start, mask,
+            *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *((0, 0) if mask is None else mask.stride()),
+            T, S, G, N, scale * LOG2E.value,
+            R=H // G, ROWS=max(16, 1 << (T * (H // G) - 1).bit_length()), WHOLE=N == 1, K=K, KP=padded_size(K),
+            BN=config.block_n, PRECISION=precision(q), num_warps=config.warps, num_stages=config.stages,
+        )  # fmt: skip
         if N > 1:
             reduce[(B * T * H,)](
                 partial, sums, tops, out, N, NP=1 << (N - 1).bit_length(), K=K, KP=padded_size(K), num_warps=4
@@ -118,39 +97,13 @@ def decode_attention(
 
 @triton.jit(do_not_specialize=["T", "S", "G", "N"])
 def _decode(
-    q,
-    k,
-    v,
-    partial,
-    sums,
-    tops,
-    start,
-    mask,
-    q_b,
-    q_t,
-    q_h,
-    k_b,
-    k_s,
-    k_g,
-    v_b,
-    v_s,
-    v_g,
-    mask_b,
-    mask_s,
-    T,
-    S,
-    G,
-    N,
-    scale,
-    R: tl.constexpr,
-    ROWS: tl.constexpr,
-    WHOLE: tl.constexpr,
-    K: tl.constexpr,
-    KP: tl.constexpr,
-    BN: tl.constexpr,
+    q, k, v, partial, sums, tops, start, mask,
+    q_b, q_t, q_h, k_b, k_s, k_g, v_b, v_s, v_g, mask_b, mask_s,
+    T, S, G, N, scale,
+    R: tl.constexpr, ROWS: tl.constexpr, WHOLE: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BN: tl.constexpr,
     PRECISION: tl.constexpr,
-):
-    """A program for each split of the keys of each key head; WHOLE: the only split, which writes the result itself."""
+):  # fmt: skip
+    """One program for each split of the keys of each key head; WHOLE: there is one split, which writes the result."""
     b = (tl.program_id(0) // G).to(tl.int64)
     g = (tl.program_id(0) % G).to(tl.int64)
     split = tl.program_id(1)
@@ -215,7 +168,7 @@ def _decode(
 
 @triton.jit(do_not_specialize=["N"])
 def _reduce(partial, sums, tops, out, N, NP: tl.constexpr, K: tl.constexpr, KP: tl.constexpr):
-    """A program for each query of each head: the N splits' sums, each brought to the largest score of all."""
+    """One program for each query of each head: adds the N splits' sums, rescaled to the largest score of all."""
     place = tl.program_id(0).to(tl.int64)
     split = tl.arange(0, NP)
     columns = tl.arange(0, KP)

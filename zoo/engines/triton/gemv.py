@@ -1,4 +1,4 @@
-"""A matrix times one row: what decoding one sequence spends its time on, bound by how fast the matrix is read.
+"""A matrix times one row: decoding one sequence spends its time here, bound by how fast the matrix is read.
 
 Shapes: I inputs, O outputs.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 from ...errors import InputError
 from . import activations
 from .activations import activate
-from .configs import multiprocessors, table
+from .configs import multiprocessors
 from .rows import ceil_div, launch
 
 DTYPES = (torch.float16, torch.bfloat16)
@@ -30,31 +30,25 @@ class GemvConfig(NamedTuple):
     warps: int
 
 
-GEMV: dict[str, GemvConfig] = {
-    "sm_80": GemvConfig(4, 512, 4),
-    "sm_89": GemvConfig(4, 512, 4),
-    "sm_90": GemvConfig(4, 512, 4),
-    "gfx942": GemvConfig(4, 512, 4),
-    "fallback": GemvConfig(4, 512, 4),
-}
+GEMV = GemvConfig(4, 512, 4)  # on every architecture
 
 
 def suits(x: Tensor, weight: Tensor) -> bool:
-    """Whether `gemv` takes x (..., I) and weight (O, I): one row, both of the same 16 bits."""
+    """True if `gemv` takes x (..., I) and weight (O, I): one row, and both of the same type of 16 bits."""
     return x.dtype == weight.dtype and x.dtype in DTYPES and x.numel() == weight.shape[1] and weight.stride(1) == 1
 
 
 def gemv_config(weight: Tensor) -> GemvConfig:
-    """How weight (O, I) is cut."""
+    """The config for weight (O, I)."""
     outputs, inputs = weight.shape
-    config = GEMV[table(weight)]
+    config = GEMV
     if outputs < 4 * config.block_o * multiprocessors(weight):  # fewer outputs each keep more programs busy
         config = config._replace(block_o=1, block_i=1024)
     return config._replace(block_i=min(config.block_i, triton.next_power_of_2(inputs)))
 
 
 def gemv_candidates(weight: Tensor) -> list[GemvConfig]:
-    """What may be fastest for weight (O, I), the table's own choice first."""
+    """Configs that may be fastest for weight (O, I), `gemv_config` first."""
     others = (
         GemvConfig(o, i, warps)
         for o, i, warps in product((1, 2, 4, 8, 16), (128, 256, 512, 1024, 2048), (1, 2, 4, 8))
@@ -86,40 +80,20 @@ def gemv(
     out = torch.empty((*x.shape[:-1], outputs), dtype=x.dtype, device=x.device)
     config = config or gemv_config(weight)
     launch(
-        _gemv_kernel,
-        ceil_div(outputs, config.block_o),
-        x.reshape(-1).contiguous(),
-        weight,
-        None if bias is None else bias.contiguous(),
-        None if residual is None else residual.reshape(-1).contiguous(),
-        out,
-        outputs,
-        inputs,
-        weight.stride(0),
-        ACT=act,
-        EVEN=inputs % config.block_i == 0,
-        BO=config.block_o,
-        BI=config.block_i,
-        warps=config.warps,
-    )
+        _gemv_kernel, ceil_div(outputs, config.block_o), x.reshape(-1).contiguous(), weight,
+        None if bias is None else bias.contiguous(), None if residual is None else residual.reshape(-1).contiguous(),
+        out, outputs, inputs, weight.stride(0),
+        ACT=act, EVEN=inputs % config.block_i == 0, BO=config.block_o, BI=config.block_i, warps=config.warps,
+    )  # fmt: skip
     return out
 
 
 @triton.jit(do_not_specialize=["outputs"])
 def _gemv_kernel(
-    x,
-    weight,
-    bias,
-    residual,
-    out,
-    outputs,
-    inputs,
+    x, weight, bias, residual, out, outputs, inputs,
     weight_o,
-    ACT: tl.constexpr,
-    EVEN: tl.constexpr,
-    BO: tl.constexpr,
-    BI: tl.constexpr,
-):
+    ACT: tl.constexpr, EVEN: tl.constexpr, BO: tl.constexpr, BI: tl.constexpr,
+):  # fmt: skip
     """EVEN: inputs is a multiple of BI."""
     rows = tl.program_id(0) * BO + tl.arange(0, BO)
     columns = tl.arange(0, BI)

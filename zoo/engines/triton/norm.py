@@ -26,7 +26,7 @@ def layer_norm(
 ) -> Tensor:
     """`zoo.ops.layer_norm`: x, residual (..., D), weight, bias (D,) -> (..., D).  x + residual is not rounded.
 
-    Raises UnsupportedError where D is more than `rows.LONGEST`, as the other norms do.
+    Raises UnsupportedError if D is more than `rows.LONGEST`, as all norms here do.
     """
     out, _ = _norm(x, residual, weight, bias, eps, None, config)
     return out
@@ -67,7 +67,7 @@ def _norm(
     sums: Tensor | None,
     config: RowConfig | None,
 ) -> tuple[Tensor, Tensor]:
-    """The norm, and `sums`, into which x + residual is written; without a bias it is the root mean square norm."""
+    """The norm, and `sums`, into which x + residual is written; without a bias, the root mean square norm."""
     D = x.shape[-1]
     if D > LONGEST:
         raise UnsupportedError(f"the kernels of norms take rows of up to {LONGEST}, found {D}")
@@ -78,43 +78,21 @@ def _norm(
     residuals = None if residual is None else as_rows(residual)
     config = config or row_config(x)
     launch(
-        _norm_kernel,
-        ceil_div(len(rows), config.block_m),
-        rows,
-        residuals,
-        weight,
-        bias,
-        out,
-        sums,
-        len(rows),
-        rows.stride(0),
-        0 if residuals is None else residuals.stride(0),
-        eps,
-        D=D,
-        BM=config.block_m,
-        BD=triton.next_power_of_2(D),
-        warps=config.warps,
-    )
+        _norm_kernel, ceil_div(len(rows), config.block_m), rows, residuals, weight, bias, out, sums, len(rows),
+        rows.stride(0), 0 if residuals is None else residuals.stride(0), eps,
+        D=D, BM=config.block_m, BD=triton.next_power_of_2(D), warps=config.warps,
+    )  # fmt: skip
     return out, out if sums is None else sums
 
 
 @triton.jit(do_not_specialize=["M"])
 def _norm_kernel(
-    x,
-    residual,
-    weight,
-    bias,
-    out,
-    sums,
-    M,
-    x_m,
-    residual_m,
+    x, residual, weight, bias, out, sums, M,
+    x_m, residual_m,
     eps,
-    D: tl.constexpr,
-    BM: tl.constexpr,
-    BD: tl.constexpr,
-):
-    """x_m and residual_m: from row to row; out and sums are contiguous."""
+    D: tl.constexpr, BM: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """x_m and residual_m: the strides from row to row; out and sums are contiguous."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]
     columns = tl.arange(0, BD)[None, :]
     inside = (rows < M) & (columns < D)

@@ -1,4 +1,4 @@
-"""What the products with packed matrices share: the fields of a matrix, and how its blocks' factors are read."""
+"""Shared by the products with quantised matrices: the fields of a matrix, and reading the factors of its blocks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch import Tensor
 
 from ...errors import InputError
 from ...quant.kinds import OF_BLOCKS
-from ...quant.kinds import QUANT_TYPES as ALL
+from ...quant.kinds import QUANT_TYPES as ALL_TYPES
 from . import activations
 
 QUANT_TYPES = ("INT8", *(kind.name for kind in OF_BLOCKS))
 
 
 class Fields(NamedTuple):
-    """Of a matrix (O, I), contiguous; None where its kind has no such field."""
+    """The fields of a matrix (O, I), contiguous; None if its kind has no such field."""
 
     data: Tensor
     scale: Tensor
@@ -30,36 +30,36 @@ class Fields(NamedTuple):
 
     @property
     def per(self) -> int:
-        """Numbers of a byte."""
+        """Numbers in a byte."""
         return 2 if self.data.dtype == torch.uint8 else 1
 
     @property
     def size(self) -> int:
-        """Numbers that have one scale; 0 for a whole row."""
+        """Numbers that share one scale; 0 if a whole row does."""
         return 0 if self.scale.ndim == 1 else self.per * self.data.shape[1] // self.scale.shape[1]
 
 
 def begun(
     x: Tensor, kind: str, fields: Sequence[Tensor], act: str | None, suits: bool, takes: str
 ) -> tuple[Fields, Tensor]:
-    """The fields of a matrix (O, I), and room for its product with x (..., I): (..., O).
+    """The fields of a matrix (O, I), and memory for its product with x (..., I): (..., O).
 
-    InputError where `suits` is False, with `takes`, what x should have been; UnsupportedError of an unknown activation.
+    Raises InputError if `suits` is False, with `takes` saying what x should be; UnsupportedError for an unknown act.
     """
     if not suits:
         raise InputError(
             f"{takes} and a matrix of {', '.join(QUANT_TYPES)}, found {tuple(x.shape)} of {x.dtype} and {kind}"
         )
     activations.check(act)
-    given = Fields(**ALL[kind].named([field.contiguous() for field in fields]))
+    given = Fields(**ALL_TYPES[kind].named([field.contiguous() for field in fields]))
     return given, torch.empty((*x.shape[:-1], len(given.data)), dtype=x.dtype, device=x.device)
 
 
 @triton.jit
 def of_blocks(each, step, at, live, EVEN: tl.constexpr, SIZE: tl.constexpr):
-    """What blocks of SIZE numbers have, float32: each[at], times a step of 256 numbers if there is one.
+    """The factors each[at] of blocks of SIZE numbers, in float32, times the step of their 256 numbers if there is one.
 
-    EVEN: all of them are live.
+    EVEN: all blocks are live.
     """
     if EVEN:
         found = tl.load(each + at).to(tl.float32)

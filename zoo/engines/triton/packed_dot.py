@@ -1,4 +1,4 @@
-"""A packed matrix times several rows: a tile of it is widened in registers and multiplied by the tensor cores.
+"""A quantised matrix times several rows: a tile is dequantised in registers and multiplied by the tensor cores.
 
 Shapes: M rows, I inputs, O outputs.  Layouts: `zoo.quant.kinds`.
 """
@@ -20,7 +20,7 @@ from .configs import SHARED, multiprocessors, table
 from .packed import QUANT_TYPES, begun, of_blocks
 from .rows import as_rows, ceil_div, launch
 
-FEW = 16  # rows: those of a batch that decodes
+FEW = 16  # rows, as in a batch of sequences that are decoded
 
 
 class PackedDotConfig(NamedTuple):
@@ -33,7 +33,7 @@ class PackedDotConfig(NamedTuple):
     stages: int
 
 
-# For a few rows, and for many: elements of 16 bits.  Of a few even Hopper has the smaller tiles of its older units.
+# For up to FEW rows, and for more, of 16 bits.  With few rows Hopper too takes small tiles, of its older tensor cores.
 PACKED_DOT: dict[str, tuple[PackedDotConfig, PackedDotConfig]] = {
     "sm_80": (PackedDotConfig(32, 16, 128, 2, 4), PackedDotConfig(128, 64, 64, 8, 3)),
     "sm_89": (PackedDotConfig(32, 16, 64, 2, 4), PackedDotConfig(128, 64, 64, 8, 2)),
@@ -45,32 +45,32 @@ FLOAT32 = PackedDotConfig(32, 16, 32, 4, 2)  # exact products are made without t
 
 
 def suits(x: Tensor, kind: str) -> bool:
-    """Whether `packed_dot` takes x (..., I) and a matrix of this kind.
+    """True if `packed_dot` takes x (..., I) and a matrix of this kind.
 
-    Of float32 it takes a few rows alone: many of them cuBLAS multiplies faster by the widened matrix.
+    It takes at most FEW rows of float32: cuBLAS multiplies more of them faster by the dequantised matrix.
     """
     few = x.numel() <= FEW * x.shape[-1]
     return kind in QUANT_TYPES and x.dtype in DTYPES and x.numel() > 0 and (few or x.dtype != torch.float32)
 
 
 def packed_dot_config(x: Tensor, kind: str, outputs: int) -> PackedDotConfig:
-    """How x (..., I) and a matrix of a kind and of that many outputs are cut."""
+    """The config for x (..., I) and a matrix of this kind with `outputs` rows."""
     if x.dtype == torch.float32:
         return FLOAT32
     rows = x.numel() // x.shape[-1]
     few, many = PACKED_DOT[table(x)]
     if rows > 2 * FEW:
-        # ptxas would wait for each product of more columns.
+        # With more columns ptxas makes each product wait for the one before.
         serial = kind.startswith("INT8_") and table(x) == "sm_90"
         return many._replace(block_k=32, stages=many.stages + 1) if serial else many
     if rows > FEW:
         return few._replace(block_m=2 * FEW, block_k=64)
-    # Half of the outputs keeps twice the programs busy.
+    # With half as many outputs each, twice as many programs are busy.
     return few if outputs >= 4 * few.block_o * multiprocessors(x) else few._replace(block_o=16, warps=1)
 
 
 def packed_dot_candidates(x: Tensor, kind: str, outputs: int) -> list[PackedDotConfig]:
-    """What may be fastest, the table's own choice first."""
+    """Configs that may be fastest, `packed_dot_config` first."""
     first, room = packed_dot_config(x, kind, outputs), SHARED[table(x)]
     few = x.numel() <= FEW * x.shape[-1]
     others = (
@@ -95,8 +95,8 @@ def packed_dot(
 ) -> Tensor:
     """act(x @ weight.T + bias) + residual, summed in float32 and rounded once, at the end.
 
-    Numbers of kinds with blocks are rounded to the type of x before they are multiplied, as a widened matrix's are.
-    x (..., I); fields: of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
+    Kinds with blocks are rounded to the type of x before the product, as a dequantised matrix is.
+    x (..., I); fields of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
     """
     takes = f"packed_dot takes rows of 16 bits, or up to {FEW} of float32,"
     given, out = begun(x, kind, fields, act, suits(x, kind), takes)
@@ -105,58 +105,24 @@ def packed_dot(
     rows = as_rows(x)
     tiles = ceil_div(len(rows), config.block_m)
     launch(
-        _packed_dot_kernel,
-        tiles * ceil_div(outputs, config.block_o),
-        rows,
-        *given,
+        _packed_dot_kernel, tiles * ceil_div(outputs, config.block_o), rows, *given,
         None if bias is None else bias.contiguous(),
-        None if residual is None else residual.expand(out.shape).reshape(-1, outputs).contiguous(),
-        out,
-        len(rows),
-        outputs,
-        inputs,
-        rows.stride(0),
-        given.data.stride(0),
-        tiles,
-        ACT=act,
-        EVEN=inputs % config.block_k == 0,
-        PER=given.per,
-        SIZE=given.size,
-        BO=config.block_o,
-        BM=config.block_m,
-        BK=config.block_k,
-        warps=config.warps,
-        num_stages=config.stages,
-    )
+        None if residual is None else residual.expand(out.shape).reshape(-1, outputs).contiguous(), out, len(rows),
+        outputs, inputs, rows.stride(0), given.data.stride(0), tiles,
+        ACT=act, EVEN=inputs % config.block_k == 0, PER=given.per, SIZE=given.size, BO=config.block_o,
+        BM=config.block_m, BK=config.block_k, warps=config.warps, num_stages=config.stages,
+    )  # fmt: skip
     return out
 
 
 @triton.jit(do_not_specialize=["M", "outputs", "tiles"])
 def _packed_dot_kernel(
-    x,
-    data,
-    scale,
-    zero,
-    offset,
-    scale_step,
-    offset_step,
-    bias,
-    residual,
-    out,
-    M,
-    outputs,
-    inputs,
+    x, data, scale, zero, offset, scale_step, offset_step, bias, residual, out, M, outputs, inputs,
     x_m,
-    width,
-    tiles,
-    ACT: tl.constexpr,
-    EVEN: tl.constexpr,
-    PER: tl.constexpr,
-    SIZE: tl.constexpr,
-    BO: tl.constexpr,
-    BM: tl.constexpr,
+    width, tiles,
+    ACT: tl.constexpr, EVEN: tl.constexpr, PER: tl.constexpr, SIZE: tl.constexpr, BO: tl.constexpr, BM: tl.constexpr,
     BK: tl.constexpr,
-):
+):  # fmt: skip
     """data (outputs, width), a byte of PER numbers: int8, or uint8 of two; scale (outputs,) or, as offset and zero,
     one for each SIZE numbers.  EVEN: inputs is a multiple of BK.
 
@@ -212,5 +178,5 @@ def _packed_dot_kernel(
 
 @triton.jit
 def _each(of_blocks, BO: tl.constexpr, BK: tl.constexpr, SIZE: tl.constexpr):
-    """(BO, BK / SIZE) -> (BO, BK): what each block has, for each of its numbers."""
+    """(BO, BK / SIZE) -> (BO, BK): the value of each block, repeated for each of its numbers."""
     return tl.reshape(tl.broadcast_to(of_blocks[:, :, None], (BO, BK // SIZE, SIZE)), (BO, BK))

@@ -1,4 +1,4 @@
-"""A packed matrix times one row: read as it is stored, widened in registers.  Layouts: `zoo.quant.kinds`.
+"""A quantised matrix times one row: read as it is stored, dequantised in registers.  Layouts: `zoo.quant.kinds`.
 
 Shapes: I inputs, O outputs, G groups of columns: 32 of four bits, or 16 of a byte, which are 16 bytes of a row.
 """
@@ -31,24 +31,19 @@ class PackedGemvConfig(NamedTuple):
     warps: int
 
 
-# A lane has a group of each row, so that a block's numbers are summed before they are scaled, by no other lane.
-PACKED_GEMV: dict[str, PackedGemvConfig] = {
-    "sm_80": PackedGemvConfig(4, 32, 1),
-    "sm_89": PackedGemvConfig(4, 32, 1),
-    "sm_90": PackedGemvConfig(4, 32, 1),
-    "gfx942": PackedGemvConfig(4, 64, 1),
-    "fallback": PackedGemvConfig(4, 32, 1),
-}
+# Each lane takes one group of each row: it sums a block's numbers alone, before it scales the sum.
+PACKED_GEMV = PackedGemvConfig(4, 32, 1)
+PACKED_GEMV_64_LANES = PackedGemvConfig(4, 64, 1)  # gfx942 has 64 lanes a warp
 
 
 def suits(x: Tensor, kind: str) -> bool:
-    """Whether `packed_gemv` takes x (..., I) and a matrix of this kind: one row, of a type that kernels know."""
+    """True if `packed_gemv` takes x (..., I) and a matrix of this kind: one row, of a type in `DTYPES`."""
     return kind in QUANT_TYPES and x.dtype in DTYPES and x.numel() == x.shape[-1]
 
 
 def packed_gemv_config(x: Tensor, outputs: int) -> PackedGemvConfig:
-    """How a matrix of that many outputs is cut for x (..., I)."""
-    config = PACKED_GEMV[table(x)]
+    """The config for x (..., I) and a matrix of `outputs` rows."""
+    config = PACKED_GEMV_64_LANES if table(x) == "gfx942" else PACKED_GEMV
     few = outputs < 8 * config.block_o * multiprocessors(x)
     if few or x.dtype == torch.float32:  # fewer outputs each keep more programs busy, and need fewer registers
         config = config._replace(block_o=2)
@@ -56,7 +51,7 @@ def packed_gemv_config(x: Tensor, outputs: int) -> PackedGemvConfig:
 
 
 def packed_gemv_candidates(x: Tensor, outputs: int) -> list[PackedGemvConfig]:
-    """What may be fastest, the table's own choice first."""
+    """Configs that may be fastest, `packed_gemv_config` first."""
     others = (
         PackedGemvConfig(o, 32 * warps * lanes, warps) for o, warps, lanes in product((1, 2, 4, 8), (1, 2, 4), (1, 2))
     )
@@ -75,7 +70,7 @@ def packed_gemv(
 ) -> Tensor:
     """act(x @ weight.T + bias) + residual of one row, summed in float32 and rounded once, at the end.
 
-    x (..., I) with one row; fields: of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
+    x (..., I) with one row; fields of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
     """
     takes = f"packed_gemv takes one row of {', '.join(map(str, DTYPES))}"
     given, out = begun(x, kind, fields, act, suits(x, kind), takes)
@@ -84,49 +79,21 @@ def packed_gemv(
     config = config or packed_gemv_config(x, outputs)
     of_bytes = given.per == 1
     launch(
-        _bytes_kernel if of_bytes else _nibbles_kernel,
-        ceil_div(outputs, config.block_o),
-        x.reshape(-1).contiguous(),
-        data if of_bytes else data.view(torch.int32),
-        scale,
-        *factors,
-        *(() if of_bytes else (zero, MAGIC)),
-        None if bias is None else bias.contiguous(),
-        None if residual is None else residual.reshape(-1).contiguous(),
-        out,
-        outputs,
-        inputs,
-        data.stride(0) if of_bytes else scale.shape[1],
-        ACT=act,
-        EVEN=inputs % (config.block_g * (16 if of_bytes else 32)) == 0,
-        SIZE=given.size,
-        BO=config.block_o,
-        BG=config.block_g,
-        warps=config.warps,
-    )
+        _bytes_kernel if of_bytes else _nibbles_kernel, ceil_div(outputs, config.block_o), x.reshape(-1).contiguous(),
+        data if of_bytes else data.view(torch.int32), scale, *factors, *(() if of_bytes else (zero, MAGIC)),
+        None if bias is None else bias.contiguous(), None if residual is None else residual.reshape(-1).contiguous(),
+        out, outputs, inputs, data.stride(0) if of_bytes else scale.shape[1],
+        ACT=act, EVEN=inputs % (config.block_g * (16 if of_bytes else 32)) == 0, SIZE=given.size, BO=config.block_o,
+        BG=config.block_g, warps=config.warps,
+    )  # fmt: skip
     return out
 
 
 @triton.jit(do_not_specialize=["outputs"])
 def _bytes_kernel(
-    x,
-    data,
-    scale,
-    offset,
-    scale_step,
-    offset_step,
-    bias,
-    residual,
-    out,
-    outputs,
-    inputs,
-    width,
-    ACT: tl.constexpr,
-    EVEN: tl.constexpr,
-    SIZE: tl.constexpr,
-    BO: tl.constexpr,
-    BG: tl.constexpr,
-):
+    x, data, scale, offset, scale_step, offset_step, bias, residual, out, outputs, inputs, width,
+    ACT: tl.constexpr, EVEN: tl.constexpr, SIZE: tl.constexpr, BO: tl.constexpr, BG: tl.constexpr,
+):  # fmt: skip
     """data (outputs, width) int8; scale (outputs,) or, as offset, (outputs, width / SIZE).
 
     EVEN: inputs is a multiple of 16 BG.
@@ -162,26 +129,9 @@ def _bytes_kernel(
 
 @triton.jit(do_not_specialize=["outputs", "magic"])
 def _nibbles_kernel(
-    x,
-    words,
-    scale,
-    offset,
-    scale_step,
-    offset_step,
-    zero,
-    magic,
-    bias,
-    residual,
-    out,
-    outputs,
-    inputs,
-    blocks,
-    ACT: tl.constexpr,
-    EVEN: tl.constexpr,
-    SIZE: tl.constexpr,
-    BO: tl.constexpr,
-    BG: tl.constexpr,
-):
+    x, words, scale, offset, scale_step, offset_step, zero, magic, bias, residual, out, outputs, inputs, blocks,
+    ACT: tl.constexpr, EVEN: tl.constexpr, SIZE: tl.constexpr, BO: tl.constexpr, BG: tl.constexpr,
+):  # fmt: skip
     """words (outputs, 4 blocks) of eight numbers, the first in the lowest bits; scale, offset, zero (outputs, blocks).
 
     zero: taken off each number; None for 8, or where there is an offset.  EVEN: inputs is a multiple of 32 BG.
@@ -210,7 +160,7 @@ def _nibbles_kernel(
         v1, v5 = tl.split(v1_5)
         v2, v6 = tl.split(v2_6)
         v3, v7 = tl.split(v3_7)
-        # Numbers stay where their bits are, so that they are 16, 256 or 4096 times as large: x is made smaller.
+        # Numbers are not shifted, so they are 16, 256 or 4096 times too large: x is scaled down by as much.
         upper = w >> 16
         q = _number(w, 15, magic) * v0[None, :, :]
         q += _number(w, 15 << 4, magic) * (v1 * 0.0625)[None, :, :]
@@ -220,7 +170,7 @@ def _nibbles_kernel(
         q += _number(upper, 15 << 4, magic) * (v5 * 0.0625)[None, :, :]
         q += _number(upper, 15 << 8, magic) * (v6 * 0.00390625)[None, :, :]
         q += _number(upper, 15 << 12, magic) * (v7 * 0.000244140625)[None, :, :]
-        # Of (q - zero) x the second part is the same for all rows, but for zero; so it is of an offset.
+        # In (q - zero) x the sum of x is the same for all rows; it also multiplies an offset.
         sums = tl.sum(((v0 + v1) + (v2 + v3)) + ((v4 + v5) + (v6 + v7)), 1)[None, :]
         if offset is not None:
             total += s * tl.sum(q, 2) + of_blocks(offset, offset_step, at + first, live, EVEN, SIZE) * sums
@@ -234,17 +184,17 @@ def _nibbles_kernel(
 
 @triton.jit
 def _number(words, BITS: tl.constexpr, magic):
-    """The integer that these bits of the words are, where all others are zero, as float32.
+    """The integer in these bits of the words, as float32.
 
-    They are put into the mantissa of 2 ** 23: GPUs convert integers at a fraction of their rate of additions.  magic is
-    an argument of the kernel, since one instruction masks and sets where one of the two constants is in a register.
+    The bits go into the mantissa of 2 ** 23: GPUs convert integers at a fraction of their rate of additions.  magic is
+    an argument of the kernel, since one instruction masks and sets only if one of the constants is in a register.
     """
     return ((words & BITS) | magic).to(tl.float32, bitcast=True) - 8388608.0
 
 
 @triton.jit
 def _finish(y, bias, residual, out, rows, outputs, ACT: tl.constexpr):
-    """act(y + bias) + residual, stored."""
+    """Store act(y + bias) + residual."""
     live = rows < outputs
     if bias is not None:
         y += tl.load(bias + rows, mask=live, other=0.0).to(tl.float32)

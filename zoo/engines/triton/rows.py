@@ -1,4 +1,4 @@
-"""What the kernels that go over the rows of a matrix share: how rows are laid out, and how many a program takes."""
+"""Shared by the kernels that go over the rows of a matrix: the layout of rows, and how many a program takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RowConfig(NamedTuple):
     warps: int
 
 
-# By the length of rows, up to the number.
+# Key: the longest row that the config is for.
 _WHOLE = {
     256: RowConfig(8, 4),
     1024: RowConfig(4, 4),
@@ -36,24 +36,17 @@ _WIDE_WAVES = {  # 64 lanes a warp, and at most 1024 in a program
     8192: RowConfig(1, 8),
     32768: RowConfig(1, 16),
 }
-ROWS: dict[str, dict[int, RowConfig]] = {
-    "sm_80": _WHOLE,
-    "sm_89": _WHOLE,
-    "sm_90": _WHOLE,
-    "gfx942": _WIDE_WAVES,
-    "fallback": _WIDE_WAVES,
-}
-LONGEST = max(_WHOLE)  # a longer row does not fit in the registers of one program
+LONGEST = max(_WHOLE)  # a longer row does not fit into the registers of one program
 
 
 def row_config(x: Tensor) -> RowConfig:
-    """How many of the rows x (..., D) a program holds; D is at most `LONGEST`."""
-    sizes = ROWS[table(x)]
+    """The config for rows x (..., D); D is at most `LONGEST`."""
+    sizes = _WIDE_WAVES if table(x) in ("gfx942", "fallback") else _WHOLE
     return next(sizes[longest] for longest in sizes if x.shape[-1] <= longest)
 
 
 def row_candidates(x: Tensor) -> list[RowConfig]:
-    """What may be fastest for x (..., D), the table's own choice first."""
+    """Configs that may be fastest for x (..., D), `row_config` first."""
     D = triton.next_power_of_2(x.shape[-1])
     others = (
         RowConfig(block_m, warps)
@@ -70,11 +63,11 @@ def as_rows(x: Tensor) -> Tensor:
 
 
 def ceil_div(n: int, of: int) -> int:
-    """How many blocks of `of` cover n."""
+    """The number of blocks of size `of` that cover n."""
     return -(-n // of)
 
 
 def launch(kernel: Any, programs: int, x: Tensor, *arguments: Any, warps: int, **constants: Any) -> None:
-    """Runs `programs` programs of a kernel, whose first argument is x, on the device of x."""
+    """Run `programs` programs of a kernel, whose first argument is x, on the device of x."""
     with on_device(x):
         kernel[(programs,)](x, *arguments, **constants, num_warps=warps)

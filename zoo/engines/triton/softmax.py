@@ -29,17 +29,9 @@ def softmax(x: Tensor, *, config: RowConfig | None = None) -> Tensor:
         return out
     config = config or row_config(x)
     launch(
-        _softmax_kernel,
-        ceil_div(len(rows), config.block_m),
-        rows,
-        out,
-        len(rows),
-        rows.stride(0),
-        D,
-        BM=config.block_m,
-        BD=triton.next_power_of_2(D),
-        warps=config.warps,
-    )
+        _softmax_kernel, ceil_div(len(rows), config.block_m), rows, out, len(rows), rows.stride(0), D,
+        BM=config.block_m, BD=triton.next_power_of_2(D), warps=config.warps,
+    )  # fmt: skip
     return out
 
 
@@ -57,7 +49,7 @@ def _softmax_kernel(x, out, M, x_m, D, BM: tl.constexpr, BD: tl.constexpr):
 
 @triton.jit
 def _long_softmax_kernel(x, out, x_m, D, BD: tl.constexpr):
-    """A row for each program: every lane keeps the largest of its columns, and the sum of their exponentials to it."""
+    """One program a row: every lane keeps the largest of its columns, and the sum of exponentials relative to it."""
     row = tl.program_id(0).to(tl.int64)
     x += row * x_m
     out += row * D
@@ -81,7 +73,7 @@ def _long_softmax_kernel(x, out, x_m, D, BD: tl.constexpr):
 
 @triton.jit
 def _finite(top):
-    """What may be subtracted from values whose maximum is `top`: nothing, where all of them are -inf."""
+    """The number to subtract from values whose maximum is `top`: 0 if all of them are -inf."""
     return tl.where(top == float("-inf"), 0.0, top)
 
 

@@ -1,4 +1,4 @@
-"""The ops on NumPy arrays: matrix products on weights as they lie in their file, on several threads."""
+"""The ops on NumPy arrays: matrix products directly on weights in their mapped file, on several threads."""
 
 from __future__ import annotations
 
@@ -12,60 +12,16 @@ from ...quant import QuantRows, QuantTensor, plain
 from ...typing import RawTensor
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
-from .decoder import add_rms_norm, glu, rms_norm, rope, rope_write_, rotary, write_
+from .decoder import glu, rope, rope_write_, rotary, write_
 from .linear import linear
-from .norm import add_layer_norm, layer_norm, softmax
+from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
 from .pool import adaptive_avg_pool2d, add_scaled, max_pool2d, mean, pixel_shuffle
 from .resize import interpolate
-
-__all__ = [
-    "adaptive_avg_pool2d",
-    "add_layer_norm",
-    "add_rms_norm",
-    "add_scaled",
-    "all_true",
-    "arange",
-    "as_ids",
-    "as_mask",
-    "as_pixels",
-    "assign_",
-    "attention",
-    "cat",
-    "conv2d",
-    "conv_transpose2d",
-    "cumsum",
-    "embedding",
-    "fold_norm",
-    "gather_bias",
-    "glu",
-    "interpolate",
-    "keep",
-    "layer_norm",
-    "linear",
-    "max_pool2d",
-    "mean",
-    "pixel_shuffle",
-    "prepare_conv",
-    "rms_norm",
-    "rope",
-    "rope_write_",
-    "rotary",
-    "rows",
-    "sinusoids",
-    "skips_unseen",
-    "softmax",
-    "to_numpy",
-    "to_parameter",
-    "to_raw",
-    "where",
-    "write_",
-    "zeros",
-]
 
 
 def embedding(ids: np.ndarray, table: np.ndarray | QuantTensor, name: str) -> np.ndarray:
     if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
-        raise InputError(f"{name} must lie in [0, {len(table)}), found {ids.min()} to {ids.max()}")
+        raise InputError(f"{name} must be in [0, {len(table)}), found {ids.min()} to {ids.max()}")
     return table.take(ids) if isinstance(table, QuantTensor) else table[ids]
 
 
@@ -97,14 +53,14 @@ def where(condition, x, y):
 def sinusoids(x: np.ndarray, size: int, like: np.ndarray, base: float) -> np.ndarray:
     at = np.arange(size // 2, dtype=np.float32)
     angle = np.divide.outer(np.asarray(x, np.float32), np.float32(base) ** (2 * at / size))
-    out = np.empty((size, *x.shape), np.float32)  # feature-major, as what they are added to
+    out = np.empty((size, *x.shape), np.float32)  # feature-major, as the arrays that they are added to
     np.sin(np.moveaxis(angle, -1, 0), out=out[0::2])
     np.cos(np.moveaxis(angle, -1, 0), out=out[1::2])
     return np.moveaxis(out, 0, -1).astype(like.dtype, copy=False)
 
 
 def skips_unseen(like: np.ndarray) -> bool:
-    return False  # the arrays that are worked on may be as long as what is given
+    return False
 
 
 def all_true(mask: np.ndarray) -> bool:
@@ -112,7 +68,7 @@ def all_true(mask: np.ndarray) -> bool:
 
 
 def gather_bias(table, index):
-    # In memory (H, S, T), as attention goes through its scores.
+    # In memory (H, S, T), the order of attention's scores.
     return np.take(np.ascontiguousarray(table.T), index.T, axis=1).swapaxes(1, 2)[None]
 
 
@@ -133,7 +89,7 @@ def to_numpy(x: np.ndarray) -> np.ndarray:
 
 
 def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -> np.ndarray:
-    """A stored tensor as a model's parameter: float32 as it lies in the file, all else widened (or narrowed) to it."""
+    """A stored tensor as a parameter: float32 is used in place, other types are converted to `dtype` or float32."""
     if stored.dtype not in ("F64", "F32", "F16", "BF16"):
         raise CheckpointError(f"{name} is stored as {stored.dtype}, expected floating-point numbers")
     if dtype in ("float16", "bfloat16"):
@@ -155,23 +111,23 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
 
 
 def keep(stored: QuantRows, device: str) -> QuantRows:
-    """Rows for `linear` and `embedding` as their file has them, uncopied where they are aligned."""
+    """Rows for `linear` and `embedding` as their file has them, copied only if they are not aligned."""
     return stored.map(lambda array: array if np.asarray(array).flags.aligned else np.array(array))
 
 
 def rows(parts: Sequence[np.ndarray | QuantRows], dtype: str | None = None) -> np.ndarray | QuantTensor:
-    """Matrices whose rows follow one another, in the form that `linear` likes best: as they lie, never copied."""
+    """Matrices one below the other, in the best form for `linear`: never copied."""
     if len(parts) == 1 and isinstance(parts[0], np.ndarray):
         return parts[0]
     return QuantTensor([part if isinstance(part, QuantRows) else plain(part).parts[0] for part in parts])
 
 
-# safetensors' names of element types.
+# safetensors' names of element types
 DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I8": np.int8, "U8": np.uint8}
 
 
 def to_raw(x: np.ndarray | QuantRows, dtype: str) -> RawTensor:
-    """A parameter as it goes to a file that has element type `dtype`."""
+    """A parameter converted to the element type `dtype` for a file."""
     if isinstance(x, QuantRows):
         x = np.asarray(x.arrays[0]) if x.kind.name == dtype else x.dequantise()
         if dtype == "BF16" and x.dtype == np.uint16:
@@ -183,7 +139,7 @@ def to_raw(x: np.ndarray | QuantRows, dtype: str) -> RawTensor:
 
 
 def _to_bfloat16(x: np.ndarray) -> np.ndarray:
-    """The upper halves of float32 values, rounded to nearest, ties to even; by pieces, for a table may be large."""
+    """The upper halves of float32 values, rounded to nearest, ties to even; in pieces, to need little memory."""
     with np.errstate(over="ignore"):
         every = np.asarray(x, np.float32, order="C").reshape(-1).view(np.uint32)
     out = np.empty(every.size, np.uint16)

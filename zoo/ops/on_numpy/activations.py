@@ -1,4 +1,4 @@
-"""Activations in place, on blocks that stay in cache: with NumPy it is the passes over memory that cost."""
+"""Activations in place, on blocks that stay in cache: passes over memory are what costs time in NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .scratch import scratch
 
-BLOCK = 1 << 16  # elements: with two of scratch they stay in the L2 cache, or nearly so
+BLOCK = 1 << 16  # elements: with two scratch buffers of the same size they about fit into the L2 cache
 
 _add, _mul = np.add, np.multiply
 
@@ -21,7 +21,7 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def _gelu(x: np.ndarray) -> None:
-    if x.dtype == np.float64:  # asked for by whoever judges: exact rather than fast
+    if x.dtype == np.float64:  # used as a reference: exact rather than fast
         x *= 0.5 * (1 + np.asarray(_erf(x / math.sqrt(2)), np.float64))
         return
     h, t = scratch("work", x.shape, x.dtype), scratch("work 2", x.shape, x.dtype)
@@ -32,7 +32,7 @@ def _gelu(x: np.ndarray) -> None:
         _add(t, c, t)
         _mul(t, h, t)
     _add(t, _Q[-1], t)
-    with np.errstate(over="ignore"):  # to infinity, and h over that is nothing
+    with np.errstate(over="ignore"):  # to infinity, and h / infinity is 0
         for _ in range(4):
             _mul(t, t, t)
     np.divide(h, t, t)
@@ -93,7 +93,7 @@ def _mish(x: np.ndarray) -> None:
 
 
 def _relu(x: np.ndarray) -> None:
-    # NumPy takes the larger of two arrays three times as fast as that of an array and a number.
+    # NumPy's maximum of two arrays is three times as fast as that of an array and a number.
     np.maximum(x, _zeros(x.dtype)[: x.size].reshape(x.shape) if x.size <= BLOCK else 0, out=x)
 
 

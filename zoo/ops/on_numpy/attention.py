@@ -1,4 +1,4 @@
-"""Attention by blocks of heads whose scores stay in cache."""
+"""Attention in blocks of heads whose scores stay in cache."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from . import threads
 from .layout import FEW, SMALL, multipliable
 from .scratch import result, scratch
 
-SCORES = 1 << 18  # scores that a thread holds at a time
-# Without the maximum subtracted, a sum of exponentials in this range has lost nothing and cannot overflow.
+SCORES = 1 << 18  # scores of a thread at a time
+# A sum of exponentials in this range is exact and has not overflowed, even if no maximum was subtracted.
 LEAST, MOST = 1e-28, 1e25
 
 
@@ -39,7 +39,7 @@ def attention(
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
     r, dtype, few = H // G, q.dtype, B * T <= FEW
-    if T == 1 < r and bias is None:  # the heads that share keys as so many queries: the keys are gone through once
+    if T == 1 < r and bias is None:  # heads that share keys become queries: the keys are read once
         if start is not None:
             seen = np.arange(S) <= np.asarray(start)[:, None]
             mask = seen if mask is None else mask & seen
@@ -64,7 +64,7 @@ def attention(
     plain = bias is None and mask is None and start is None
     cost = B * H * T * S * (2 + K / 20)
     blocks = _blocks(B, G, r, T, S, K, lengths, start, plain, threads.count(cost))
-    # The heads that share keys as so many queries more: the keys are gone through once for all of them.
+    # Heads that share keys become more queries: the keys are read once for all of them.
     folds = r > 1 and bias is None and not few
 
     def job(i: int) -> None:
@@ -131,7 +131,7 @@ def _matrices(x: np.ndarray) -> np.ndarray:
 def _lengths(
     B: int, S: int, T: int, start: np.ndarray | None, mask: np.ndarray | None
 ) -> tuple[list[int] | None, np.ndarray | None]:
-    """How many keys each row sees at most (None: all), and the mask if that does not say it all."""
+    """The number of keys that each row sees at most (None: all), and the mask if that is not all it hides."""
     if mask is not None and mask.all():
         mask = None
     if mask is None and start is None:
@@ -142,7 +142,7 @@ def _lengths(
     if mask is not None:
         keys = np.arange(1, S + 1)
         last = (mask * keys).max(1)
-        if (mask.sum(1) == last).all():  # padding on the right, as nearly always
+        if (mask.sum(1) == last).all():  # padding on the right, the usual case
             mask = None
         most = np.minimum(most, last)
     return most.tolist(), mask
@@ -160,7 +160,7 @@ def _blocks(
     plain: bool,
     threads: int,
 ) -> list[Block]:
-    """The whole of the scores in blocks, about as many as keep all threads busy and none larger than SCORES."""
+    """All scores in blocks of at most SCORES, enough of them to keep all threads busy."""
     queries = T
     if 64 * S * K <= SMALL < T * S * K:
         queries = -(-T // -(-T * S * K // SMALL))
@@ -193,7 +193,7 @@ def _extra(
     bias: np.ndarray | None,
     dtype: np.dtype,
 ) -> np.ndarray:
-    """What is added to the scores of a block of one row: (1 or g, 1 or r, keys, 1 or t)."""
+    """The array added to the scores of a block of one row: (1 or g, 1 or r, keys, 1 or t)."""
     b, _, g0, g1, t0, t1, keys = block
     extra = np.zeros((1, 1, 1, 1), dtype)
     if bias is not None:

@@ -1,4 +1,4 @@
-"""The BLAS that NumPy calls, asked through its own functions: how many threads it has, and for which processor."""
+"""The BLAS that NumPy calls: its thread count, and the processor that it is for."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Cores for which OpenBLAS has kernels that multiply small matrices as they lie, without packing them: AVX-512's.
+# Cores for which OpenBLAS has kernels that multiply small matrices without packing them: those with AVX-512.
 UNPACKED = {"skylakex", "cooperlake", "sapphirerapids"}
 
 
 class Control(NamedTuple):
     get: Callable[[], int]
     set: Callable[[int], object]
-    core: str | None = None  # whose kernels OpenBLAS has chosen, as it calls it: "Haswell" is also Zen 3
+    core: str | None = None  # OpenBLAS's name of the processor: "Haswell" is also Zen 3
 
 
 @cache
 def unpacked() -> bool:
-    """Whether small products need no packing; where it is not known, they are taken to need it, as with most BLAS."""
+    """True if small products are known to need no packing."""
     control = find()
     return control is not None and (control.core or "").lower() in UNPACKED
 
 
 @cache
 def find() -> Control | None:
-    """How to read and set the thread count, or None where NumPy's BLAS has no such switch."""
+    """Functions that read and set the thread count; None if NumPy's BLAS has none."""
     np.dot(np.ones((2, 2)), np.ones((2, 2)))  # a BLAS that loads lazily is loaded now
     for path in _libraries():
         try:
@@ -63,7 +63,7 @@ def _core(library: ctypes.PyDLL, function: str) -> str | None:
 
 
 def _libraries() -> Iterator[str]:
-    """OpenBLAS as it comes in NumPy's wheel; where there is none, one that the process has loaded from elsewhere."""
+    """Yield the OpenBLAS in NumPy's wheel, then any that the process has loaded from elsewhere."""
     package = os.path.dirname(np.__file__)
     folders = [os.path.join(os.path.dirname(package), "numpy.libs")]
     folders += [os.path.join(package, name) for name in (".libs", ".dylibs")]
@@ -74,7 +74,7 @@ def _libraries() -> Iterator[str]:
             paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "blas" in line}
     except OSError:
         return
-    # Other packages bring an OpenBLAS of their own, which is not the one that NumPy calls.
+    # Other packages have their own OpenBLAS, which NumPy does not call.
     yield from sorted(p for p in paths if p.startswith("/") and ".libs/" not in p)
 
 

@@ -17,12 +17,12 @@ from .winograd import conv3x3, transform
 
 Pair = tuple[int, int]
 
-WINDOWS = 1 << 18  # elements of a block's windows, which stay about in the L2 cache;
-MANY, MOST = 900, 1 << 21  # but so many windows, for the product's sake, up to these elements
+WINDOWS = 1 << 18  # elements of a block's windows, which about fit into the L2 cache
+MANY, MOST = 900, 1 << 21  # at least MANY windows, for a faster product, but at most MOST elements
 STACKED = 64  # windows in a product that needs no packing
-NARROW = 16  # channels, below which transforms cost more than they save
-LARGEST = 512 * 512 * 9  # elements of a weight that is kept transformed, which takes up to four times its memory
-OFTEN = 16  # output pixels per channel, from which it pays to transform a weight for one use
+NARROW = 16  # with fewer channels transforms cost more than they save
+LARGEST = 512 * 512 * 9  # elements of a weight that is kept transformed, in up to four times its memory
+OFTEN = 16  # output pixels per channel from which transforming a weight for one use saves time
 
 
 def conv2d(
@@ -100,7 +100,7 @@ def _windows(
 
 
 def _product(x: np.ndarray, W: np.ndarray, out: np.ndarray) -> None:
-    """out = x @ W; with a small W as a stack of products so small that BLAS does not stop to pack them, if it can."""
+    """out = x @ W; for a small W as a stack of products that are so small that BLAS does not pack them."""
     n = len(x) // STACKED if STACKED * W.size <= SMALL and blas.unpacked() else 0
     if n:
         whole = n * STACKED
@@ -111,7 +111,7 @@ def _product(x: np.ndarray, W: np.ndarray, out: np.ndarray) -> None:
 
 
 def _patches(x: np.ndarray, kY: int, kX: int) -> np.ndarray:
-    """x (B, Y, X, C) -> (B, Y / kY, X / kX, C kY kX), what does not fill a window left out; feature-major."""
+    """x (B, Y, X, C) -> (B, Y / kY, X / kX, C kY kX), without incomplete windows; feature-major."""
     B, Y, X, C = x.shape
     h, w = Y // kY, X // kX
     x = x[:, : h * kY, : w * kX].reshape(B, h, kY, w, kX, C)
@@ -126,7 +126,7 @@ def conv_transpose2d(
     full = (Y - 1) * sy + kY, (X - 1) * sx + kX
     W = np.ascontiguousarray(weight.transpose(2, 3, 1, 0))
     pixels = columns(x)
-    # Windows that neither overlap nor leave gaps write every pixel once.
+    # If windows neither overlap nor leave gaps, every pixel is written once.
     apart = (kY, kX) == stride
     out = (result if apart else np.zeros)((D, B * full[0] * full[1]), x.dtype)
     planes = out.reshape(D, B, *full)

@@ -1,10 +1,8 @@
-"""What Llama computes between products: root mean square norms, rotary positions, gated activations; and where a cache
-keeps it."""
+"""Rotary positions, gated activations, and writes to a cache."""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
@@ -12,66 +10,6 @@ from . import threads
 from .activations import ACT, BLOCK
 from .layout import FEW, columns, logical
 from .scratch import result, scratch
-
-TOKENS = 128  # that are normalised at a time: D of them, twice, stay in cache
-
-
-def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
-    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
-    N = math.prod(lead)
-    X = columns(x)
-    mean = _mean(D, dtype)
-    if N <= FEW:
-        with np.errstate(all="ignore"):
-            x = X.T
-            Y = np.multiply(x, _inverse(np.multiply(x, x) @ mean.T, eps))
-            np.multiply(Y, weight, out=Y)
-        return Y.reshape(*lead, D)
-    Y, g = result((D, N), dtype), weight[:, None]
-
-    def block(i: int) -> None:
-        own = slice(i * TOKENS, (i + 1) * TOKENS)
-        t, y = X[:, own], Y[:, own]
-        s = scratch("work", y.shape, dtype)
-        np.multiply(t, t, out=s)
-        np.multiply(t, _inverse(mean @ s, eps), out=s)
-        np.multiply(s, g, out=y)
-
-    threads.run(block, -(-N // TOKENS), cost=x.size)
-    return logical(Y, lead)
-
-
-def add_rms_norm(x: np.ndarray, residual: np.ndarray, weight: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
-    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
-    N = math.prod(lead)
-    if N <= FEW:
-        total = np.add(columns(x).T, columns(residual).T).reshape(*lead, D)
-        return rms_norm(total, weight, eps), total
-    X, R, mean = columns(x), columns(residual), _mean(D, dtype)
-    Y, S, g = result((D, N), dtype), result((D, N), dtype), weight[:, None]
-
-    def block(i: int) -> None:
-        own = slice(i * TOKENS, (i + 1) * TOKENS)
-        t, y = S[:, own], Y[:, own]
-        s = scratch("work", y.shape, dtype)
-        np.add(X[:, own], R[:, own], out=t)
-        np.multiply(t, t, out=s)
-        np.multiply(t, _inverse(mean @ s, eps), out=s)
-        np.multiply(s, g, out=y)
-
-    threads.run(block, -(-N // TOKENS), cost=1.25 * x.size)
-    return logical(Y, lead), logical(S, lead)
-
-
-def _inverse(square: np.ndarray, eps: float) -> np.ndarray:
-    square += eps
-    np.sqrt(square, out=square)
-    return np.reciprocal(square, out=square)
-
-
-@lru_cache(64)
-def _mean(D: int, dtype: np.dtype) -> np.ndarray:
-    return np.full((1, D), 1 / D, dtype)
 
 
 def rotary(

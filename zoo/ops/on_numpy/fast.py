@@ -1,7 +1,7 @@
-"""Packed matrices by compiled code, where llvmlite is installed: the extra `fast`.
+"""Products of quantised matrices by compiled code, if llvmlite is installed: the extra `fast`.
 
-A number is widened in a register and multiplied, in float32, on the matrix as it lies in its file: memory gives the
-pace.  Tiles for products with many rows are widened likewise.  A kind's code takes some hundredths of a second, once.
+Numbers are dequantised in registers and multiplied in float32, directly from the matrix in its file: memory sets the
+pace.  Tiles for products with many rows are dequantised likewise.  Compiling a kind takes hundredths of a second, once.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ...plugins import engine
 from ...quant import QuantRows
 from .scratch import scratch
 
-ROWS = 4  # up to which a product is made here
+ROWS = 4  # the most rows of x for a compiled product
 
 
 class Compiled(NamedTuple):
-    """Of a kind: its functions by rows of x (0: what widens), and how many numbers they take at a time."""
+    """A kind's functions by rows of x (0: dequantise), and the numbers that they take at a time."""
 
     function: Callable[[str, int], Callable[..., None]]
     size: int
-    in_turns: bool  # whether x is wanted with the even columns of these before the odd ones
-    of_rows: bool  # whether a scale of each row is left to the caller
-    way: str | None  # how products of bytes are summed, where the processor does so
+    in_turns: bool  # x must have the even columns of `size` before the odd ones
+    of_rows: bool  # the caller multiplies by a scale for each row
+    way: str | None  # the processor's instructions for sums of products of bytes
 
 
 class Operand(NamedTuple):
-    """What matrices multiply: x (N, D), and its digits for the kinds that want them."""
+    """x (N, D), and its digits for the kinds that need them."""
 
     x: np.ndarray
     digits: dict[str, np.ndarray]
@@ -38,7 +38,7 @@ class Operand(NamedTuple):
 
 @lru_cache
 def compiled(kind: str) -> Compiled | None:
-    """None for other kinds, without llvmlite, and for processors that do not widen float16."""
+    """The functions of a kind; None for other kinds, without llvmlite, or if the processor cannot convert float16."""
     try:
         code = engine("compiled")
     except ImportError:
@@ -54,12 +54,12 @@ def _of(W: QuantRows) -> Compiled | None:
 
 
 def takes(weights: Sequence[np.ndarray | QuantRows], x: np.ndarray) -> bool:
-    """Whether every part of a weight can be multiplied by x (N, D) here."""
+    """True if every part of a weight can be multiplied by x (N, D) here."""
     return x.dtype == np.float32 and len(x) <= ROWS and all(isinstance(W, QuantRows) and _of(W) for W in weights)
 
 
 def operand(weights: Sequence[np.ndarray | QuantRows], x: np.ndarray) -> Operand:
-    """Of x (N, D), for the parts that `takes` took."""
+    """The Operand of x (N, D), for parts that `takes` accepted."""
     x, digits = np.ascontiguousarray(x), {}
     for kind in {W.kind.name for W in weights if isinstance(W, QuantRows)}:
         own = compiled(kind)
@@ -75,7 +75,7 @@ def operand(weights: Sequence[np.ndarray | QuantRows], x: np.ndarray) -> Operand
 
 
 def product(W: Any, of: Operand, y: np.ndarray) -> None:
-    """y (N, E) = x (N, D) @ W.T, for some rows W of what `takes` took."""
+    """y (N, E) = x (N, D) @ W.T, for rows W of parts that `takes` accepted."""
     own, kind, x = _of(W), W.kind.name, of.x
     assert own is not None
     if kind not in of.digits:
@@ -110,7 +110,7 @@ def _widened_product(W: QuantRows, own: Compiled, x: np.ndarray, y: np.ndarray) 
 
 
 def widen(W: QuantRows, out: np.ndarray) -> bool:
-    """Whether the numbers of some rows were written to out (E, width) float32, without the scales of whole rows."""
+    """Write the numbers of rows to out (E, width) float32, without the scales of whole rows; False if not possible."""
     own = _of(W)
     if own is None:
         return False
@@ -122,7 +122,7 @@ def widen(W: QuantRows, out: np.ndarray) -> bool:
 
 
 def _rest(W: QuantRows, begin: int, own: Compiled) -> np.ndarray:
-    """The columns that are left over, of a kind without blocks."""
+    """The remaining columns, of a kind without blocks."""
     data = W.arrays[0][:, begin:]
     if own.of_rows:
         return data.astype(np.float32)

@@ -1,4 +1,4 @@
-"""How an op on images goes through them: in blocks of rows that stay in cache, with whatever lies beyond the edge."""
+"""Blocks of image rows that stay in cache, and padding."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .scratch import scratch
 Block = tuple[slice, slice]  # images, and rows of each
 
 
-def blocks(B: int, rows: int, width: int, wanted: int) -> list[Block]:
-    """Cuts B images of rows x width into blocks of about `wanted` pixels: rows of one image, or whole images.
+def blocks(B: int, rows: int, width: int, pixels: int) -> list[Block]:
+    """Cut B images of rows x width into blocks of about `pixels` pixels: rows of one image, or whole images.
 
-    There are as many as keep all threads busy.
+    There are enough blocks to keep all threads busy.
     """
     count = threads.count()
-    parts = min(rows, max(-(-rows * width // wanted), -(-count // B)))
+    parts = min(rows, max(-(-rows * width // pixels), -(-count // B)))
     if B == 1 and parts > count:
         parts = min(rows, -(-parts // count) * count)
     if parts > 1:
         cuts = [i * rows // parts for i in range(parts + 1)]
         return [(slice(b, b + 1), slice(*cut)) for b in range(B) for cut in pairwise(cuts)]
-    size = max(1, min(wanted // (rows * width), B // count))
+    size = max(1, min(pixels // (rows * width), B // count))
     return [(slice(b, min(b + size, B)), slice(0, rows)) for b in range(0, B, size)]
 
 
 def padded(x: np.ndarray, y: tuple[int, int], z: tuple[int, int], fill: float = 0) -> np.ndarray:
-    """x (B, Y, X, C), rows y[0] to y[1] and columns z[0] to z[1] of it, row-major; `fill` where there is no pixel."""
+    """Rows y[0] to y[1] and columns z[0] to z[1] of x (B, Y, X, C), row-major; `fill` outside of the image."""
     B, Y, X, C = x.shape
     out = scratch("block", (B, y[1] - y[0], z[1] - z[0], C), x.dtype)
     top, left = max(0, -y[0]), max(0, -z[0])

@@ -1,9 +1,8 @@
-"""How activations lie in memory.
+"""The order of activations in memory.
 
-An array of logical shape (B, T, D) is feature-major where its memory is (D, B * T): then every linear layer is W @ X
-with W as its file has it, the slices of a fused projection are blocks, and so are heads.  A few tokens are kept
-row-major, (B * T, D), which suits BLAS kernels for small products, and so are logits over a vocabulary, for whoever
-reads them.
+An array of logical shape (B, T, D) is feature-major if its memory is (D, B * T): then every linear layer is W @ X with
+W as its file has it, and the slices of a fused projection, and heads, are blocks.  Up to FEW tokens are row-major,
+(B * T, D), which suits BLAS kernels for small products, and so are logits over a vocabulary, for their readers.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ SMALL = 1_000_000  # M * N * K of a product, up to which OpenBLAS has kernels th
 
 
 def columns(x: np.ndarray) -> np.ndarray:
-    """x (..., D) as a (D, N) matrix: a view where x lies row-major or feature-major, else a feature-major copy."""
+    """x (..., D) as a (D, N) matrix: a view if x is row-major or feature-major, else a feature-major copy."""
     D, N = x.shape[-1], math.prod(x.shape[:-1])
     if x.flags.c_contiguous:
         return x.reshape(N, D).T
@@ -26,7 +25,7 @@ def columns(x: np.ndarray) -> np.ndarray:
 
 
 def multipliable(X: np.ndarray) -> bool:
-    """Whether BLAS takes a matrix, or a stack of them, as it lies."""
+    """True if BLAS takes a matrix, or a stack of them, without a copy."""
     for step, leap, size in ((X.strides[-1], X.strides[-2], X.shape[-1]), (X.strides[-2], X.strides[-1], X.shape[-2])):
         if step == X.itemsize and leap >= size * X.itemsize and leap % X.itemsize == 0:
             return True

@@ -1,4 +1,4 @@
-"""act(x @ weight.T + bias) + residual on the weight exactly as its file has it."""
+"""act(x @ weight.T + bias) + residual, directly on the weight in its file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ...quant import QuantRows, QuantTensor
-from . import blas, fast, packed, threads
+from . import blas, fast, quantised, threads
 from .activations import finish
 from .layout import FEW, SMALL, columns, logical, multipliable
 from .scratch import result, scratch
 
-WIDE = 16384  # outputs from which only a vocabulary comes: logits are row-major, as their readers expect
-WHOLE, DEPTH = 1024, 384  # features that are summed in one go, and how many of them at a time where there are more
-FAR = 1 << 21  # elements of a weight, from which it is not in a cache: then its way from memory takes the time
-# Elements of a weight, from which a single row is left to BLAS's own threads.  Memory gives it twice as many a second
-# then as to ours, which sleep between two products; but BLAS's go on spinning for a while after the last.
+WIDE = 16384  # outputs: more are logits of a vocabulary, which are row-major, as their readers expect
+WHOLE, DEPTH = 1024, 384  # features summed at once, and the size of partial sums if there are more
+FAR = 1 << 21  # elements of a weight that is too large for caches: then reading it from memory takes the time
+# Elements of a weight from which a single row is left to BLAS's own threads.  They read memory twice as fast as ours,
+# which sleep between products; but BLAS's keep spinning for a while after the last.
 ONE_ROW = 1 << 20
-SMALL_OUT = 1200  # M * N of a product on a transposed operand, up to which that holds
+SMALL_OUT = 1200  # M * N of a product on a transposed operand, up to which OpenBLAS does not pack
 
 
 def linear(
@@ -30,7 +30,7 @@ def linear(
     act: str | None,
     residual: np.ndarray | None,
 ) -> np.ndarray:
-    weights = packed.parts_of(weight)
+    weights = quantised.parts_of(weight)
     lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
     N = math.prod(lead)
     heights = tuple(len(w) for w in weights)
@@ -48,7 +48,7 @@ def linear(
     else:
         Y = result((E, tile.columns if tile else N), dtype)
         if tile and narrow and copied:
-            X, copied = _padded(X, tile.columns), False  # once, and not for every tile of a weight
+            X, copied = _padded(X, tile.columns), False  # once, not for every tile of a weight
     if N == 1 and D * E >= ONE_ROW and not narrow and threads.as_many_in_blas():
         at = 0
         for W in plain:
@@ -59,7 +59,7 @@ def linear(
     cost = D * E * max(N / 40, 0.25 if D * E > FAR else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
     compiled = fast.operand(weights, X) if narrow and rowwise and fast.takes(weights, X) else None
-    operands = packed.operands(X, weights, rowwise) if narrow and not compiled else []
+    operands = quantised.operands(X, weights, rowwise) if narrow and not compiled else []
 
     def share(i: int) -> None:
         if tile and not narrow:
@@ -93,24 +93,24 @@ def linear(
 def _packed_product(
     W: np.ndarray | QuantRows, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None
 ) -> None:
-    """The product of a packed matrix, of which a few rows at a time are widened; xs: of `packed.operands`.
+    """The product of a quantised matrix, dequantised some rows at a time; xs: from `quantised.operands`.
 
     y (N, E), xs (N, D or D / 2) if rowwise, else y (E, N), xs (D or D / 2, N).
     """
     if rowwise and len(y) == 1 and len(xs) == 2 and isinstance(W, QuantRows):
-        packed.vector_product(W, xs, y[0])
+        quantised.vector_product(W, xs, y[0])
         return
     if rowwise and len(y) == 1 and isinstance(W, QuantRows) and W.kind.name == "INT8":
-        packed.int8_product(W, xs[0][0], y[0])
+        quantised.int8_product(W, xs[0][0], y[0])
         return
     width = W.shape[1] // len(xs)
-    # The more tokens, the less it matters where the tile is, and the more what is done once for each.
-    room = packed.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)
+    # With more tokens the cache of a tile matters less, and the cost of each tile more.
+    room = quantised.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)
     step = max(16, room // max(1, width) // 16 * 16)
     for a in range(0, len(W), step):
         rows = slice(a, a + step)
         out = y[:, rows] if rowwise else y[rows]
-        for k, (part, x) in enumerate(zip(packed.widened(W[rows], len(xs)), xs, strict=True)):
+        for k, (part, x) in enumerate(zip(quantised.widened(W[rows], len(xs)), xs, strict=True)):
             z = out if k == 0 else scratch("rest", out.shape, y.dtype)
             if rowwise:
                 _row_product(x, part, z)
@@ -120,13 +120,13 @@ def _packed_product(
                 np.matmul(part, x, out=z)
             if k:
                 np.add(out, z, out=out)
-        packed.scale(W[rows], out.T if rowwise else out)
+        quantised.scale(W[rows], out.T if rowwise else out)
 
 
 class Tile(NamedTuple):
-    """How a product is cut: tokens padded to `columns`, `width` of them at a time, against `rows` of the weight.
+    """The tiles of a product: tokens padded to `columns`, `width` of them at a time, with `rows` of the weight.
 
-    Sums are made of partial sums over `depth` features, for accuracy.
+    Partial sums are over `depth` features, for accuracy.
     """
 
     columns: int
@@ -139,7 +139,7 @@ class Tile(NamedTuple):
 def _tile(N: int, D: int) -> Tile | None:
     """Tiles for BLAS kernels that do not pack the weight (`blas.unpacked`), up to a quarter of the time for few tokens.
 
-    They want 32 or 64 columns and cache lines to start with; where padding would cost what they gain: None.
+    They need multiples of 32 columns that begin at cache lines; None if padding would cost what they gain.
     """
     columns = -(-N // 32) * 32
     if N > 256 or columns * (0.75 if N < 64 else 0.9) > N:
@@ -163,7 +163,7 @@ def _padded(X: np.ndarray, width: int) -> np.ndarray:
 
 
 def _tiled_product(parts: list[tuple[np.ndarray, np.ndarray]], X: np.ndarray, tile: Tile, copied: bool) -> None:
-    """y = W @ X for each (W, y), as stacks of products of a few rows each."""
+    """y = W @ X for each (W, y), as stacks of products of `tile.rows` rows each."""
     for c in range(0, tile.columns, tile.width):
         width = min(tile.width, tile.columns - c)
         for d in range(0, len(X), tile.depth):
@@ -192,9 +192,9 @@ def _stacked_product(W: np.ndarray, d: int, x: np.ndarray, y: np.ndarray, rows: 
 
 
 def _row_product(x: np.ndarray, W: np.ndarray, y: np.ndarray) -> None:
-    """y = x @ W.T, row-major, as a stack of products so small that BLAS does not stop to pack the weights."""
+    """y = x @ W.T, row-major, as a stack of products that are so small that BLAS does not pack the weights."""
     (N, D), E = x.shape, len(W)
-    if 1 < N < 8 and N % 4 and not blas.unpacked():  # kernels for AVX2 take rows by fours, and one by one what is left
+    if 1 < N < 8 and N % 4 and not blas.unpacked():  # AVX2 kernels take four rows at a time, and the rest one by one
         rows, out = scratch("rows", (-(-N // 4) * 4, D), x.dtype), scratch("rows out", (-(-N // 4) * 4, E), y.dtype)
         rows[:N], rows[N:] = x, 0
         _row_product(rows, W, out)
@@ -211,15 +211,15 @@ def _row_product(x: np.ndarray, W: np.ndarray, y: np.ndarray) -> None:
         np.matmul(x, (W if multipliable(W) else np.ascontiguousarray(W)).T, out=y)
 
 
-Piece = tuple[int, int, int, int, slice]  # matrix, its rows from, to, their place in the output, tokens
+Piece = tuple[int, int, int, int, slice]  # matrix, first row, end row, first output, tokens
 
 
 @lru_cache(256)
 def _shares(heights: tuple[int, ...], threads: int, N: int, tiled: bool, copied: bool) -> list[list[Piece]]:
-    """Who computes what: shares of the outputs or, where tokens outnumber these, of the tokens.
+    """Split a product into shares of the outputs, or of the tokens if there are more of them.
 
-    Two shares a thread even out what one of them loses to other work; but a large product wants to stay whole, and
-    each share pays for its own copy of the input, where it needs one.
+    Two shares a thread balance the load; but large products are faster whole, and each share makes its own copy of
+    the input if it needs one.
     """
     E = sum(heights)
     if threads > 1 and not tiled and FEW < N > 1.25 * E and E < WIDE:

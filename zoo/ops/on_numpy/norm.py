@@ -1,4 +1,4 @@
-"""Layer norm and softmax."""
+"""Layer norm, root mean square norm and softmax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import threads
 from .layout import FEW, columns, logical
 from .scratch import result, scratch
 
-BLOCK = 128  # tokens that are normalised at a time: D of them, twice, stay in cache
+BLOCK = 128  # tokens that are normalised at a time: two arrays of (D, BLOCK) stay in cache
 
 
 def layer_norm(
@@ -73,7 +73,7 @@ def add_layer_norm(
 def _block(
     x: np.ndarray, t: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float, mean: np.ndarray, out: np.ndarray
 ) -> None:
-    """The norm of the columns of x (D, n); t (D, n): to compute in, which may be x."""
+    """The norm of the columns of x (D, n); t (D, n) is scratch, and may be x."""
     s = scratch("work 2", x.shape, x.dtype)
     np.subtract(x, mean @ x, out=t)
     np.multiply(t, t, out=s)
@@ -100,6 +100,52 @@ def _rows(
     np.multiply(out, _inverse(s @ mean.T, eps), out=out)
     np.multiply(out, weight, out=out)
     np.add(out, bias, out=out)
+
+
+def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
+    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
+    N = math.prod(lead)
+    X, mean = columns(x), _mean(D, dtype)
+    if N <= FEW:
+        with np.errstate(all="ignore"):
+            x = X.T
+            Y = np.multiply(x, _inverse(np.multiply(x, x) @ mean.T, eps))
+            np.multiply(Y, weight, out=Y)
+        return Y.reshape(*lead, D)
+    Y, g = result((D, N), dtype), weight[:, None]
+
+    def block(i: int) -> None:
+        own = slice(i * BLOCK, (i + 1) * BLOCK)
+        _rms_block(X[:, own], g, eps, mean, Y[:, own])
+
+    threads.run(block, -(-N // BLOCK), cost=x.size)
+    return logical(Y, lead)
+
+
+def add_rms_norm(x: np.ndarray, residual: np.ndarray, weight: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
+    lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
+    N = math.prod(lead)
+    X, R, mean = columns(x), columns(residual), _mean(D, dtype)
+    if N <= FEW:
+        total = np.add(X.T, R.T).reshape(*lead, D)
+        return rms_norm(total, weight, eps), total
+    Y, S, g = result((D, N), dtype), result((D, N), dtype), weight[:, None]
+
+    def block(i: int) -> None:
+        own = slice(i * BLOCK, (i + 1) * BLOCK)
+        np.add(X[:, own], R[:, own], out=S[:, own])
+        _rms_block(S[:, own], g, eps, mean, Y[:, own])
+
+    threads.run(block, -(-N // BLOCK), cost=1.25 * x.size)
+    return logical(Y, lead), logical(S, lead)
+
+
+def _rms_block(x: np.ndarray, weight: np.ndarray, eps: float, mean: np.ndarray, out: np.ndarray) -> None:
+    """The root mean square norm of the columns of x (D, n)."""
+    s = scratch("work", out.shape, out.dtype)
+    np.multiply(x, x, out=s)
+    np.multiply(x, _inverse(mean @ s, eps), out=s)
+    np.multiply(s, weight, out=out)
 
 
 def _inverse(variance: np.ndarray, eps: float) -> np.ndarray:

@@ -32,7 +32,7 @@ def max_pool2d(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], 
 
 
 def _maxima(x: np.ndarray, out: np.ndarray, start: int, kernel: int, stride: int) -> None:
-    """out[i] = the largest of x[start + i stride + k], k < kernel, as far as there is such; a NaN among them is."""
+    """out[i] = the largest of x[start + i stride + k], k < kernel, inside of x; NaN if there is one."""
     parts = []
     for at in range(start, start + kernel):
         own = slice(max(0, -(at // stride)), min(len(out), (len(x) - 1 - at) // stride + 1))

@@ -1,8 +1,8 @@
 """Matrices of floating-point numbers as int8 or int4, rounded to nearest.
 
 INT8: a row's largest magnitude becomes 127; on real weights no smaller scale has less squared error.
-INT8_32, INT4_32: the same of a block of 32; of int4 the largest becomes -8, of whichever sign it is, and the block is
-rounded once more by the scale that suits the first rounding best in least squares.
+INT8_32, INT4_32: the same for a block of 32; in int4 the largest becomes -8, whatever its sign, and the block is
+rounded once more with the scale that fits the first rounding best in least squares.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FLOAT32 = np.dtype(np.float32)
 
 
 def quantise(stored: RawTensor, kind_name: str, name: str) -> QuantRows:
-    """A matrix (E, D) as rows of the kind INT8, INT8_32 or INT4_32; CheckpointError where it holds NaN or infinity."""
+    """A matrix (E, D) quantised to INT8, INT8_32 or INT4_32; CheckpointError if it contains NaN or infinity."""
     kind, (E, D) = QUANT_TYPES[kind_name], stored.array.shape
     source = QuantRows(QUANT_TYPES[stored.dtype], D, (stored.array,))
     fields = zip(kind.fields, kind.shapes(E, D), strict=True)
@@ -43,7 +43,7 @@ def quantise(stored: RawTensor, kind_name: str, name: str) -> QuantRows:
     threads.run(share, -(-E // step), cost=float(E * D * 4))
     scale = rows.arrays[1]
     if not np.isfinite(scale).all():
-        raise CheckpointError(f"tensor {name!r} holds NaN, infinity or numbers too large for {kind.name}'s scales")
+        raise CheckpointError(f"tensor {name!r} contains NaN, infinity or numbers too large for {kind.name}'s scales")
     return rows
 
 

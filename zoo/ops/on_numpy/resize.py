@@ -26,7 +26,7 @@ def interpolate(x: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
     def share(i: int) -> None:
         own = slice(i * step, (i + 1) * step)
         y = out[own]
-        # Along a row by a product, whose zeros cost less than a gather; from row to row by the few that count.
+        # Along rows by a matrix product, whose zeros cost less than a gather; across rows tap by tap.
         wide = scratch("block", (len(y), Y, size[1]), x.dtype)
         np.matmul(planes[own], across.T, out=wide)
         t = scratch("tiles", (len(y), size[1]), x.dtype)
@@ -41,15 +41,15 @@ def interpolate(x: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
 
 
 def _nearest(count: int, new: int) -> np.ndarray:
-    """The sample of `count` that each of `new` is."""
+    """The index, below `count`, of the sample for each of `new`."""
     at = np.arange(new, dtype=np.float32) * np.float32(count / new)
     return np.minimum(at.astype(np.int64), count - 1)
 
 
 @lru_cache(64)
 def taps(count: int, new: int, mode: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """The samples of `count` that each of `new` is made of, and how much of each: two arrays (2 or 4, new)."""
-    # In the precision of the image, since that is how torch finds them: the scale rounded, then a fused multiply-add.
+    """The indices of the samples that each of `new` is made of, and their weights: two arrays (2 or 4, new)."""
+    # In the precision of the image, as in torch: the scale is rounded, then a fused multiply-add.
     real = dtype.type
     at = ((np.arange(new) + 0.5) * float(real(count) / real(new)) - 0.5).astype(dtype)
     if mode == "bilinear":

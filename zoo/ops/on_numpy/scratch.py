@@ -1,4 +1,4 @@
-"""Memory that is used over and over: a thread's scratch, and the results that nobody holds any more."""
+"""Reused memory: scratch buffers of each thread, and results that are no longer referenced."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ TINY = 1 << 14  # bytes below which alignment does not pay
 ALIGN = 64  # bytes
 
 _local = threading.local()
-# Without a GIL a reference count does not say that nobody else holds an array.
+# Without a GIL a reference count does not show that an array is unused.
 _counts = getattr(sys, "_is_gil_enabled", lambda: True)() and hasattr(sys, "getrefcount")
 _probe = [np.empty(1)]
-_IDLE = sys.getrefcount(_probe[0]) if _counts else 0  # of an array that only a list holds
+_IDLE = sys.getrefcount(_probe[0]) if _counts else 0  # references to an array that is only in a list
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array of no defined content, which the same thread's next call with this name gives out again.
+    """An uninitialised array; the same thread's next call with this name returns the same memory.
 
-    Ops share names, and so memory that is warm in the caches: a buffer is no longer used when its op returns or calls
-    another op.  "work" and "work 2" are a block of an elementwise op; "block" and "tiles" parts of images and heads;
-    "columns", "product", "rows" and "rows out" parts of matrix products; "widened" and "rest" packed matrices.
+    Ops share names, and so memory that is warm in the caches: a buffer is unused once its op returns or calls another.
+    "work" and "work 2" are a block of an elementwise op; "block" and "tiles" parts of images and heads;
+    "columns", "product", "rows" and "rows out" parts of matrix products; "widened" and "rest" quantised matrices.
     """
     size = math.prod(shape)
     try:
@@ -40,10 +40,10 @@ def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def result(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array for a result, of no defined content.
+    """An uninitialised array for a result.
 
-    A large one is kept here too, and given out again once the caller has dropped it and every view of it: the pages
-    of a fresh one would cost as much as a layer norm.
+    Large ones are reused once the caller has dropped them and every view of them: the pages of a new one would cost as
+    much as a layer norm.
     """
     size = math.prod(shape)
     nbytes = size * dtype.itemsize + ALIGN

@@ -1,8 +1,8 @@
-"""Fork-join over a few threads, with the BLAS held at one thread for as long as it lasts.
+"""Fork-join over threads, with BLAS set to one thread meanwhile.
 
 NumPy releases the GIL inside its loops and products, so threads that each take a share of a layer's features (product,
-bias, activation, while the share is in cache) keep all cores busy.  How many there are follows OMP_NUM_THREADS, the
-CPUs that the process may use and the cgroup's quota, or `set_count` (for users: `zoo.set_num_threads`).
+bias, activation, while the share is in cache) keep all cores busy.  Their number follows OMP_NUM_THREADS, the CPU
+affinity and the cgroup's quota, or `set_count` (for users: `zoo.set_num_threads`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from ...errors import InputError
 from . import blas
 
-MOST = 1024  # threads that may be asked for
-ALONE = 200_000  # nanoseconds of work, below which waking another thread, and waiting for it, costs what it saves
+MOST = 1024  # the largest thread count
+ALONE = 200_000  # nanoseconds of work below which waking another thread costs more than it saves
 
 _lock = threading.Lock()
 _chosen: int | None = None
@@ -31,7 +31,7 @@ _control: blas.Control | None = None
 
 
 def set_count(n: int | None) -> None:
-    """Use n threads (1: none but the caller's) from now on; None goes back to what the machine offers."""
+    """Use n threads (1: only the caller's) from now on; None restores the machine's default."""
     global _chosen
     if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__") or not 1 <= operator.index(n) <= MOST):
         raise InputError(f"a thread count must be a whole number from 1 to {MOST}, or None, found {n!r:.50}")
@@ -39,7 +39,7 @@ def set_count(n: int | None) -> None:
 
 
 def count(cost: float = math.inf) -> int:
-    """How many threads an op may use at this moment; cost: as for `run`."""
+    """The number of threads that an op may use now; cost: as for `run`."""
     global _limit, _control
     if cost <= ALONE:
         return 1
@@ -48,18 +48,18 @@ def count(cost: float = math.inf) -> int:
     if _chosen is not None:
         return _chosen
     if _control is None:
-        return 1  # a BLAS that cannot be held at one thread would put its threads on top of ours
-    with _lock:  # a lower count set from outside, say by threadpoolctl, holds for us too
+        return 1  # a BLAS that cannot be set to one thread would add its threads to ours
+    with _lock:  # a lower count set elsewhere, for example by threadpoolctl, applies here too
         return min(_limit, _saved or _control.get())
 
 
 def as_many_in_blas() -> bool:
-    """Whether BLAS, left to itself, would use the threads that we may use: several, and nobody holds it at one."""
+    """True if BLAS itself would use as many threads as we may: several, and no caller has set it to one."""
     return _chosen is None and count() > 1 and not len(_inside) and _control is not None and _control.get() == _limit
 
 
 def limit() -> int:
-    """What the environment, the CPU affinity and the cgroup allow."""
+    """The threads that the environment, the CPU affinity and the cgroup allow."""
     affinity = getattr(os, "sched_getaffinity", None)
     cpus = len(affinity(0)) if affinity else os.cpu_count() or 1
     limits = [cpus, _from_environment(os.environ), cgroup_quota(_read)]
@@ -83,7 +83,7 @@ def _read(path: str) -> str | None:
 
 
 def cgroup_quota(read: Callable[[str], str | None]) -> int | None:
-    """Whole CPUs that the process's cgroups (version 1 or 2) grant; None is no limit.  `read` gives a file's text."""
+    """The CPUs that the process's cgroups (version 1 or 2) allow; None: no limit.  read(path): a file's text."""
     quotas = []
     for line in (read("/proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
@@ -114,11 +114,11 @@ def parse_quota(text: str) -> float | None:
     return int(fields[0]) / int(fields[1])
 
 
-# The BLAS at one thread: by the first of several callers until the last has left
+# The first of several callers sets BLAS to one thread, the last resets it
 
 
 class _Token:
-    """One caller.  Held weakly: if an interrupt keeps it from leaving, it is gone with the caller's frame."""
+    """One caller.  Weakly referenced: if an interrupt skips _leave, it disappears with the caller's frame."""
 
 
 _inside: WeakSet[_Token] = WeakSet()
@@ -140,12 +140,12 @@ def _leave(token: _Token) -> None:
     with _lock:
         _inside.discard(token)
         if not _inside and _control and _saved is not None:
-            if _saved != 1 and _control.get() == 1:  # anything else was set by someone else meanwhile, and stays
+            if _saved != 1 and _control.get() == 1:  # another count was set by someone else meanwhile, and stays
                 _control.set(_saved)
             _saved = None
 
 
-# The workers: they help whoever has put a job into the queue; a caller needs none of them to get done
+# The workers take shares of queued jobs; a caller finishes its job even if none is free
 
 
 class _Job:
@@ -193,44 +193,46 @@ _workers: list[_Worker] = []
 
 
 def run(fn: Callable[[int], object], n: int, cost: float) -> None:
-    """fn(0) ... fn(n - 1), each once, shared out among the caller and idle workers; an exception reaches the caller.
+    """Call fn(0) ... fn(n - 1) on the caller's thread and idle workers; exceptions are raised here.
 
-    cost: nanoseconds that one thread would take for all, roughly.
+    cost: roughly the nanoseconds that one thread would take for all.
     """
     threads = count()
     token = _Token()
     try:
         _enter(token)
         with np.errstate(all="ignore"):
-            # Each concurrent caller has a thread of its own, so that many of them do not crowd the machine.
-            wanted = min(n, threads - len(_inside) + 1) - 1
-            if wanted <= 0 or cost <= ALONE or _jobs.qsize() > 4 * threads:
+            # Each concurrent caller counts as a thread, so that many of them do not overload the machine.
+            helpers = min(n, threads - len(_inside) + 1) - 1
+            if helpers <= 0 or cost <= ALONE or _jobs.qsize() > 4 * threads:
                 for i in range(n):
                     fn(i)
             else:
-                _share(_Job(fn, n), wanted)
+                _share(_Job(fn, n), helpers)
     finally:
         _leave(token)
 
 
-def _share(job: _Job, wanted: int) -> None:
+def _share(job: _Job, helpers: int) -> None:
     with _lock:
-        while len(_workers) < wanted:
+        while len(_workers) < helpers:
             worker = _Worker(_jobs)
             worker.start()
             _workers.append(worker)
     try:
-        for _ in range(wanted):
+        for _ in range(helpers):
             _jobs.put(job)
         job.work()
         while len(job.finished) < job.n:
             job.done.get()
-    except BaseException:  # KeyboardInterrupt between two statements: nobody may still write when the caller goes on
+    except (
+        BaseException
+    ):  # KeyboardInterrupt between two statements: no worker may still write when the caller continues
         job.cancelled = True
         _settle(job)
         raise
     finally:
-        job.fn = _nothing  # a worker that wakes up late must not keep arrays alive till then
+        job.fn = _nothing  # a worker that wakes up late must not keep arrays alive
     error, job.error = job.error, None
     if error is not None:
         raise error
@@ -246,12 +248,12 @@ def _settle(job: _Job) -> None:
             while any(worker.job is job for worker in _workers):
                 time.sleep(0.0005)
             return
-        except KeyboardInterrupt:  # once is enough, and the share of a layer lasts milliseconds
+        except KeyboardInterrupt:  # one is being handled already, and a share takes milliseconds
             continue
 
 
 def _after_fork() -> None:
-    """In a child process: the workers are gone, and no other thread is inside."""
+    """Reset the state in a child process, which has no workers and no other callers."""
     global _lock, _jobs, _workers, _inside, _saved
     _lock, _jobs, _workers, _inside = threading.Lock(), SimpleQueue(), [], WeakSet()
     if _control and _saved is not None:

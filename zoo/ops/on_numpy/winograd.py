@@ -2,11 +2,11 @@
 
 Lavin and Gray 2015, https://arxiv.org/abs/1509.09308: tiles of 6 x 6 pixels and the weights are each transformed to 36
 values, multiplied there (a matrix product over the channels for each of the 36), and 4 x 4 output pixels come back.
-The points that are mostly taken, 0, 1, -1, 2, -2, lose a digit to rounding; with these, the error is that of torch's
-float32 convolutions but for a factor of two (measured against float64).
+The usual points 0, 1, -1, 2, -2 lose a digit to rounding; with the points here, the error is at most twice that of
+torch's float32 convolutions (measured against float64).
 
-Of the widest weights, tiles of 4 x 4 make 16 values and 2 x 2 pixels.  The 36 take four times a weight's memory, and
-the layers that have such weights see few pixels, of which 36 products are too low to be faster than 16.
+The widest weights use tiles of 4 x 4, 16 values and 2 x 2 pixels: 36 values would take four times the weight's memory,
+and layers with such weights have too few pixels for 36 products to be faster than 16.
 
 Shapes: m height and width of a tile's output, n = m + 2 of the tile.
 """
@@ -25,17 +25,17 @@ from .scratch import result, scratch
 
 POINTS = {4: (0.0, 0.5**0.5, -(0.5**0.5), 2**0.5, -(2**0.5)), 2: (0.0, 1.0, -1.0)}  # and infinity
 WIDE = 384 * 384  # kernels of a weight from which m is 2
-TILES = 176  # of a block: what a step makes of them stays about in the L2 cache
+TILES = 176  # of a block: their arrays about fit into the L2 cache
 WEIGHTS = 4096  # kernels that are transformed at a time
 NARROW = 768  # columns up to which OpenBLAS multiplies by a transform without packing
 
 
 def _at_points(m: int, k: int) -> np.ndarray:
-    """The matrix that takes a polynomial's k coefficients to its values at the points, (n, k)."""
+    """The matrix (n, k) that maps a polynomial's k coefficients to its values at the points."""
     return np.vstack([np.vander(POINTS[m], k, increasing=True), np.eye(k)[-1]])
 
 
-# Of images as vectors, row by row: output = OUT @ ((WEIGHT @ weight) * (IN @ tile)).
+# With tiles as vectors, row by row: output = OUT @ ((WEIGHT @ weight) * (IN @ tile)).
 _IN, _WEIGHT, _OUT = (
     {m: np.kron(a, a) for m, a in of.items()}
     for of in (
@@ -88,7 +88,7 @@ def conv3x3(
         images = padded(x[own], (first, first + m * (rows.stop - rows.start) + 2), (left, left + m * tX + 2))
         G, R = len(images), rows.stop - rows.start
         b, y, z, c = images.strides
-        # Pixels by their column in a tile: the n n of all tiles in a row are then rows of a matrix.
+        # Pixels by their column in a tile: the n n values of all tiles in a row become rows of a matrix.
         tiles = scratch("tiles", (G, m * R + 2, n, tX, C), dtype)
         np.copyto(tiles, as_strided(images, tiles.shape, (b, y, z, m * z, c)))
         b, y, _, _, c = tiles.strides
@@ -118,5 +118,5 @@ def conv3x3(
 
 
 def _parts(columns: int) -> int:
-    """How many equal parts of at most NARROW columns, or thereabouts, there are."""
+    """The number of equal parts of about NARROW columns at most."""
     return next((n for n in range(-(-columns // NARROW), columns // 128 + 1) if columns % n == 0), 1)

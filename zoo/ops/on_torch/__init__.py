@@ -12,14 +12,14 @@ from torch import Tensor
 from ...errors import CheckpointError, InputError, UnsupportedError
 from ...quant import QuantRows, QuantTensor, plain
 from ...typing import RawTensor
-from . import packed
+from . import quantised
 from .activations import ACT
 from .attention import attention, gather_bias, skips_unseen
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .devices import on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
-from .packed import keep
+from .quantised import keep
 from .vision import (
     adaptive_avg_pool2d,
     all_true,
@@ -34,42 +34,12 @@ from .vision import (
     sinusoids,
 )
 
-__all__ = [
-    "ACT",
-    "adaptive_avg_pool2d",
-    "add_layer_norm",
-    "add_rms_norm",
-    "all_true",
-    "attention",
-    "batch_norm",
-    "conv2d",
-    "conv_transpose2d",
-    "fold_norm",
-    "gather_bias",
-    "glu",
-    "interpolate",
-    "keep",
-    "layer_norm",
-    "linear",
-    "max_pool2d",
-    "pixel_shuffle",
-    "prepare_conv",
-    "rms_norm",
-    "rope",
-    "rope_write_",
-    "rotary",
-    "sinusoids",
-    "skips_unseen",
-    "softmax",
-    "write_",
-]
 
-
-def embedding(ids: Tensor, table: Tensor | QuantTensor, name: str, padding: int | None = None) -> Tensor:
-    # On a GPU a check would wait for the device: there torch's own assertion stops a wrong id.
+def embedding(ids: Tensor, table: Tensor | QuantTensor, name: str, padding_idx: int | None = None) -> Tensor:
+    # On a GPU a check would wait for the device: torch's own assertion raises there.
     if on_host(ids) and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
-        raise InputError(f"{name} must lie in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
-    return packed.take(table, ids) if isinstance(table, QuantTensor) else F.embedding(ids, table, padding)
+        raise InputError(f"{name} must be in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
+    return quantised.take(table, ids) if isinstance(table, QuantTensor) else F.embedding(ids, table, padding_idx)
 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
@@ -120,7 +90,7 @@ def _tensor(x: np.ndarray | Tensor) -> Tensor:
 
 
 def _beside(x: np.ndarray | Tensor, like: Tensor, dtype: torch.dtype) -> Tensor:
-    # Ordinary memory has been read when its copy to a GPU returns: there is no need to wait for the GPU.
+    # Pageable memory has been read when its copy to a GPU returns: there is no need to wait for the GPU.
     return _tensor(x).to(like.device, dtype, non_blocking=isinstance(x, np.ndarray))
 
 
@@ -141,7 +111,7 @@ def to_numpy(x: Tensor) -> np.ndarray:
     return (x.float() if x.dtype in (torch.bfloat16, torch.float16) else x).contiguous().numpy()
 
 
-# Weights on their way in and out
+# Reading and writing weights
 
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
@@ -151,7 +121,7 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
     """A stored tensor as a model's parameter."""
     if stored.dtype not in ("F64", "F32", "F16", "BF16"):
         raise CheckpointError(f"{name} is stored as {stored.dtype}, expected floating-point numbers")
-    array = np.array(stored.array)  # the file's view is read-only, and torch has no such thing
+    array = np.array(stored.array)  # torch has no read-only tensors
     tensor = (
         torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         if stored.dtype == "BF16"
@@ -159,13 +129,13 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
     )
     tensor = tensor.to(device=device, dtype=None if dtype is None else _dtype(dtype))
     if tensor.ndim == 4 and tensor.device.type == "cuda":
-        # cuDNN wants a convolution's weight as images lie, and would copy it at every call.
+        # cuDNN needs a convolution's weight in channels_last, and would copy it at every call.
         return tensor.contiguous(memory_format=torch.channels_last)
     return tensor
 
 
 def rows(parts: Sequence[QuantRows | Tensor], dtype: str | None = None) -> QuantTensor | Tensor:
-    """Matrices whose rows follow one another, in the form that `linear` likes best: one, where they are of a kind."""
+    """Matrices one below the other, in the best form for `linear`: one part, if they have one QuantType."""
     tensors = [part for part in parts if isinstance(part, Tensor)]
     if len(tensors) == len(parts):
         return tensors[0] if len(parts) == 1 else torch.cat(tensors)
@@ -179,9 +149,9 @@ def rows(parts: Sequence[QuantRows | Tensor], dtype: str | None = None) -> Quant
 
 
 def to_raw(x: Tensor | QuantRows, dtype: str) -> RawTensor:
-    """A parameter as it goes to a file that has element type `dtype`."""
+    """A parameter converted to the element type `dtype` for a file."""
     if isinstance(x, QuantRows):
-        x = packed.dequantise(x, torch.float32)
+        x = quantised.dequantise(x, torch.float32)
     types = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
     x = x.detach().cpu().to(types.get(dtype, x.dtype)).contiguous()
     return RawTensor(x.view(torch.int16).numpy().view(np.uint16) if dtype == "BF16" else x.numpy(), dtype)

@@ -57,14 +57,14 @@ def _eager(
         bias = bias.to(q.dtype).expand(B, H, T, S)
         allowed = bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
     o = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale, enable_gqa=H != G)
-    if allowed is not None:  # what a query without keys gets depends on torch's kernel: make it zeros
+    if allowed is not None:  # torch's kernels differ for a query without keys: make it zeros
         seen = allowed if allowed.dtype == torch.bool else allowed > float("-inf")
         o = o.masked_fill(~seen.any(-1, keepdim=True), 0.0)
     return o.transpose(1, 2)
 
 
 def gather_bias(table: Tensor, index: Tensor) -> Tensor:
-    # The rows begin at multiples of 16 elements, so that kernels read them by whole vectors.
+    # Rows begin at multiples of 16 elements, so that kernels read them in whole vectors.
     (T, S), H = index.shape, table.shape[1]
     out = table.new_zeros(1, H, T, -(-S // 16) * 16)[..., :S]
     out[0] = table.T[:, index]

@@ -1,7 +1,4 @@
-"""What Llama computes between products, rotary positions and gated activations, and where a cache keeps it.
-
-By zoo's kernels where they run, by torch's own functions elsewhere.
-"""
+"""Rotary positions, gated activations and writes to a cache: zoo's kernels if they run, else torch's functions."""
 
 from __future__ import annotations
 

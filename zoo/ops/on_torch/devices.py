@@ -1,4 +1,4 @@
-"""What lies where: values that may be looked at without waiting, and numbers that stay on a device."""
+"""Values that can be read without waiting for a device, and constants that stay on one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..capture import current
 
 
 def on_host(x: Tensor) -> bool:
-    """Whether the values of x can be looked at without waiting for a device."""
+    """True if the values of x can be read without waiting for a device."""
     return x.device.type == "cpu"
 
 
 def constant(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """The numbers as a float32 tensor on a device, to which they are copied once."""
+    """The numbers as a float32 tensor on a device, copied there once."""
     x = _constant(values, device)
     if (reads := current()) is not None:
         reads.append(x)

@@ -1,4 +1,4 @@
-"""The Triton kernels as the ops see them: an engine, which is imported when the first tensor comes that may use it."""
+"""The Triton kernels: an engine, imported with the first tensor that may use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ... import plugins
 
 
 def usable(x: Tensor, *others: Tensor | None) -> bool:
-    """Whether kernels run on tensors of this device and element type, and no gradient is wanted of any of them."""
+    """True if kernels run on tensors of this device and element type, and none of them requires a gradient."""
     return plugins.engine("triton").usable(x, *others)
 
 

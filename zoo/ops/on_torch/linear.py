@@ -1,4 +1,4 @@
-"""Linear layers: products by torch, what follows them by zoo's kernels where these run."""
+"""Linear layers: products by torch, activations by zoo's kernels if these run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from ...quant import QuantRows, QuantTensor
 from .activations import ACT
 from .kernels import kernel, usable
-from .packed import dequantise
+from .quantised import dequantise
 
 
 def linear(
@@ -24,9 +24,9 @@ def linear(
     if isinstance(bias, tuple):
         bias = torch.cat(bias)
     if isinstance(weight, QuantTensor):
-        return _packed(x, weight, bias, act, residual)
+        return _by_parts(x, weight, bias, act, residual)
     if usable(x, weight, bias, residual):
-        if x.numel() == x.shape[-1]:  # one row: the weight is read once, for which a product is not made
+        if x.numel() == x.shape[-1]:  # one row: a kernel that is made for it reads the weight faster
             gemv = kernel("gemv")
             if gemv.suits(x, weight) and (act is None or act in gemv.activations.ACTS):
                 return gemv.gemv(x, weight, bias, act, residual)
@@ -42,8 +42,8 @@ def linear(
     return y if residual is None else y + residual
 
 
-def _packed(x: Tensor, weight: QuantTensor, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
-    """Part by part: each makes some of the outputs."""
+def _by_parts(x: Tensor, weight: QuantTensor, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
+    """Each part of the weight makes a slice of the outputs."""
     if len(weight.parts) == 1:
         return _part(x, weight.parts[0], bias, act, residual)
     made, end = [], 0
@@ -55,15 +55,10 @@ def _packed(x: Tensor, weight: QuantTensor, bias: Tensor | None, act: str | None
 
 
 def _part(x: Tensor, part: QuantRows, bias: Tensor | None, act: str | None, residual: Tensor | None) -> Tensor:
-    if usable(x, *(a for a in part.arrays if a.is_floating_point()), bias, residual):
-        activations = kernel("activations")
-        packed_dot = kernel("packed_dot")
-        packed_gemv = kernel("packed_gemv")
-        if act is None or act in activations.ACTS:
-            for product, suits in (
-                (packed_gemv.packed_gemv, packed_gemv.suits),
-                (packed_dot.packed_dot, packed_dot.suits),
-            ):
-                if suits(x, part.kind.name):
-                    return product(x, part.kind.name, part.arrays, bias, act, residual)
+    takes_kernels = usable(x, *(a for a in part.arrays if a.is_floating_point()), bias, residual)
+    if takes_kernels and (act is None or act in kernel("activations").ACTS):
+        for name in ("packed_gemv", "packed_dot"):
+            module = kernel(name)
+            if module.suits(x, part.kind.name):
+                return getattr(module, name)(x, part.kind.name, part.arrays, bias, act, residual)
     return linear(x, dequantise(part, x.dtype), bias, act, residual)

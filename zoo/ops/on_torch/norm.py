@@ -1,4 +1,4 @@
-"""Norms and softmax: zoo's kernels where they run, torch's own functions elsewhere."""
+"""Norms and softmax: zoo's kernels if they run, else torch's functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ops on images.  They lie in memory as (B, Y, X, C), which torch calls channels_last."""
+"""The ops on images, which are (B, Y, X, C) in memory: torch's channels_last."""
 
 from __future__ import annotations
 
@@ -40,14 +40,7 @@ def conv_transpose2d(
 
 
 def fold_norm(
-    weight: Tensor,
-    bias: Tensor | None,
-    gamma: Tensor,
-    beta: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    eps: float,
-    axis: int,
+    weight: Tensor, bias: Tensor | None, gamma: Tensor, beta: Tensor, mean: Tensor, var: Tensor, eps: float, axis: int
 ) -> tuple[Tensor, Tensor]:
     scale = gamma.double() / torch.sqrt(var.double() + eps)
     shift = beta.double() + ((0 if bias is None else bias.double()) - mean.double()) * scale
@@ -60,7 +53,7 @@ def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tenso
 
 
 def interpolate(x: Tensor, size: Pair, mode: str) -> Tensor:
-    if mode == "nearest":  # of any type, which torch's own does not take
+    if mode == "nearest":  # torch's own function does not take all types
         rows, columns = (_nearest(before, after, x) for before, after in zip(x.shape[1:3], size, strict=True))
         return x[:, rows[:, None], columns]
     return F.interpolate(_planes(x), size=size, mode=mode, align_corners=False).permute(0, 2, 3, 1)

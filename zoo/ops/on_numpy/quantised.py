@@ -1,4 +1,4 @@
-"""Matrices that stay packed in memory, or in their mapped file, and are widened a tile at a time."""
+"""Matrices that stay quantised in memory, or in their mapped file, and are dequantised a tile at a time."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ...quant import QuantRows, QuantTensor
 from . import fast
 from .scratch import scratch
 
-TILE = 1 << 17  # elements of float32 that are held at a time: half a megabyte stays in the L2 cache
+TILE = 1 << 17  # elements of float32 at a time: half a megabyte fits into the L2 cache
 
 _SHIFT, _UPPER = np.array(16, np.uint32), np.array(0xFFFF0000, np.uint32)
 
 
 def parts_of(weight: np.ndarray | QuantTensor) -> list[np.ndarray | QuantRows]:
-    """The parts of a weight, as arrays where they are float32 or float64."""
+    """The parts of a weight, as arrays if they are float32 or float64."""
     if not isinstance(weight, QuantTensor):
         return [weight]
     return [np.asarray(p.arrays[0]) if p.kind.name in ("F32", "F64") else p for p in weight.parts]
 
 
 def operands(X: np.ndarray, weights: Sequence[np.ndarray | QuantRows], rowwise: bool) -> list[list[np.ndarray]]:
-    """What the `widened` parts of each weight multiply: X (D, N), (N, D) if rowwise, or its even and odd features."""
+    """The factors of each weight's `widened` parts: X (D, N), (N, D) if rowwise, or its even and odd features."""
     words = [_in_words(W) for W in weights]
     every: list[list[np.ndarray]] = [[X], []]
-    if any(words):  # rows of tokens are copied: BLAS takes no steps between neighbours
+    if any(words):  # rows are copied: BLAS needs neighbours
         every[1] = [np.ascontiguousarray(X[:, k::2]) if rowwise else X[k::2] for k in (0, 1)]
     return [every[word] for word in words]
 
 
 def _in_words(W: np.ndarray | QuantRows) -> bool:
-    """Whether a bfloat16 matrix (E, D) can be seen as words (E, D / 2) of two elements, the even ones below.
+    """True if a bfloat16 matrix (E, D) can be viewed as words (E, D / 2), the even elements in the lower halves.
 
-    Two passes over words, one for either half, are several times as fast as one over elements.
+    Two passes over words, one for each half, are several times as fast as one over elements.
     """
     if isinstance(W, np.ndarray) or W.kind.name != "BF16" or W.columns % 2 or sys.byteorder != "little":
         return False
@@ -47,9 +47,9 @@ def _in_words(W: np.ndarray | QuantRows) -> bool:
 
 
 def widened(W: np.ndarray | QuantRows, parts: int) -> Iterator[np.ndarray]:
-    """A few rows of a matrix (E, D) in float32, in one part; or in two, of the even columns and then of the odd ones.
+    """Yield rows of a matrix (E, D) in float32: one part, or two, of the even columns and then of the odd ones.
 
-    The parts are in the same scratch: use each before the next.  Those of INT8 are left to `scale` after the product.
+    The parts use the same scratch: use each before the next.  INT8 is scaled by `scale` after the product.
     """
     float32 = np.dtype(np.float32)
     if isinstance(W, np.ndarray):
@@ -72,7 +72,7 @@ def widened(W: np.ndarray | QuantRows, parts: int) -> Iterator[np.ndarray]:
 
 
 def scale(W: np.ndarray | QuantRows, y: np.ndarray) -> None:
-    """Multiply the product of `widened` rows, y (E, N), by their scales, where these are one a row."""
+    """Multiply the product of `widened` rows, y (E, N), by the scales of rows, if they have any."""
     if isinstance(W, QuantRows) and W.kind.name == "INT8":
         np.multiply(y, W.arrays[1][:, None], out=y)
 
@@ -80,8 +80,8 @@ def scale(W: np.ndarray | QuantRows, y: np.ndarray) -> None:
 def vector_product(W: QuantRows, xs: list[np.ndarray], y: np.ndarray) -> None:
     """y (E,) = W @ x for a bfloat16 matrix in words and a single token, xs two of (1, D / 2).
 
-    Decoding spends its time here, so there is as little between the passes as can be: while a thread is in Python, and
-    holds its lock, the others wait.
+    Decoding spends its time here, so there is little Python between the passes: it holds the lock that other threads
+    wait for.
     """
     bits = W.arrays[0].view(np.uint32)
     even, odd = xs[0][0], xs[1][0]
@@ -100,7 +100,7 @@ def vector_product(W: QuantRows, xs: list[np.ndarray], y: np.ndarray) -> None:
 
 
 def int8_product(W: QuantRows, x: np.ndarray, y: np.ndarray) -> None:
-    """The same of an INT8 matrix, x (D,): by tiles of half the size, which suit its one pass better."""
+    """y (E,) = W @ x of an INT8 matrix, x (D,): in tiles of half the size, which suit its one pass better."""
     data, scale = W.arrays
     step = max(8, TILE // 2 // max(1, len(x)))
     part = scratch("widened", (step, len(x)), np.dtype(np.float32))

@@ -26,12 +26,12 @@ SMALL = {"vocab_size": 50, "d_model": 16, "decoder_layers": 1, "decoder_attentio
     ],
 )
 def test_what_no_file_justifies_is_refused_before_it_is_made(make):
-    with ops.allowance(0), pytest.raises(ConfigError, match="the config asks for"):
+    with ops.memory_budget(0), pytest.raises(ConfigError, match="the config asks for"):
         make()
 
 
 def test_weights_justify_as_much_again_and_all_is_counted_together():
-    with ops.allowance(1 << 20):
+    with ops.memory_budget(1 << 20):
         for _ in range(8):
             ops.arange(1 << 20, LIKE)
         ops.arange(1 << 17, LIKE)

@@ -1,4 +1,4 @@
-"""Packed matrices on torch: how they lie there, and widened in plain torch where no kernel takes them as they are."""
+"""Quantised matrices on torch: their layout on a device, and dequantising in plain torch if no kernel takes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _numbers(
     scale_step: Tensor | None = None,
     offset_step: Tensor | None = None,
 ) -> Tensor:
-    """The fields of some rows (R, ...) -> their numbers (R, width), of float32 or as they are."""
+    """Dequantise the fields of R rows -> (R, width), float32 or the stored type."""
     if scale is None:
         return data.view(torch.bfloat16) if data.dtype == torch.uint16 else data
     if scale.ndim == 1:
@@ -37,15 +37,14 @@ def _numbers(
 
 
 def _factors(each: Tensor, step: Tensor | None) -> Tensor:
-    """(R, blocks), times a step that several of them have, -> (R, blocks, 1) float32."""
+    """Factors (R, blocks), times the steps if there are any -> (R, blocks, 1) float32."""
     wide = each.float()
     if step is not None:
         wide = (wide.unflatten(1, (step.shape[1], -1)) * step.float()[..., None]).flatten(1)
     return wide[..., None]
 
 
-# How llama.cpp's records lie here: (E, B, bytes of one) -> the fields of another kind.  `zoo.quant.ggml` tells what
-# the bytes are.
+# llama.cpp's records (E, B, bytes of one) -> the fields of another QuantType.  `zoo.quant.ggml` describes the bytes.
 
 
 def _q8_0(x: Tensor) -> tuple[Tensor, ...]:
@@ -108,14 +107,14 @@ def _fifth_bits(qh: Tensor) -> Tensor:
 
 
 def _scales_and_minima(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The fields of Q4_K and Q5_K beside their data; minima are taken off, offsets added."""
+    """The fields of Q4_K and Q5_K after their data; offsets are minima with the other sign."""
     low, high, both = x[..., 4:8], x[..., 8:12], x[..., 12:16]
     scales = torch.cat([low & 63, both & 15 | low >> 2 & 48], -1)
     minima = torch.cat([high & 63, both >> 4 | high >> 2 & 48], -1)
     return scales.flatten(1), minima.flatten(1), _half(x, 0), -_half(x, 2)
 
 
-# Of llama.cpp's kinds those with the same numbers, to the bit, that kernels can read 16 bytes of at a time.
+# llama.cpp's types -> types with the same numbers, to the bit, that kernels can read 16 bytes at a time.
 SAME: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] = {
     "Q8_0": ("INT8_32", _q8_0),
     "Q4_0": ("INT4_32", _q4_0),
@@ -129,7 +128,7 @@ SAME: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] = {
 
 
 def keep(stored: QuantRows, device: str) -> QuantRows:
-    """Rows for `linear` and `embedding` as they lie on a device, those of records in another order."""
+    """Rows for `linear` and `embedding` on a device; llama.cpp's records are rearranged."""
     moved = stored.map(lambda array: torch.from_numpy(np.array(array)).to(device))
     if stored.kind.name not in SAME:
         return moved
@@ -139,15 +138,15 @@ def keep(stored: QuantRows, device: str) -> QuantRows:
 
 
 def dequantise(rows: QuantRows, dtype: torch.dtype) -> Tensor:
-    """-> (E, D)."""
+    """The numbers (E, D)."""
     return _rows(rows).to(dtype)
 
 
 def take(matrix: QuantTensor, ids: Tensor) -> Tensor:
-    """Rows (..., D) of the matrix's dtype.  ids (...)."""
+    """The rows `ids` (...) -> (..., D) of the matrix's dtype."""
     flat, begin = ids.reshape(-1), 0
     found: Tensor | None = None
-    for part in matrix.parts:  # no row is asked for by its place alone: a GPU would have to be waited for
+    for part in matrix.parts:  # every part is read for every id: a selection would wait for the GPU
         mine = _rows(part[(flat - begin).clamp(0, len(part) - 1)])
         found = mine if found is None else torch.where((flat >= begin)[:, None], mine, found)
         begin += len(part)

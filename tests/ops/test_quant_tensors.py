@@ -8,7 +8,7 @@ import pytest
 from zoo import ops
 from zoo.errors import CheckpointError
 from zoo.ops import naive
-from zoo.ops.on_numpy import fast, packed, threads
+from zoo.ops.on_numpy import fast, quantised, threads
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 from zoo.quant.kinds import OF_BLOCKS
 
@@ -71,7 +71,7 @@ def test_linear(names, tokens, count, is_plain, rng, monkeypatch):
     monkeypatch.setattr(threads, "_chosen", count)
     if is_plain:
         monkeypatch.setattr(fast, "compiled", lambda kind: None)
-    monkeypatch.setattr(packed, "TILE", 600)  # so that small matrices make several tiles
+    monkeypatch.setattr(quantised, "TILE", 600)  # so that small matrices make several tiles
     for columns in (72, 33):
         weight = matrix(rng, *names, columns=columns)
         x, bias = rng.standard_normal((1, tokens, columns), np.float32), rng.standard_normal(len(weight), np.float32)
@@ -128,7 +128,7 @@ def test_torch_has_the_same_numbers_in_another_order(name, there, bits, rng):
     """llama.cpp's records, as fields that kernels can read 16 bytes of at a time."""
     torch = pytest.importorskip("torch", reason="needs torch, the other backend")
     from zoo.ops import on_torch
-    from zoo.ops.on_torch.packed import dequantise
+    from zoo.ops.on_torch.quantised import dequantise
 
     stored = random_rows(rng, name, 5, 768)
     kept = on_torch.keep(stored, "cpu")
