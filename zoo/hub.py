@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from .checkpoint.files import Checkpoint, beside_weights, beside_weights_among
 from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
+from .files.folder import CheckpointFolder
 from .files.inside import checkpoint_file
 from .guards.names import is_file_name
 from .options import DEFAULTS, Options
@@ -148,9 +149,10 @@ def _in_folder(said: str, weights: bool) -> Checkpoint:
 
 
 def _of_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
-    """A GGUF file, with what it says of its config and tokenizer as files."""
+    """The checkpoint in a GGUF file."""
+    from .weights.gguf.folder import GGUFFolder
     from .weights.gguf.parts import check_all, parts_of
-    from .weights.gguf.unpack import unpack
+    from .weights.gguf.source import GGUFFile
 
     try:
         parts = parts_of(file)
@@ -159,15 +161,9 @@ def _of_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkp
             for part in parts:
                 checkpoint_file(folder, part)  # one's own file may be a link, to where there is more room
         _refuse_lfs_pointers([folder / part for part in parts])
-        unpacked = unpack(folder, file)
-        return Checkpoint(
-            name,
-            unpacked.folder,
-            revision,
-            tuple(beside_weights(unpacked.folder)),
-            tuple(folder / part for part in parts),
-            unpacked=unpacked,
-        )
+        source = GGUFFile(folder / file)
+        paths, contents = tuple(folder / part for part in parts), GGUFFolder(source.path, source.header)
+        return Checkpoint(name, folder, revision, tuple(parts), paths, contents, opened=source)
     except OSError as error:
         raise HubError(f"cannot read {folder / file}: {error}") from error
 
@@ -196,7 +192,7 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
     except OSError as error:
         raise HubError(f"cannot read the folder {folder}: {error}") from error
     files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
-    return Checkpoint(name, folder, revision, tuple(files), tuple(paths))
+    return Checkpoint(name, folder, revision, tuple(files), tuple(paths), CheckpointFolder(folder))
 
 
 def _choose(names: list[str], where: object) -> list[str]:

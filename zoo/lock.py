@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 from . import hub
 from .checkpoint.files import Checkpoint
 from .checkpoint.modules import leaves_folder
-from .errors import ConfigError, LockError, NotFoundError, OfflineError, ZooError, nearest
+from .errors import LockError, NotFoundError, OfflineError, ZooError, nearest
 from .files.atomic_write import atomic_write
+from .files.folder import CheckpointFolder
 from .files.inside import checkpoint_file
-from .files.json_file import parse_json_list, read_bounded, read_json
+from .files.json_file import read_json
 from .guards.names import is_file_name
 from .options import DEFAULTS, Options
 from .weights.files import WANTED, read_index
@@ -79,16 +80,15 @@ def fingerprint(checkpoint: Checkpoint) -> str:
 
 def entry_of(checkpoint: Checkpoint) -> Entry:
     """What a lock says of a checkpoint.  Reads all files, four at a time and a MiB of each."""
-    return Entry(checkpoint.revision, _hashed(checkpoint.origin, used_files(checkpoint)))
+    return Entry(checkpoint.revision, _hashed(checkpoint.folder, used_files(checkpoint)))
 
 
 def used_files(checkpoint: Checkpoint) -> list[str]:
     """The names, relative to the folder, of all files that loading may read; those of sentence encoders' modules too,
     whose folders modules.json may name as it likes."""
-    folder = checkpoint.folder
-    if checkpoint.unpacked is not None:
-        return sorted(path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights)
-    names = set(checkpoint.files)
+    folder, names = checkpoint.folder, set(checkpoint.files)
+    if checkpoint.opened is not None:  # a GGUF file: nothing else is read
+        return sorted(names)
     for where in _module_folders(folder):
         inside = checkpoint_file(folder, where)
         weights = [name for name in WANTED if (inside / name).is_file()][:1]
@@ -100,10 +100,8 @@ def used_files(checkpoint: Checkpoint) -> list[str]:
 
 def _module_folders(folder: Path) -> list[str]:
     """The folders that modules.json leads to, without those that loading refuses to follow."""
-    path = checkpoint_file(folder, "modules.json")
-    if not path.is_file():
-        return []
-    modules = parse_json_list(read_bounded(path, 1 << 20, ConfigError), path)
+    found = CheckpointFolder(folder)
+    modules = found.json_list("modules.json") if found.has("modules.json") else []
     named = [module.get("path") for module in modules if isinstance(module, dict)]
     return [n for n in named if isinstance(n, str) and n and not leaves_folder(n) and (folder / n).is_dir()]
 
@@ -222,7 +220,7 @@ def check(
 
 def differences(entry: Entry, found: Checkpoint) -> list[str]:
     """What of a checkpoint is not as its lock entry says: file, what was found, what was wanted."""
-    folder, problems = found.origin, []
+    folder, problems = found.folder, []
     if found.revision != entry.revision:
         problems.append(f"{folder} is of commit {found.revision}, the lock names {entry.revision}")
     there = used_files(found)

@@ -6,7 +6,6 @@ import random
 import struct
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -192,11 +191,3 @@ def test_no_link_leaves_the_repository_of_a_hub_s_file():
 def test_a_file_of_the_hub_that_is_not_there():
     with pytest.raises(ZooError, match=r"'org/name:file\.gguf' is not in the cache"):
         zoo.load("org/name:file.gguf", local_files_only=True)
-
-
-def test_a_folder_for_what_is_unpacked_is_needed(tmp_path, monkeypatch, stories: Path):
-    import tempfile
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(ZooError, match="cannot write"):
-        zoo.load(stories)

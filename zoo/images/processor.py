@@ -9,14 +9,12 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ConfigError, InputError, NotFoundError, UnsupportedError, nearest
-from ..files.inside import checkpoint_file
-from ..files.json_file import read_json
+from ..errors import ConfigError, InputError, UnsupportedError, nearest
+from ..files.folder import CheckpointFolder
 from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
 from .sizes import read_height_width, read_size, resized
@@ -122,33 +120,28 @@ class ImageProcessor:
     pad_line: bool = False
 
     @classmethod
-    def from_folder(cls, folder: str | os.PathLike[str], model_type: str | None = None) -> ImageProcessor:
+    def from_folder(
+        cls, folder: str | os.PathLike[str] | CheckpointFolder, model_type: str | None = None
+    ) -> ImageProcessor:
         """The processor of a checkpoint: of preprocessor_config.json, or of processor_config.json's `image_processor`.
 
         Where neither names a class, it is that of the model type (for TrOCR, of the encoder's), which is read from
         config.json if it is not given.
         """
-        folder = Path(folder)
-        path = checkpoint_file(folder, "processor_config.json")
-        try:
-            raw = read_json(path).get("image_processor")
-        except NotFoundError:
-            raw = None
+        folder, name = CheckpointFolder.of(folder), "processor_config.json"
+        raw = folder.json(name).get("image_processor") if folder.has(name) else None
         if not isinstance(raw, dict):
-            path = checkpoint_file(folder, "preprocessor_config.json")
-            raw = read_json(path)
+            name = "preprocessor_config.json"
+            raw = folder.json(name)
         if model_type is None:
-            try:
-                config = read_json(checkpoint_file(folder, "config.json"))
-            except NotFoundError:
-                config = {}
+            config = folder.json("config.json") if folder.has("config.json") else {}
             encoder = config.get("encoder")
             model_type = (encoder if isinstance(encoder, dict) else config).get("model_type")
         row = FAMILIES.get(model_type) if isinstance(model_type, str) else None
         try:
             return cls.from_dict(raw, row.processor if row else None)
         except (ConfigError, UnsupportedError) as e:
-            raise type(e)(f"{path}: {e}") from None
+            raise type(e)(f"{folder.where(name)}: {e}") from None
 
     @classmethod
     def from_dict(cls, raw: dict[str, Any], default: str | None = None) -> ImageProcessor:

@@ -16,8 +16,6 @@ import numpy as np
 
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
 from ..errors import InputError, TokenizerError, ZooError
-from ..files.atomic_write import copy_file
-from ..files.inside import checkpoint_file
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
@@ -27,6 +25,7 @@ from .collect_errors import collect_errors
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
+    from ..files.folder import CheckpointFolder
     from ..text.tokenizer import Encoding, Tokenizer
     from .protocols import TextBody
 
@@ -95,11 +94,12 @@ class Task:
 
     def check_beside(self, path: Path) -> None:
         """ZooError where a folder cannot become the task's: a new model and an old tokenizer are worse than none."""
-        gone = [path for path in self.sources() if not path.is_file()]
-        if gone:
-            raise ZooError(f"{self!r} cannot be saved: {gone[0]}, which would be copied, is no longer there")
-        if self.checkpoint is None or not path.is_dir() or not path.samefile(self.checkpoint.folder):
-            refuse_other_files(path, {CONFIG, *self.extra_files(), *(source.name for source in self.sources())})
+        copied = self.copied_files()
+        for folder, name in copied:
+            if not folder.has(name):
+                raise ZooError(f"{self!r} cannot be saved: {folder.where(name)}, which would be copied, was removed")
+        if self.checkpoint is None or not path.is_dir() or not path.samefile(self.checkpoint.contents.path):
+            refuse_other_files(path, {CONFIG, *self.extra_files(), *(name for _, name in copied)})
 
     def save_beside(self, path: Path) -> None:
         """Write what the folder of a checkpoint has beside the model."""
@@ -107,17 +107,18 @@ class Task:
         for name in self.extra_files():
             target = path / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            copy_file(checkpoint_file(self.checkpoint.folder, name) if self.checkpoint else target, target)
+            if self.checkpoint:
+                self.checkpoint.contents.copy(name, target)
 
-    def sources(self) -> list[Path]:
-        """The files that saving copies."""
-        return [self.checkpoint.folder / name for name in self.extra_files()] if self.checkpoint else []
+    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
+        """The files that saving copies, each with the folder that it is in."""
+        return [(self.checkpoint.contents, name) for name in self.extra_files()] if self.checkpoint else []
 
     def save_preparation(self, folder: Path) -> None:
-        """Write what prepares the input, where that is not among the files that are copied."""
+        """Write the tokenizer's files, in the tasks that have one."""
 
     def extra_files(self) -> list[str]:
-        """What saving copies from the checkpoint's folder."""
+        """The names of the checkpoint's files that saving copies."""
         return []
 
 
@@ -144,11 +145,11 @@ class TextTask(Task):
         from ..loading import model_of
         from ..text.tokenizer import Tokenizer
 
-        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        tokenizer = Tokenizer.from_folder(checkpoint.contents)
         return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint)
 
-    def sources(self) -> list[Path]:
-        return [*super().sources(), *self.tokenizer.files]
+    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
+        return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
 
     def save_preparation(self, folder: Path) -> None:
         self.tokenizer.save(folder)
@@ -220,7 +221,7 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
 
     Added tokens beyond the table are warned of: there are checkpoints like that, and most texts hold none of them.
     """
-    where = next((f"{path}: " for path in tokenizer.files if path.name in VOCABULARIES), "")
+    where = next((f"{tokenizer.folder.where(name)}: " for name in tokenizer.files if name in VOCABULARIES), "")
     table = f"the embedding table has {rows} rows (vocab_size in config.json)"
     added = {token.content: i for i, token in tokenizer.backend.get_added_tokens_decoder().items()}
     # The whole vocabulary as a dictionary takes a good part of the time of a load: it is made where it is needed.

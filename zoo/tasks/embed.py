@@ -44,7 +44,7 @@ class Embed(TextTask):
         super().__init__(model, tokenizer, checkpoint)
         self.encoder = SentenceEncoder()
         if checkpoint is not None and is_sentence_encoder(checkpoint.modules):
-            self.encoder = read_sentence_encoder(checkpoint.folder, self.config.hidden_size, checkpoint.modules)
+            self.encoder = read_sentence_encoder(checkpoint.contents, self.config.hidden_size, checkpoint.modules)
         if self.encoder.max_tokens is not None:
             positions = self.base_model.embeddings.max_positions
             self.max_tokens = min(self.encoder.max_tokens, positions)

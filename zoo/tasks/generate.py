@@ -84,12 +84,13 @@ class Generate(TextTask):
         from ..loading import model_of
         from ..text.tokenizer import Tokenizer
 
-        generation = GenerationConfig.from_folder(checkpoint.folder)
-        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        generation = GenerationConfig.from_folder(checkpoint.contents)
+        tokenizer = Tokenizer.from_folder(checkpoint.contents)
         return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint, generation)
 
     def extra_files(self) -> list[str]:
-        return [n for n in (self.checkpoint.files if self.checkpoint else ()) if n == "generation_config.json"]
+        name = "generation_config.json"
+        return [name] if self.checkpoint and self.checkpoint.contents.has(name) else []
 
     @overload
     def __call__(

@@ -67,13 +67,13 @@ class ImageTask(Task):
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> ImageTask:
         from ..loading import model_of
 
-        processor = ImageProcessor.from_folder(checkpoint.folder, checkpoint.config.model_type)
+        processor = ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)
         return cls(model_of(checkpoint, options, head=head), processor, checkpoint)
 
     def extra_files(self) -> list[str]:
         if self.checkpoint is None:
             raise ZooError(f"{self!r} was made without a checkpoint, from which {PROCESSOR_FILES[0]} would be copied")
-        found = [name for name in PROCESSOR_FILES if (self.checkpoint.folder / name).is_file()]
+        found = [name for name in PROCESSOR_FILES if self.checkpoint.contents.has(name)]
         return found or [PROCESSOR_FILES[0]]
 
     def call(self, pixel_values: Array) -> Any:

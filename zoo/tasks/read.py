@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..checkpoint.files import Checkpoint
+    from ..files.folder import CheckpointFolder
     from .protocols import Reader
 
 # Tokens of a line, where neither the caller nor the checkpoint says how many: thrice those of a full line of print.
@@ -96,21 +97,21 @@ class Read(ImageTask):
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Read:
         from ..loading import model_of
 
-        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        tokenizer = Tokenizer.from_folder(checkpoint.contents)
         config: Any = checkpoint.config
-        processor = ImageProcessor.from_folder(checkpoint.folder, config.encoder.model_type)
-        generation = GenerationConfig.from_folder(checkpoint.folder)
+        processor = ImageProcessor.from_folder(checkpoint.contents, config.encoder.model_type)
+        generation = GenerationConfig.from_folder(checkpoint.contents)
         model = model_of(checkpoint, options, head=head)
         return cls(model, processor, tokenizer, generation, checkpoint)
 
-    def sources(self) -> list[Path]:
-        return [*super().sources(), *self.tokenizer.files]
+    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
+        return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
 
     def extra_files(self) -> list[str]:
         files = super().extra_files()
         assert self.checkpoint is not None
         generation = "generation_config.json"
-        return [*files, generation] if (self.checkpoint.folder / generation).is_file() else files
+        return [*files, generation] if self.checkpoint.contents.has(generation) else files
 
     def save_preparation(self, folder: Path) -> None:
         self.tokenizer.save(folder)

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import ops
 from ..errors import UnsupportedError
-from ..files.inside import checkpoint_file
-from ..files.json_file import read_json
 from ..pretrained import Pretrained
 from .base import TextTask, as_list, check_count, check_text, sigmoid
 
@@ -79,7 +77,7 @@ class Rerank(TextTask):
 
     def extra_files(self) -> list[str]:
         name = "config_sentence_transformers.json"
-        return [name] if self.checkpoint and name in self.checkpoint.files else []
+        return [name] if self.checkpoint and self.checkpoint.contents.has(name) else []
 
     def _activation(self) -> str:
         """By the checkpoint, in one of the three places where sentence-transformers has kept it; else the sigmoid."""
@@ -87,7 +85,7 @@ class Rerank(TextTask):
         name = nested.get("activation_fn") if isinstance(nested, dict) else None
         name = name or self.config.extra.get("sbert_ce_default_activation_function")
         if name is None and (files := self.extra_files()) and self.checkpoint:
-            name = read_json(checkpoint_file(self.checkpoint.folder, files[0])).get("activation_fn")
+            name = self.checkpoint.contents.json(files[0]).get("activation_fn")
         kind = str(name or "torch.nn.Sigmoid")
         if not kind.startswith("torch.nn.") or kind.rpartition(".")[2] not in SCORES:
             raise UnsupportedError(f"the checkpoint's scores come from {kind!r}, and zoo has only {', '.join(SCORES)}")

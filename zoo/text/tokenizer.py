@@ -5,6 +5,7 @@ Legend: B rows of a batch, T tokens of a row, R rows before padding.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ..errors import InputError, TokenizerError
-from ..files.atomic_write import copy_file
-from ..files.inside import checkpoint_file
+from ..files.folder import CheckpointFolder
 from .long_texts import LONG, beginning, can_be_cut, interruptible
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
@@ -72,15 +72,16 @@ class Tokenizer:
     model_max_length: int | None  # tokens; None where neither the files nor the caller set a limit
     padding_side: Side
     truncation_side: Side
-    is_pair_typed: bool  # whether the tokens of a second text get token_type_id 1
+    is_pair_typed: bool  # True if the tokens of a second text get token_type_id 1
     vocab_size: int  # with the added tokens
     all_special_ids: frozenset[int]
-    files: list[Path]  # what it was read from, and what `save` copies
+    folder: CheckpointFolder
+    files: list[str]  # the files of `folder` that it was read from, and that `save` copies
 
     def __init__(self, loaded: Loaded, *, model_max_length: int | None = None) -> None:
         self.backend = loaded.backend
-        self.files = loaded.files
-        self._name = str(loaded.files[0]) if loaded.files else "the tokenizer"
+        self.folder, self.files, self.chat_template = loaded.folder, loaded.files, loaded.chat_template
+        self._name = self.folder.where(self.files[0])
         for role in ROLES:
             token = loaded.roles.get(role)
             setattr(self, f"{role}_token", token)
@@ -104,13 +105,15 @@ class Tokenizer:
         vars(self).update(state, _lock=threading.Lock())
 
     @classmethod
-    def from_folder(cls, folder: str | Path, *, model_max_length: int | None = None) -> Tokenizer:
-        """The tokenizer of a checkpoint folder.
+    def from_folder(
+        cls, folder: str | os.PathLike[str] | CheckpointFolder, *, model_max_length: int | None = None
+    ) -> Tokenizer:
+        """The tokenizer of a checkpoint's folder.
 
         `model_max_length` (tokens, special ones included) holds where the files state none; a model's limit of
         positions is a good value.
         """
-        return cls(load_files(Path(folder)), model_max_length=model_max_length)
+        return cls(load_files(CheckpointFolder.of(folder)), model_max_length=model_max_length)
 
     def __call__(
         self,
@@ -256,10 +259,9 @@ class Tokenizer:
         """Copy the files that the tokenizer was loaded from, unchanged; returns their new paths."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        targets = [folder / path.name for path in self.files]
-        for path, target in zip(self.files, targets, strict=True):
-            copy_file(checkpoint_file(path.parent, path.name), target)
-        return targets
+        for name in self.files:
+            self.folder.copy(name, folder / name)
+        return [folder / name for name in self.files]
 
     def _backend(
         self, truncation: Truncation, max_length: int | None, stride: int, overflow: bool, pair: bool

@@ -1,13 +1,13 @@
-"""From a GGUF file's tokens to the tokenizer.json and tokenizer_config.json that say the same.
+"""From a GGUF file's tokens to the tokenizer.json and tokenizer_config.json of the same tokenizer.
 
-They then pass the same door as any checkpoint's: what is wrong in them is refused there, part by part.
+Their parts are then checked like those of any checkpoint's files.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -74,26 +74,48 @@ def _checked(m: Metadata, name: str, count: int, kinds: str) -> np.ndarray | Non
     return found
 
 
-def tokenizer_of(m: Metadata, positions: int) -> tuple[str, dict[str, Any]]:
-    """The text of a tokenizer.json, and the object of a tokenizer_config.json; positions: the longest text."""
+class GGUFTokenizer:
+    """The tokenizer of a GGUF file; TokenizerError if it is damaged or of a kind that is not implemented."""
+
+    def __init__(self, m: Metadata):
+        self.m = m
+        with _as_tokenizer_errors():
+            model = m.text("tokenizer.ggml.model")
+            if model not in _MODELS:
+                raise TokenizerError(
+                    f"tokenizer.ggml.model is {model[:100]!r}, which is not implemented, only {', '.join(_MODELS)} are"
+                    f"{nearest(model, _MODELS)}"
+                )
+            self.tokens = Tokens(m)
+            roles_of, self._make = _MODELS[model]
+            self.roles = roles_of(self.tokens)
+
+    def stated(self) -> bytes | None:
+        """The tokenizer.json that the file itself holds; None if it has only tokens."""
+        with _as_tokenizer_errors():
+            text = self.m.text(HUGGING_FACE, None)
+        return text.encode() if text else None
+
+    def json(self) -> dict[str, Any]:
+        """The object of a tokenizer.json, made of the tokens."""
+        with _as_tokenizer_errors():
+            return self._make(self.tokens, self.roles)
+
+    def config(self, positions: int) -> dict[str, Any]:
+        """The object of a tokenizer_config.json; positions: the tokens of the longest text."""
+        config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": positions}
+        config |= {f"{role}_token": token for role, token in self.roles.items() if token is not None}
+        if template := _templates(self.m):
+            config["chat_template"] = template
+        return config
+
+
+@contextmanager
+def _as_tokenizer_errors() -> Iterator[None]:
     try:
-        model = m.text("tokenizer.ggml.model")
-        if model not in _MODELS:
-            raise TokenizerError(
-                f"tokenizer.ggml.model is {model[:100]!r}, which is not implemented, only {', '.join(_MODELS)} are"
-                f"{nearest(model, _MODELS)}"
-            )
-        tokens = Tokens(m)
-        roles_of, make = _MODELS[model]
-        roles = roles_of(tokens)
-        text = m.text(HUGGING_FACE, None) or json.dumps(make(tokens, roles), ensure_ascii=False)
+        yield
     except ConfigError as e:
         raise TokenizerError(str(e)) from None
-    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": positions}
-    config |= {f"{role}_token": token for role, token in roles.items() if token is not None}
-    if template := _templates(m):
-        config["chat_template"] = template
-    return text, config
 
 
 def _templates(m: Metadata) -> Any:
