@@ -1,4 +1,4 @@
-"""From what the user said to files on disk: a folder as it lies there, or a name on the hub.
+"""From the name or path that a user gives to files on disk: a local folder, or a checkpoint of the hub.
 
 huggingface_hub does all downloading and caching, so HF_ENDPOINT, proxies, HF_HUB_OFFLINE, HF_HOME and HF_TOKEN mean
 what they mean to it.  Decided here: which files are needed, that all are of one commit, and what an error says.
@@ -68,7 +68,7 @@ def find(
 
     `name_or_folder` is a folder if it exists, is a `Path`, or looks like one (starts with `.`, `/`, `~`, a drive
     letter); then a checkpoint that comes with zoo (EMBEDDED); otherwise it is a hub name, `org/name` or the older
-    `name`.  A GGUF file is said by its path, or as "org/name:file.gguf".  `revision` is a branch, tag or commit; all
+    `name`.  A GGUF file is named by its path, or as "org/name:file.gguf".  `revision` is a branch, tag or commit; all
     files are of the one commit that it stands for now.  Where the hub is out of reach or refuses, cached files are
     used, with a warning; `local_files_only` and HF_HUB_OFFLINE ask for that, without one.  `with_weights=False` leaves
     out the weight files.  `cache_dir` and `token` mean what they mean to huggingface_hub.
@@ -96,10 +96,10 @@ def find(
 
 
 def display_name(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
-    """What the user said as a text, and whether it is the path of a folder (and neither a hub name nor EMBEDDED)."""
+    """The user's name or path as a text, and True if it is a path (and neither a hub name nor EMBEDDED)."""
     said = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
     if not isinstance(said, str) or not said.strip():
-        raise HubError(f"{name_or_folder!r} is no checkpoint: wanted a hub name, 'org/name', or the path of a folder")
+        raise HubError(f"{name_or_folder!r} is not a checkpoint: expected a hub name, 'org/name', or a folder's path")
     looks_gguf = said.endswith(GGUF) and ":" not in said
     # os.path.exists answers False where pathlib raises: NUL bytes, names that are too long.
     looks = said.startswith((".", "/", "\\", "~")) or re.match(r"[A-Za-z]:[\\/]", said) or os.path.exists(said)
@@ -107,7 +107,7 @@ def display_name(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
 
 
 def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
-    """Whether the file is the note that git leaves in place of a large file which `git lfs` has not fetched."""
+    """Return True if the file is git's placeholder for a large file that `git lfs` has not fetched."""
     with open(path, "rb") as file:
         return file.read(len(_LFS_POINTER)) == _LFS_POINTER
 
@@ -117,7 +117,7 @@ def _repo_and_file(said: str) -> tuple[str, str | None]:
     if not colon or not file.endswith(GGUF):
         return said, None
     if not all(is_file_name(part) for part in file.split("/")):
-        raise HubError(f"{file!r} is not the name of a file in a repository: wanted 'org/name:file{GGUF}'")
+        raise HubError(f"{file!r} is not the name of a file in a repository: expected 'org/name:file{GGUF}'")
     return repo, file
 
 
@@ -169,7 +169,7 @@ def _of_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkp
 
 
 def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Checkpoint:
-    """What of a checkpoint lies in a folder; `NotFoundError` where it cannot do without a file that is absent."""
+    """The checkpoint in a folder; NotFoundError if a file that it needs is missing."""
     try:
         names = os.listdir(folder)
         small = beside_weights(folder)
@@ -264,7 +264,7 @@ def _listing(wanted: _Wanted) -> tuple[str, list[str]]:
     except Exception as error:  # whatever a server, a proxy or one of several HTTP libraries comes up with
         raise _explained(error, wanted) from error
     if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
-        raise HubError(f"the hub answers with commit {info.sha!r} for {wanted}: wanted 40 hexadecimal digits")
+        raise HubError(f"the hub answers with commit {info.sha!r} for {wanted}: expected 40 hexadecimal digits")
     listed = [str(sibling.rfilename) for sibling in info.siblings or ()]
     for name in listed:
         if name.startswith("/") or ".." in name.split("/"):

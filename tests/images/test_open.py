@@ -168,7 +168,7 @@ def test_pages(kind: str) -> None:
     if kind == "PNG":
         assert opened(data)[0, 0].tolist() == [255, 0, 0]
     else:
-        with pytest.raises(InputError, match="3 pages or frames, one image was wanted"):
+        with pytest.raises(InputError, match="3 pages or frames, expected one image"):
             open_image(data)
     pages = Image.open(io.BytesIO(data))
     for page, colour in ((1, [0, 0, 255]), (2, [0, 255, 0])):

@@ -108,9 +108,9 @@ def test_a_bad_entry_is_named(tmp_path, entry, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "empty, a JSON list was wanted"),
-        (b'{"words": []}', "a JSON dict, a list was wanted"),
-        (b"3", "a JSON int, a list was wanted"),
+        (b"", "empty, expected a JSON list"),
+        (b'{"words": []}', "a JSON dict, expected a list"),
+        (b"3", "a JSON int, expected a list"),
         (b"[", "not JSON that can be used"),
         (b'[], "a": [1]', "not JSON that can be used"),
         (b'[{"text": "a", "box": [0, 0, NaN, 1]}]', "NaN is not a JSON number"),
@@ -131,7 +131,7 @@ def test_a_bad_file_is_named(tmp_path, data, message):
 def test_a_file_that_is_not_there_or_too_large(tmp_path, monkeypatch):
     with pytest.raises(NotFoundError, match=r"words\.json: no such file"):
         read_words(tmp_path / "words.json")
-    with pytest.raises(InputError, match="a folder, a file was wanted"):
+    with pytest.raises(InputError, match="a folder, expected a file"):
         read_words(tmp_path)
     monkeypatch.setattr(module, "MAX_BYTES", 10)
     (tmp_path / "words.json").write_text(json.dumps([GOOD]))

@@ -43,7 +43,7 @@ def _to_disk(path: Path) -> None:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file, unless it lies there already."""
+    """Copy a file, unless source and target are the same."""
     if not (target.exists() and target.samefile(source)):
         with atomic_write(target) as path:
             shutil.copyfile(source, path)

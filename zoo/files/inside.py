@@ -1,4 +1,4 @@
-"""The one way to a file of a checkpoint: none that a link leads out to."""
+"""Paths of a checkpoint's files; links that lead out of its folder are refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _may_be_link(path: Path) -> bool:
 
 
 def _blobs(root: Path) -> list[Path]:
-    """Where the files of <cache>/models--<name>/snapshots/<commit>, or of a folder in it, may lie."""
+    """The folders with the files of <cache>/models--<name>/snapshots/<commit>, or of a folder in it."""
     for snapshot in (root, *root.parents):
         snapshots = snapshot.parent
         repository = snapshots.parent

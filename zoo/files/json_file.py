@@ -25,7 +25,7 @@ def read_json(
 ) -> dict[str, Any]:
     """The JSON object in a file of at most `limit` bytes of UTF-8 (a byte order mark is tolerated).
 
-    Refused with `error`: what is not a file or not one object, duplicate keys, NaN and Infinity (also as 1e999),
+    `error` is raised for what is not a file or not one object, duplicate keys, NaN and Infinity (also as 1e999),
     integers beyond 64 bits (save UNLIMITED), half surrogates, nesting that Python cannot follow, more than `max_values`
     commas and brackets.  A file that is not there is a NotFoundError.
     """
@@ -38,7 +38,7 @@ def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise error(f"{path}: a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}, a file was wanted")
+            raise error(f"{path}: a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}, expected a file")
         with path.open("rb") as file:
             data = file.read(min(found.st_size, limit) + 1)  # a read reserves what it asks for
     except (FileNotFoundError, NotADirectoryError):
@@ -46,7 +46,7 @@ def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
     except (OSError, ValueError) as e:
         raise error(f"{path}: cannot be read: {e}") from None
     if len(data) > limit:
-        raise error(f"{path}: more than {limit} bytes, at most {limit} were expected")
+        raise error(f"{path}: more than {limit} bytes, expected at most {limit}")
     return data
 
 
@@ -58,7 +58,9 @@ def parse_json(
     max_values: int | None = None,
     exact: bool = True,
 ) -> dict[str, Any]:
-    """The same for bytes at hand; `where` is what the message names, `make` gets every object, innermost first.
+    """The JSON object in bytes, with the checks of `read_json`.
+
+    where: the file that messages name.  make: called with every object, innermost first.
 
     exact: False reads faster, and leaves it to the caller to refuse numbers beyond 64 bits or a double; of a key that
     occurs twice the last counts.
@@ -69,15 +71,15 @@ def parse_json(
             raise error(f"{where}: more than {max_values} values ({found} commas and brackets)")
     value = _parsed(data, where, error, make, "a JSON object", exact)
     if not isinstance(value, dict):
-        raise error(f"{where}: a JSON {type(value).__name__}, an object was wanted")
+        raise error(f"{where}: a JSON {type(value).__name__}, expected an object")
     return value
 
 
 def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigError) -> list[Any]:
-    """The same for a file that holds one list."""
+    """The JSON list in bytes, with the checks of `read_json`."""
     value = _parsed(data, where, error, lambda found: found, "a JSON list")
     if not isinstance(value, list):
-        raise error(f"{where}: a JSON {type(value).__name__}, a list was wanted")
+        raise error(f"{where}: a JSON {type(value).__name__}, expected a list")
     return value
 
 
@@ -90,7 +92,7 @@ def _parsed(
     exact: bool = True,
 ) -> Any:
     if not data.strip():
-        raise error(f"{where}: empty, {wanted} was wanted")
+        raise error(f"{where}: empty, expected {wanted}")
     try:
         text = data.decode("utf-8-sig")
         value = json.loads(

@@ -1,4 +1,4 @@
-"""Cutting a block of text into its lines, by how much ink each row of pixels holds.
+"""Cutting an image of a block of text into its lines, by the ink in each row of pixels.
 
 Meant for one column of dark text on light paper, or light on dark, with some paper between the lines.  What it does not
 see through: columns side by side, rules and images among the text, and skew.  Over the width of the text a line may
@@ -25,7 +25,7 @@ MARGIN = 0.25  # of a line's height: how much paper is left around it
 
 
 def is_blank(image: np.ndarray) -> bool:
-    """Whether an image (Y, X, 3) uint8 is of one colour."""
+    """Return True if an image (Y, X, 3) uint8 is of one colour."""
     flat = image.reshape(-1, image.shape[-1])
     return int((flat.max(0).astype(int) - flat.min(0)).max()) < LEVELS
 
@@ -105,7 +105,7 @@ def spans(rows: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _joined(parts: list[tuple[int, int]], least: float) -> list[tuple[int, int]]:
-    """What is lower than `least` goes to its nearer neighbour, if it is as near as an accent; otherwise it is dirt."""
+    """Join parts lower than `least` to a neighbour that is as near as an accent; drop the others as dirt."""
     lines: list[tuple[int, int]] = []
     above = None  # a speck that belongs to the line below it
     for i, (a, b) in enumerate(parts):

@@ -29,7 +29,7 @@ CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.261302
 
 
 class ImageBatch(NamedTuple):
-    """What a vision model is called with."""
+    """The input of a vision model."""
 
     pixel_values: np.ndarray  # (B, H, W, 3) float32
     pixel_mask: np.ndarray | None  # (B, H, W) bool, True where there is image; None unless the family pads
@@ -38,7 +38,7 @@ class ImageBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Preset:
-    """What a processor class of transformers does by itself: its defaults, and the steps that it has."""
+    """The defaults of a processor class of transformers, and the steps that it has."""
 
     defaults: dict[str, Any]
     square: bool = True  # whether `size: 384` is 384 x 384, or a shortest edge of 384
@@ -220,7 +220,7 @@ class ImageProcessor:
         return ImageBatch(pixel_values, pixel_mask, sizes)
 
     def with_size(self, size: Mapping[str, int]) -> ImageProcessor:
-        """The same processor with another `size`, such as {"longest_edge": 1000}: see `sizes.RULES` for the forms."""
+        """A copy of the processor with another `size`, such as {"longest_edge": 1000}; `sizes.RULES` has the forms."""
         if self.size is None:
             raise InputError(f"size is {size!r}, but this processor does not resize")
         if not isinstance(size, Mapping):
@@ -277,7 +277,7 @@ def _as_list(images: Any) -> list[Any]:
 
 
 def _preset(raw: dict[str, Any], default: str | None) -> str:
-    """Which of PRESETS the class is that a file names."""
+    """The name in PRESETS of the class that a file names."""
     key = next((key for key in ("image_processor_type", "feature_extractor_type") if raw.get(key) is not None), "")
     name = raw[key] if key else default
     if name is None:
@@ -311,7 +311,7 @@ def _refuse_unknown(raw: dict[str, Any], name: str, preset: Preset) -> None:
 
 
 def _flag(name: str, value: Any) -> bool:
-    """As in transformers, null switches a step off, though it be one of the family's defaults."""
+    """True if a step is on; null switches it off, as in transformers, even if it is on by default."""
     if value is not None and not isinstance(value, bool):
         raise ConfigError(f"{name} = {value!r}, expected true or false")
     return bool(value)

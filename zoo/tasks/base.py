@@ -69,7 +69,7 @@ class Task:
         raise NotImplementedError
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """The result: each task says what it takes and gives."""
+        """The result; each task documents its arguments."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -172,7 +172,7 @@ class TextTask(Task):
         stride: int = 0,
         overflow: bool = False,
     ) -> Iterator[tuple[int, Any, Any]]:
-        """(index of the text, its row, a `tokenizers.Encoding`, what `compute` says of it), in the order of the texts.
+        """(index of the text, its row, a `tokenizers.Encoding`, its item from `compute`), in the order of the texts.
 
         `compute` gets padded batches of rows of about equal length, and gives one item for each row.  The other
         arguments are the tokenizer's; with truncation=False a text that is too long is an error.  A cut is warned of.
@@ -217,7 +217,7 @@ class TextTask(Task):
 
 
 def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
-    """That the ids of a tokenizer and the rows of the embedding table (config.vocab_size) are of one checkpoint.
+    """Raise TokenizerError if a tokenizer has ids beyond the rows of the embedding table (config.vocab_size).
 
     Added tokens beyond the table are warned of: there are checkpoints like that, and most texts hold none of them.
     """
@@ -253,7 +253,7 @@ def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
 
 
 def as_texts(value: Any, name: str) -> tuple[list[str], bool]:
-    """The texts that a user passed as the argument `name`, and whether it was one text alone."""
+    """The texts that a user passed as the argument `name`, and True if it was one text alone."""
     if isinstance(value, str):
         return [check_text(value, name)], True
     return [check_text(text, name, i) for i, text in enumerate(as_list(value, name))], False
@@ -289,7 +289,7 @@ def check_count(value: Any, name: str) -> int:
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
-    """Over the last axis."""
+    """The softmax over the last axis."""
     y = np.exp(x - x.max(axis=-1, keepdims=True))
     return y / y.sum(axis=-1, keepdims=True)
 

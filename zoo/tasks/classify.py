@@ -25,7 +25,7 @@ class Label(NamedTuple):
 
 
 class ClassifyOptions(TypedDict, total=False):
-    """Of `Classify`: see there."""
+    """Options of `Classify`, which explains them."""
 
     top_k: int | None
     function_to_apply: str | None
@@ -86,7 +86,7 @@ class Classify(TextTask):
 
 
 def score_function(config: Config, name: str | None) -> Callable[[np.ndarray], np.ndarray]:
-    """What turns logits into scores: the function that a user names, or the one that a config's labels ask for."""
+    """The function from logits to scores: the one that a user names, or the one that a config's labels ask for."""
     if name is None:
         name = function_for(config)
     if name not in FUNCTIONS:

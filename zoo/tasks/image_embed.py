@@ -93,7 +93,7 @@ class ImageEmbed(ImageTask):
         max_pixels: int,
         grid: bool = False,
     ) -> list[np.ndarray]:
-        """What `read` makes of the model's output, for each image an array of its own."""
+        """The array that `read` makes of the model's output, for each image an array of its own."""
 
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             rows = read(self.call(pixel_values))

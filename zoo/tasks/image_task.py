@@ -36,9 +36,9 @@ PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 
 
 class ImageOptions(TypedDict, total=False):
-    """Of every task that reads images.
+    """Options of every task that reads images.
 
-    progress: whether a bar shows how far it is; None: on a terminal, after a while.  data_format: of arrays,
+    progress: True shows a progress bar; None: on a terminal, after a while.  data_format: of arrays,
     "channels_first" or "channels_last".  max_pixels: larger images are refused.
     """
 
@@ -90,7 +90,7 @@ class ImageTask(Task):
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
     ) -> list[Any]:
-        """What `compute` says of each image, in their order.
+        """The items that `compute` gives for the images, in their order.
 
         `compute` gets pixel_values (B, Y, X, 3) and the sizes (H, W) of B images, and gives one item for each; where
         the processor pads even an image alone (`pad_size`), it gets a pixel_mask (B, Y, X) after them.  Only images

@@ -43,7 +43,7 @@ BATCH_BYTES, MAX_LINES = 512 << 20, 64
 
 
 class Reading(NamedTuple):
-    """What an image says.
+    """The text in an image.
 
     confidence: the geometric mean of the probabilities that the model gave to the text's tokens and to its end,
     exp(mean(log p)), 0 ... 1; over the tokens of all lines where there are several.
@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
 
 class ReadOptions(ImageOptions, total=False):
-    """Of `Read`: see there."""
+    """Options of `Read`, which explains them."""
 
     lines: bool
     max_new_tokens: int | None
@@ -171,7 +171,7 @@ class Read(ImageTask):
 
     @property
     def batch_lines(self) -> int:
-        """How many lines are written at once."""
+        """The number of lines that are written at once."""
         c, grid = self.config.decoder, self.config.encoder.grid
         each = 8 * c.decoder_layers * c.d_model * (grid[0] * grid[1] + 2)
         return min(max(1, BATCH_BYTES // each), MAX_LINES)
@@ -195,9 +195,9 @@ class Read(ImageTask):
     def _read(
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
-        """Of each line the text, its tokens' log-probabilities, and whether it came to its end.
+        """For each line its text, the log-probabilities of its tokens, and True if it came to its end.
 
-        A processor that pads lines tells how wide one may be: wider ones are cut between words and read in parts.
+        The processor may limit how wide a padded line is: wider ones are cut between words and read in parts.
         """
         if not self.processor.pad_line:
             return self._written(lines, config, max_pixels)
@@ -213,7 +213,7 @@ class Read(ImageTask):
     def _written(
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
-        """The same of lines, or parts of lines, as they are."""
+        """The results of `_read` for lines, or parts of lines, that are not cut."""
         model = cast("Reader", self.model)
         decoder = self.runner.decoder(model.decoder)
 
@@ -238,7 +238,7 @@ class Read(ImageTask):
         return out
 
     def _no_text(self, states: Array, config: GenerationConfig) -> np.ndarray:
-        """What the model gives to an end before any text, after the begin token that some were trained to write first.
+        """The log-probability of an end before any text, after the begin token that some were trained to write first.
 
         states (B, S, E) -> log-probabilities (B,).
         """
@@ -261,7 +261,7 @@ def _probabilities(logits: Array) -> np.ndarray:
 
 
 def _in_a_row(parts: Sequence[tuple[str, np.ndarray, bool]]) -> tuple[str, np.ndarray, bool]:
-    """Of a line, from its parts."""
+    """A line's text, log-probabilities and end, from those of its parts."""
     texts, logprobs, whole = zip(*parts, strict=True)
     said = (text.strip() for text in texts) if len(texts) > 1 else texts
     return " ".join(text for text in said if text), np.concatenate(logprobs), all(whole)

@@ -80,7 +80,7 @@ class Rerank(TextTask):
         return [name] if self.checkpoint and self.checkpoint.contents.has(name) else []
 
     def _activation(self) -> str:
-        """By the checkpoint, in one of the three places where sentence-transformers has kept it; else the sigmoid."""
+        """The activation from one of the three places where sentence-transformers has kept it; else the sigmoid."""
         nested: Any = self.config.extra.get("sentence_transformers")
         name = nested.get("activation_fn") if isinstance(nested, dict) else None
         name = name or self.config.extra.get("sbert_ce_default_activation_function")

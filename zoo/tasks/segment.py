@@ -35,7 +35,7 @@ class Area(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
-    """What each pixel of an image shows."""
+    """The classes of an image's pixels."""
 
     mask: np.ndarray  # (H, W) int32: the index of a label for each pixel
     labels: list[Area]  # those that occur, the largest first

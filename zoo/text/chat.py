@@ -62,7 +62,7 @@ class ChatTemplate:
         if isinstance(named, list):
             named = {t.get("name"): t.get("template") for t in named if isinstance(t, dict)}
         if not isinstance(named, dict) or not named or not all(isinstance(x, str) for p in named.items() for x in p):
-            raise TokenizerError(f"{path}: chat_template is {str(stated)[:80]!r}, wanted a text or named texts")
+            raise TokenizerError(f"{path}: chat_template is {str(stated)[:80]!r}, expected a text or named texts")
         return cls(named, tokenizer, path)
 
     def render(

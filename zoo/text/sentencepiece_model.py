@@ -58,7 +58,7 @@ def _model(data: memoryview) -> SentencePieceModel:
                 if key == 2:
                     charsmap = bytes(_message(inner))
     if model_type != UNIGRAM:
-        raise ValueError(f"model type {MODEL_TYPES.get(model_type, model_type)}, wanted unigram")
+        raise ValueError(f"model type {MODEL_TYPES.get(model_type, model_type)}, expected unigram")
     if not pieces:
         raise ValueError("it holds no pieces")
     return SentencePieceModel(pieces, charsmap)

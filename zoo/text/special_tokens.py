@@ -39,7 +39,7 @@ def special_tokens(
             raise TokenizerError(f"{folder.where(where)}: added_tokens_decoder is not an object")
         for key, value in decoder.items():
             if not (key.isascii() and key.isdecimal() and len(key) <= 9):
-                raise TokenizerError(f"{folder.where(where)}: added_tokens_decoder has {shown(key)}, wanted an id")
+                raise TokenizerError(f"{folder.where(where)}: added_tokens_decoder has {shown(key)}, expected an id")
             added[int(key)] = _added(value, special=False, where=f"{folder.where(where)}: added_tokens_decoder[{key}]")
     elif "special_tokens_map.json" in have:
         source.update(tokenizer_json(folder, "special_tokens_map.json"))
@@ -70,7 +70,7 @@ def _added(value: Any, *, special: bool, where: str) -> tokenizers.AddedToken:
         options: Any = {k: value[k] for k in ("lstrip", "rstrip", "single_word", "normalized", "special") if k in value}
         if all(isinstance(flag, bool) for flag in options.values()):
             return AddedToken(content, **{"special": special, **options})
-    raise TokenizerError(f"{where} is {shown(value)}, wanted a token or an object with its content")
+    raise TokenizerError(f"{where} is {shown(value)}, expected a token or an object with its content")
 
 
 def add_tokens(

@@ -157,7 +157,7 @@ class Tokenizer:
         first = _texts(texts, "texts")
         second = None if pairs is None else _texts(pairs, "pairs")
         if second is not None and (isinstance(texts, str) != isinstance(pairs, str) or len(first) != len(second)):
-            raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, wanted one for each")
+            raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, expected one for each")
         backend = self._backend(truncation, max_length, stride, overflow, second is not None)
         if second is not None and backend.truncation and stride:
             self._check_windows(first, second, backend.truncation)
@@ -270,10 +270,10 @@ class Tokenizer:
         strategy = ("longest_first" if truncation else None) if isinstance(truncation, bool) else truncation
         if strategy not in (None, "longest_first", "only_first", "only_second"):
             raise InputError(
-                f"truncation={truncation!r}, wanted True, False, 'longest_first', 'only_first' or 'only_second'"
+                f"truncation={truncation!r}, expected True, False, 'longest_first', 'only_first' or 'only_second'"
             )
         if max_length is not None and strategy is None:
-            raise InputError(f"max_length={max_length} with truncation=False: wanted one of them left out")
+            raise InputError(f"max_length={max_length} with truncation=False: expected one of them left out")
         limit = self.model_max_length if max_length is None else max_length
         if stride < 0 or ((stride or overflow) and (limit is None or strategy is None)) or (stride and not overflow):
             raise InputError(f"stride={stride}, overflow={overflow}: they need each other, truncation and a max_length")
@@ -282,11 +282,11 @@ class Tokenizer:
         if strategy == "only_second" and not pair:
             raise InputError("truncation='only_second' without a second text")
         if strategy == "longest_first" and pair and stride:
-            raise InputError("stride with pairs wants truncation='only_first' or 'only_second'")
+            raise InputError("stride with pairs needs truncation='only_first' or 'only_second'")
         room = limit - self.special_tokens_to_add(pair)
         if room < 0 or (overflow and room <= stride):
             raise InputError(
-                f"max_length={limit} leaves {room} tokens beside the special ones, wanted "
+                f"max_length={limit} leaves {room} tokens beside the special ones, expected "
                 f"{f'more than the stride of {stride}' if overflow else 'at least 0'}"
             )
         key = (strategy, limit, stride)
@@ -380,13 +380,13 @@ def _texts(value: Texts, name: str) -> list[str]:
     elif isinstance(value, list | tuple | np.ndarray):
         texts = list(value)
     else:
-        raise InputError(f"{name} is {_kind(value)}, wanted a str or a list of str")
+        raise InputError(f"{name} is {_kind(value)}, expected a str or a list of str")
     if not texts:
-        raise InputError(f"{name} is empty, wanted at least one text")
+        raise InputError(f"{name} is empty, expected at least one text")
     for i, text in enumerate(texts):
         index = None if isinstance(value, str) else i
         if not isinstance(text, str):
-            raise InputError(f"is {_kind(text)}, wanted a str", argument=name, index=index)
+            raise InputError(f"is {_kind(text)}, expected a str", argument=name, index=index)
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -407,7 +407,7 @@ def _ids(ids: Iterable[int] | np.ndarray) -> list[int]:
     if array.size == 0:
         return []
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"ids of shape {array.shape} and type {array.dtype}, wanted one row of whole numbers")
+        raise InputError(f"ids of shape {array.shape} and type {array.dtype}, expected one row of whole numbers")
     if array.min() < 0 or array.max() >= 1 << 32:
-        raise InputError(f"ids from {array.min()} to {array.max()}, wanted 0 to {(1 << 32) - 1}")
+        raise InputError(f"ids from {array.min()} to {array.max()}, expected 0 to {(1 << 32) - 1}")
     return array.tolist()

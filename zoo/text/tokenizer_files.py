@@ -45,7 +45,7 @@ class Family(NamedTuple):
 
     classes: tuple[str, ...]
     roles: dict[str, str]
-    typed: bool  # whether the second text gets segment 1
+    typed: bool  # True if the second text gets segment 1
 
 
 _ANGLE = {"bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"}
@@ -68,8 +68,8 @@ class Loaded(NamedTuple):
     model_max_length: int | None
     padding_side: Side
     truncation_side: Side
-    tidies: bool  # whether decoding removes the spaces before punctuation
-    typed: bool  # whether the second text gets segment 1
+    tidies: bool  # True if decoding removes the spaces before punctuation
+    typed: bool  # True if the second text gets segment 1
 
 
 def load_files(folder: CheckpointFolder) -> Loaded:
@@ -123,7 +123,7 @@ def _max_length(config: dict[str, Any]) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
-        raise TokenizerError(f"tokenizer_config.json: model_max_length is {value!r}, wanted a number of tokens")
+        raise TokenizerError(f"tokenizer_config.json: model_max_length is {value!r}, expected a number of tokens")
     return None if value > UNLIMITED else int(value)
 
 
@@ -133,7 +133,7 @@ def _side(config: dict[str, Any], key: str) -> Side:
         return "left"
     if value == "right":
         return "right"
-    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, wanted 'left' or 'right'")
+    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, expected 'left' or 'right'")
 
 
 def _lines(folder: CheckpointFolder, name: str) -> list[str]:
@@ -153,7 +153,7 @@ def _lines(folder: CheckpointFolder, name: str) -> list[str]:
 def _class_name(config: dict[str, Any]) -> str | None:
     name = config.get("tokenizer_class")
     if name is not None and not isinstance(name, str):
-        raise TokenizerError(f"tokenizer_config.json: tokenizer_class is {name!r}, wanted a name")
+        raise TokenizerError(f"tokenizer_config.json: tokenizer_class is {name!r}, expected a name")
     return name.removesuffix("Fast") if name else None
 
 
@@ -177,16 +177,16 @@ def _family_of_files(folder: CheckpointFolder, have: list[str], config: dict[str
         if not matching:
             known = [c for family in found.values() for c in family.classes]
             raise TokenizerError(
-                f"{folder}: tokenizer_class {name} cannot be built from {', '.join(found)}: wanted a tokenizer.json, "
+                f"{folder}: tokenizer_class {name} cannot be built from {', '.join(found)}: expected a tokenizer.json, "
                 f"or one of {', '.join(known)}{nearest(name, known)}"
             )
         found = matching
     if "vocab.json" in found and "merges.txt" not in have:
-        raise TokenizerError(f"{folder}: vocab.json without merges.txt, wanted both (or a tokenizer.json)")
+        raise TokenizerError(f"{folder}: vocab.json without merges.txt, expected both (or a tokenizer.json)")
     if not found:
         there = folder.names()[:20]
         raise TokenizerError(
-            f"{folder}: no tokenizer: wanted tokenizer.json, vocab.txt, vocab.json + merges.txt or "
+            f"{folder}: no tokenizer: expected tokenizer.json, vocab.txt, vocab.json + merges.txt or "
             f"sentencepiece.bpe.model, found {', '.join(there) or 'nothing'}"
         )
     return next(iter(found.values()))
@@ -210,7 +210,7 @@ def _flag(config: dict[str, Any], key: str, default: Any, optional: bool = False
     value = config.get(key, default)
     if isinstance(value, bool) or (optional and value is None):
         return value
-    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, wanted true or false")
+    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, expected true or false")
 
 
 def _require(path: str, vocab: dict[str, int], tokens: list[str]) -> None:
@@ -265,7 +265,7 @@ def _merges(folder: CheckpointFolder, vocab: dict[str, int]) -> list[tuple[str, 
             continue
         parts = line.split(" ")
         if len(parts) != 2:
-            raise TokenizerError(f"{path}, line {number}: {line[:80]!r}, wanted two tokens and one space between them")
+            raise TokenizerError(f"{path}, line {number}: {line[:80]!r}, expected two tokens and a space between")
         left, right = parts
         for token in (left, right, left + right):
             if token not in vocab:
@@ -283,7 +283,7 @@ def _xlm_roberta(folder: CheckpointFolder, config: dict[str, Any], roles: dict[s
     pieces, charsmap = read_sentencepiece(data, path)
     first = [piece.text for piece in pieces[:3]]
     if first != ["<unk>", "<s>", "</s>"]:
-        raise TokenizerError(f"{path}: starts with the pieces {first}, wanted ['<unk>', '<s>', '</s>'] (XLM-R's order)")
+        raise TokenizerError(f"{path}: starts with the pieces {first}, expected <unk>, <s>, </s> (XLM-R's order)")
     specials = [(roles[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
     vocab = [*specials, *((piece.text, piece.score) for piece in pieces[3:]), (roles["mask"], 0.0)]
     check_pieces(vocab, path)

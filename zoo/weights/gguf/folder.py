@@ -73,7 +73,7 @@ class GGUFFolder(CheckpointFolder):
             with self._naming():
                 data = self._tokenizer.stated() or _text(self._tokenizer.json(), indent=None)
         if len(data) > limit:
-            raise error(f"{self.where(name)}: more than {limit} bytes, at most {limit} were expected")
+            raise error(f"{self.where(name)}: more than {limit} bytes, expected at most {limit}")
         return data
 
     def json(

@@ -11,7 +11,7 @@ from ...errors import ZooError
 from ...quant import QUANT_TYPES, QuantRows
 from ...typing import RawTensor
 from ..source import ListedFile
-from .header import Entry, Header
+from .header import Header, TensorEntry
 from .metadata import Metadata
 from .names import names_of
 from .parts import paths_of, read_parts
@@ -54,7 +54,7 @@ class GGUFFile(ListedFile):
         return stored[order] if isinstance(stored, QuantRows) else RawTensor(stored.array[order], stored.dtype)
 
 
-def read_entry(header: Header, entry: Entry) -> np.ndarray:
+def read_entry(header: Header, entry: TensorEntry) -> np.ndarray:
     """A tensor in llama.cpp's order: of its shape, or in blocks (rows, bytes of a row)."""
     data = header.data[entry.file][entry.begin : entry.end]
     if kind := _PLAIN.get(entry.dtype):
