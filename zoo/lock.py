@@ -252,26 +252,26 @@ def _located(
     options: Options,
 ) -> Checkpoint:
     """The checkpoint at the locked commit; from the hub only if the cache does not have all that is locked."""
-    said, is_path = hub.display_name(name)
-    if is_path or said in hub.EMBEDDED:
+    given, is_path = hub.display_name(name)
+    if is_path or given in hub.EMBEDDED:
         if entry.revision is not None:
             raise LockError(f"{where} is a folder here, and the lock names commit {entry.revision} of the hub")
         try:
             return hub.find(name)
         except NotFoundError as e:
-            hint = "" if os.path.isabs(os.path.expanduser(said)) else _relative()
+            hint = "" if os.path.isabs(os.path.expanduser(given)) else _relative()
             raise LockError(f"{where}: {e}{hint}") from e
     if entry.revision is None:
         raise LockError(f"{where} was locked as a folder, and there is no such folder here{_relative()}")
     options = replace(options, revision=entry.revision)
     try:
-        cached = hub.find(said, replace(options, local_files_only=True))
+        cached = hub.find(given, replace(options, local_files_only=True))
         if options.local_files_only or entry.files.keys() <= set(used_files(cached)):
             return cached
     except OfflineError:
         if options.local_files_only:
             raise
-    return hub.find(said, options)
+    return hub.find(given, options)
 
 
 def _relative() -> str:
@@ -279,12 +279,12 @@ def _relative() -> str:
 
 
 def _key(name_or_folder: str | os.PathLike[str]) -> str:
-    said, is_path = hub.display_name(name_or_folder)
+    given, is_path = hub.display_name(name_or_folder)
     try:
-        said.encode()
+        given.encode()
     except UnicodeEncodeError:
-        raise LockError(f"the path {said!r} is not UTF-8, which a lock is") from None
-    return Path(os.path.normpath(said)).as_posix() if is_path else said
+        raise LockError(f"the path {given!r} is not UTF-8, which a lock is") from None
+    return Path(os.path.normpath(given)).as_posix() if is_path else given
 
 
 def _hashed(folder: Path, names: Collection[str]) -> dict[str, LockedFile]:

@@ -17,7 +17,7 @@ def checkpoint_file(folder: Path, name: str) -> Path:
 
     CheckpointError where it, or a folder on the way to it, is a link that leaves `folder`: a checkpoint from a stranger
     could have the user's own files read, and copied by a save.  `folder` itself may be a link.  The hub's cache is the
-    exception: a snapshot's files are links into the blobs of its repository, which lie beside `snapshots`, or, since
+    exception: a snapshot's files are links into the blobs of its repository, which are beside `snapshots`, or, since
     huggingface_hub 2, at the top of the cache for all repositories.
     """
     path = folder / name

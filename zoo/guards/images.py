@@ -241,7 +241,7 @@ class Tag(NamedTuple):
 
 
 def tiff_directories(block: bytes) -> Iterator[tuple[bool, list[Tag]]]:
-    """Each directory of a TIFF, a BigTIFF or an EXIF block: whether it is a page, and its tags."""
+    """Each directory of a TIFF, a BigTIFF or an EXIF block: True if it is a page, and its tags."""
     order: Any = {b"II": "little", b"MM": "big"}.get(block[:2])
     if order is None or block[2:4] not in (b"*\0", b"\0*", b"+\0", b"\0+"):
         return

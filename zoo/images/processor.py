@@ -41,7 +41,7 @@ class Preset:
     """The defaults of a processor class of transformers, and the steps that it has."""
 
     defaults: dict[str, Any]
-    square: bool = True  # whether `size: 384` is 384 x 384, or a shortest edge of 384
+    square: bool = True  # True: `size: 384` is 384 x 384; False: a shortest edge of 384
     crops: bool = True
     pads: bool = True
     mask: bool = False
@@ -163,7 +163,7 @@ class ImageProcessor:
         crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
         size = read_size(values["size"], values.get("max_size"), preset.square) if on["do_resize"] else None
         if on["do_pad_line"] and (size is None or "height" not in size):
-            raise ConfigError(f"do_pad_line = true wants a size of height and width, found {size}")
+            raise ConfigError(f"do_pad_line = true needs a size of height and width, found {size}")
         return cls(
             family=name,
             size=size,
@@ -330,7 +330,7 @@ def _table(values: dict[str, Any], rescale: bool, normalise: bool) -> np.ndarray
             raise ConfigError(f"rescale_factor = {factor!r}, expected a number")
         with np.errstate(over="ignore"):
             table = table * float(factor)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # told below
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # refused below
         table = table.astype(np.float32)
         if normalise:
             table = (table - _channels("image_mean", values["image_mean"])) / _channels(

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from .protocols import TextBody
 
 # With more, a batch's activations no longer stay in the caches of a CPU: on two cores 4096 took 1.5 to 2 times as long
-# as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU wants more.
+# as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU needs more.
 BATCH_TOKENS = 768
 BATCH_TOKENS_TORCH = 16384
-# So many texts are held as tokens at once: it bounds memory, and is enough to sort by length.
+# Texts that are tokenized at once: it bounds memory, and is enough to sort by length.
 TEXTS_AT_ONCE = 4096
-# Tables are often padded by a few percent; a larger part that no token reaches speaks of a vocabulary cut short.
+# Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 # Seconds of work before a progress bar appears.
@@ -93,29 +93,24 @@ class Task:
         return path
 
     def check_beside(self, path: Path) -> None:
-        """ZooError where a folder cannot become the task's: a new model and an old tokenizer are worse than none."""
+        """Raise ZooError if the task cannot be saved to a folder, before any file is written."""
         copied = self.copied_files()
         for folder, name in copied:
             if not folder.has(name):
                 raise ZooError(f"{self!r} cannot be saved: {folder.where(name)}, which would be copied, was removed")
         if self.checkpoint is None or not path.is_dir() or not path.samefile(self.checkpoint.contents.path):
-            refuse_other_files(path, {CONFIG, *self.extra_files(), *(name for _, name in copied)})
+            refuse_other_files(path, {CONFIG, *(name for _, name in copied)})
 
     def save_beside(self, path: Path) -> None:
-        """Write what the folder of a checkpoint has beside the model."""
-        self.save_preparation(path)
-        for name in self.extra_files():
-            target = path / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if self.checkpoint:
-                self.checkpoint.contents.copy(name, target)
+        """Copy the files of a checkpoint beside the model: tokenizer, processor, modules."""
+        for folder, name in self.copied_files():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            folder.copy(name, path / name)
 
     def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
         """The files that saving copies, each with the folder that it is in."""
-        return [(self.checkpoint.contents, name) for name in self.extra_files()] if self.checkpoint else []
-
-    def save_preparation(self, folder: Path) -> None:
-        """Write the tokenizer's files, in the tasks that have one."""
+        names = self.extra_files()
+        return [(self.checkpoint.contents, name) for name in names] if self.checkpoint else []
 
     def extra_files(self) -> list[str]:
         """The names of the checkpoint's files that saving copies."""
@@ -150,9 +145,6 @@ class TextTask(Task):
 
     def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
         return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
-
-    def save_preparation(self, folder: Path) -> None:
-        self.tokenizer.save(folder)
 
     def call(self, model: Any, batch: Encoding) -> Any:
         """The output of the model, or of its body, for a batch."""

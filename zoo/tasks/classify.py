@@ -110,7 +110,7 @@ def best_labels(config: Config, scores: np.ndarray, top_k: int | None) -> list[L
 
 
 def as_pairs(texts: Any, pairs: Any) -> tuple[list[str], list[str] | None, bool]:
-    """First texts, second texts if there are any, and whether it was one input alone."""
+    """First texts, second texts if there are any, and True if it was one input alone."""
     if pairs is not None:
         (first, single), (second, alone) = as_texts(texts, "texts"), as_texts(pairs, "pairs")
         if single != alone or len(first) != len(second):

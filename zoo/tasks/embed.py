@@ -63,7 +63,7 @@ class Embed(TextTask):
 
         prompt_name: one of the checkpoint's `embed.prompts` to put before each text, or prompt: one of your own.
         pooling: "mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean" or "lasttoken" in place of the
-        checkpoint's, whose dense layers are then left out.  normalize: whether vectors get length 1, if not as the
+        checkpoint's, whose dense layers are then left out.  normalize: True gives vectors of length 1, if not as the
         checkpoint says.
 
         A text of more than `embed.max_tokens` tokens is cut at the end, with a warning.

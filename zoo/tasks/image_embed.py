@@ -49,7 +49,7 @@ class ImageEmbed(ImageTask):
         """An image -> (E,), several -> (B, E), float32.
 
         pooling: "pooler", "cls" (the class token) or "mean" (of the patches) in place of the checkpoint's own.
-        normalize: whether vectors get length 1.  data_format, max_pixels: as in `open_image`.
+        normalize: True gives vectors of length 1.  data_format, max_pixels: as in `open_image`.
         """
         if pooling is not None and pooling not in POOLINGS:
             raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")

@@ -140,7 +140,7 @@ def naming(index: int, count: int) -> Iterator[None]:
 
 
 def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
-    """The images that a user passed as the argument `name`, and whether it was one alone."""
+    """The images that a user passed as the argument `name`, and True if it was one alone."""
     alone = (str, os.PathLike, bytes, bytearray, memoryview)
     if isinstance(value, np.ndarray):
         items, single = ([value], True) if value.ndim != 4 else (list(value), False)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
@@ -113,9 +112,6 @@ class Read(ImageTask):
         generation = "generation_config.json"
         return [*files, generation] if self.checkpoint.contents.has(generation) else files
 
-    def save_preparation(self, folder: Path) -> None:
-        self.tokenizer.save(folder)
-
     @overload
     def __call__(self, images: ImageFile, **options: Unpack[ReadOptions]) -> Reading: ...
     @overload
@@ -137,7 +133,7 @@ class Read(ImageTask):
         """A Reading for one image, a list of them for several.
 
         An image of one colour says "": its confidence is what the model itself gives to an end before any text.
-        lines: whether each image is a block of several lines, to be cut into them first (`zoo.images.lines` says
+        lines: True if each image is a block of several lines, to be cut into them first (`zoo.images.lines` says
         what it takes); the text has a line each.  A processor that pads lines (zoo-read's) reads one wider than its
         size in parts, cut between words.  max_new_tokens: of a line, or a part; by default what the checkpoint's
         generation config says, or 128; a text that is cut there is warned of.  num_beams: 1 for greedy choice.
@@ -147,7 +143,7 @@ class Read(ImageTask):
         given, single = as_images(images, "images")
         found: list[list[tuple[str, np.ndarray]]] = [[] for _ in given]
         waiting: list[tuple[int, np.ndarray]] = []  # image, line
-        cut = count = told = 0
+        cut = count = shown = 0
         with Progress(len(given), progress, "images") as advance:
             for i, image in enumerate(given):
                 with naming(i, len(given)):
@@ -161,8 +157,8 @@ class Read(ImageTask):
                         found[of].append((text, logprobs))
                         cut, count = cut + (not whole), count + 1
                     done = waiting[0][0] if waiting else i + 1
-                    advance(done - told)
-                    told = done
+                    advance(done - shown)
+                    shown = done
         if cut:
             most = self._most(config)
             warn(f"{cut} of {count} lines had more than {most} tokens, and were cut there (max_new_tokens)")
@@ -263,8 +259,8 @@ def _probabilities(logits: Array) -> np.ndarray:
 def _in_a_row(parts: Sequence[tuple[str, np.ndarray, bool]]) -> tuple[str, np.ndarray, bool]:
     """A line's text, log-probabilities and end, from those of its parts."""
     texts, logprobs, whole = zip(*parts, strict=True)
-    said = (text.strip() for text in texts) if len(texts) > 1 else texts
-    return " ".join(text for text in said if text), np.concatenate(logprobs), all(whole)
+    words = (text.strip() for text in texts) if len(texts) > 1 else texts
+    return " ".join(text for text in words if text), np.concatenate(logprobs), all(whole)
 
 
 def _joined(texts: Sequence[tuple[str, np.ndarray]]) -> Reading:

@@ -39,7 +39,7 @@ class Rerank(TextTask):
         super().__init__(model, tokenizer, checkpoint)
         if self.config.num_labels != 1:
             raise UnsupportedError(
-                f"the checkpoint has {self.config.num_labels} labels, and reranking wants one: use task='classify'"
+                f"the checkpoint has {self.config.num_labels} labels, and reranking needs one: use task='classify'"
             )
         self._score = SCORES[self._activation()]
 

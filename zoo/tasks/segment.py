@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL import Image
     from typing_extensions import Unpack
 
-# Elements of the logits at the size of the image that are held at once, 4 MiB: all would be 7 GB for a photograph
+# Elements of the logits at the size of the image that are computed at once, 4 MiB: all would be 7 GB for a photograph
 # and 150 labels.
 AT_ONCE = 1 << 20
 

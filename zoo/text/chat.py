@@ -297,7 +297,7 @@ class _Marks:
         every = [mark for pair in self.of.values() for mark in pair]
         escapes = {form for mark in every for form in (repr(mark)[1:-1], json.dumps(mark)[1:-1], quote(mark))}
         whole = "|".join(re.escape(token.join(pair)) for token, pair in self.of.items())
-        # A template that cuts a text up leaves single marks.  Beside a token of its kind one tells nothing any more.
+        # A template that cuts a text up leaves single marks.  Beside a token of its kind such a mark means nothing.
         torn = "|".join(f"{a}{re.escape(token)}|{re.escape(token)}{b}" for token, (a, b) in self.of.items())
         pattern = re.compile(f"({whole})|({torn})|[{''.join(every)}]")
         if any(form in rendered for form in escapes) or any(found[2] for found in pattern.finditer(rendered)):

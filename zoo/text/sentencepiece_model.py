@@ -101,7 +101,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         else:
             raise ValueError(f"wire type {wire} at byte {at}")
         if field == 0 or at + size > len(data):
-            raise ValueError(f"field {field} at byte {at} wants {size} bytes of {len(data) - at}")
+            raise ValueError(f"field {field} at byte {at} needs {size} bytes, and {len(data) - at} are left")
         yield field, data[at : at + size]
         at += size
 

@@ -131,7 +131,7 @@ class _HeaderReader:
             shape = tuple(self._number("Q") for _ in range(dimensions))[::-1]
             named[name] = self._number("I"), shape, self._number("Q")
         start = -(-self.at // alignment) * alignment
-        entries = {n: self._entry(n[:200], *told, start, alignment) for n, told in named.items()}
+        entries = {n: self._entry(n[:200], *line, start, alignment) for n, line in named.items()}
         at, last = start, ""
         for name in sorted(entries, key=lambda name: entries[name][2:]):
             if entries[name].begin < at:

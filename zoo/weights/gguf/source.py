@@ -1,4 +1,4 @@
-"""The tensors of a GGUF file under transformers' names."""
+"""GGUFFile: the tensors of a GGUF file under transformers' names."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def read_entry(header: Header, entry: TensorEntry) -> np.ndarray:
 
 
 def rows_of_halves(rows: int, size: int) -> np.ndarray:
-    """(rows,): where transformers' rows of queries or keys, in heads of `size`, lie in llama.cpp's.
+    """The index (rows,) of transformers' rows of queries or keys, in heads of `size`, among llama.cpp's.
 
     Rotary positions turn pairs of features: the two halves of a head in transformers, neighbours in llama.cpp.  Blocks
-    lie along a row, so that rows of blocks move like any others.
+    are parts of a row, so that rows of blocks move like any others.
     """
     return np.arange(rows).reshape(-1, size // 2, 2).swapaxes(1, 2).reshape(-1)
 
 
 def rows_of_neighbours(rows: int, size: int) -> np.ndarray:
-    """(rows,): the other way."""
+    """The index (rows,) of llama.cpp's rows among transformers': the inverse of `rows_of_halves`."""
     return np.arange(rows).reshape(-1, 2, size // 2).swapaxes(1, 2).reshape(-1)
 
 
