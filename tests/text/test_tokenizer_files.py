@@ -160,7 +160,7 @@ def _bad_folders():
     def bad(name, says, make):
         return pytest.param(make, says, id=name)
 
-    yield bad("nothing", "wanted tokenizer.json, vocab.txt", lambda f: (f / "model.bin").touch())
+    yield bad("nothing", "expected tokenizer.json, vocab.txt", lambda f: (f / "model.bin").touch())
     yield bad("no merges", "without merges.txt", lambda f: (_roberta(f), (f / "merges.txt").unlink()))
     yield bad("broken json", "tokenizer.json", lambda f: _write(f, tokenizer='{"version": "1.0", "model"'))
     yield bad("empty json", "empty", lambda f: _write(f, tokenizer=""))
@@ -178,7 +178,7 @@ def _bad_folders():
     yield bad("special empty", "mask_token", lambda f: _bert(f, special_tokens_map={"mask_token": ""}))
     yield bad("added gap", "has the id 14, not 99", lambda f: _bert(f, added_tokens={"new": 99}))
     yield bad("added type", "added_tokens.json", lambda f: _bert(f, added_tokens={"new": "x"}))
-    yield bad("decoder id", "wanted an id", lambda f: _bert(f, tokenizer_config={"added_tokens_decoder": {"x": "a"}}))
+    yield bad("decoder id", "expected an id", lambda f: _bert(f, tokenizer_config={"added_tokens_decoder": {"x": "a"}}))
     yield bad("decoder type", "not an object", lambda f: _bert(f, tokenizer_config={"added_tokens_decoder": [1]}))
     yield bad("no unk", r"no '\[UNK\]'", lambda f: _bert(f, VOCAB[2:]))
     yield bad("no cls", r"no '\[CLS\]'", lambda f: _bert(f, [t for t in VOCAB if t != "[CLS]"]))
