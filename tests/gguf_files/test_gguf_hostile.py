@@ -62,7 +62,7 @@ BAD = {
     "version 1": (file(version=1), "version 1: versions 2, 3"),
     "a version to come": (file(version=4), "version 4"),
     "big-endian": (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "a big-endian file"),
-    "2^64 - 1 tensors": (file(counts=(2**64 - 1, 0)), "tensors and 0 metadata pairs, at most"),
+    "2^64 - 1 tensors": (file(counts=(2**64 - 1, 0)), "tensors and 0 metadata pairs, expected at most"),
     "2^63 pairs": (file(counts=(0, 2**63)), "at most"),
     "more pairs than there are": (file(LLAMA, counts=(0, 9)), "cut short|twice"),
     "more tensors than there are": (file(LLAMA, tensors=(tensor("a"),), counts=(9, 1)), "cut short|at most"),
