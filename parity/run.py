@@ -107,7 +107,7 @@ def run(
         if exhibits:
             shown += of_written(ours.written, texts)
         entry = entry_of(checkpoint)
-        weights = {path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights}
+        weights = {path.relative_to(checkpoint.folder).as_posix() for path in checkpoint.weights}
     files = tuple(File(name, file.size, file.sha256) for name, file in entry.files.items() if name in weights)
     revision, seconds = checkpoint.revision, time.perf_counter() - began
     where = backend_of(device), device or "cpu", dtype

@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 from . import hub
 from .checkpoint.files import Checkpoint
 from .checkpoint.modules import leaves_folder
-from .errors import ConfigError, LockError, NotFoundError, OfflineError, ZooError, nearest
+from .errors import LockError, NotFoundError, OfflineError, ZooError, nearest
 from .files.atomic_write import atomic_write
+from .files.folder import CheckpointFolder
 from .files.inside import checkpoint_file
-from .files.json_file import parse_json_list, read_bounded, read_json
+from .files.json_file import read_json
 from .guards.names import is_file_name
 from .options import DEFAULTS, Options
 from .weights.files import WEIGHT_FILES, read_index
@@ -51,14 +52,14 @@ PATIENCE = 10  # seconds to wait for another process that writes the same lock
 
 @dataclass(frozen=True)
 class LockedFile:
-    """What is known of a file: its size in bytes, and 64 hexadecimal digits."""
+    """A file's size in bytes and its sha256, 64 hexadecimal digits."""
 
     size: int
     sha256: str
 
 
 @dataclass(frozen=True)
-class Entry:
+class LockEntry:
     """A checkpoint in a lock: its commit, None for a folder, and its files by their names relative to the folder."""
 
     revision: str | None
@@ -77,18 +78,17 @@ def fingerprint(checkpoint: Checkpoint) -> str:
     return entry_of(checkpoint).fingerprint
 
 
-def entry_of(checkpoint: Checkpoint) -> Entry:
-    """What a lock says of a checkpoint.  Reads all files, four at a time and a MiB of each."""
-    return Entry(checkpoint.revision, _hashed(checkpoint.origin, used_files(checkpoint)))
+def entry_of(checkpoint: Checkpoint) -> LockEntry:
+    """A checkpoint's entry for a lock.  All files are read, four at a time and a MiB of each."""
+    return LockEntry(checkpoint.revision, _hashed(checkpoint.folder, used_files(checkpoint)))
 
 
 def used_files(checkpoint: Checkpoint) -> list[str]:
     """The names, relative to the folder, of all files that loading may read; those of sentence encoders' modules too,
     whose folders modules.json may name as it likes."""
-    folder = checkpoint.folder
-    if checkpoint.unpacked is not None:
-        return sorted(path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights)
-    names = set(checkpoint.files)
+    folder, names = checkpoint.folder, set(checkpoint.files)
+    if checkpoint.opened is not None:  # a GGUF file: nothing else is read
+        return sorted(names)
     for where in _module_folders(folder):
         inside = checkpoint_file(folder, where)
         weights = [name for name in WEIGHT_FILES if (inside / name).is_file()][:1]
@@ -100,18 +100,16 @@ def used_files(checkpoint: Checkpoint) -> list[str]:
 
 def _module_folders(folder: Path) -> list[str]:
     """The folders that modules.json leads to, without those that loading refuses to follow."""
-    path = checkpoint_file(folder, "modules.json")
-    if not path.is_file():
-        return []
-    modules = parse_json_list(read_bounded(path, 1 << 20, ConfigError), path)
+    found = CheckpointFolder(folder)
+    modules = found.json_list("modules.json") if found.has("modules.json") else []
     named = [module.get("path") for module in modules if isinstance(module, dict)]
     return [n for n in named if isinstance(n, str) and n and not leaves_folder(n) and (folder / n).is_dir()]
 
 
-def write_lock(path: str | os.PathLike[str], entries: Mapping[str, Entry]) -> None:
-    """Add entries to a lock file, or put them in the place of those of the same names; the others stay.
+def write_lock(path: str | os.PathLike[str], entries: Mapping[str, LockEntry]) -> None:
+    """Add entries to a lock file, in place of entries of the same names.
 
-    Where `path` is a link, what it leads to is written.
+    If `path` is a link, the file that it leads to is written.
     """
     path = _path(path)
     try:
@@ -126,7 +124,7 @@ def write_lock(path: str | os.PathLike[str], entries: Mapping[str, Entry]) -> No
         raise LockError(f"cannot write {path}: {e.strerror or e}") from e
 
 
-def read_lock(path: str | os.PathLike[str]) -> dict[str, Entry]:
+def read_lock(path: str | os.PathLike[str]) -> dict[str, LockEntry]:
     """The entries of a lock file by name; LockError where it is not one, or is another version's."""
     path = _path(path)
     try:
@@ -135,12 +133,12 @@ def read_lock(path: str | os.PathLike[str]) -> dict[str, Entry]:
         raise LockError(f"{path}: no such file; `zoo lock NAME -o {path}` writes one") from None
     _expect_fields(raw, ("version", "checkpoints"), str(path))
     if type(raw["version"]) is not int or raw["version"] != VERSION:
-        raise LockError(f"{path}: version {raw['version']!r}, wanted {VERSION}")
+        raise LockError(f"{path}: version {raw['version']!r}, expected {VERSION}")
     return {name: _entry(found, f"{path}: {name!r}") for name, found in _object(raw["checkpoints"], path).items()}
 
 
 def _path(path: str | os.PathLike[str]) -> Path:
-    """A lock's path as a user said it."""
+    """The path of a lock as the user gave it; LockError if it is none."""
     if not isinstance(path, str | os.PathLike):
         raise LockError(f"lock is {path!r}, expected the path of a file that `zoo lock` wrote")
     if not os.fspath(path):
@@ -152,13 +150,13 @@ def lock(
     names: Iterable[str | os.PathLike[str]],
     path: str | os.PathLike[str] = NAME,
     **options: Unpack[LoadOptions],
-) -> dict[str, Entry]:
+) -> dict[str, LockEntry]:
     """Find checkpoints, hash their files, and write them to a lock file; arguments as for `zoo.load`.
 
-    The key of a folder is its path as it was said, "./model/" being "model": it is found again under the same working
+    The key of a folder is its path as it was given, "./model/" being "model": it is found again under the same working
     directory, wherever the lock file is.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, LockEntry] = {}
     if _path(path).exists():
         read_lock(path)  # a damaged one is an error before anything is downloaded
     for name in names:
@@ -200,7 +198,7 @@ def check(
     *,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> dict[str, list[str]]:
-    """What on disk is not as a lock says, by name; all empty where all is well.  No names: all of the lock.
+    """The differences between the files on disk and a lock, by name; empty if there are none.  No names: all of it.
 
     The network is not used.  LockError where a name is not in the lock.
     """
@@ -220,9 +218,9 @@ def check(
     return found
 
 
-def differences(entry: Entry, found: Checkpoint) -> list[str]:
-    """What of a checkpoint is not as its lock entry says: file, what was found, what was wanted."""
-    folder, problems = found.origin, []
+def differences(entry: LockEntry, found: Checkpoint) -> list[str]:
+    """The differences between a checkpoint and its lock entry: file, what was found, what was expected."""
+    folder, problems = found.folder, []
     if found.revision != entry.revision:
         problems.append(f"{folder} is of commit {found.revision}, the lock names {entry.revision}")
     there = used_files(found)
@@ -249,31 +247,31 @@ def differences(entry: Entry, found: Checkpoint) -> list[str]:
 
 def _located(
     name: str | os.PathLike[str],
-    entry: Entry,
+    entry: LockEntry,
     where: str,
     options: Options,
 ) -> Checkpoint:
     """The checkpoint at the locked commit; from the hub only if the cache does not have all that is locked."""
-    said, is_path = hub.display_name(name)
-    if is_path or said in hub.EMBEDDED:
+    given, is_path = hub.display_name(name)
+    if is_path or given in hub.EMBEDDED:
         if entry.revision is not None:
             raise LockError(f"{where} is a folder here, and the lock names commit {entry.revision} of the hub")
         try:
             return hub.find(name)
         except NotFoundError as e:
-            hint = "" if os.path.isabs(os.path.expanduser(said)) else _relative()
+            hint = "" if os.path.isabs(os.path.expanduser(given)) else _relative()
             raise LockError(f"{where}: {e}{hint}") from e
     if entry.revision is None:
         raise LockError(f"{where} was locked as a folder, and there is no such folder here{_relative()}")
     options = replace(options, revision=entry.revision)
     try:
-        cached = hub.find(said, replace(options, local_files_only=True))
+        cached = hub.find(given, replace(options, local_files_only=True))
         if options.local_files_only or entry.files.keys() <= set(used_files(cached)):
             return cached
     except OfflineError:
         if options.local_files_only:
             raise
-    return hub.find(said, options)
+    return hub.find(given, options)
 
 
 def _relative() -> str:
@@ -281,16 +279,16 @@ def _relative() -> str:
 
 
 def _key(name_or_folder: str | os.PathLike[str]) -> str:
-    said, is_path = hub.display_name(name_or_folder)
+    given, is_path = hub.display_name(name_or_folder)
     try:
-        said.encode()
+        given.encode()
     except UnicodeEncodeError:
-        raise LockError(f"the path {said!r} is not UTF-8, which a lock is") from None
-    return Path(os.path.normpath(said)).as_posix() if is_path else said
+        raise LockError(f"the path {given!r} is not UTF-8, which a lock is") from None
+    return Path(os.path.normpath(given)).as_posix() if is_path else given
 
 
 def _hashed(folder: Path, names: Collection[str]) -> dict[str, LockedFile]:
-    """What is known of these files, by name; hashing lets go of the interpreter, so several are read at once."""
+    """The sizes and hashes of files, by name; hashing releases the interpreter, so four are read at once."""
     with ThreadPoolExecutor(4) as pool:
         return dict(zip(names, pool.map(lambda name: _hashed_file(folder / name), names), strict=True))
 
@@ -326,28 +324,28 @@ def _alone(path: Path) -> Iterator[None]:
         raise LockError(f"{path} is being written by another process, for more than {PATIENCE} s") from None
 
 
-def _as_json(entry: Entry) -> dict[str, Any]:
+def _as_json(entry: LockEntry) -> dict[str, Any]:
     files = {name: {"size": file.size, "sha256": file.sha256} for name, file in sorted(entry.files.items())}
     return {"revision": entry.revision, "fingerprint": entry.fingerprint, "files": files}
 
 
-def _entry(found: Any, where: str) -> Entry:
+def _entry(found: Any, where: str) -> LockEntry:
     _expect_fields(found, ("revision", "fingerprint", "files"), where)
     revision = found["revision"]
     if revision is not None and not (isinstance(revision, str) and _COMMIT.fullmatch(revision)):
-        raise LockError(f"{where}: revision {revision!r}, wanted 40 hexadecimal digits, or null for a folder")
+        raise LockError(f"{where}: revision {revision!r}, expected 40 hexadecimal digits, or null for a folder")
     files: dict[str, LockedFile] = {}
     for name, file in _object(found["files"], where).items():
         if not all(is_file_name(part) for part in name.split("/")):
-            raise LockError(f"{where}: {name!r} is no name of a file in a checkpoint: wanted 'file' or 'folder/file'")
+            raise LockError(f"{where}: {name!r} is no name of a file in a checkpoint: expected 'file' or 'folder/file'")
         _expect_fields(file, ("size", "sha256"), f"{where}: {name}")
         size, sha256 = file["size"], file["sha256"]
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise LockError(f"{where}: {name}: size {size!r}, wanted a number of bytes")
+            raise LockError(f"{where}: {name}: size {size!r}, expected a number of bytes")
         if not isinstance(sha256, str) or not _HASH.fullmatch(sha256):
-            raise LockError(f"{where}: {name}: sha256 {sha256!r}, wanted 64 hexadecimal digits")
+            raise LockError(f"{where}: {name}: sha256 {sha256!r}, expected 64 hexadecimal digits")
         files[name] = LockedFile(size, sha256)
-    entry = Entry(revision, files)
+    entry = LockEntry(revision, files)
     if found["fingerprint"] != entry.fingerprint:
         raise LockError(
             f"{where}: fingerprint {found['fingerprint']!r}, and revision and files give {entry.fingerprint}: "
@@ -357,7 +355,7 @@ def _entry(found: Any, where: str) -> Entry:
 
 
 def _expect_fields(found: Any, fields: tuple[str, ...], where: str) -> None:
-    """That a value is an object with these fields and no other."""
+    """Raise LockError unless a value is an object with these fields and no other."""
     for name in _object(found, where):
         if name not in fields:
             raise LockError(f"{where}: the field {name!r} is not known{nearest(name, fields)}")
@@ -368,5 +366,5 @@ def _expect_fields(found: Any, fields: tuple[str, ...], where: str) -> None:
 
 def _object(found: Any, where: object) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise LockError(f"{where}: a {type(found).__name__}, an object was wanted")
+        raise LockError(f"{where}: a {type(found).__name__}, expected an object")
     return found

@@ -160,7 +160,7 @@ class Pretrained(Trainable):
 
         loading = DEFAULTS.update(options)
         checkpoint = find(name_or_folder, loading)
-        config = read_config(checkpoint.folder, cls._config_class)
+        config = read_config(checkpoint.contents, cls._config_class)
         return cls.from_checkpoint(checkpoint, config, loading)
 
     @classmethod
@@ -173,14 +173,14 @@ class Pretrained(Trainable):
         adapter: Adapter | None = None,
     ) -> M:
         """The model of a checkpoint whose files are on this machine, with an adapter's changes to its weights."""
-        from .weights.files import non_finite, open_weights
+        from .weights.files import non_finite
         from .weights.quantised_source import as_quantised
 
         if not isinstance(config, cls.config_class):
             raise UnsupportedError(
                 f"{checkpoint.name} is a {config.model_type} checkpoint, and {cls.__name__} is not of that family"
             )
-        source = open_weights(checkpoint.weights)
+        source = checkpoint.open_weights()
         try:
             source = as_quantised(source, config.extra)
             adapted = source if adapter is None else adapter.on(source, cls.name_map)

@@ -19,7 +19,7 @@ from zoo.apps.cli import main
 from zoo.apps.tables import TableExtractor
 from zoo.errors import LockError, ZooError
 from zoo.hub import find
-from zoo.lock import Entry, LockedFile, check, entry_of, fingerprint, lock, read_lock, write_lock
+from zoo.lock import LockedFile, LockEntry, check, entry_of, fingerprint, lock, read_lock, write_lock
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
 from zoo.weights import RawTensor
@@ -229,11 +229,11 @@ def test_a_folder_that_is_gone(one, monkeypatch):
     with pytest.raises(LockError, match="there is no folder"):
         zoo.load(folder, lock=path)
     monkeypatch.chdir(folder.parent)
-    write_lock(path, {"org/model": Entry(None, {})})
+    write_lock(path, {"org/model": LockEntry(None, {})})
     here = rf"working directory, {re.escape(str(folder.parent))}\)"
     with pytest.raises(LockError, match=f"was locked as a folder, and there is no such folder here .*{here}"):
         zoo.load("org/model", lock=path)
-    write_lock(path, {"../gone": Entry(None, {})})
+    write_lock(path, {"../gone": LockEntry(None, {})})
     with pytest.raises(LockError, match=f"there is no folder '../gone'.*{here}"):
         zoo.load("../gone", lock=path)
 
@@ -248,22 +248,22 @@ def test_fingerprint_is_the_same_from_files_and_from_the_entry(one):
         == json.loads(path.read_text())["checkpoints"][folder.as_posix()]["fingerprint"]
     )
     assert entry_of(found) == entry
-    backwards = Entry(None, dict(reversed(entry.files.items())))
+    backwards = LockEntry(None, dict(reversed(entry.files.items())))
     assert backwards.fingerprint == entry.fingerprint
-    assert Entry("0" * 40, entry.files).fingerprint != entry.fingerprint
+    assert LockEntry("0" * 40, entry.files).fingerprint != entry.fingerprint
     other = {**entry.files, "config.json": LockedFile(1, "0" * 64)}
-    assert Entry(None, other).fingerprint != entry.fingerprint
+    assert LockEntry(None, other).fingerprint != entry.fingerprint
 
 
 def test_the_fingerprint_is_what_is_documented():
     """A known answer: lock files and published reports outlive a release."""
-    entry = Entry(None, {"b": LockedFile(1, "1" * 64), "a": LockedFile(2, "0" * 64)})
+    entry = LockEntry(None, {"b": LockedFile(1, "1" * 64), "a": LockedFile(2, "0" * 64)})
     assert entry.fingerprint == "sha256:232a21b210fada420af19520c4cde49f5d46722edd2b8e1e7ce2335ebdadd128"
 
 
 def test_concurrent_writes_lose_nothing(tmp_path):
     path = tmp_path / "zoo.lock"
-    entries = {f"org/name{i}": Entry(f"{i:040x}", {"config.json": LockedFile(i, "0" * 64)}) for i in range(24)}
+    entries = {f"org/name{i}": LockEntry(f"{i:040x}", {"config.json": LockedFile(i, "0" * 64)}) for i in range(24)}
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda item: write_lock(path, dict([item])), entries.items()))
     assert read_lock(path) == dict(sorted(entries.items()))
@@ -275,7 +275,7 @@ def test_a_link_is_written_through(tmp_path):
     link, target = tmp_path / "zoo.lock", tmp_path / "kept" / "production.lock"
     link.symlink_to(Path("kept", "production.lock"))
     lock(["stories260k"], link)  # which leads to nothing yet
-    write_lock(link, {"org/name": Entry("0" * 40, {})})
+    write_lock(link, {"org/name": LockEntry("0" * 40, {})})
     assert link.is_symlink()
     assert list(read_lock(target)) == ["org/name", "stories260k"]
     assert [p.name for p in target.parent.iterdir()] == ["production.lock"]
@@ -341,17 +341,17 @@ def with_file(name: str = "a", **fields: object) -> dict:
     [
         (b"", "empty"),
         (b"{", "not JSON"),
-        (b"[]", "an object was wanted"),
+        (b"[]", "expected an object"),
         (b'{"version": 1, "version": 1}', "twice"),
         (b"[" * 100_000, "nested too deeply"),
         ({"version": 1}, "no 'checkpoints'"),
-        ({"version": 2, "checkpoints": {}}, "version 2, wanted 1"),
+        ({"version": 2, "checkpoints": {}}, "version 2, expected 1"),
         ({"version": True, "checkpoints": {}}, "version True"),
         ({"version": 1.0, "checkpoints": {}}, "version 1.0"),
-        ({"version": 1, "checkpoints": []}, "a list, an object was wanted"),
+        ({"version": 1, "checkpoints": []}, "a list, expected an object"),
         ({"version": 1, "checkpoint": {}}, "'checkpoint' is not known; did you mean 'checkpoints'"),
         ({"version": 1, "checkpoints": {"m": None}}, "'m': a NoneType"),
-        (with_entry(revision="main"), "revision 'main', wanted 40"),
+        (with_entry(revision="main"), "revision 'main', expected 40"),
         (with_entry(files=[]), "'m': a list"),
         (with_entry(hash=1), "'hash' is not known"),
         (with_entry(), "edited by hand"),

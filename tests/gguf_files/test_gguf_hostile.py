@@ -6,7 +6,6 @@ import random
 import struct
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,7 +62,7 @@ BAD = {
     "version 1": (file(version=1), "version 1: versions 2, 3"),
     "a version to come": (file(version=4), "version 4"),
     "big-endian": (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "a big-endian file"),
-    "2^64 - 1 tensors": (file(counts=(2**64 - 1, 0)), "tensors and 0 metadata pairs, at most"),
+    "2^64 - 1 tensors": (file(counts=(2**64 - 1, 0)), "tensors and 0 metadata pairs, expected at most"),
     "2^63 pairs": (file(counts=(0, 2**63)), "at most"),
     "more pairs than there are": (file(LLAMA, counts=(0, 9)), "cut short|twice"),
     "more tensors than there are": (file(LLAMA, tensors=(tensor("a"),), counts=(9, 1)), "cut short|at most"),
@@ -192,11 +191,3 @@ def test_no_link_leaves_the_repository_of_a_hub_s_file():
 def test_a_file_of_the_hub_that_is_not_there():
     with pytest.raises(ZooError, match=r"'org/name:file\.gguf' is not in the cache"):
         zoo.load("org/name:file.gguf", local_files_only=True)
-
-
-def test_a_folder_for_what_is_unpacked_is_needed(tmp_path, monkeypatch, stories: Path):
-    import tempfile
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(ZooError, match="cannot write"):
-        zoo.load(stories)

@@ -226,12 +226,42 @@ def test_paths(stories, tmp_path, monkeypatch):
         zoo.load("model.gguf", revision="main")
 
 
-def test_what_was_unpacked_goes_with_the_task(stories):
+def test_no_file_is_written_and_the_header_is_read_once(stories, monkeypatch):
+    import tempfile
+
+    from zoo.weights.gguf import parts
+
+    count = []
+    monkeypatch.setattr(tempfile, "tempdir", str(stories.parent / "none"))
+    monkeypatch.setattr(parts, "read_header", lambda path: (count.append(path), read_header(path))[1])
     task = zoo.load(stories)
-    folder = task.checkpoint.folder
-    assert (folder / "config.json").is_file()
-    del task
-    assert not folder.exists()
+    assert count == [stories]
+    assert task.checkpoint.folder == stories.parent
+    assert task.checkpoint.files == (stories.name,)
+    contents = task.checkpoint.contents
+    assert contents.names() == ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"]
+    assert json.loads(contents.read("config.json"))["model_type"] == "llama"
+    assert json.loads(contents.read("tokenizer.json")) == contents.json("tokenizer.json")
+    with pytest.raises(NotFoundError, match=rf"{stories.name} has no vocab\.txt"):
+        contents.read("vocab.txt")
+
+
+def test_what_is_beside_the_file_is_not_read(stories, tmp_path):
+    """A folder with a GGUF file may hold the files of another checkpoint."""
+    from zoo.lock import lock
+
+    shutil.copy(stories, tmp_path / "model.gguf")
+    (tmp_path / "modules.json").write_text("[")
+    (tmp_path / "generation_config.json").write_text("[")
+    assert zoo.load(tmp_path / "model.gguf").name == "generate"
+    (entry,) = lock([tmp_path / "model.gguf"], tmp_path / "lock").values()
+    assert entry.files.keys() == {"model.gguf"}
+
+
+def test_a_sentence_encoder_is_saved_as_a_folder(sentences, tmp_path):
+    zoo.save(zoo.load(sentences), tmp_path / "saved")
+    assert (tmp_path / "saved" / "1_Pooling" / "config.json").is_file()
+    np.testing.assert_array_equal(zoo.load(tmp_path / "saved")("a"), zoo.load(sentences)("a"))
 
 
 def test_saved_as_a_folder(stories, tmp_path):

@@ -14,7 +14,7 @@ from zoo.errors import TokenizerError
 from zoo.text.tokenizer import Tokenizer
 from zoo.weights.gguf.metadata import Metadata
 from zoo.weights.gguf.splits import SPLITS, name_of
-from zoo.weights.gguf.tokenizer import end_tokens, tokenizer_of
+from zoo.weights.gguf.tokenizer import GGUFTokenizer, end_tokens
 
 
 def same(ours: Tokenizer, theirs: Tokenizer, texts: list[str]) -> None:
@@ -29,12 +29,16 @@ def rebuilt(path: Path, tmp_path: Path) -> Tokenizer:
     """The tokenizer of a file that has no more than one."""
     from zoo.weights.gguf.header import read_header
 
-    tokenizer, settings = tokenizer_of(Metadata(read_header(path).metadata, "llama"), 512)
-    folder = tmp_path / "made"
+    return Tokenizer.from_folder(made(read_header(path).metadata, tmp_path / "made"))
+
+
+def made(metadata: dict, folder: Path) -> Path:
+    """A folder with the tokenizer of a file's metadata."""
+    tokenizer = GGUFTokenizer(Metadata(metadata, "llama"))
     folder.mkdir()
-    (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    return Tokenizer.from_folder(folder)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer.json()), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer.config(512)))
+    return folder
 
 
 def written(tmp_path: Path, fill) -> Path:
@@ -161,7 +165,7 @@ def test_templates_by_name(chat, tmp_path):
     m = Metadata(
         {**_metadata(chat[1]), "tokenizer.chat_templates": ["rag"], "tokenizer.chat_template.rag": "x"}, "llama"
     )
-    _, settings = tokenizer_of(m, 9)
+    settings = GGUFTokenizer(m).config(9)
     assert [t["name"] for t in settings["chat_template"]] == ["default", "rag"]
 
 
@@ -172,12 +176,7 @@ def test_a_template_that_attacks_meets_the_same_door(chat, tmp_path):
         "{{ ''.__class__.__mro__ }}",
         "{{ 9 * '" + "x" * 999 + "' ",
     ):
-        m = Metadata({**_metadata(chat[1]), "tokenizer.chat_template": attack}, "llama")
-        tokenizer, settings = tokenizer_of(m, 9)
-        folder = tmp_path / str(len(attack))
-        folder.mkdir()
-        (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
-        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        folder = made({**_metadata(chat[1]), "tokenizer.chat_template": attack}, tmp_path / str(len(attack)))
         from zoo.text.chat import ChatTemplate
 
         template = ChatTemplate.of(Tokenizer.from_folder(folder))
@@ -202,14 +201,14 @@ def test_the_tokens_that_end_an_answer(chat):
 def test_a_tokenizer_json_in_the_file_comes_first(chat, tmp_path):
     stated = (chat[0] / "tokenizer.json").read_text(encoding="utf-8")
     m = Metadata({**_metadata(chat[1]), "tokenizer.huggingface.json": stated, "tokenizer.ggml.pre": "no-such"}, "llama")
-    assert tokenizer_of(m, 9)[0] == stated
+    assert GGUFTokenizer(m).stated() == stated.encode()
 
 
 def test_flags_put_tokens_around(chat):
     metadata = _metadata(chat[1])
     for bos, eos in ((True, True), (False, True), (False, False)):
         flags = {"tokenizer.ggml.add_bos_token": bos, "tokenizer.ggml.add_eos_token": eos}
-        raw = json.loads(tokenizer_of(Metadata({**metadata, **flags}, "llama"), 9)[0])
+        raw = GGUFTokenizer(Metadata({**metadata, **flags}, "llama")).json()
         if not (bos or eos):
             assert raw["post_processor"] is None
         else:
@@ -261,7 +260,7 @@ def test_what_a_tokenizer_lacks(name, chat):
     if name == "types that are fractions":
         metadata["tokenizer.ggml.token_type"] = np.ones(count, np.float32)
     with pytest.raises(TokenizerError, match=message):
-        tokenizer_of(Metadata(metadata, "llama"), 9)
+        GGUFTokenizer(Metadata(metadata, "llama")).json()
 
 
 def test_this_is_the_vocabulary_of_the_package(stories):

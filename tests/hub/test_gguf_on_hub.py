@@ -44,7 +44,7 @@ def test_one_file_is_fetched(file, hub, worker, repo):
         found = worker.find(f"{name}:{file}")
     assert fetched(requests, name) == [file]
     assert (found["revision"], found["weights"]) == (commit, [file])
-    assert "config.json" in found["files"]
+    assert found["files"] == [file]
     with hub.recorded() as requests:
         again = worker.find(f"{name}:{file}", local_files_only=True)
     assert not requests

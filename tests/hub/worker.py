@@ -32,7 +32,7 @@ def call(arguments: dict) -> dict:
     except ZooError as error:
         cause = type(error.__cause__).__name__ if error.__cause__ else None
         return {"error": type(error).__name__, "message": str(error), "cause": cause}
-    weights = [path.relative_to(found.origin).as_posix() for path in found.weights]
+    weights = [path.relative_to(found.folder).as_posix() for path in found.weights]
     return {"folder": str(found.folder), "revision": found.revision, "files": found.files, "weights": weights}
 
 

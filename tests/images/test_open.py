@@ -168,7 +168,7 @@ def test_pages(kind: str) -> None:
     if kind == "PNG":
         assert opened(data)[0, 0].tolist() == [255, 0, 0]
     else:
-        with pytest.raises(InputError, match="3 pages or frames, one image was wanted"):
+        with pytest.raises(InputError, match="3 pages or frames, expected one image"):
             open_image(data)
     pages = Image.open(io.BytesIO(data))
     for page, colour in ((1, [0, 0, 255]), (2, [0, 255, 0])):
@@ -237,12 +237,12 @@ NAN[0, 0, 0] = np.nan
 @pytest.mark.parametrize(
     ("image", "message"),
     [
-        (np.zeros((3, 40, 50)), "wanted .*channels_first"),
+        (np.zeros((3, 40, 50)), "expected .*channels_first"),
         (np.zeros((40, 50, 5), np.uint8), "C = 1, 2, 3 or 4$"),
         (np.zeros(5, np.uint8), r"shape \(5,\)"),
         (np.zeros((0, 5, 3), np.uint8), "no pixels"),
         (np.zeros((5, 0), np.uint8), "no pixels"),
-        (PIXELS.astype(np.float32), "wanted 0 ... 1 .for 0 ... 255 pass uint8"),
+        (PIXELS.astype(np.float32), "expected 0 ... 1 .for 0 ... 255 pass uint8"),
         (PIXELS / 255 - 0.5, "floats in"),
         (NAN, "nan"),
         (np.full((2, 2), np.inf), "inf"),
@@ -252,7 +252,7 @@ NAN[0, 0, 0] = np.nan
         (np.zeros((2, 2), complex), "complex128"),
         (np.zeros((2, 2), object), "object"),
         (np.array([["a"]]), "<U1"),
-        (Image.fromarray(GREY.astype(np.float32)), "wanted 0 ... 1"),
+        (Image.fromarray(GREY.astype(np.float32)), "expected 0 ... 1"),
         (Image.fromarray(GREY.astype(np.int32) * 300), "0 ... 255"),
         (Image.new("RGB", (0, 5)), "empty .0 x 5"),
         (b"", "empty"),

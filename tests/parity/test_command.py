@@ -303,7 +303,7 @@ def test_a_revision_is_that_of_the_hubs_commit(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("_reference")
 def test_a_revision_of_a_folder_is_refused(capsys):
     assert main(["stories260k", "--revision", "main"]) == 2
-    assert "not run: revision 'main' was asked of the folder 'stories260k'" in capsys.readouterr().out
+    assert "not run: revision 'main' was asked for the folder 'stories260k'" in capsys.readouterr().out
 
 
 def test_without_the_reference_one_line_says_what_to_install(capsys, monkeypatch):

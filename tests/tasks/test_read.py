@@ -289,7 +289,7 @@ def test_missing_files(copy):
     with pytest.raises(TokenizerError, match=r"vocab\.json without merges\.txt"):
         zoo.load(copy)
     (copy / "vocab.json").unlink()
-    with pytest.raises(TokenizerError, match="no tokenizer: wanted"):
+    with pytest.raises(TokenizerError, match="no tokenizer: expected"):
         zoo.load(copy)
 
 

@@ -234,7 +234,7 @@ def test_a_task_whose_source_is_gone_is_not_saved_in_part(tiny, tmp_path):
     shutil.copytree(tiny("ForMaskedLM"), tmp_path / "source")
     fill = zoo.load(tmp_path / "source")
     shutil.rmtree(tmp_path / "source")
-    with pytest.raises(zoo.ZooError, match=r"source.* is no longer there"):
+    with pytest.raises(zoo.ZooError, match=r"source.* was removed"):
         zoo.save(fill, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 

@@ -74,7 +74,7 @@ def test_no_truncation_leaves_the_length_to_the_model(tokenizer):
         ("a", None, {"max_length": 9, "truncation": False}, "max_length=9 with truncation=False"),
         ("a", None, {"truncation": "only_third"}, "truncation='only_third'"),
         ("a", None, {"truncation": "only_second"}, "without a second text"),
-        ("a", "b", {"stride": 2, "overflow": True, "max_length": 20}, "wants truncation="),
+        ("a", "b", {"stride": 2, "overflow": True, "max_length": 20}, "needs truncation="),
         (["a"], ["word " * 50], {"truncation": "only_first", "max_length": 20}, r"texts\[0\] cannot be encoded"),
         (["a", "b"], None, {"padding": 2}, "padding=2, but the longest row has 3"),
         (["a", "a a a"], None, {"padding": False}, "padding=False, but the rows have 3 to 5"),

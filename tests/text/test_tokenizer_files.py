@@ -137,7 +137,7 @@ def test_sentencepiece_reader_against_the_official_one(folder):
     sentencepiece = pytest.importorskip("sentencepiece")
     path = folder("trocr-small") / "sentencepiece.bpe.model"
     official = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    pieces = read_sentencepiece(path).pieces
+    pieces = read_sentencepiece(path.read_bytes(), path).pieces
     count = official.get_piece_size()
     assert [piece.text for piece in pieces] == [official.id_to_piece(i) for i in range(count)]
     assert [piece.score for piece in pieces] == [official.get_score(i) for i in range(count)]
@@ -160,7 +160,7 @@ def _bad_folders():
     def bad(name, says, make):
         return pytest.param(make, says, id=name)
 
-    yield bad("nothing", "wanted tokenizer.json, vocab.txt", lambda f: (f / "model.bin").touch())
+    yield bad("nothing", "expected tokenizer.json, vocab.txt", lambda f: (f / "model.bin").touch())
     yield bad("no merges", "without merges.txt", lambda f: (_roberta(f), (f / "merges.txt").unlink()))
     yield bad("broken json", "tokenizer.json", lambda f: _write(f, tokenizer='{"version": "1.0", "model"'))
     yield bad("empty json", "empty", lambda f: _write(f, tokenizer=""))
@@ -178,7 +178,7 @@ def _bad_folders():
     yield bad("special empty", "mask_token", lambda f: _bert(f, special_tokens_map={"mask_token": ""}))
     yield bad("added gap", "has the id 14, not 99", lambda f: _bert(f, added_tokens={"new": 99}))
     yield bad("added type", "added_tokens.json", lambda f: _bert(f, added_tokens={"new": "x"}))
-    yield bad("decoder id", "wanted an id", lambda f: _bert(f, tokenizer_config={"added_tokens_decoder": {"x": "a"}}))
+    yield bad("decoder id", "expected an id", lambda f: _bert(f, tokenizer_config={"added_tokens_decoder": {"x": "a"}}))
     yield bad("decoder type", "not an object", lambda f: _bert(f, tokenizer_config={"added_tokens_decoder": [1]}))
     yield bad("no unk", r"no '\[UNK\]'", lambda f: _bert(f, VOCAB[2:]))
     yield bad("no cls", r"no '\[CLS\]'", lambda f: _bert(f, [t for t in VOCAB if t != "[CLS]"]))
@@ -245,7 +245,7 @@ def test_damaged_normalisation_rules(folder, tmp_path):
     """The character map of a SentencePiece model goes to Rust as it is."""
     source = folder("trocr-small")
     data = (source / "sentencepiece.bpe.model").read_bytes()
-    rules = read_sentencepiece(source / "sentencepiece.bpe.model").charsmap
+    rules = read_sentencepiece(data, source).charsmap
     at = data.index(rules)
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         shutil.copy(source / name, tmp_path)

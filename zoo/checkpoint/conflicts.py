@@ -1,4 +1,4 @@
-"""What a folder holds of another checkpoint, which a save into it would leave beside the new one."""
+"""Checks before a save: files of another checkpoint in the folder, which would stay beside the new ones."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _OTHER_WEIGHTS = re.compile(
 
 
 def refuse_package(folder: Path) -> None:
-    """ZooError where a folder lies in zoo itself, whose own checkpoint a save would replace for every user of it."""
+    """Raise ZooError if a folder is inside the package zoo, whose own checkpoints a save would replace."""
     own, folder = Path(__file__).resolve().parents[1], folder.resolve()
     if own in (folder, *folder.parents):
         raise ZooError(f"{folder} is in the package zoo itself: save into a folder of your own")
 
 
 def refuse_other_weights(folder: Path, own: str) -> None:
-    """ZooError where a folder holds weights under another name than its `own`: two models would lie there."""
+    """Raise ZooError if a folder has weights under another name than `own`: there would be two models in it."""
     names = _found(folder, os.listdir)
     _refuse(folder, sorted(n for n in names if n != own and _OTHER_WEIGHTS.fullmatch(n)))
 
 
 def refuse_other_files(folder: Path, written: Collection[str]) -> None:
-    """ZooError where a folder holds files for a checkpoint's input and output that are not among the `written`.
+    """Raise ZooError if a folder has files for a checkpoint's input and output that are not among the `written`.
 
-    They would have their say at the next load: a tokenizer.json before vocab.txt, a modules.json before the head.
+    The next load would read them: a tokenizer.json before vocab.txt, a modules.json before the head.
     """
     from .files import beside_weights
 
@@ -44,9 +44,9 @@ def refuse_other_files(folder: Path, written: Collection[str]) -> None:
 
 
 def refuse_other_kind(folder: Path, config: dict[str, Any]) -> None:
-    """The same for a model that is saved alone, where the folder's config is of another class of model.
+    """Raise ZooError if a model is saved alone into a folder whose config.json is of another class of model.
 
-    Elsewhere what lies beside it is the user's to see to: tokenizers and models may be saved one after the other.
+    Other files are left alone: tokenizers and models may be saved one after the other.
     """
     if not (folder / CONFIG).is_file():
         return

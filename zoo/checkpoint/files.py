@@ -10,12 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..files.folder import CheckpointFolder
 from .config_file import read_config
 from .modules import MODULES, read_modules
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..weights.gguf.unpack import Unpacked
+    from ..weights import Source
 
 _SMALL_FILES = {
     *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
@@ -32,38 +33,42 @@ class Checkpoint:
     """A checkpoint whose files are on this machine."""
 
     name: str
-    """What the user said."""
+    """The name or path that the user gave."""
     folder: Path
-    """Holds the files: a snapshot in the hub's cache, or the user's own folder."""
+    """The folder of the files: a snapshot in the hub's cache, or the user's own."""
     revision: str | None
     """The commit hash of a hub name; None for a folder."""
     files: tuple[str, ...]
-    """Names relative to `folder`, with forward slashes, of what belongs to the checkpoint and is present."""
+    """The files that belong to the checkpoint and are present, relative to `folder`, with forward slashes."""
     weights: tuple[Path, ...]
     """One weight file, or an index and its shards, in the index's order."""
+    contents: CheckpointFolder
+    """Reads config, tokenizer and whatever else is beside the weights by its name: files of `folder`, or a GGUF file's
+    metadata."""
     fingerprint: str | None = None
-    """Of the files, where they were compared with a lock: see `zoo.lock`."""
-    unpacked: Unpacked | None = None
-    """Of a GGUF file: what it says beside its weights, which `folder` then holds, for as long as this is there."""
+    """The digest of the files, if they were compared with a lock: see `zoo.lock`."""
+    opened: Source | None = None
+    """The weights of a GGUF file, which is opened to read its metadata."""
 
-    @property
-    def origin(self) -> Path:
-        """The folder from which it came: `folder`, or the one that a GGUF file's path is relative to."""
-        return self.folder if self.unpacked is None else self.unpacked.origin
+    def open_weights(self) -> Source:
+        """The tensors of the weight files."""
+        from ..weights.files import open_weights
+
+        return open_weights(self.weights) if self.opened is None else self.opened
 
     @cached_property
     def config(self) -> Config:
-        """config.json, of its family's class."""
-        return read_config(self.folder)
+        """The config in config.json, of its family's class."""
+        return read_config(self.contents)
 
     @cached_property
     def modules(self) -> list[tuple[str, str]]:
-        """(kind, folder) of each of sentence-transformers' modules, in order; none without a modules.json."""
-        return read_modules(self.folder) if (self.folder / MODULES).is_file() else []
+        """The (kind, folder) of each of sentence-transformers' modules, in order; none without a modules.json."""
+        return read_modules(self.contents) if self.contents.has(MODULES) else []
 
 
 def beside_weights(folder: Path) -> list[str]:
-    """The names, relative to a folder, of what it holds of a checkpoint beside its weights."""
+    """The files of a checkpoint in a folder, without its weights, relative to the folder."""
     names = os.listdir(folder)
     modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
     there = {*names, *(f"{n}/{file}" for n in modules for file in os.listdir(folder / n))}

@@ -1,26 +1,25 @@
-"""modules.json: the steps of a sentence-transformers checkpoint, and the folders that hold them."""
+"""Reading modules.json: the steps of a sentence-transformers checkpoint, and the folders that hold them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from ..errors import ConfigError, UnsupportedError
-from ..files.inside import checkpoint_file
-from ..files.json_file import parse_json_list, read_bounded
+from ..files.folder import CheckpointFolder
 
 MODULES = "modules.json"
 
 
 def is_sentence_encoder(modules: Iterable[tuple[str, str]]) -> bool:
-    """Whether one of the modules pools: cross-encoders have a modules.json too."""
+    """Return True if one of the modules pools: cross-encoders have a modules.json too."""
     return any(kind == "Pooling" for kind, _ in modules)
 
 
-def read_modules(folder: Path) -> list[tuple[str, str]]:
-    """(kind, folder) of each module, in order."""
-    path = checkpoint_file(folder, MODULES)
-    found = parse_json_list(read_bounded(path, 1 << 20, ConfigError), path)
+def read_modules(folder: str | os.PathLike[str] | CheckpointFolder) -> list[tuple[str, str]]:
+    """The (kind, folder) of each module, in order."""
+    folder = CheckpointFolder.of(folder)
+    path, found = folder.where(MODULES), folder.json_list(MODULES)
     if not all(isinstance(module, dict) for module in found):
         raise ConfigError(f"{path}: expected a list of modules")
     out = []
@@ -35,5 +34,5 @@ def read_modules(folder: Path) -> list[tuple[str, str]]:
 
 
 def leaves_folder(name: str) -> bool:
-    """Whether a module's folder could lie elsewhere than in the checkpoint's."""
+    """Return True if a module's folder could be outside of the checkpoint's."""
     return name.startswith((".", "/", "\\")) or ".." in name or ":" in name

@@ -1,10 +1,11 @@
-"""What the files of sentence-transformers say is to be done with token states: modules.json and what it leads to.
+"""SentenceEncoder: pooling, dense layers and normalisation, from the files of sentence-transformers.
 
 Shapes: B texts, T tokens, D hidden_size, E the size of an embedding.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import CheckpointError, ConfigError, UnsupportedError, nearest
+from ..files.folder import CheckpointFolder
 from ..files.inside import checkpoint_file
-from ..files.json_file import read_json
 from ..nn import Linear
 from ..ops import on_numpy
 from .modules import MODULES, read_modules
@@ -39,89 +40,96 @@ Step = Callable[[np.ndarray], np.ndarray]  # (B, E) -> (B, E)
 
 @dataclass(frozen=True)
 class SentenceEncoder:
-    """The steps after the transformer.  As it stands: the mean of all tokens, to length 1."""
+    """The steps after the transformer.  The defaults: the mean of all tokens, normalised to length 1."""
 
     pooling: tuple[str, ...] = ("mean",)
-    include_prompt: bool = True  # whether a prompt's tokens are pooled too
+    include_prompt: bool = True  # True if a prompt's tokens are pooled too
     steps: tuple[Step, ...] = field(default_factory=lambda: (normalize,))
     max_tokens: int | None = None
     lower_case: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
-    files: tuple[str, ...] = ()  # what it was read from, relative to the folder
+    files: tuple[str, ...] = ()  # the files that it was read from, relative to the folder
 
 
 def read_sentence_encoder(
-    folder: Path, hidden_size: int, modules: Sequence[tuple[str, str]] | None = None
+    folder: str | os.PathLike[str] | CheckpointFolder,
+    hidden_size: int,
+    modules: Sequence[tuple[str, str]] | None = None,
 ) -> SentenceEncoder:
-    """The steps of a folder with a modules.json (or those `modules` of it).  What zoo does not have is refused."""
+    """The steps in a checkpoint's modules.json (or its `modules`, where they were read already).
+
+    UnsupportedError names a module or a setting that is not implemented.
+    """
+    folder = CheckpointFolder.of(folder)
     files = [MODULES]
     settings: dict[str, Any] = {}
     for name in TRANSFORMER:
-        if (folder / name).is_file():
-            settings = read_json(checkpoint_file(folder, name))
+        if folder.has(name):
+            settings = folder.json(name)
             files.append(name)
             break
     if settings.get("transformer_task", "feature-extraction") != "feature-extraction":
         raise UnsupportedError(
-            f"{folder / files[-1]}: transformer_task {settings['transformer_task']!r} does not embed"
+            f"{folder.where(files[-1])}: transformer_task {settings['transformer_task']!r} does not embed"
         )
     for key in ("query_length", "document_length", "query_expansion", "processing_kwargs"):
         if settings.get(key):
-            raise UnsupportedError(f"{folder / files[-1]}: {key} = {settings[key]!r} is not implemented")
+            raise UnsupportedError(f"{folder.where(files[-1])}: {key} = {settings[key]!r} is not implemented")
 
     pooling: dict[str, Any] | None = None
     modes: tuple[str, ...] = ()
     steps: list[Step] = []
     size = hidden_size
     for kind, path in read_modules(folder) if modules is None else modules:
-        where = checkpoint_file(folder, path)
-        config = checkpoint_file(folder, f"{path}/config.json" if path else "config.json")
+        name = f"{path}/config.json" if path else "config.json"
+        config = folder.where(name)
         if kind in ("Transformer", "Dropout"):
             if kind == "Transformer" and path:
                 raise UnsupportedError(
-                    f"{folder / MODULES}: a transformer in the folder {path!r}: only '' is implemented"
+                    f"{folder.where(MODULES)}: a transformer in the folder {path!r}: only '' is implemented"
                 )
         elif kind == "Pooling" and pooling is None:
-            pooling = read_json(config)
+            pooling = folder.json(name)
             modes = _modes(pooling, config)
             _expect(pooling, config, {"embedding_dimension": size, "word_embedding_dimension": size})
             size *= len(modes)
-            files.append(f"{path}/config.json")
+            files.append(name)
         elif kind in ("Normalize", "Dense") and pooling is not None:
-            raw = read_json(config) if config.is_file() else {}
-            name = "sentence_embedding"
-            _expect(raw, config, {"module_input_name": name, "module_output_name": name, "use_residual": False})
+            raw = folder.json(name) if folder.has(name) else {}
+            output = "sentence_embedding"
+            _expect(raw, config, {"module_input_name": output, "module_output_name": output, "use_residual": False})
             if kind == "Dense":
-                step, size = _dense(where, raw, size)
+                step, size = _dense(checkpoint_file(folder.path, path), raw, size)
                 steps.append(step)
             else:
                 steps.append(normalize)
-            if where.is_dir() and path:
-                files += sorted(
-                    f"{path}/{f.name}" for f in where.iterdir() if checkpoint_file(folder, f"{path}/{f.name}").is_file()
-                )
+            if path:
+                files += [file for n in folder.names(path) if folder.has(file := f"{path}/{n}")]
         else:
-            raise UnsupportedError(f"{folder / MODULES}: the module {kind!r} is not implemented at its place")
+            raise UnsupportedError(f"{folder.where(MODULES)}: the module {kind!r} is not implemented at its place")
     if pooling is None:
-        raise UnsupportedError(f"{folder / MODULES}: no Pooling among the modules, so this is not a sentence encoder")
+        raise UnsupportedError(
+            f"{folder.where(MODULES)}: no Pooling among the modules, so this is not a sentence encoder"
+        )
 
     named: dict[str, Any] = {}
-    if (folder / PROMPTS).is_file():
-        named = read_json(checkpoint_file(folder, PROMPTS))
+    if folder.has(PROMPTS):
+        named = folder.json(PROMPTS)
         files.append(PROMPTS)
     if named.get("model_type", "SentenceTransformer") != "SentenceTransformer":
-        raise UnsupportedError(f"{folder / PROMPTS}: model_type {named['model_type']!r} is not implemented")
+        raise UnsupportedError(f"{folder.where(PROMPTS)}: model_type {named['model_type']!r} is not implemented")
     prompts, default = named.get("prompts") or {}, named.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
-        raise ConfigError(f"{folder / PROMPTS}: prompts is not an object of texts")
+        raise ConfigError(f"{folder.where(PROMPTS)}: prompts is not an object of texts")
     if default is not None and (not isinstance(default, str) or default not in prompts):
         raise ConfigError(
-            f"{folder / PROMPTS}: default_prompt_name {default!r} is not in prompts{nearest(str(default), prompts)}"
+            f"{folder.where(PROMPTS)}: default_prompt_name {default!r} is not one of its prompts"
+            f"{nearest(str(default), prompts)}"
         )
     longest = settings.get("max_seq_length")
     if longest is not None and (isinstance(longest, bool) or not isinstance(longest, int) or longest < 1):
-        raise ConfigError(f"{folder / files[1]}: max_seq_length = {longest!r}, expected a number of tokens")
+        raise ConfigError(f"{folder.where(files[1])}: max_seq_length = {longest!r}, expected a number of tokens")
     return SentenceEncoder(
         pooling=modes,
         include_prompt=pooling.get("include_prompt") is not False,
@@ -167,7 +175,7 @@ def normalize(x: np.ndarray) -> np.ndarray:
     return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), np.ldexp(x.dtype.type(1e-12), -exponent))
 
 
-def _modes(raw: dict[str, Any], path: Path) -> tuple[str, ...]:
+def _modes(raw: dict[str, Any], path: str) -> tuple[str, ...]:
     found = raw.get("pooling_mode")
     if found is None:
         return tuple(mode for flag, mode in FLAGS.items() if raw.get(flag)) or ("mean",)
@@ -183,7 +191,7 @@ def _dense(folder: Path, raw: dict[str, Any], size: int) -> tuple[Step, int]:
     from ..weights import NameMap, Reader, RenamedSource, Weights
     from ..weights.files import open_weights
 
-    path = folder / "config.json"
+    path = str(folder / "config.json")
     _expect(raw, path, {"in_features": size})
     out = raw.get("out_features")
     if isinstance(out, bool) or not isinstance(out, int) or out < 1:
@@ -200,7 +208,7 @@ def _dense(folder: Path, raw: dict[str, Any], size: int) -> tuple[Step, int]:
     return cast(Step, linear), out
 
 
-def _expect(raw: dict[str, Any], path: Path, wanted: dict[str, Any]) -> None:
+def _expect(raw: dict[str, Any], path: str, wanted: dict[str, Any]) -> None:
     for key, value in wanted.items():
         found = raw.get(key)
         if found is not None and found != value:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import ConfigError, InputError, UnsupportedError, nearest
-from ..files.inside import checkpoint_file
-from ..files.json_file import read_json
+from ..files.folder import CheckpointFolder
 
 # New tokens without max_new_tokens and max_length, or fewer if the model's context is shorter.
 DEFAULT_NEW_TOKENS = 512
@@ -132,21 +131,20 @@ class GenerationConfig:
             raise ConfigError(f"{where}: {e}") from None
 
     @classmethod
-    def from_folder(cls, folder: Path) -> GenerationConfig:
+    def from_folder(cls, folder: str | os.PathLike[str] | CheckpointFolder) -> GenerationConfig:
         """The config of a checkpoint: generation_config.json or, as in transformers, the fields on generation in
         config.json or its decoder's part (without max_length = 20, an old default that files state).
         """
-        path = checkpoint_file(folder, "generation_config.json")
-        if path.is_file():
-            return cls.from_dict(read_json(path), path)
-        path = checkpoint_file(folder, "config.json")
-        raw = read_json(path)
+        folder, name = CheckpointFolder.of(folder), "generation_config.json"
+        if folder.has(name):
+            return cls.from_dict(folder.json(name), folder.where(name))
+        raw = folder.json("config.json")
         decoder = next((raw[k] for k in ("decoder", "generator", "text_config") if isinstance(raw.get(k), dict)), {})
         stated = {k: v for part in (decoder, raw) for k, v in part.items() if v is not None}
         if stated.get("max_length") == 20:
             del stated["max_length"]
         known = {f.name for f in dataclasses.fields(cls)} | _NEUTRAL.keys() | _NEUTRAL_IN_SAMPLING.keys()
-        return cls.from_dict({k: v for k, v in stated.items() if k in known}, path)
+        return cls.from_dict({k: v for k, v in stated.items() if k in known}, folder.where("config.json"))
 
     def replace(self, **options: Any) -> GenerationConfig:
         """The config with a caller's options."""

@@ -1,1 +1,1 @@
-"""What is done about files from strangers: bounds before a library opens them, and a confined child process."""
+"""Guards against files from strangers: bounds before a library opens them, and a confined child process."""

@@ -136,7 +136,7 @@ def _check_size(opened: Image.Image, data: bytes, max_pixels: int) -> None:
 
 
 def page_frames(opened: Image.Image, data: bytes) -> list[int]:
-    """Which of Pillow's frames are pages of a TIFF, frames of a GIF or WebP, counted up to MAX_PAGES; else the first.
+    """The indices of the pages of a TIFF, or frames of a GIF or WebP, at most MAX_PAGES; else of the first frame.
 
     A TIFF's reduced images and masks are no pages, and an animated PNG has one image for those who show only one.
     """
@@ -241,7 +241,7 @@ class Tag(NamedTuple):
 
 
 def tiff_directories(block: bytes) -> Iterator[tuple[bool, list[Tag]]]:
-    """Each directory of a TIFF, a BigTIFF or an EXIF block: whether it is a page, and its tags."""
+    """Each directory of a TIFF, a BigTIFF or an EXIF block: True if it is a page, and its tags."""
     order: Any = {b"II": "little", b"MM": "big"}.get(block[:2])
     if order is None or block[2:4] not in (b"*\0", b"\0*", b"+\0", b"\0+"):
         return
@@ -282,7 +282,7 @@ def _check_tags(block: bytes, most: int, of_tiff: bool = False) -> None:
     """Tags that Pillow copies one by one, `most` bytes in all; libtiff reads a TIFF's too, and must find the same."""
     for is_page, tags in tiff_directories(block):
         if (claim := sum(tag.size for tag in tags)) > most:
-            raise _ExcessError(f"tags that claim {claim} bytes, at most {most} were expected")
+            raise _ExcessError(f"tags that claim {claim} bytes, expected at most {most}")
         if any(tag.values > MAX_STRIPS and tag.size > tag.values for tag in tags):
             raise _ExcessError(f"a tag of more than {MAX_STRIPS} values")
         if of_tiff and is_page and len({tag.number for tag in tags}) < len(tags):

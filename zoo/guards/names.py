@@ -9,7 +9,7 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9�
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a name is that of a file, on every system: no path, no device, nothing that leads out of a folder."""
+    """Return True if a name is a plain file name on every system: no path, no device."""
     return (
         bool(name.strip(" ."))
         and len(name.encode("utf-8", "replace")) <= 255

@@ -86,7 +86,7 @@ class GuardedUnpickler(_PythonUnpickler):
         if full not in self.names:
             raise CheckpointError(
                 f"{self.where}: it holds {module[:100]}.{name[:100]}, which zoo does not load (nothing was run): "
-                "a state dict of tensors was wanted; where the checkpoint can be trusted, convert it to safetensors"
+                "expected a state dict of tensors; where the checkpoint can be trusted, convert it to safetensors"
             )
         return self.names[full]
 

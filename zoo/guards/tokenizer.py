@@ -210,7 +210,7 @@ def check_vocabulary(vocab: Any, where: object) -> None:
 def check_pieces(pieces: list[tuple[str, float]], where: object) -> None:
     """TokenizerError unless Unigram's search over these pieces and scores is bounded."""
     if len(pieces) > MAX_VOCABULARY:
-        raise TokenizerError(f"{where}: {len(pieces)} pieces, at most {MAX_VOCABULARY} were expected")
+        raise TokenizerError(f"{where}: {len(pieces)} pieces, expected at most {MAX_VOCABULARY}")
     if not all(math.isfinite(score) for _, score in pieces):
         raise TokenizerError(f"{where}: the scores of the pieces are not finite numbers")
     longest = max((len(piece) for piece, _ in pieces), default=0)

@@ -1,4 +1,4 @@
-"""Where the members of a zip are in its file, for zips that can be mapped: not compressed, encrypted or overlapping."""
+"""The places of a zip's members in its file, for zips that can be mapped: not compressed, encrypted or overlapping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _BoundedReader(io.FileIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > _DIRECTORY_LIMIT:
-            raise zipfile.BadZipFile(f"a directory of {size} bytes, at most {_DIRECTORY_LIMIT} were expected")
+            raise zipfile.BadZipFile(f"a directory of {size} bytes, expected at most {_DIRECTORY_LIMIT}")
         return super().read(size)
 
 

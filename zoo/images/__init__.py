@@ -1,4 +1,4 @@
-"""Processors: what lies between a file on the disk and a model's arrays.  Pillow is imported at first use."""
+"""Image processors: from a file on the disk to a model's arrays.  Pillow is imported at first use."""
 
 from __future__ import annotations
 

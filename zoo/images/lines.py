@@ -1,8 +1,8 @@
-"""Cutting a block of text into its lines, by how much ink each row of pixels holds.
+"""Cutting an image of a block of text into its lines, by the ink in each row of pixels.
 
 Meant for one column of dark text on light paper, or light on dark, with some paper between the lines.  What it does not
 see through: columns side by side, rules and images among the text, and skew.  Over the width of the text a line may
-climb by less than what lies between two lines, about a degree for common print.  What is lower than a third of the
+climb by less than the gap between two lines, about a degree for common print.  What is lower than a third of the
 other lines, and stands alone, is taken for dirt: a row of dots, a dash.
 """
 
@@ -15,17 +15,17 @@ import numpy as np
 
 LEVELS = 8  # of 255: pixels that differ by less are one colour, with the noise of a scan or of a JPEG
 LEAST = 0.005  # of the ink of the fullest row: rows with less are paper
-FAINT = 0.08  # of the ink of a well-filled row: what has less may lie between two lines whose letters meet
+FAINT = 0.08  # of the ink of a well-filled row: rows with less may be between two lines whose letters meet
 SPECK = 0.35  # of a line's usual height: what is lower is a part of a line (an accent, a comma), or dirt
 TALL = 1.6  # of a line's usual height: what is higher is several, whose letters meet
-BETWEEN = 0.2  # of the height of a line's ink, at least, lies between two words
+BETWEEN = 0.2  # of the height of a line's ink: the least gap between two words
 PARTS = 16  # of a line, at most: what is wider yet is no line
 NEAR = 0.4  # of the width of a part: how far from its place a line is cut
 MARGIN = 0.25  # of a line's height: how much paper is left around it
 
 
 def is_blank(image: np.ndarray) -> bool:
-    """Whether an image (Y, X, 3) uint8 is of one colour."""
+    """Return True if an image (Y, X, 3) uint8 is of one colour."""
     flat = image.reshape(-1, image.shape[-1])
     return int((flat.max(0).astype(int) - flat.min(0)).max()) < LEVELS
 
@@ -105,7 +105,7 @@ def spans(rows: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _joined(parts: list[tuple[int, int]], least: float) -> list[tuple[int, int]]:
-    """What is lower than `least` goes to its nearer neighbour, if it is as near as an accent; otherwise it is dirt."""
+    """Join parts lower than `least` to a neighbour that is as near as an accent; drop the others as dirt."""
     lines: list[tuple[int, int]] = []
     above = None  # a speck that belongs to the line below it
     for i, (a, b) in enumerate(parts):

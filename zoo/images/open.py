@@ -46,7 +46,7 @@ def open_image(
 ) -> Image.Image:
     """The image as a person sees it: upright (EXIF orientation applied), mode RGB, 8 bits a channel.
 
-    - Files and bytes: one of FORMATS, told by the content and not by the extension.  Of several frames or pages (GIF,
+    - Files and bytes: one of FORMATS, known by their content, not by the extension.  Of several frames or pages (GIF,
       TIFF, WebP) one is wanted: see `ImagePages`.  BMPs with run lengths are not read.
     - Transparency is laid on white.  CMYK, YCbCr, LAB, HSV and palettes are converted by Pillow, colour profiles are
       not applied.  16 bits a channel keep their high byte.
@@ -78,7 +78,7 @@ def open_image(
         opened = _open(data, name)
         if (count := len(page_frames(opened, data))) > 1:
             raise InputError(
-                f"{name}: {count}{' or more' if count == MAX_PAGES else ''} pages or frames, one image was wanted: "
+                f"{name}: {count}{' or more' if count == MAX_PAGES else ''} pages or frames, expected one image: "
                 "zoo.apps.documents.open_document gives each of them"
             )
     return _decoded(opened, data, name, max_pixels)
@@ -140,7 +140,7 @@ def read_file(image: Any, name: str) -> bytes:
         kind = type(image)
         raise InputError(
             f"{name}: a {kind.__module__}.{kind.__qualname__} is not an image; "
-            "wanted a path, bytes, a file object, a PIL image or a NumPy array"
+            "expected a path, bytes, a file object, a PIL image or a NumPy array"
         )
     parts: list[bytes] = []
     total = 0
@@ -165,7 +165,7 @@ def _open(data: bytes, name: str) -> Image.Image:
     from PIL import Image, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin  # noqa: F401  (for that)
 
     if not data:
-        raise InputError(f"{name}: empty, an image was wanted")
+        raise InputError(f"{name}: empty, expected an image")
     check_file(data, name)
     try:
         return Image.open(BoundedFile(data, name), formats=FORMATS)
@@ -236,7 +236,7 @@ def _on_white(opened: Image.Image) -> Image.Image:
 
 
 def _from_array(array: np.ndarray, channels_first: bool, name: str, sixteen_bits: bool = False) -> Image.Image:
-    """An image of Pillow, 8 bits a channel, of an array (H, W), (H, W, C) or, if so told, (C, H, W)."""
+    """An image of Pillow, 8 bits a channel, of an array (H, W), (H, W, C) or, with "channels_first", (C, H, W)."""
     from PIL import Image
 
     shape = array.shape
@@ -248,7 +248,7 @@ def _from_array(array: np.ndarray, channels_first: bool, name: str, sixteen_bits
         first = array.ndim == 3 and not channels_first and shape[0] in (1, 3, 4)
         wanted = "(C, H, W)" if channels_first else "(H, W) or (H, W, C)"
         raise InputError(
-            f"{name}: an array of shape {shape}, wanted {wanted} with C = 1, 2, 3 or 4"
+            f"{name}: an array of shape {shape}, expected {wanted} with C = 1, 2, 3 or 4"
             + ("; for (C, H, W) say data_format='channels_first'" if first else "")
         )
     if not array.size:
@@ -264,11 +264,11 @@ def _to_uint8(array: np.ndarray, name: str, sixteen_bits: bool) -> np.ndarray:
     if kind == "b":
         return array.astype(np.uint8) * np.uint8(255)
     if kind not in "iuf":
-        raise InputError(f"{name}: an array of {array.dtype}, wanted uint8 or floats in 0 ... 1")
+        raise InputError(f"{name}: an array of {array.dtype}, expected uint8 or floats in 0 ... 1")
     low, high = array.min(), array.max()
     if kind == "f":
         if not (low >= 0 and high <= 1):  # also where one of them is NaN
-            raise InputError(f"{name}: floats in {low} ... {high}, wanted 0 ... 1 (for 0 ... 255 pass uint8)")
+            raise InputError(f"{name}: floats in {low} ... {high}, expected 0 ... 1 (for 0 ... 255 pass uint8)")
         return np.rint(array * np.float32(255)).astype(np.uint8)
     if not sixteen_bits and kind == "u" and array.dtype.itemsize == 2:
         if 0 < high <= 255:
@@ -278,10 +278,10 @@ def _to_uint8(array: np.ndarray, name: str, sixteen_bits: bool) -> np.ndarray:
         sixteen_bits = True
     if sixteen_bits:
         if low < 0 or high > 65535:
-            raise InputError(f"{name}: 16-bit values in {low} ... {high}, wanted 0 ... 65535")
+            raise InputError(f"{name}: 16-bit values in {low} ... {high}, expected 0 ... 65535")
         return (array >> 8).astype(np.uint8)
     if low < 0 or high > 255:
-        raise InputError(f"{name}: {array.dtype} values in {low} ... {high}, wanted 0 ... 255 (16 bits: pass uint16)")
+        raise InputError(f"{name}: {array.dtype} values in {low} ... {high}, expected 0 ... 255 (16 bits: pass uint16)")
     return array.astype(np.uint8)
 
 

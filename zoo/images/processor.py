@@ -9,14 +9,12 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ConfigError, InputError, NotFoundError, UnsupportedError, nearest
-from ..files.inside import checkpoint_file
-from ..files.json_file import read_json
+from ..errors import ConfigError, InputError, UnsupportedError, nearest
+from ..files.folder import CheckpointFolder
 from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
 from .sizes import read_height_width, read_size, resized
@@ -31,7 +29,7 @@ CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.261302
 
 
 class ImageBatch(NamedTuple):
-    """What a vision model is called with."""
+    """The input of a vision model."""
 
     pixel_values: np.ndarray  # (B, H, W, 3) float32
     pixel_mask: np.ndarray | None  # (B, H, W) bool, True where there is image; None unless the family pads
@@ -40,10 +38,10 @@ class ImageBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Preset:
-    """What a processor class of transformers does by itself: its defaults, and the steps that it has."""
+    """The defaults of a processor class of transformers, and the steps that it has."""
 
     defaults: dict[str, Any]
-    square: bool = True  # whether `size: 384` is 384 x 384, or a shortest edge of 384
+    square: bool = True  # True: `size: 384` is 384 x 384; False: a shortest edge of 384
     crops: bool = True
     pads: bool = True
     mask: bool = False
@@ -122,33 +120,28 @@ class ImageProcessor:
     pad_line: bool = False
 
     @classmethod
-    def from_folder(cls, folder: str | os.PathLike[str], model_type: str | None = None) -> ImageProcessor:
+    def from_folder(
+        cls, folder: str | os.PathLike[str] | CheckpointFolder, model_type: str | None = None
+    ) -> ImageProcessor:
         """The processor of a checkpoint: of preprocessor_config.json, or of processor_config.json's `image_processor`.
 
         Where neither names a class, it is that of the model type (for TrOCR, of the encoder's), which is read from
         config.json if it is not given.
         """
-        folder = Path(folder)
-        path = checkpoint_file(folder, "processor_config.json")
-        try:
-            raw = read_json(path).get("image_processor")
-        except NotFoundError:
-            raw = None
+        folder, name = CheckpointFolder.of(folder), "processor_config.json"
+        raw = folder.json(name).get("image_processor") if folder.has(name) else None
         if not isinstance(raw, dict):
-            path = checkpoint_file(folder, "preprocessor_config.json")
-            raw = read_json(path)
+            name = "preprocessor_config.json"
+            raw = folder.json(name)
         if model_type is None:
-            try:
-                config = read_json(checkpoint_file(folder, "config.json"))
-            except NotFoundError:
-                config = {}
+            config = folder.json("config.json") if folder.has("config.json") else {}
             encoder = config.get("encoder")
             model_type = (encoder if isinstance(encoder, dict) else config).get("model_type")
         row = FAMILIES.get(model_type) if isinstance(model_type, str) else None
         try:
             return cls.from_dict(raw, row.processor if row else None)
         except (ConfigError, UnsupportedError) as e:
-            raise type(e)(f"{path}: {e}") from None
+            raise type(e)(f"{folder.where(name)}: {e}") from None
 
     @classmethod
     def from_dict(cls, raw: dict[str, Any], default: str | None = None) -> ImageProcessor:
@@ -170,7 +163,7 @@ class ImageProcessor:
         crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
         size = read_size(values["size"], values.get("max_size"), preset.square) if on["do_resize"] else None
         if on["do_pad_line"] and (size is None or "height" not in size):
-            raise ConfigError(f"do_pad_line = true wants a size of height and width, found {size}")
+            raise ConfigError(f"do_pad_line = true needs a size of height and width, found {size}")
         return cls(
             family=name,
             size=size,
@@ -227,7 +220,7 @@ class ImageProcessor:
         return ImageBatch(pixel_values, pixel_mask, sizes)
 
     def with_size(self, size: Mapping[str, int]) -> ImageProcessor:
-        """The same processor with another `size`, such as {"longest_edge": 1000}: see `sizes.RULES` for the forms."""
+        """A copy of the processor with another `size`, such as {"longest_edge": 1000}; `sizes.RULES` has the forms."""
         if self.size is None:
             raise InputError(f"size is {size!r}, but this processor does not resize")
         if not isinstance(size, Mapping):
@@ -284,7 +277,7 @@ def _as_list(images: Any) -> list[Any]:
 
 
 def _preset(raw: dict[str, Any], default: str | None) -> str:
-    """Which of PRESETS the class is that a file names."""
+    """The name in PRESETS of the class that a file names."""
     key = next((key for key in ("image_processor_type", "feature_extractor_type") if raw.get(key) is not None), "")
     name = raw[key] if key else default
     if name is None:
@@ -318,7 +311,7 @@ def _refuse_unknown(raw: dict[str, Any], name: str, preset: Preset) -> None:
 
 
 def _flag(name: str, value: Any) -> bool:
-    """As in transformers, null switches a step off, though it be one of the family's defaults."""
+    """True if a step is on; null switches it off, as in transformers, even if it is on by default."""
     if value is not None and not isinstance(value, bool):
         raise ConfigError(f"{name} = {value!r}, expected true or false")
     return bool(value)
@@ -337,7 +330,7 @@ def _table(values: dict[str, Any], rescale: bool, normalise: bool) -> np.ndarray
             raise ConfigError(f"rescale_factor = {factor!r}, expected a number")
         with np.errstate(over="ignore"):
             table = table * float(factor)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # told below
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # refused below
         table = table.astype(np.float32)
         if normalise:
             table = (table - _channels("image_mean", values["image_mean"])) / _channels(

@@ -87,7 +87,7 @@ def _long(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
 
 
 def _within(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
-    """As large as fits into `max_height` x `max_width`."""
+    """The largest size of the same shape within `max_height` x `max_width`."""
     scale = min(size["max_height"] / height, size["max_width"] / width)
     return int(height * scale), int(width * scale)
 

@@ -61,13 +61,13 @@ def load_task(
     return loaded
 
 
-class Found(NamedTuple):
+class CheckpointTask(NamedTuple):
     """A checkpoint and the task that it is loaded for."""
 
     checkpoint: Checkpoint
     task: str
     head: str  # the class, without the family's name
-    images: bool  # whether it reads images
+    images: bool  # True if it reads images
 
 
 def find_task(
@@ -75,7 +75,7 @@ def find_task(
     task: str | None = None,
     options: Options = DEFAULTS,
     **more: Unpack[LoadOptions],
-) -> Found:
+) -> CheckpointTask:
     """A checkpoint's task, before its weights are read; the arguments are those of `load_task`."""
     if task is not None:
         _check(task)  # a wrong name is an error before anything is downloaded
@@ -91,7 +91,7 @@ def find_task(
             f"task {task!r} is for {'other models' if same else other}, and {checkpoint.name} is a "
             f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own) or 'none'}"
         )
-    return Found(checkpoint, task, own[task], images)
+    return CheckpointTask(checkpoint, task, own[task], images)
 
 
 def task_class(name: str, *, images: bool = False) -> type[Task]:

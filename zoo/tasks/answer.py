@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 class AnswerOptions(TypedDict, total=False):
-    """Of `Answer`: see there."""
+    """Options of `Answer`, which explains them."""
 
     max_answer_len: int
     handle_impossible: bool
@@ -138,7 +138,7 @@ class Answer(TextTask):
         return out[0] if one_question and one_context else out
 
     def _is_wordless(self, text: str) -> bool:
-        """Whether a text has no tokens; that it has letters or digits is seen sooner."""
+        """Return True if a text has no tokens; letters and digits are a quick sign that it has."""
         return not any(map(str.isalnum, text)) and not self.tokenizer.backend.encode(text, add_special_tokens=False).ids
 
     def _logits(self, batch: Encoding) -> list[np.ndarray]:
@@ -149,9 +149,9 @@ class Answer(TextTask):
 
 
 def _probabilities(row: Any, logits: np.ndarray, cls: int | None) -> tuple[np.ndarray, np.ndarray, float]:
-    """Of each token to be an answer's first, and its last, (T,) each, 0 outside the context; and of no answer.
+    """The probabilities of each token to be an answer's first and its last, (T,) each, and that of no answer.
 
-    The first token competes: it is where models put the answer that is not there.
+    They are 0 outside the context.  The first token competes: models point at it where there is no answer.
     """
     inside = np.array([s == 1 for s in row.sequence_ids]) & ~np.array(row.special_tokens_mask, bool)
     competes = inside.copy()

@@ -16,8 +16,6 @@ import numpy as np
 
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
 from ..errors import InputError, TokenizerError, ZooError
-from ..files.atomic_write import copy_file
-from ..files.inside import checkpoint_file
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
@@ -27,16 +25,17 @@ from .collect_errors import collect_errors
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
+    from ..files.folder import CheckpointFolder
     from ..text.tokenizer import Encoding, Tokenizer
     from .protocols import TextBody
 
 # With more, a batch's activations no longer stay in the caches of a CPU: on two cores 4096 took 1.5 to 2 times as long
-# as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU wants more.
+# as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU needs more.
 BATCH_TOKENS = 768
 BATCH_TOKENS_TORCH = 16384
-# So many texts are held as tokens at once: it bounds memory, and is enough to sort by length.
+# Texts that are tokenized at once: it bounds memory, and is enough to sort by length.
 TEXTS_AT_ONCE = 4096
-# Tables are often padded by a few percent; a larger part that no token reaches speaks of a vocabulary cut short.
+# Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 # Seconds of work before a progress bar appears.
@@ -70,7 +69,7 @@ class Task:
         raise NotImplementedError
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """The result: each task says what it takes and gives."""
+        """The result; each task documents its arguments."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -94,30 +93,27 @@ class Task:
         return path
 
     def check_beside(self, path: Path) -> None:
-        """ZooError where a folder cannot become the task's: a new model and an old tokenizer are worse than none."""
-        gone = [path for path in self.sources() if not path.is_file()]
-        if gone:
-            raise ZooError(f"{self!r} cannot be saved: {gone[0]}, which would be copied, is no longer there")
-        if self.checkpoint is None or not path.is_dir() or not path.samefile(self.checkpoint.folder):
-            refuse_other_files(path, {CONFIG, *self.extra_files(), *(source.name for source in self.sources())})
+        """Raise ZooError if the task cannot be saved to a folder, before any file is written."""
+        copied = self.copied_files()
+        for folder, name in copied:
+            if not folder.has(name):
+                raise ZooError(f"{self!r} cannot be saved: {folder.where(name)}, which would be copied, was removed")
+        if self.checkpoint is None or not path.is_dir() or not path.samefile(self.checkpoint.contents.path):
+            refuse_other_files(path, {CONFIG, *(name for _, name in copied)})
 
     def save_beside(self, path: Path) -> None:
-        """Write what the folder of a checkpoint has beside the model."""
-        self.save_preparation(path)
-        for name in self.extra_files():
-            target = path / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            copy_file(checkpoint_file(self.checkpoint.folder, name) if self.checkpoint else target, target)
+        """Copy the files of a checkpoint beside the model: tokenizer, processor, modules."""
+        for folder, name in self.copied_files():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            folder.copy(name, path / name)
 
-    def sources(self) -> list[Path]:
-        """The files that saving copies."""
-        return [self.checkpoint.folder / name for name in self.extra_files()] if self.checkpoint else []
-
-    def save_preparation(self, folder: Path) -> None:
-        """Write what prepares the input, where that is not among the files that are copied."""
+    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
+        """The files that saving copies, each with the folder that it is in."""
+        names = self.extra_files()
+        return [(self.checkpoint.contents, name) for name in names] if self.checkpoint else []
 
     def extra_files(self) -> list[str]:
-        """What saving copies from the checkpoint's folder."""
+        """The names of the checkpoint's files that saving copies."""
         return []
 
 
@@ -144,14 +140,11 @@ class TextTask(Task):
         from ..loading import model_of
         from ..text.tokenizer import Tokenizer
 
-        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        tokenizer = Tokenizer.from_folder(checkpoint.contents)
         return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint)
 
-    def sources(self) -> list[Path]:
-        return [*super().sources(), *self.tokenizer.files]
-
-    def save_preparation(self, folder: Path) -> None:
-        self.tokenizer.save(folder)
+    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
+        return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
 
     def call(self, model: Any, batch: Encoding) -> Any:
         """The output of the model, or of its body, for a batch."""
@@ -171,7 +164,7 @@ class TextTask(Task):
         stride: int = 0,
         overflow: bool = False,
     ) -> Iterator[tuple[int, Any, Any]]:
-        """(index of the text, its row, a `tokenizers.Encoding`, what `compute` says of it), in the order of the texts.
+        """(index of the text, its row, a `tokenizers.Encoding`, its item from `compute`), in the order of the texts.
 
         `compute` gets padded batches of rows of about equal length, and gives one item for each row.  The other
         arguments are the tokenizer's; with truncation=False a text that is too long is an error.  A cut is warned of.
@@ -216,11 +209,11 @@ class TextTask(Task):
 
 
 def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
-    """That the ids of a tokenizer and the rows of the embedding table (config.vocab_size) are of one checkpoint.
+    """Raise TokenizerError if a tokenizer has ids beyond the rows of the embedding table (config.vocab_size).
 
     Added tokens beyond the table are warned of: there are checkpoints like that, and most texts hold none of them.
     """
-    where = next((f"{path}: " for path in tokenizer.files if path.name in VOCABULARIES), "")
+    where = next((f"{tokenizer.folder.where(name)}: " for name in tokenizer.files if name in VOCABULARIES), "")
     table = f"the embedding table has {rows} rows (vocab_size in config.json)"
     added = {token.content: i for i, token in tokenizer.backend.get_added_tokens_decoder().items()}
     # The whole vocabulary as a dictionary takes a good part of the time of a load: it is made where it is needed.
@@ -252,7 +245,7 @@ def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
 
 
 def as_texts(value: Any, name: str) -> tuple[list[str], bool]:
-    """The texts that a user passed as the argument `name`, and whether it was one text alone."""
+    """The texts that a user passed as the argument `name`, and True if it was one text alone."""
     if isinstance(value, str):
         return [check_text(value, name)], True
     return [check_text(text, name, i) for i, text in enumerate(as_list(value, name))], False
@@ -288,7 +281,7 @@ def check_count(value: Any, name: str) -> int:
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
-    """Over the last axis."""
+    """The softmax over the last axis."""
     y = np.exp(x - x.max(axis=-1, keepdims=True))
     return y / y.sum(axis=-1, keepdims=True)
 

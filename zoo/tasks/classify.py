@@ -25,7 +25,7 @@ class Label(NamedTuple):
 
 
 class ClassifyOptions(TypedDict, total=False):
-    """Of `Classify`: see there."""
+    """Options of `Classify`, which explains them."""
 
     top_k: int | None
     function_to_apply: str | None
@@ -86,7 +86,7 @@ class Classify(TextTask):
 
 
 def score_function(config: Config, name: str | None) -> Callable[[np.ndarray], np.ndarray]:
-    """What turns logits into scores: the function that a user names, or the one that a config's labels ask for."""
+    """The function from logits to scores: the one that a user names, or the one that a config's labels ask for."""
     if name is None:
         name = function_for(config)
     if name not in FUNCTIONS:
@@ -110,7 +110,7 @@ def best_labels(config: Config, scores: np.ndarray, top_k: int | None) -> list[L
 
 
 def as_pairs(texts: Any, pairs: Any) -> tuple[list[str], list[str] | None, bool]:
-    """First texts, second texts if there are any, and whether it was one input alone."""
+    """First texts, second texts if there are any, and True if it was one input alone."""
     if pairs is not None:
         (first, single), (second, alone) = as_texts(texts, "texts"), as_texts(pairs, "pairs")
         if single != alone or len(first) != len(second):

@@ -1,4 +1,4 @@
-"""The rule of all tasks that give a result for each input: one bad input does not cost the results of the others.
+"""collect_errors: in tasks with a result for each input, a bad input does not lose the results of the good ones.
 
 The good inputs are computed, then one `BatchError` is raised that holds their results and the errors of the bad ones.
 """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Conversation:
-    """What was said, in `messages`, and the keys and values of it.
+    """A chat: its `messages`, and their keys and values, kept from turn to turn.
 
     >>> chat = zoo.load("meta-llama/Llama-3.2-1B-Instruct").conversation(system="Answer briefly.")
     >>> for piece in chat.say("Who are you?"):

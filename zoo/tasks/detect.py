@@ -52,7 +52,7 @@ class Detections(list[Detection]):
 
 
 class DetectOptions(ImageOptions, total=False):
-    """Of `Detect`: see there."""
+    """Options of `Detect`, which explains them."""
 
     threshold: float
     rule: str

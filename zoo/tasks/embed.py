@@ -44,7 +44,7 @@ class Embed(TextTask):
         super().__init__(model, tokenizer, checkpoint)
         self.encoder = SentenceEncoder()
         if checkpoint is not None and is_sentence_encoder(checkpoint.modules):
-            self.encoder = read_sentence_encoder(checkpoint.folder, self.config.hidden_size, checkpoint.modules)
+            self.encoder = read_sentence_encoder(checkpoint.contents, self.config.hidden_size, checkpoint.modules)
         if self.encoder.max_tokens is not None:
             positions = self.base_model.embeddings.max_positions
             self.max_tokens = min(self.encoder.max_tokens, positions)
@@ -63,7 +63,7 @@ class Embed(TextTask):
 
         prompt_name: one of the checkpoint's `embed.prompts` to put before each text, or prompt: one of your own.
         pooling: "mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean" or "lasttoken" in place of the
-        checkpoint's, whose dense layers are then left out.  normalize: whether vectors get length 1, if not as the
+        checkpoint's, whose dense layers are then left out.  normalize: True gives vectors of length 1, if not as the
         checkpoint says.
 
         A text of more than `embed.max_tokens` tokens is cut at the end, with a warning.

@@ -37,7 +37,7 @@ class TokenScore(NamedTuple):
 
 
 class Generation(NamedTuple):
-    """What followed a prompt."""
+    """The text that followed a prompt, with its tokens."""
 
     text: str
     tokens: tuple[TokenScore, ...]  # an end token included
@@ -48,7 +48,7 @@ class Generation(NamedTuple):
 class Generate(TextTask):
     """The text that a language model writes.
 
-    How is said by the checkpoint's generation_config.json (`llm.generation`), and by options, which have the names of
+    The checkpoint's generation_config.json (`llm.generation`) decides how, and options, which have the names of
     transformers: max_new_tokens (by default 512, or what the context has room for), do_sample, temperature, top_k,
     top_p, min_p, seed, num_beams, num_return_sequences, repetition_penalty, no_repeat_ngram_size, stop_strings, ...:
     see `zoo.generate.GenerationConfig`.
@@ -84,12 +84,13 @@ class Generate(TextTask):
         from ..loading import model_of
         from ..text.tokenizer import Tokenizer
 
-        generation = GenerationConfig.from_folder(checkpoint.folder)
-        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        generation = GenerationConfig.from_folder(checkpoint.contents)
+        tokenizer = Tokenizer.from_folder(checkpoint.contents)
         return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint, generation)
 
     def extra_files(self) -> list[str]:
-        return [n for n in (self.checkpoint.files if self.checkpoint else ()) if n == "generation_config.json"]
+        name = "generation_config.json"
+        return [name] if self.checkpoint and self.checkpoint.contents.has(name) else []
 
     @overload
     def __call__(
@@ -122,7 +123,7 @@ class Generate(TextTask):
     def __call__(
         self, texts: str | Iterable[str], *, details: bool = False, progress: bool | None = None, **options: Any
     ) -> Any:
-        """What follows each text: a str, or with `details` a Generation; a list of them where several are asked for.
+        """The text that follows each text: a str, or with `details` a Generation; a list for several.
 
         A text is a prompt as it stands: special tokens in it are special, and one that begins with the token for the
         beginning gets no second one.  With stop_strings the text ends before the first that comes.
@@ -150,7 +151,7 @@ class Generate(TextTask):
     def stream(
         self, prompt: str | Messages, *, cache: KVCache | None = None, **options: Unpack[GenerationOptions]
     ) -> Iterator[str]:
-        """The same text for one prompt, or one chat, in pieces as they come: each is whole characters.
+        """The text that follows one prompt, or one chat, in pieces as they come: each is whole characters.
 
         cache: see `zoo.generate.stream`.
         """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ImageClassifyOptions(ImageOptions, total=False):
-    """Of `ImageClassify`: see there."""
+    """Options of `ImageClassify`, which explains them."""
 
     top_k: int | None
     function_to_apply: str | None

@@ -49,7 +49,7 @@ class ImageEmbed(ImageTask):
         """An image -> (E,), several -> (B, E), float32.
 
         pooling: "pooler", "cls" (the class token) or "mean" (of the patches) in place of the checkpoint's own.
-        normalize: whether vectors get length 1.  data_format, max_pixels: as in `open_image`.
+        normalize: True gives vectors of length 1.  data_format, max_pixels: as in `open_image`.
         """
         if pooling is not None and pooling not in POOLINGS:
             raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")
@@ -93,7 +93,7 @@ class ImageEmbed(ImageTask):
         max_pixels: int,
         grid: bool = False,
     ) -> list[np.ndarray]:
-        """What `read` makes of the model's output, for each image an array of its own."""
+        """The array that `read` makes of the model's output, for each image an array of its own."""
 
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             rows = read(self.call(pixel_values))

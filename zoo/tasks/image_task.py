@@ -36,9 +36,9 @@ PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
 
 
 class ImageOptions(TypedDict, total=False):
-    """Of every task that reads images.
+    """Options of every task that reads images.
 
-    progress: whether a bar shows how far it is; None: on a terminal, after a while.  data_format: of arrays,
+    progress: True shows a progress bar; None: on a terminal, after a while.  data_format: of arrays,
     "channels_first" or "channels_last".  max_pixels: larger images are refused.
     """
 
@@ -67,13 +67,13 @@ class ImageTask(Task):
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> ImageTask:
         from ..loading import model_of
 
-        processor = ImageProcessor.from_folder(checkpoint.folder, checkpoint.config.model_type)
+        processor = ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)
         return cls(model_of(checkpoint, options, head=head), processor, checkpoint)
 
     def extra_files(self) -> list[str]:
         if self.checkpoint is None:
             raise ZooError(f"{self!r} was made without a checkpoint, from which {PROCESSOR_FILES[0]} would be copied")
-        found = [name for name in PROCESSOR_FILES if (self.checkpoint.folder / name).is_file()]
+        found = [name for name in PROCESSOR_FILES if self.checkpoint.contents.has(name)]
         return found or [PROCESSOR_FILES[0]]
 
     def call(self, pixel_values: Array) -> Any:
@@ -90,7 +90,7 @@ class ImageTask(Task):
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
     ) -> list[Any]:
-        """What `compute` says of each image, in their order.
+        """The items that `compute` gives for the images, in their order.
 
         `compute` gets pixel_values (B, Y, X, 3) and the sizes (H, W) of B images, and gives one item for each; where
         the processor pads even an image alone (`pad_size`), it gets a pixel_mask (B, Y, X) after them.  Only images
@@ -140,7 +140,7 @@ def naming(index: int, count: int) -> Iterator[None]:
 
 
 def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
-    """The images that a user passed as the argument `name`, and whether it was one alone."""
+    """The images that a user passed as the argument `name`, and True if it was one alone."""
     alone = (str, os.PathLike, bytes, bytearray, memoryview)
     if isinstance(value, np.ndarray):
         items, single = ([value], True) if value.ndim != 4 else (list(value), False)

@@ -1,6 +1,6 @@
-"""What tasks read of models; a test asks every class of every family for it.
+"""The attributes of models that tasks read; a test checks every class of every family for them.
 
-Every model also has what `Pretrained` gives it: `config`, `report`, and `body`, which of a bare model is itself.
+Every model also has what `Pretrained` gives it: `config`, `report`, and `base_model`, which a bare model is itself.
 
 Shapes: B batch, T tokens, D hidden_size, V vocab_size, N = h w patches, Y and X height and width in pixels.
 """
@@ -78,7 +78,7 @@ class MaskedLM(TextModel, Protocol):
 
 
 class CausalLM(TextModel, Decoder, Protocol):
-    """What `zoo.generate` takes."""
+    """A model for `zoo.generate`."""
 
 
 class ImageEmbeddings(Protocol):
@@ -109,7 +109,7 @@ class Reader(Protocol):
     decoder: Decoder
 
     def encoder_states(self, p: ImageInputs) -> Array:
-        """What `encoder.pixels` makes of images -> states (B, T, D)."""
+        """The images as `encoder.pixels` prepares them -> states (B, T, D)."""
         ...
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..checkpoint.files import Checkpoint
+    from ..files.folder import CheckpointFolder
     from .protocols import Reader
 
 # Tokens of a line, where neither the caller nor the checkpoint says how many: thrice those of a full line of print.
@@ -42,7 +42,7 @@ BATCH_BYTES, MAX_LINES = 512 << 20, 64
 
 
 class Reading(NamedTuple):
-    """What an image says.
+    """The text in an image.
 
     confidence: the geometric mean of the probabilities that the model gave to the text's tokens and to its end,
     exp(mean(log p)), 0 ... 1; over the tokens of all lines where there are several.
@@ -53,7 +53,7 @@ class Reading(NamedTuple):
 
 
 class ReadOptions(ImageOptions, total=False):
-    """Of `Read`: see there."""
+    """Options of `Read`, which explains them."""
 
     lines: bool
     max_new_tokens: int | None
@@ -96,24 +96,21 @@ class Read(ImageTask):
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Read:
         from ..loading import model_of
 
-        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        tokenizer = Tokenizer.from_folder(checkpoint.contents)
         config: Any = checkpoint.config
-        processor = ImageProcessor.from_folder(checkpoint.folder, config.encoder.model_type)
-        generation = GenerationConfig.from_folder(checkpoint.folder)
+        processor = ImageProcessor.from_folder(checkpoint.contents, config.encoder.model_type)
+        generation = GenerationConfig.from_folder(checkpoint.contents)
         model = model_of(checkpoint, options, head=head)
         return cls(model, processor, tokenizer, generation, checkpoint)
 
-    def sources(self) -> list[Path]:
-        return [*super().sources(), *self.tokenizer.files]
+    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
+        return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
 
     def extra_files(self) -> list[str]:
         files = super().extra_files()
         assert self.checkpoint is not None
         generation = "generation_config.json"
-        return [*files, generation] if (self.checkpoint.folder / generation).is_file() else files
-
-    def save_preparation(self, folder: Path) -> None:
-        self.tokenizer.save(folder)
+        return [*files, generation] if self.checkpoint.contents.has(generation) else files
 
     @overload
     def __call__(self, images: ImageFile, **options: Unpack[ReadOptions]) -> Reading: ...
@@ -136,7 +133,7 @@ class Read(ImageTask):
         """A Reading for one image, a list of them for several.
 
         An image of one colour says "": its confidence is what the model itself gives to an end before any text.
-        lines: whether each image is a block of several lines, to be cut into them first (`zoo.images.lines` says
+        lines: True if each image is a block of several lines, to be cut into them first (`zoo.images.lines` says
         what it takes); the text has a line each.  A processor that pads lines (zoo-read's) reads one wider than its
         size in parts, cut between words.  max_new_tokens: of a line, or a part; by default what the checkpoint's
         generation config says, or 128; a text that is cut there is warned of.  num_beams: 1 for greedy choice.
@@ -146,7 +143,7 @@ class Read(ImageTask):
         given, single = as_images(images, "images")
         found: list[list[tuple[str, np.ndarray]]] = [[] for _ in given]
         waiting: list[tuple[int, np.ndarray]] = []  # image, line
-        cut = count = told = 0
+        cut = count = shown = 0
         with Progress(len(given), progress, "images") as advance:
             for i, image in enumerate(given):
                 with naming(i, len(given)):
@@ -160,8 +157,8 @@ class Read(ImageTask):
                         found[of].append((text, logprobs))
                         cut, count = cut + (not whole), count + 1
                     done = waiting[0][0] if waiting else i + 1
-                    advance(done - told)
-                    told = done
+                    advance(done - shown)
+                    shown = done
         if cut:
             most = self._most(config)
             warn(f"{cut} of {count} lines had more than {most} tokens, and were cut there (max_new_tokens)")
@@ -170,7 +167,7 @@ class Read(ImageTask):
 
     @property
     def batch_lines(self) -> int:
-        """How many lines are written at once."""
+        """The number of lines that are written at once."""
         c, grid = self.config.decoder, self.config.encoder.grid
         each = 8 * c.decoder_layers * c.d_model * (grid[0] * grid[1] + 2)
         return min(max(1, BATCH_BYTES // each), MAX_LINES)
@@ -194,9 +191,9 @@ class Read(ImageTask):
     def _read(
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
-        """Of each line the text, its tokens' log-probabilities, and whether it came to its end.
+        """For each line its text, the log-probabilities of its tokens, and True if it came to its end.
 
-        A processor that pads lines tells how wide one may be: wider ones are cut between words and read in parts.
+        The processor may limit how wide a padded line is: wider ones are cut between words and read in parts.
         """
         if not self.processor.pad_line:
             return self._written(lines, config, max_pixels)
@@ -212,7 +209,7 @@ class Read(ImageTask):
     def _written(
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
-        """The same of lines, or parts of lines, as they are."""
+        """The results of `_read` for lines, or parts of lines, that are not cut."""
         model = cast("Reader", self.model)
         decoder = self.runner.decoder(model.decoder)
 
@@ -237,7 +234,7 @@ class Read(ImageTask):
         return out
 
     def _no_text(self, states: Array, config: GenerationConfig) -> np.ndarray:
-        """What the model gives to an end before any text, after the begin token that some were trained to write first.
+        """The log-probability of an end before any text, after the begin token that some were trained to write first.
 
         states (B, S, E) -> log-probabilities (B,).
         """
@@ -260,10 +257,10 @@ def _probabilities(logits: Array) -> np.ndarray:
 
 
 def _in_a_row(parts: Sequence[tuple[str, np.ndarray, bool]]) -> tuple[str, np.ndarray, bool]:
-    """Of a line, from its parts."""
+    """A line's text, log-probabilities and end, from those of its parts."""
     texts, logprobs, whole = zip(*parts, strict=True)
-    said = (text.strip() for text in texts) if len(texts) > 1 else texts
-    return " ".join(text for text in said if text), np.concatenate(logprobs), all(whole)
+    words = (text.strip() for text in texts) if len(texts) > 1 else texts
+    return " ".join(text for text in words if text), np.concatenate(logprobs), all(whole)
 
 
 def _joined(texts: Sequence[tuple[str, np.ndarray]]) -> Reading:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import ops
 from ..errors import UnsupportedError
-from ..files.inside import checkpoint_file
-from ..files.json_file import read_json
 from ..pretrained import Pretrained
 from .base import TextTask, as_list, check_count, check_text, sigmoid
 
@@ -41,7 +39,7 @@ class Rerank(TextTask):
         super().__init__(model, tokenizer, checkpoint)
         if self.config.num_labels != 1:
             raise UnsupportedError(
-                f"the checkpoint has {self.config.num_labels} labels, and reranking wants one: use task='classify'"
+                f"the checkpoint has {self.config.num_labels} labels, and reranking needs one: use task='classify'"
             )
         self._score = SCORES[self._activation()]
 
@@ -79,15 +77,15 @@ class Rerank(TextTask):
 
     def extra_files(self) -> list[str]:
         name = "config_sentence_transformers.json"
-        return [name] if self.checkpoint and name in self.checkpoint.files else []
+        return [name] if self.checkpoint and self.checkpoint.contents.has(name) else []
 
     def _activation(self) -> str:
-        """By the checkpoint, in one of the three places where sentence-transformers has kept it; else the sigmoid."""
+        """The activation from one of the three places where sentence-transformers has kept it; else the sigmoid."""
         nested: Any = self.config.extra.get("sentence_transformers")
         name = nested.get("activation_fn") if isinstance(nested, dict) else None
         name = name or self.config.extra.get("sbert_ce_default_activation_function")
         if name is None and (files := self.extra_files()) and self.checkpoint:
-            name = read_json(checkpoint_file(self.checkpoint.folder, files[0])).get("activation_fn")
+            name = self.checkpoint.contents.json(files[0]).get("activation_fn")
         kind = str(name or "torch.nn.Sigmoid")
         if not kind.startswith("torch.nn.") or kind.rpartition(".")[2] not in SCORES:
             raise UnsupportedError(f"the checkpoint's scores come from {kind!r}, and zoo has only {', '.join(SCORES)}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL import Image
     from typing_extensions import Unpack
 
-# Elements of the logits at the size of the image that are held at once, 4 MiB: all would be 7 GB for a photograph
+# Elements of the logits at the size of the image that are computed at once, 4 MiB: all would be 7 GB for a photograph
 # and 150 labels.
 AT_ONCE = 1 << 20
 
@@ -35,7 +35,7 @@ class Area(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
-    """What each pixel of an image shows."""
+    """The classes of an image's pixels."""
 
     mask: np.ndarray  # (H, W) int32: the index of a label for each pixel
     labels: list[Area]  # those that occur, the largest first

@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 
 class TagOptions(TypedDict, total=False):
-    """Of `Tag`: see there."""
+    """Options of `Tag`, which explains them."""
 
     aggregation: str
     ignore: Iterable[str]
@@ -150,7 +150,7 @@ class Tag(TextTask):
 
 
 def _parts(name: str) -> tuple[bool, str]:
-    """Whether a label begins an entity, and of what kind that is.  Without a prefix it continues one."""
+    """True if a label begins an entity, and the entity's kind.  A label without a prefix continues one."""
     return name.startswith("B-"), name[2:] if name.startswith(("B-", "I-")) else name
 
 

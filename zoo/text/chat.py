@@ -15,7 +15,6 @@ from urllib.parse import quote
 import numpy as np
 
 from ..errors import InputError, TokenizerError, nearest
-from ..files.json_file import read_bounded, read_json
 from .special_tokens import ROLES
 from .template import render
 from .tokenizer_json import guarded
@@ -49,23 +48,21 @@ class ChatTemplate:
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> ChatTemplate | None:
         """The templates in a tokenizer's files, chat_template.jinja before tokenizer_config.json; None if none."""
-        paths = {path.name: path for path in tokenizer.files}
-        if path := paths.get("chat_template.jinja"):
-            data = read_bounded(path, LIMIT, TokenizerError)
+        folder, name = tokenizer.folder, "chat_template.jinja"
+        if name in tokenizer.files:
+            path, data = folder.where(name), folder.read(name, LIMIT, TokenizerError)
             try:
                 return cls({"default": data.decode()}, tokenizer, path)
             except UnicodeDecodeError as e:
                 raise TokenizerError(f"{path}: not UTF-8 at byte {e.start}") from None
-        if (path := paths.get("tokenizer_config.json")) is None:
+        if (stated := tokenizer.chat_template) is None:
             return None
-        stated = read_json(path, error=TokenizerError).get("chat_template")
-        if stated is None:
-            return None
+        path = folder.where("tokenizer_config.json")
         named: Any = {"default": stated} if isinstance(stated, str) else stated
         if isinstance(named, list):
             named = {t.get("name"): t.get("template") for t in named if isinstance(t, dict)}
         if not isinstance(named, dict) or not named or not all(isinstance(x, str) for p in named.items() for x in p):
-            raise TokenizerError(f"{path}: chat_template is {str(stated)[:80]!r}, wanted a text or named texts")
+            raise TokenizerError(f"{path}: chat_template is {str(stated)[:80]!r}, expected a text or named texts")
         return cls(named, tokenizer, path)
 
     def render(
@@ -300,7 +297,7 @@ class _Marks:
         every = [mark for pair in self.of.values() for mark in pair]
         escapes = {form for mark in every for form in (repr(mark)[1:-1], json.dumps(mark)[1:-1], quote(mark))}
         whole = "|".join(re.escape(token.join(pair)) for token, pair in self.of.items())
-        # A template that cuts a text up leaves single marks.  Beside a token of its kind one tells nothing any more.
+        # A template that cuts a text up leaves single marks.  Beside a token of its kind such a mark means nothing.
         torn = "|".join(f"{a}{re.escape(token)}|{re.escape(token)}{b}" for token, (a, b) in self.of.items())
         pattern = re.compile(f"({whole})|({torn})|[{''.join(every)}]")
         if any(form in rendered for form in escapes) or any(found[2] for found in pattern.finditer(rendered)):

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import TokenizerError
-from ..files.json_file import read_bounded
 
 UNIGRAM = 1
 MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
+MAX_BYTES = 16 << 20  # of a model's file
 MAX_PIECES = 2_000_000  # the largest models on the hub have near a million
 
 
@@ -30,13 +29,15 @@ class SentencePieceModel(NamedTuple):
     charsmap: bytes  # precompiled normalisation rules; empty where the model does not normalise
 
 
-def read_sentencepiece(path: Path, *, limit: int = 16 << 20) -> SentencePieceModel:
-    """The pieces and normalisation rules of a unigram model; anything else ends in TokenizerError."""
-    data = read_bounded(path, limit, TokenizerError)
+def read_sentencepiece(data: bytes, where: object) -> SentencePieceModel:
+    """The pieces and normalisation rules of a unigram model; anything else ends in TokenizerError.
+
+    where: the file that the message names.
+    """
     try:
         return _model(memoryview(data))
     except (ValueError, IndexError, struct.error) as error:  # UnicodeDecodeError is a ValueError
-        raise TokenizerError(f"{path}: not a SentencePiece model, or a damaged one ({error})") from None
+        raise TokenizerError(f"{where}: not a SentencePiece model, or a damaged one ({error})") from None
 
 
 def _model(data: memoryview) -> SentencePieceModel:
@@ -57,7 +58,7 @@ def _model(data: memoryview) -> SentencePieceModel:
                 if key == 2:
                     charsmap = bytes(_message(inner))
     if model_type != UNIGRAM:
-        raise ValueError(f"model type {MODEL_TYPES.get(model_type, model_type)}, wanted unigram")
+        raise ValueError(f"model type {MODEL_TYPES.get(model_type, model_type)}, expected unigram")
     if not pieces:
         raise ValueError("it holds no pieces")
     return SentencePieceModel(pieces, charsmap)
@@ -100,7 +101,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         else:
             raise ValueError(f"wire type {wire} at byte {at}")
         if field == 0 or at + size > len(data):
-            raise ValueError(f"field {field} at byte {at} wants {size} bytes of {len(data) - at}")
+            raise ValueError(f"field {field} at byte {at} needs {size} bytes, and {len(data) - at} are left")
         yield field, data[at : at + size]
         at += size
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TokenizerError
-from ..files.json_file import read_json
+from ..files.folder import CheckpointFolder
 from ..guards.tokenizer import MAX_ID, check_added, shown
 from .tokenizer_json import MAX_NODES
 
@@ -17,13 +17,13 @@ LIMIT = 64 << 20  # bytes of one tokenizer file; the largest on the hub are near
 ROLES = ("pad", "cls", "sep", "mask", "unk", "bos", "eos")
 
 
-def tokenizer_json(path: Path) -> dict[str, Any]:
+def tokenizer_json(folder: CheckpointFolder, name: str) -> dict[str, Any]:
     """The object in one of a tokenizer's files."""
-    return read_json(path, limit=LIMIT, error=TokenizerError, max_values=MAX_NODES)
+    return folder.json(name, LIMIT, TokenizerError, MAX_NODES)
 
 
 def special_tokens(
-    folder: Path, have: set[str], config: dict[str, Any]
+    folder: CheckpointFolder, have: Collection[str], config: dict[str, Any]
 ) -> tuple[dict[str, str | tokenizers.AddedToken], dict[int, tokenizers.AddedToken]]:
     """The declared tokens by role (a plain string where its flags are not stated), and the added tokens by id.
 
@@ -36,27 +36,27 @@ def special_tokens(
     decoder = config.get("added_tokens_decoder")
     if decoder is not None:
         if not isinstance(decoder, dict):
-            raise TokenizerError(f"{folder / where}: added_tokens_decoder is not an object")
+            raise TokenizerError(f"{folder.where(where)}: added_tokens_decoder is not an object")
         for key, value in decoder.items():
             if not (key.isascii() and key.isdecimal() and len(key) <= 9):
-                raise TokenizerError(f"{folder / where}: added_tokens_decoder has {shown(key)}, wanted an id")
-            added[int(key)] = _added(value, special=False, where=f"{folder / where}: added_tokens_decoder[{key}]")
+                raise TokenizerError(f"{folder.where(where)}: added_tokens_decoder has {shown(key)}, expected an id")
+            added[int(key)] = _added(value, special=False, where=f"{folder.where(where)}: added_tokens_decoder[{key}]")
     elif "special_tokens_map.json" in have:
-        source.update(tokenizer_json(folder / "special_tokens_map.json"))
+        source.update(tokenizer_json(folder, "special_tokens_map.json"))
         where = "special_tokens_map.json"
     flags = {token.content: token for token in added.values()}
     declared: dict[str, str | tokenizers.AddedToken] = {}
     for role in ROLES:
         if (value := source.get(f"{role}_token")) is not None:
-            token = _added(value, special=True, where=f"{folder / where}: {role}_token")
+            token = _added(value, special=True, where=f"{folder.where(where)}: {role}_token")
             unstated = token.content if isinstance(value, str) else token
             declared[role] = flags.get(token.content, unstated)
     if decoder is None and "added_tokens.json" in have:
         special = {token if isinstance(token, str) else token.content for token in declared.values()}
-        for content, index in tokenizer_json(folder / "added_tokens.json").items():
+        for content, index in tokenizer_json(folder, "added_tokens.json").items():
             if type(index) is not int or not 0 <= index < MAX_ID:
-                raise TokenizerError(f"{folder / 'added_tokens.json'}: {shown(content)} has the id {shown(index)}")
-            added[index] = _added(content, special=content in special, where=str(folder / "added_tokens.json"))
+                raise TokenizerError(f"{folder.where('added_tokens.json')}: {shown(content)} has the id {shown(index)}")
+            added[index] = _added(content, special=content in special, where=folder.where("added_tokens.json"))
     return declared, added
 
 
@@ -70,11 +70,11 @@ def _added(value: Any, *, special: bool, where: str) -> tokenizers.AddedToken:
         options: Any = {k: value[k] for k in ("lstrip", "rstrip", "single_word", "normalized", "special") if k in value}
         if all(isinstance(flag, bool) for flag in options.values()):
             return AddedToken(content, **{"special": special, **options})
-    raise TokenizerError(f"{where} is {shown(value)}, wanted a token or an object with its content")
+    raise TokenizerError(f"{where} is {shown(value)}, expected a token or an object with its content")
 
 
 def add_tokens(
-    folder: Path,
+    folder: CheckpointFolder,
     backend: tokenizers.Tokenizer,
     roles: dict[str, str],
     declared: dict[str, str | tokenizers.AddedToken],

@@ -5,6 +5,7 @@ Legend: B rows of a batch, T tokens of a row, R rows before padding.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ..errors import InputError, TokenizerError
-from ..files.atomic_write import copy_file
-from ..files.inside import checkpoint_file
+from ..files.folder import CheckpointFolder
 from .long_texts import LONG, beginning, can_be_cut, interruptible
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
@@ -72,15 +72,16 @@ class Tokenizer:
     model_max_length: int | None  # tokens; None where neither the files nor the caller set a limit
     padding_side: Side
     truncation_side: Side
-    is_pair_typed: bool  # whether the tokens of a second text get token_type_id 1
+    is_pair_typed: bool  # True if the tokens of a second text get token_type_id 1
     vocab_size: int  # with the added tokens
     all_special_ids: frozenset[int]
-    files: list[Path]  # what it was read from, and what `save` copies
+    folder: CheckpointFolder
+    files: list[str]  # the files of `folder` that it was read from, and that `save` copies
 
     def __init__(self, loaded: Loaded, *, model_max_length: int | None = None) -> None:
         self.backend = loaded.backend
-        self.files = loaded.files
-        self._name = str(loaded.files[0]) if loaded.files else "the tokenizer"
+        self.folder, self.files, self.chat_template = loaded.folder, loaded.files, loaded.chat_template
+        self._name = self.folder.where(self.files[0])
         for role in ROLES:
             token = loaded.roles.get(role)
             setattr(self, f"{role}_token", token)
@@ -104,13 +105,15 @@ class Tokenizer:
         vars(self).update(state, _lock=threading.Lock())
 
     @classmethod
-    def from_folder(cls, folder: str | Path, *, model_max_length: int | None = None) -> Tokenizer:
-        """The tokenizer of a checkpoint folder.
+    def from_folder(
+        cls, folder: str | os.PathLike[str] | CheckpointFolder, *, model_max_length: int | None = None
+    ) -> Tokenizer:
+        """The tokenizer of a checkpoint's folder.
 
         `model_max_length` (tokens, special ones included) holds where the files state none; a model's limit of
         positions is a good value.
         """
-        return cls(load_files(Path(folder)), model_max_length=model_max_length)
+        return cls(load_files(CheckpointFolder.of(folder)), model_max_length=model_max_length)
 
     def __call__(
         self,
@@ -154,7 +157,7 @@ class Tokenizer:
         first = _texts(texts, "texts")
         second = None if pairs is None else _texts(pairs, "pairs")
         if second is not None and (isinstance(texts, str) != isinstance(pairs, str) or len(first) != len(second)):
-            raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, wanted one for each")
+            raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, expected one for each")
         backend = self._backend(truncation, max_length, stride, overflow, second is not None)
         if second is not None and backend.truncation and stride:
             self._check_windows(first, second, backend.truncation)
@@ -256,10 +259,9 @@ class Tokenizer:
         """Copy the files that the tokenizer was loaded from, unchanged; returns their new paths."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        targets = [folder / path.name for path in self.files]
-        for path, target in zip(self.files, targets, strict=True):
-            copy_file(checkpoint_file(path.parent, path.name), target)
-        return targets
+        for name in self.files:
+            self.folder.copy(name, folder / name)
+        return [folder / name for name in self.files]
 
     def _backend(
         self, truncation: Truncation, max_length: int | None, stride: int, overflow: bool, pair: bool
@@ -268,10 +270,10 @@ class Tokenizer:
         strategy = ("longest_first" if truncation else None) if isinstance(truncation, bool) else truncation
         if strategy not in (None, "longest_first", "only_first", "only_second"):
             raise InputError(
-                f"truncation={truncation!r}, wanted True, False, 'longest_first', 'only_first' or 'only_second'"
+                f"truncation={truncation!r}, expected True, False, 'longest_first', 'only_first' or 'only_second'"
             )
         if max_length is not None and strategy is None:
-            raise InputError(f"max_length={max_length} with truncation=False: wanted one of them left out")
+            raise InputError(f"max_length={max_length} with truncation=False: expected one of them left out")
         limit = self.model_max_length if max_length is None else max_length
         if stride < 0 or ((stride or overflow) and (limit is None or strategy is None)) or (stride and not overflow):
             raise InputError(f"stride={stride}, overflow={overflow}: they need each other, truncation and a max_length")
@@ -280,11 +282,11 @@ class Tokenizer:
         if strategy == "only_second" and not pair:
             raise InputError("truncation='only_second' without a second text")
         if strategy == "longest_first" and pair and stride:
-            raise InputError("stride with pairs wants truncation='only_first' or 'only_second'")
+            raise InputError("stride with pairs needs truncation='only_first' or 'only_second'")
         room = limit - self.special_tokens_to_add(pair)
         if room < 0 or (overflow and room <= stride):
             raise InputError(
-                f"max_length={limit} leaves {room} tokens beside the special ones, wanted "
+                f"max_length={limit} leaves {room} tokens beside the special ones, expected "
                 f"{f'more than the stride of {stride}' if overflow else 'at least 0'}"
             )
         key = (strategy, limit, stride)
@@ -378,13 +380,13 @@ def _texts(value: Texts, name: str) -> list[str]:
     elif isinstance(value, list | tuple | np.ndarray):
         texts = list(value)
     else:
-        raise InputError(f"{name} is {_kind(value)}, wanted a str or a list of str")
+        raise InputError(f"{name} is {_kind(value)}, expected a str or a list of str")
     if not texts:
-        raise InputError(f"{name} is empty, wanted at least one text")
+        raise InputError(f"{name} is empty, expected at least one text")
     for i, text in enumerate(texts):
         index = None if isinstance(value, str) else i
         if not isinstance(text, str):
-            raise InputError(f"is {_kind(text)}, wanted a str", argument=name, index=index)
+            raise InputError(f"is {_kind(text)}, expected a str", argument=name, index=index)
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -405,7 +407,7 @@ def _ids(ids: Iterable[int] | np.ndarray) -> list[int]:
     if array.size == 0:
         return []
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"ids of shape {array.shape} and type {array.dtype}, wanted one row of whole numbers")
+        raise InputError(f"ids of shape {array.shape} and type {array.dtype}, expected one row of whole numbers")
     if array.min() < 0 or array.max() >= 1 << 32:
-        raise InputError(f"ids from {array.min()} to {array.max()}, wanted 0 to {(1 << 32) - 1}")
+        raise InputError(f"ids from {array.min()} to {array.max()}, expected 0 to {(1 << 32) - 1}")
     return array.tolist()

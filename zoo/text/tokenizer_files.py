@@ -10,16 +10,14 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..errors import TokenizerError, nearest
-from ..files.inside import checkpoint_file
-from ..files.json_file import read_bounded
+from ..files.folder import CheckpointFolder
 from ..guards.tokenizer import check_charsmap, check_pieces, check_vocabulary
-from .sentencepiece_model import USER_DEFINED, read_sentencepiece
+from .sentencepiece_model import MAX_BYTES, USER_DEFINED, read_sentencepiece
 from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json
-from .tokenizer_json import MAX_MERGES, guarded, tokenizer_of
+from .tokenizer_json import MAX_MERGES, MAX_NODES, guarded, tokenizer_of
 
 if TYPE_CHECKING:
     import tokenizers
@@ -47,7 +45,7 @@ class Family(NamedTuple):
 
     classes: tuple[str, ...]
     roles: dict[str, str]
-    typed: bool  # whether the second text gets segment 1
+    typed: bool  # True if the second text gets segment 1
 
 
 _ANGLE = {"bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"}
@@ -64,29 +62,30 @@ XLM_ROBERTA = Family(("XLMRobertaTokenizer",), _ANGLE, typed=False)
 class Loaded(NamedTuple):
     backend: tokenizers.Tokenizer  # truncation and padding off
     roles: dict[str, str]  # "pad" -> "[PAD]"; a role that the tokenizer lacks is absent
-    files: list[Path]
+    folder: CheckpointFolder
+    files: list[str]  # those of FILES that the folder has
+    chat_template: Any  # the value in tokenizer_config.json
     model_max_length: int | None
     padding_side: Side
     truncation_side: Side
-    tidies: bool  # whether decoding removes the spaces before punctuation
-    typed: bool  # whether the second text gets segment 1
+    tidies: bool  # True if decoding removes the spaces before punctuation
+    typed: bool  # True if the second text gets segment 1
 
 
-def load_files(folder: Path) -> Loaded:
+def load_files(folder: CheckpointFolder) -> Loaded:
     """Read or build the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
     with guarded(folder):
         return _loaded(folder)
 
 
-def _loaded(folder: Path) -> Loaded:
-    files = [path for name in FILES if (path := checkpoint_file(folder, name)).is_file()]
-    have = {path.name for path in files}
-    config = tokenizer_json(folder / "tokenizer_config.json") if "tokenizer_config.json" in have else {}
+def _loaded(folder: CheckpointFolder) -> Loaded:
+    have = [name for name in FILES if folder.has(name)]
+    config = tokenizer_json(folder, "tokenizer_config.json") if "tokenizer_config.json" in have else {}
     declared, added = special_tokens(folder, have, config)
     roles = {role: token if isinstance(token, str) else token.content for role, token in declared.items()}
     if "tokenizer.json" in have:
-        path = folder / "tokenizer.json"
-        backend, padding, truncation = tokenizer_of(_bytes(path), path)
+        raw = folder.json("tokenizer.json", LIMIT, TokenizerError, MAX_NODES, exact=False)
+        backend, padding, truncation = tokenizer_of(raw, folder.where("tokenizer.json"))
         family = _family(config, backend)
         if family is BERT:
             _override_bert_normalizer(backend, config)
@@ -115,7 +114,8 @@ def _loaded(folder: Path) -> Loaded:
     # transformers' rule: tidying is meant for WordPiece and would damage byte-level BPE.
     tidies = bool(config.get("clean_up_tokenization_spaces")) and type(backend.model).__name__ != "BPE"
     sides = _side(config, "padding_side"), _side(config, "truncation_side")
-    return Loaded(backend, roles, files, _max_length(config), *sides, tidies, typed)
+    template = config.get("chat_template")
+    return Loaded(backend, roles, folder, have, template, _max_length(config), *sides, tidies, typed)
 
 
 def _max_length(config: dict[str, Any]) -> int | None:
@@ -123,7 +123,7 @@ def _max_length(config: dict[str, Any]) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
-        raise TokenizerError(f"tokenizer_config.json: model_max_length is {value!r}, wanted a number of tokens")
+        raise TokenizerError(f"tokenizer_config.json: model_max_length is {value!r}, expected a number of tokens")
     return None if value > UNLIMITED else int(value)
 
 
@@ -133,21 +133,15 @@ def _side(config: dict[str, Any], key: str) -> Side:
         return "left"
     if value == "right":
         return "right"
-    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, wanted 'left' or 'right'")
+    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, expected 'left' or 'right'")
 
 
-def _bytes(path: Path) -> bytes:
-    data = read_bounded(path, LIMIT, TokenizerError)
+def _lines(folder: CheckpointFolder, name: str) -> list[str]:
+    path, data = folder.where(name), folder.read(name, LIMIT, TokenizerError)
     if not data:
         raise TokenizerError(f"{path}: empty")
-    if data.startswith(b"version https://git-lfs"):
-        raise TokenizerError(f"{path}: a git-LFS pointer, not the file itself: run `git lfs pull`")
-    return data
-
-
-def _lines(path: Path) -> list[str]:
     try:
-        text = _bytes(path).decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise TokenizerError(f"{path}: not UTF-8 at byte {error.start}") from None
     if max(text.count("\n"), text.count("\r")) > MAX_MERGES:
@@ -159,7 +153,7 @@ def _lines(path: Path) -> list[str]:
 def _class_name(config: dict[str, Any]) -> str | None:
     name = config.get("tokenizer_class")
     if name is not None and not isinstance(name, str):
-        raise TokenizerError(f"tokenizer_config.json: tokenizer_class is {name!r}, wanted a name")
+        raise TokenizerError(f"tokenizer_config.json: tokenizer_class is {name!r}, expected a name")
     return name.removesuffix("Fast") if name else None
 
 
@@ -174,7 +168,7 @@ def _family(config: dict[str, Any], backend: tokenizers.Tokenizer) -> Family | N
     return family if complete else None
 
 
-def _family_of_files(folder: Path, have: set[str], config: dict[str, Any]) -> Family:
+def _family_of_files(folder: CheckpointFolder, have: list[str], config: dict[str, Any]) -> Family:
     choices = {"vocab.txt": BERT, "sentencepiece.bpe.model": XLM_ROBERTA, "vocab.json": ROBERTA}
     found = {file: family for file, family in choices.items() if file in have}
     name = _class_name(config)
@@ -183,16 +177,16 @@ def _family_of_files(folder: Path, have: set[str], config: dict[str, Any]) -> Fa
         if not matching:
             known = [c for family in found.values() for c in family.classes]
             raise TokenizerError(
-                f"{folder}: tokenizer_class {name} cannot be built from {', '.join(found)}: wanted a tokenizer.json, "
+                f"{folder}: tokenizer_class {name} cannot be built from {', '.join(found)}: expected a tokenizer.json, "
                 f"or one of {', '.join(known)}{nearest(name, known)}"
             )
         found = matching
     if "vocab.json" in found and "merges.txt" not in have:
-        raise TokenizerError(f"{folder}: vocab.json without merges.txt, wanted both (or a tokenizer.json)")
+        raise TokenizerError(f"{folder}: vocab.json without merges.txt, expected both (or a tokenizer.json)")
     if not found:
-        there = sorted(path.name for path in folder.iterdir())[:20] if folder.is_dir() else []
+        there = folder.names()[:20]
         raise TokenizerError(
-            f"{folder}: no tokenizer: wanted tokenizer.json, vocab.txt, vocab.json + merges.txt or "
+            f"{folder}: no tokenizer: expected tokenizer.json, vocab.txt, vocab.json + merges.txt or "
             f"sentencepiece.bpe.model, found {', '.join(there) or 'nothing'}"
         )
     return next(iter(found.values()))
@@ -216,22 +210,21 @@ def _flag(config: dict[str, Any], key: str, default: Any, optional: bool = False
     value = config.get(key, default)
     if isinstance(value, bool) or (optional and value is None):
         return value
-    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, wanted true or false")
+    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, expected true or false")
 
 
-def _require(path: Path, vocab: dict[str, int], tokens: list[str]) -> None:
+def _require(path: str, vocab: dict[str, int], tokens: list[str]) -> None:
     for token in tokens:
         if token not in vocab:
             guess = nearest(token, (other for other in vocab if other[:1] == token[:1]))
             raise TokenizerError(f"{path}: no {token!r} among its {len(vocab)} tokens{guess}")
 
 
-def _wordpiece(folder: Path, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
+def _wordpiece(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-    path = folder / "vocab.txt"
-    vocab = {token: i for i, token in enumerate(_lines(path))}
-    _require(path, vocab, [roles[role] for role in ("unk", "cls", "sep")])
+    vocab = {token: i for i, token in enumerate(_lines(folder, "vocab.txt"))}
+    _require(folder.where("vocab.txt"), vocab, [roles[role] for role in ("unk", "cls", "sep")])
     if config.get("never_split"):
         log.warning("%s: never_split is ignored, as by transformers' own fast tokenizers", folder)
     backend = Tokenizer(models.WordPiece(vocab, unk_token=roles["unk"], max_input_chars_per_word=100))
@@ -246,18 +239,17 @@ def _wordpiece(folder: Path, config: dict[str, Any], roles: dict[str, str]) -> t
     return backend
 
 
-def _byte_level_bpe(folder: Path, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
+def _byte_level_bpe(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    path = folder / "vocab.json"
-    vocab = tokenizer_json(path)
+    path, vocab = folder.where("vocab.json"), tokenizer_json(folder, "vocab.json")
     check_vocabulary(vocab, path)
     if len(set(vocab.values())) != len(vocab):
         raise TokenizerError(f"{path}: {len(vocab) - len(set(vocab.values()))} tokens share an id with another")
     _require(path, vocab, [roles["cls"], roles["sep"]])
-    merges = _merges(folder / "merges.txt", vocab)
+    merges = _merges(folder, vocab)
     options: Any = {"continuing_subword_prefix": "", "end_of_word_suffix": ""}
-    with guarded(folder / "merges.txt"):
+    with guarded(folder.where("merges.txt")):
         backend = Tokenizer(models.BPE(vocab, merges, **options))
     prefix_space = _flag(config, "add_prefix_space", False)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
@@ -265,14 +257,15 @@ def _byte_level_bpe(folder: Path, config: dict[str, Any], roles: dict[str, str])
     return backend
 
 
-def _merges(path: Path, vocab: dict[str, int]) -> list[tuple[str, str]]:
+def _merges(folder: CheckpointFolder, vocab: dict[str, int]) -> list[tuple[str, str]]:
     merges: list[tuple[str, str]] = []
-    for number, line in enumerate(_lines(path), 1):
+    path = folder.where("merges.txt")
+    for number, line in enumerate(_lines(folder, "merges.txt"), 1):
         if not line or line.startswith("#version"):
             continue
         parts = line.split(" ")
         if len(parts) != 2:
-            raise TokenizerError(f"{path}, line {number}: {line[:80]!r}, wanted two tokens and one space between them")
+            raise TokenizerError(f"{path}, line {number}: {line[:80]!r}, expected two tokens and a space between")
         left, right = parts
         for token in (left, right, left + right):
             if token not in vocab:
@@ -281,22 +274,23 @@ def _merges(path: Path, vocab: dict[str, int]) -> list[tuple[str, str]]:
     return merges
 
 
-def _xlm_roberta(folder: Path, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
+def _xlm_roberta(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
     """Fairseq's order of ids: four specials of its own, the model's pieces after its first three, then the mask."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-    path = folder / "sentencepiece.bpe.model"
-    pieces, charsmap = read_sentencepiece(path)
+    name = "sentencepiece.bpe.model"
+    path, data = folder.where(name), folder.read(name, MAX_BYTES, TokenizerError)
+    pieces, charsmap = read_sentencepiece(data, path)
     first = [piece.text for piece in pieces[:3]]
     if first != ["<unk>", "<s>", "</s>"]:
-        raise TokenizerError(f"{path}: starts with the pieces {first}, wanted ['<unk>', '<s>', '</s>'] (XLM-R's order)")
+        raise TokenizerError(f"{path}: starts with the pieces {first}, expected <unk>, <s>, </s> (XLM-R's order)")
     specials = [(roles[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
     vocab = [*specials, *((piece.text, piece.score) for piece in pieces[3:]), (roles["mask"], 0.0)]
     check_pieces(vocab, path)
     with guarded(path):
         backend = Tokenizer(models.Unigram(vocab, unk_id=3, byte_fallback=False))
         if charsmap:
-            check_charsmap(charsmap, str(path))
+            check_charsmap(charsmap, path)
             backend.normalizer = normalizers.Precompiled(charsmap)
     scheme = "always" if _flag(config, "add_prefix_space", True) else "never"
     words = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme)]
@@ -307,7 +301,7 @@ def _xlm_roberta(folder: Path, config: dict[str, Any], roles: dict[str, str]) ->
     return backend
 
 
-_BUILDERS: dict[tuple[str, ...], Callable[[Path, dict[str, Any], dict[str, str]], tokenizers.Tokenizer]] = {
+_BUILDERS: dict[tuple[str, ...], Callable[[CheckpointFolder, dict[str, Any], dict[str, str]], tokenizers.Tokenizer]] = {
     BERT.classes: _wordpiece,
     ROBERTA.classes: _byte_level_bpe,
     XLM_ROBERTA.classes: _xlm_roberta,
@@ -315,7 +309,11 @@ _BUILDERS: dict[tuple[str, ...], Callable[[Path, dict[str, Any], dict[str, str]]
 
 
 def _template(
-    folder: Path, backend: tokenizers.Tokenizer, family: Family, roles: dict[str, str], config: dict[str, Any]
+    folder: CheckpointFolder,
+    backend: tokenizers.Tokenizer,
+    family: Family,
+    roles: dict[str, str],
+    config: dict[str, Any],
 ) -> None:
     from tokenizers import processors
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import TokenizerError, ZooError, nearest
-from ..files.json_file import parse_json
 from ..guards.tokenizer import SEQUENCES, check_added, check_part, check_pieces, check_vocabulary, shown
 
 if TYPE_CHECKING:
@@ -55,11 +53,13 @@ def guarded(what: object) -> Iterator[None]:
         raise TokenizerError(f"{what}: {str(error)[:300]}") from None
 
 
-def tokenizer_of(data: bytes, path: Path) -> TokenizerFile:
-    """The tokenizer in the bytes of a tokenizer.json; TokenizerError names the part that is damaged or not taken."""
+def tokenizer_of(raw: dict[str, Any], path: object) -> TokenizerFile:
+    """The tokenizer of a tokenizer.json's object; TokenizerError names the part that is damaged or not implemented.
+
+    path: the file that the message names.
+    """
     from tokenizers import AddedToken
 
-    raw = parse_json(data, path, TokenizerError, max_values=MAX_NODES, exact=False)
     if raw.get("version") != "1.0":
         raise TokenizerError(f"{path}: version {shown(raw.get('version'))}, expected '1.0'")
     for kind in SEQUENCES:
@@ -74,7 +74,7 @@ def tokenizer_of(data: bytes, path: Path) -> TokenizerFile:
     return TokenizerFile(backend, padding, truncation)
 
 
-def _without_model(raw: dict[str, Any], path: Path) -> tokenizers.Tokenizer:
+def _without_model(raw: dict[str, Any], path: object) -> tokenizers.Tokenizer:
     """The normalizer, pre_tokenizer, post_processor and decoder of a file, on an empty model."""
     from tokenizers import Tokenizer
 
@@ -91,7 +91,7 @@ def _without_model(raw: dict[str, Any], path: Path) -> tokenizers.Tokenizer:
             raise
 
 
-def _settings(name: str, value: Any, path: Path) -> dict[str, Any]:
+def _settings(name: str, value: Any, path: object) -> dict[str, Any]:
     """The direction of padding or truncation, and the token of padding."""
     if value is None:
         return {}
@@ -105,7 +105,7 @@ def _settings(name: str, value: Any, path: Path) -> dict[str, Any]:
     return {"direction": side.lower(), "pad_token": token}
 
 
-def _added(tokens: Any, path: Path) -> list[dict[str, Any]]:
+def _added(tokens: Any, path: object) -> list[dict[str, Any]]:
     """The keyword arguments of each added token."""
     tokens = [] if tokens is None else tokens
     if not isinstance(tokens, list):
@@ -120,7 +120,7 @@ def _added(tokens: Any, path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _model(raw: Any, path: Path) -> tokenizers.models.Model:
+def _model(raw: Any, path: object) -> tokenizers.models.Model:
     from tokenizers import models
 
     if not isinstance(raw, dict):

@@ -85,8 +85,8 @@ def _change(rng: random.Random, data: bytes) -> bytes:
 def _run(data: bytes, at: Path) -> None:
     from zoo.errors import ZooError
     from zoo.text.tokenizer import Tokenizer
+    from zoo.weights.gguf.folder import GGUFFolder
     from zoo.weights.gguf.source import GGUFFile
-    from zoo.weights.gguf.unpack import unpack
 
     path = written(at, "model.gguf", data)
     source = GGUFFile(path)
@@ -95,8 +95,7 @@ def _run(data: bytes, at: Path) -> None:
         if hasattr(stored, "check"):
             stored.check(name).dequantise()  # type: ignore[union-attr]
     try:
-        unpacked = unpack(at, "model.gguf")
-        Tokenizer.from_folder(unpacked.folder).backend.encode("a ab")
+        Tokenizer.from_folder(GGUFFolder(path, source.header)).backend.encode("a ab")
     except ZooError as e:
         if "model.gguf" not in str(e):
             raise RuntimeError(f"no name of the file in {e}") from e

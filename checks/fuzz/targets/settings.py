@@ -106,10 +106,12 @@ TARGETS["generation-config"] = Target(
 
 
 def _locks() -> list[bytes]:
-    from zoo.lock import Entry, LockedFile, write_lock
+    from zoo.lock import LockedFile, LockEntry, write_lock
 
     path = Path("seed.lock").absolute()
-    write_lock(path, {"org/name": Entry("0" * 40, {"config.json": LockedFile(3, "a" * 64)}), "model": Entry(None, {})})
+    write_lock(
+        path, {"org/name": LockEntry("0" * 40, {"config.json": LockedFile(3, "a" * 64)}), "model": LockEntry(None, {})}
+    )
     data = path.read_bytes()
     path.unlink()
     return [data]

@@ -179,7 +179,7 @@ def _sentencepiece(data: bytes, at: Path) -> None:
     from zoo.text.sentencepiece_model import read_sentencepiece
     from zoo.text.tokenizer import Tokenizer
 
-    read_sentencepiece(written(at, "sentencepiece.bpe.model", data))
+    read_sentencepiece(data, written(at, "sentencepiece.bpe.model", data))
     written(at, "tokenizer_config.json", b'{"tokenizer_class": "XLMRobertaTokenizer"}')
     Tokenizer.from_folder(at)(["a b"])
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ...options import LoadOptions
-    from ...tasks import Found
+    from ...tasks import CheckpointTask
 
 # Rows of a part, by default; a job that is killed loses at most a part in each process.
 ROWS, IMAGES, SLOW = 1024, 128, {"generate": 32, "read": 64}
@@ -229,7 +229,9 @@ def map_files(
         )
 
 
-def _arguments(found: Found, text: str | None, pair: str | None, question: str, context: str) -> dict[str, str]:
+def _arguments(
+    found: CheckpointTask, text: str | None, pair: str | None, question: str, context: str
+) -> dict[str, str]:
     """The arguments of a task's call, and the columns that they are from."""
     if pair is not None and (found.task != "classify" or found.images):
         raise InputError(f"pair is for classify of texts, and the task is {found.task}")
@@ -253,7 +255,7 @@ def _check_columns(source: RowSource, columns: Mapping[str, Any], format: str) -
             raise InputError(f"the column {name!r} has bytes, which {format} cannot store: do not keep it (--keep)")
 
 
-def _key(found: Found, arguments: Mapping[str, str], options: Mapping[str, Any], loading: Options) -> str:
+def _key(found: CheckpointTask, arguments: Mapping[str, str], options: Mapping[str, Any], loading: Options) -> str:
     """A hash of everything but the row that decides its result."""
     from ... import __version__
 

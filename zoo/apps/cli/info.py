@@ -55,7 +55,6 @@ def describe(
     from ...lock import find
     from ...nn import count_parameters
     from ...registry import family_of
-    from ...weights.files import open_weights
 
     checkpoint = find(name, revision=revision, local_files_only=local_files_only, lock=lock)
     with warnings.catch_warnings():
@@ -70,7 +69,7 @@ def describe(
         "name": checkpoint.name,
         "revision": checkpoint.revision,
         **({"fingerprint": checkpoint.fingerprint} if lock is not None else {}),
-        "folder": str(checkpoint.origin),
+        "folder": str(checkpoint.folder),
         "architecture": model.architecture,
         "model_type": config.model_type,
         "task": task,
@@ -78,19 +77,13 @@ def describe(
         **{field: getattr(part, field) for part in parts for field in sizes if hasattr(part, field)},
         "labels": list(config.id2label.values()) if labelled else None,
         **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
-        "stored": _stored(open_weights(checkpoint.weights)),
+        "stored": _stored(checkpoint.open_weights()),
         "renamed": report.renamed,
         "tied": report.tied,
         "ignored": list(report.ignored),
         "unused": list(report.unused),
-        "files": {file: (checkpoint.origin / file).stat().st_size for file in _files(checkpoint)},
+        "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
     }
-
-
-def _files(checkpoint: Checkpoint) -> list[str]:
-    if checkpoint.unpacked is None:
-        return list(checkpoint.files)
-    return [path.relative_to(checkpoint.origin).as_posix() for path in checkpoint.weights]
 
 
 def _task(checkpoint: Checkpoint) -> str | None:
@@ -105,17 +98,16 @@ def _task(checkpoint: Checkpoint) -> str | None:
 def _tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
     """Its kind, or the error if there is none that can be read."""
     from ...text.tokenizer import Tokenizer
-    from ...text.tokenizer_files import FILES
 
     try:
-        tokenizer = Tokenizer.from_folder(checkpoint.folder)
+        tokenizer = Tokenizer.from_folder(checkpoint.contents)
     except ZooError as e:
         return {"error": str(e)}
     return {
         "kind": type(tokenizer.backend.model).__name__,
         "vocabulary": tokenizer.vocab_size,
         "longest": tokenizer.model_max_length,
-        "files": [file for file in checkpoint.files if file in FILES],
+        "files": sorted(tokenizer.files),
     }
 
 
@@ -124,7 +116,7 @@ def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
     from ...images import ImageProcessor
 
     try:
-        processor = ImageProcessor.from_folder(checkpoint.folder)
+        processor = ImageProcessor.from_folder(checkpoint.contents)
     except ZooError as e:
         return {"error": str(e)}
     return {"kind": f"{processor.family}ImageProcessor", "size": processor.size, "crop": processor.crop}

@@ -27,8 +27,7 @@ from ...engines.onnx.runner import method_of
 from ...engines.onnx.step import trace_cross, trace_step
 from ...engines.onnx.trace import Traced, trace
 from ...errors import UnsupportedError, ZooError, nearest
-from ...files.atomic_write import atomic_write, copy_file
-from ...files.inside import checkpoint_file
+from ...files.atomic_write import atomic_write
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.image_to_text import ImageToText
@@ -138,7 +137,7 @@ def export(
             def copy(to: Path) -> None:
                 for name in names:
                     (to / name).parent.mkdir(parents=True, exist_ok=True)
-                    copy_file(checkpoint_file(checkpoint.folder, name), to / name)
+                    checkpoint.contents.copy(name, to / name)
 
             return export_model(model, path, name=checkpoint.name, prepare=copy, **options)
         given = load_task(given, task=task, **where)

@@ -1,4 +1,4 @@
-"""GGUF, the one-file checkpoints of llama.cpp: read, as they lie, and written.
+"""Reading GGUF, the one-file checkpoints of llama.cpp.
 
 Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 """

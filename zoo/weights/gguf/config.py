@@ -1,4 +1,4 @@
-"""From a GGUF file's metadata to what config.json would say, in transformers' names."""
+"""From a GGUF file's metadata to the object of a config.json, in transformers' names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from ...errors import ConfigError, UnsupportedError
 from ...registry import config_class
-from .header import Entry, Header
+from .header import Header, TensorEntry
 from .metadata import Metadata
 
 POOLINGS = {0: None, 1: "mean", 2: "cls", 3: "lasttoken", 4: "rank"}
-# Said of a file, or of its making, and nothing that the model computes.
-_SAID = ("tensor_data_layout", "vocab_size", "rope.scaling.finetuned", "pooling_type", "classifier.output_labels")
+# Facts about a file, or about how it was made, that change nothing in what the model computes.
+_IGNORED = ("tensor_data_layout", "vocab_size", "rope.scaling.finetuned", "pooling_type", "classifier.output_labels")
 
 
 def config_of(header: Header, architecture: str, factors: np.ndarray | None = None) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def config_of(header: Header, architecture: str, factors: np.ndarray | None = No
     config["pad_token_id"] = token_id(m, "padding", vocabulary)
     if factors is not None and not (factors == 1).all():
         config["rope_scaling"] = _llama3(config, factors, m.whole("rope.scaling.original_context_length", None))
-    unknown = [key for key in m.unasked() if key.removeprefix(architecture + ".") not in _SAID]
+    unknown = [key for key in m.unasked() if key.removeprefix(architecture + ".") not in _IGNORED]
     if unknown:
         raise UnsupportedError(
             f"{unknown[0]} = {str(header.metadata[unknown[0]])[:80]} is not implemented for {architecture}"
@@ -51,7 +51,7 @@ def token_id(m: Metadata, role: str, below: int) -> int | None:
     return value if value is not None and value < below else None
 
 
-def _rows(tensors: Mapping[str, Entry], name: str, default: int | None) -> int:
+def _rows(tensors: Mapping[str, TensorEntry], name: str, default: int | None) -> int:
     if name not in tensors:
         if default:
             return default
@@ -59,7 +59,7 @@ def _rows(tensors: Mapping[str, Entry], name: str, default: int | None) -> int:
     return tensors[name].shape[0] if tensors[name].shape else 0
 
 
-def _llama(m: Metadata, tensors: Mapping[str, Entry]) -> dict[str, Any]:
+def _llama(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
     heads, width = m.whole("attention.head_count"), m.whole("embedding_length")
     if not heads:
         raise ConfigError("llama.attention.head_count is 0")
@@ -149,7 +149,7 @@ def _frequencies(config: dict[str, Any], scaling: dict[str, Any] | None) -> np.n
     return np.array(made.rope().frequencies(0))
 
 
-def _bert(m: Metadata, tensors: Mapping[str, Entry]) -> dict[str, Any]:
+def _bert(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
     if m.flag("attention.causal", False):
         raise UnsupportedError("bert.attention.causal = True is not implemented")
     if "position_embd.weight" not in tensors:

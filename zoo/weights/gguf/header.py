@@ -1,4 +1,4 @@
-"""The header of a GGUF file: its metadata and where its tensors lie, bounded by what the file has.
+"""The header of a GGUF file: its metadata and the places of its tensors, checked against the file's size.
 
 Little-endian: "GGUF", uint32 version, uint64 tensors, uint64 pairs; the pairs of a key, a type and a value; of each
 tensor its name, dimensions (the innermost first), type and offset; then, from the next multiple of the alignment on,
@@ -44,7 +44,7 @@ TYPES: dict[int, tuple[str, int, int]] = {
     14: ("Q6_K", 256, 210),
     30: ("BF16", 1, 2),
 }
-# Those that zoo does not unpack, to be refused by name.
+# Types that zoo does not unpack; errors name them.
 _OTHERS = {9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S"}
 _OTHERS |= {20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64"}
 _OTHERS |= {29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4"}
@@ -55,7 +55,7 @@ _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _NUMPY = {0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", 7: "u1", 10: "<u8", 11: "<i8", 12: "<f8"}
 
 
-class Entry(NamedTuple):
+class TensorEntry(NamedTuple):
     """A tensor's line in the header: its span is data[file][begin:end]."""
 
     dtype: str
@@ -67,7 +67,7 @@ class Entry(NamedTuple):
 
 class Header(NamedTuple):
     metadata: dict[str, Any]  # bool, int, float, str; arrays as lists of str or NumPy arrays of numbers
-    tensors: dict[str, Entry]
+    tensors: dict[str, TensorEntry]
     data: tuple[np.ndarray, ...]  # of each part (bytes of the file,) uint8, mapped
 
 
@@ -88,9 +88,9 @@ def read_header(path: Path) -> Header:
         )
     if tensors > MAX_TENSORS or pairs > MAX_PAIRS:
         raise CheckpointError(
-            f"{path}: {tensors} tensors and {pairs} metadata pairs, at most {MAX_TENSORS} and {MAX_PAIRS} were expected"
+            f"{path}: {tensors} tensors and {pairs} metadata pairs, expected at most {MAX_TENSORS} and {MAX_PAIRS}"
         )
-    reader = _Reader(data, path)
+    reader = _HeaderReader(data, path)
     metadata = reader.metadata(pairs)
     alignment = _alignment(metadata, path)
     return Header(metadata, reader.tensors(tensors, alignment), (data,))
@@ -99,11 +99,11 @@ def read_header(path: Path) -> Header:
 def _alignment(metadata: Mapping[str, Any], path: Path) -> int:
     found = metadata.get("general.alignment", 32)
     if type(found) is not int or not 0 < found <= 1 << 16 or found & (found - 1) or found % 8:
-        raise CheckpointError(f"{path}: general.alignment is {short(found)}, a power of two from 8 to 65536 was wanted")
+        raise CheckpointError(f"{path}: general.alignment is {short(found)}, expected a power of two from 8 to 65536")
     return found
 
 
-class _Reader:
+class _HeaderReader:
     """Goes through a header; `at` is never beyond what there is."""
 
     def __init__(self, data: np.ndarray, path: Path):
@@ -119,7 +119,7 @@ class _Reader:
             found[key] = self._value(key[:200])
         return found
 
-    def tensors(self, count: int, alignment: int) -> dict[str, Entry]:
+    def tensors(self, count: int, alignment: int) -> dict[str, TensorEntry]:
         named: dict[str, tuple[int, tuple[int, ...], int]] = {}
         for _ in range(count):
             name = self._string("a tensor's name", MAX_NAME)
@@ -131,7 +131,7 @@ class _Reader:
             shape = tuple(self._number("Q") for _ in range(dimensions))[::-1]
             named[name] = self._number("I"), shape, self._number("Q")
         start = -(-self.at // alignment) * alignment
-        entries = {n: self._entry(n[:200], *told, start, alignment) for n, told in named.items()}
+        entries = {n: self._entry(n[:200], *line, start, alignment) for n, line in named.items()}
         at, last = start, ""
         for name in sorted(entries, key=lambda name: entries[name][2:]):
             if entries[name].begin < at:
@@ -139,7 +139,9 @@ class _Reader:
             at, last = entries[name].end, name[:200]
         return entries
 
-    def _entry(self, name: str, kind: int, shape: tuple[int, ...], offset: int, start: int, alignment: int) -> Entry:
+    def _entry(
+        self, name: str, kind: int, shape: tuple[int, ...], offset: int, start: int, alignment: int
+    ) -> TensorEntry:
         where = f"{self.path}: {name!r}"
         if kind not in TYPES:
             what = _OTHERS.get(kind, f"number {kind}")
@@ -156,10 +158,10 @@ class _Reader:
             raise CheckpointError(f"{where} begins at {offset}, which is no multiple of the alignment, {alignment}")
         if end > self.size:
             raise CheckpointError(f"{where} ends at byte {end} of a file of {self.size}: cut short?")
-        return Entry(dtype, shape, begin, end)
+        return TensorEntry(dtype, shape, begin, end)
 
     def _take(self, size: int, what: str) -> int:
-        """Where `size` bytes begin, which are passed over."""
+        """Step over `size` bytes; the position where they begin."""
         begin, end = self.at, self.at + size
         if end > len(self.view):
             if end > self.size:
@@ -174,7 +176,7 @@ class _Reader:
     def _string(self, what: str, most: int = MAX_BYTES) -> str:
         size = self._number("Q")
         if size > most:
-            raise CheckpointError(f"{self.path}: {what} of {size} bytes, at most {most} were expected")
+            raise CheckpointError(f"{self.path}: {what} of {size} bytes, expected at most {most}")
         begin = self._take(size, what)
         try:
             return str(self.view[begin : self.at], "utf-8")
@@ -196,7 +198,7 @@ class _Reader:
     def _bool(self, key: str) -> bool:
         value = self._number("B")
         if value > 1:
-            raise CheckpointError(f"{self.path}: {key!r} is a bool of value {value}, 0 or 1 was wanted")
+            raise CheckpointError(f"{self.path}: {key!r} is a bool of value {value}, expected 0 or 1")
         return bool(value)
 
     def _array(self, key: str) -> Any:
@@ -210,7 +212,7 @@ class _Reader:
             return [self._string(repr(key)) for _ in range(count)]
         if kind not in _NUMPY:
             what = "arrays" if kind == _ARRAY else f"type {kind}"
-            raise CheckpointError(f"{self.path}: {key!r} is an array of {what}, one of numbers or strings was wanted")
+            raise CheckpointError(f"{self.path}: {key!r} is an array of {what}, expected one of numbers or strings")
         dtype = np.dtype(_NUMPY[kind])
         begin = self._take(count * dtype.itemsize, repr(key))
         return np.frombuffer(self.view[begin : self.at], dtype)

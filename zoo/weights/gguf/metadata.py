@@ -1,4 +1,4 @@
-"""Typed looks at a GGUF file's metadata: one error names the key that is missing or of another type."""
+"""Typed access to a GGUF file's metadata: errors name the key that is missing or of another type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..mapped import short
 
 
 class Metadata:
-    """`prefix` is the architecture's: of its own keys only the last part is said, "block_count"."""
+    """Metadata with a `prefix`, the architecture: its keys are asked for without it, "block_count"."""
 
     def __init__(self, found: Mapping[str, Any], prefix: str = ""):
         self.found, self.prefix = found, prefix

@@ -1,4 +1,4 @@
-"""What llama.cpp calls a tensor, and what transformers does."""
+"""llama.cpp's names of tensors, and transformers' names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Names:
     layer: Mapping[str, str]
     layers: str  # of transformers: "model.layers"
     rotated: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()  # what the config says already
+    ignored: tuple[str, ...] = ()  # in the config already
 
     def theirs(self, name: str) -> str | None:
         """transformers' name for one of llama.cpp's; None where there is none."""
@@ -39,7 +39,7 @@ class Names:
         return next((f"{k}.{kind}" for k, v in self.whole.items() if v == stem), None)
 
     def is_rotated(self, name: str) -> bool:
-        """Of one of llama.cpp's names."""
+        """Return True if llama.cpp has the rows of its tensor `name` in another order."""
         return name.startswith("blk.") and name.rpartition(".")[0].rpartition(".")[2] in self.rotated
 
 
@@ -86,7 +86,7 @@ NAMES: dict[str, Names] = {
 
 
 def names_of(architecture: object) -> Names:
-    """UnsupportedError where `general.architecture` is not one that zoo has."""
+    """The names of an architecture; UnsupportedError if `general.architecture` is not one that zoo has."""
     if not isinstance(architecture, str) or architecture not in NAMES:
         guess = nearest(architecture, NAMES) if isinstance(architecture, str) else ""
         found = repr(architecture[:100]) if isinstance(architecture, str) else "not stated"

@@ -1,6 +1,6 @@
 """A GGUF file that was split: NAME-00001-of-0000N.gguf and those that follow, with the metadata in the first.
 
-Each says `split.no` (from 0), `split.count` and how many tensors all have, as llama.cpp's gguf-split writes them.
+Each part has `split.no` (from 0), `split.count` and how many tensors all have, as llama.cpp's gguf-split writes them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Collection
 from pathlib import Path
 
 from ...errors import CheckpointError, NotFoundError, nearest
-from .header import Entry, Header, read_header
+from .header import Header, TensorEntry, read_header
 
 _NAME = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
 
 
 def parts_of(file: str) -> list[str]:
-    """The names of all parts of the file that one of them names, the first first; of a whole file its own."""
+    """The names of all parts of a split file, in order, from the name of one; of a whole file its own name."""
     found = _NAME.fullmatch(file)
     if not found or not 1 <= int(found[2]) <= int(found[3]):
         return [file]
@@ -29,7 +29,7 @@ def paths_of(path: Path) -> list[Path]:
 
 
 def check_all(file: str, names: Collection[str]) -> None:
-    """NotFoundError where a part of the file that one of them names is not among these."""
+    """Raise NotFoundError if a part of a split file is not among the `names`; file: the name of one part."""
     parts = parts_of(file)
     for i, part in enumerate(parts):
         if len(parts) > 1 and part not in names:
@@ -46,7 +46,7 @@ def read_parts(path: Path) -> Header:
     if len(paths) > 1:
         check_all(path.name, {other.name for other in path.parent.iterdir()} if path.parent.is_dir() else ())
     headers = [read_header(part) for part in paths]
-    tensors: dict[str, Entry] = {}
+    tensors: dict[str, TensorEntry] = {}
     for i, (part, header) in enumerate(zip(paths, headers, strict=True)):
         found = tuple(header.metadata.get(f"split.{key}", whole) for key, whole in (("no", 0), ("count", 1)))
         wanted = {(i, len(paths))} | ({(0, 0)} if len(paths) == 1 else set())

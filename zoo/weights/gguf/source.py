@@ -1,4 +1,4 @@
-"""The tensors of a GGUF file under transformers' names."""
+"""GGUFFile: the tensors of a GGUF file under transformers' names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...errors import ZooError
 from ...quant import QUANT_TYPES, QuantRows
 from ...typing import RawTensor
 from ..source import ListedFile
-from .header import Entry, Header
+from .header import Header, TensorEntry
 from .metadata import Metadata
 from .names import names_of
 from .parts import paths_of, read_parts
@@ -54,7 +54,7 @@ class GGUFFile(ListedFile):
         return stored[order] if isinstance(stored, QuantRows) else RawTensor(stored.array[order], stored.dtype)
 
 
-def read_entry(header: Header, entry: Entry) -> np.ndarray:
+def read_entry(header: Header, entry: TensorEntry) -> np.ndarray:
     """A tensor in llama.cpp's order: of its shape, or in blocks (rows, bytes of a row)."""
     data = header.data[entry.file][entry.begin : entry.end]
     if kind := _PLAIN.get(entry.dtype):
@@ -65,16 +65,16 @@ def read_entry(header: Header, entry: Entry) -> np.ndarray:
 
 
 def rows_of_halves(rows: int, size: int) -> np.ndarray:
-    """(rows,): where transformers' rows of queries or keys, in heads of `size`, lie in llama.cpp's.
+    """The index (rows,) of transformers' rows of queries or keys, in heads of `size`, among llama.cpp's.
 
     Rotary positions turn pairs of features: the two halves of a head in transformers, neighbours in llama.cpp.  Blocks
-    lie along a row, so that rows of blocks move like any others.
+    are parts of a row, so that rows of blocks move like any others.
     """
     return np.arange(rows).reshape(-1, size // 2, 2).swapaxes(1, 2).reshape(-1)
 
 
 def rows_of_neighbours(rows: int, size: int) -> np.ndarray:
-    """(rows,): the other way."""
+    """The index (rows,) of llama.cpp's rows among transformers': the inverse of `rows_of_halves`."""
     return np.arange(rows).reshape(-1, 2, size // 2).swapaxes(1, 2).reshape(-1)
 
 

@@ -1,4 +1,4 @@
-"""How llama.cpp calls the ways in which a byte-level BPE cuts a text into words, and what `tokenizers` does for each.
+"""llama.cpp's names for the ways to cut a text into words for byte-level BPE, as pre-tokenizers of `tokenizers`.
 
 `tokenizer.ggml.pre` is a name only: the pattern behind it is in llama.cpp's source (src/llama-vocab.cpp).
 """
@@ -12,8 +12,8 @@ from ...errors import TokenizerError, nearest
 
 
 class Split(NamedTuple):
-    """ignore_merges: whether a word that is a token is taken as it is; adds_bos: whether a text begins with that token,
-    where the file does not say."""
+    """ignore_merges: True if a word that is a token is not cut.  adds_bos: True if a text begins with the bos token,
+    unless the file says otherwise."""
 
     pre_tokenizer: dict[str, Any]
     ignore_merges: bool = False
@@ -74,7 +74,7 @@ def name_of(pre_tokenizer: Any, ignore_merges: bool) -> str | None:
 
 
 def _shape(value: Any) -> str:
-    """Of a component what cuts: not what only moves offsets."""
+    """The settings of a component that change its cuts, not those that only move offsets."""
     if isinstance(value, dict) and value.get("type") == "Sequence" and len(value.get("pretokenizers", ())) == 1:
         value = value["pretokenizers"][0]
     text = json.dumps(value, sort_keys=True)

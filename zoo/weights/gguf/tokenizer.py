@@ -1,13 +1,13 @@
-"""From a GGUF file's tokens to the tokenizer.json and tokenizer_config.json that say the same.
+"""GGUFTokenizer: from a GGUF file's tokens to the tokenizer.json and tokenizer_config.json of the same tokenizer.
 
-They then pass the same door as any checkpoint's: what is wrong in them is refused there, part by part.
+Their parts are then checked like those of any checkpoint's files.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,8 @@ BYTES = [f"<0x{i:02X}>" for i in range(256)]
 HUGGING_FACE = "tokenizer.huggingface.json"
 
 
-class Tokens:
-    """What the metadata says of the vocabulary."""
+class Vocabulary:
+    """The vocabulary in the metadata."""
 
     def __init__(self, m: Metadata):
         self.m = m
@@ -74,26 +74,48 @@ def _checked(m: Metadata, name: str, count: int, kinds: str) -> np.ndarray | Non
     return found
 
 
-def tokenizer_of(m: Metadata, positions: int) -> tuple[str, dict[str, Any]]:
-    """The text of a tokenizer.json, and the object of a tokenizer_config.json; positions: the longest text."""
+class GGUFTokenizer:
+    """The tokenizer of a GGUF file; TokenizerError if it is damaged or of a kind that is not implemented."""
+
+    def __init__(self, m: Metadata):
+        self.m = m
+        with _as_tokenizer_errors():
+            model = m.text("tokenizer.ggml.model")
+            if model not in _MODELS:
+                raise TokenizerError(
+                    f"tokenizer.ggml.model is {model[:100]!r}, which is not implemented, only {', '.join(_MODELS)} are"
+                    f"{nearest(model, _MODELS)}"
+                )
+            self.tokens = Vocabulary(m)
+            roles_of, self._make = _MODELS[model]
+            self.roles = roles_of(self.tokens)
+
+    def stated(self) -> bytes | None:
+        """The tokenizer.json that the file itself holds; None if it has only tokens."""
+        with _as_tokenizer_errors():
+            text = self.m.text(HUGGING_FACE, None)
+        return text.encode() if text else None
+
+    def json(self) -> dict[str, Any]:
+        """The object of a tokenizer.json, made of the tokens."""
+        with _as_tokenizer_errors():
+            return self._make(self.tokens, self.roles)
+
+    def config(self, positions: int) -> dict[str, Any]:
+        """The object of a tokenizer_config.json; positions: the tokens of the longest text."""
+        config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": positions}
+        config |= {f"{role}_token": token for role, token in self.roles.items() if token is not None}
+        if template := _templates(self.m):
+            config["chat_template"] = template
+        return config
+
+
+@contextmanager
+def _as_tokenizer_errors() -> Iterator[None]:
     try:
-        model = m.text("tokenizer.ggml.model")
-        if model not in _MODELS:
-            raise TokenizerError(
-                f"tokenizer.ggml.model is {model[:100]!r}, which is not implemented, only {', '.join(_MODELS)} are"
-                f"{nearest(model, _MODELS)}"
-            )
-        tokens = Tokens(m)
-        roles_of, make = _MODELS[model]
-        roles = roles_of(tokens)
-        text = m.text(HUGGING_FACE, None) or json.dumps(make(tokens, roles), ensure_ascii=False)
+        yield
     except ConfigError as e:
         raise TokenizerError(str(e)) from None
-    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": positions}
-    config |= {f"{role}_token": token for role, token in roles.items() if token is not None}
-    if template := _templates(m):
-        config["chat_template"] = template
-    return text, config
 
 
 def _templates(m: Metadata) -> Any:
@@ -106,7 +128,7 @@ def _templates(m: Metadata) -> Any:
     return named if main is None else [{"name": "default", "template": main}, *named]
 
 
-def _added(tokens: Tokens) -> list[dict[str, Any]]:
+def _added(tokens: Vocabulary) -> list[dict[str, Any]]:
     """Control and user-defined tokens, and what stands for an unknown one, which no text is cut through."""
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return [
@@ -116,7 +138,7 @@ def _added(tokens: Tokens) -> list[dict[str, Any]]:
     ]
 
 
-def _template(tokens: Tokens, before: str | None, after: str | None) -> dict[str, Any] | None:
+def _template(tokens: Vocabulary, before: str | None, after: str | None) -> dict[str, Any] | None:
     if before is None and after is None:
         return None
 
@@ -130,8 +152,8 @@ def _template(tokens: Tokens, before: str | None, after: str | None) -> dict[str
     return {"type": "TemplateProcessing", "single": around("A", 0), "pair": pair, "special_tokens": special}
 
 
-def _ends(tokens: Tokens, roles: dict[str, str | None], bos: bool, eos: bool) -> dict[str, Any] | None:
-    """What is put around a text, by the file's flags, or else the model's habit."""
+def _ends(tokens: Vocabulary, roles: dict[str, str | None], bos: bool, eos: bool) -> dict[str, Any] | None:
+    """The post-processor that adds special tokens, by the file's flags, or the defaults of its kind of model."""
     found: list[str | None] = []
     for name, default in (("bos", bos), ("eos", eos)):
         wanted = tokens.m.flag(f"tokenizer.ggml.add_{name}_token", default)
@@ -141,16 +163,16 @@ def _ends(tokens: Tokens, roles: dict[str, str | None], bos: bool, eos: bool) ->
     return _template(tokens, *found)
 
 
-def _json(tokens: Tokens, model: dict[str, Any], **parts: Any) -> dict[str, Any]:
+def _json(tokens: Vocabulary, model: dict[str, Any], **parts: Any) -> dict[str, Any]:
     empty = {"truncation": None, "padding": None, "normalizer": None, "pre_tokenizer": None, "post_processor": None}
     return {"version": "1.0", **empty, "added_tokens": _added(tokens), **parts, "model": model}
 
 
-def _stated(tokens: Tokens) -> dict[str, str | None]:
+def _stated(tokens: Vocabulary) -> dict[str, str | None]:
     return {role: tokens.role(role) for role in ROLES}
 
 
-def _byte_level(tokens: Tokens, roles: dict[str, str | None]) -> dict[str, Any]:
+def _byte_level(tokens: Vocabulary, roles: dict[str, str | None]) -> dict[str, Any]:
     """Byte-level BPE: tokens in GPT-2's letters for bytes, merges, and the name of how words are cut."""
     split = split_of(tokens.m.text("tokenizer.ggml.pre", None))
     merges = [_pair(i, merge) for i, merge in enumerate(tokens.m.texts("tokenizer.ggml.merges"))]
@@ -174,11 +196,11 @@ def _pair(i: int, merge: str) -> list[str]:
     return [left, right]
 
 
-def _of_pieces(tokens: Tokens) -> dict[str, str | None]:
+def _of_pieces(tokens: Vocabulary) -> dict[str, str | None]:
     return {role: tokens.role(role, {"unk": 0, "bos": 1, "eos": 2}.get(role)) for role in ROLES}
 
 
-def _pieces(tokens: Tokens, roles: dict[str, str | None]) -> dict[str, Any]:
+def _pieces(tokens: Vocabulary, roles: dict[str, str | None]) -> dict[str, Any]:
     """SentencePiece's BPE: the pieces' scores say which two are joined first."""
     scores = tokens.scores()
     normal = {text: i for i, text in tokens.of(NORMAL)}
@@ -213,14 +235,14 @@ def _pieces(tokens: Tokens, roles: dict[str, str | None]) -> dict[str, Any]:
 MAX_PIECE = 256  # characters, each of which may be where two others join
 
 
-def _of_unigram(tokens: Tokens) -> dict[str, str | None]:
+def _of_unigram(tokens: Vocabulary) -> dict[str, str | None]:
     unknown = next((text for _, text in tokens.of(UNKNOWN)), None)
     if unknown is None:
         raise TokenizerError("tokenizer.ggml.token_type: no token is the unknown one, which Unigram needs")
     return {**_stated(tokens), "unk": unknown}
 
 
-def _unigram(tokens: Tokens, roles: dict[str, str | None]) -> dict[str, Any]:
+def _unigram(tokens: Vocabulary, roles: dict[str, str | None]) -> dict[str, Any]:
     """SentencePiece's Unigram, as XLM-R and T5 have it."""
     charsmap = tokens.m.numbers("tokenizer.ggml.precompiled_charsmap", None)
     normalizers: list[Any] = []
@@ -242,7 +264,7 @@ def _unigram(tokens: Tokens, roles: dict[str, str | None]) -> dict[str, Any]:
     )
 
 
-def _of_words(tokens: Tokens) -> dict[str, str | None]:
+def _of_words(tokens: Vocabulary) -> dict[str, str | None]:
     """BERT's; what begins a text may be called so, or cls."""
     stated = _stated(tokens)
     known = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}
@@ -254,7 +276,7 @@ def _of_words(tokens: Tokens) -> dict[str, str | None]:
     return roles
 
 
-def _word_piece(tokens: Tokens, roles: dict[str, str | None]) -> dict[str, Any]:
+def _word_piece(tokens: Vocabulary, roles: dict[str, str | None]) -> dict[str, Any]:
     """The file has words with a mark before them and the rest without, where vocab.txt marks the rest."""
     by_text = {text: i for i, text in enumerate(tokens.texts)}
     special = {token for token in roles.values() if token is not None}
@@ -296,7 +318,7 @@ def _word_piece(tokens: Tokens, roles: dict[str, str | None]) -> dict[str, Any]:
     )
 
 
-# What each kind says of special tokens, and how it becomes a tokenizer.json.
+# tokenizer.ggml.model -> its special tokens by role, and its tokenizer.json.
 _MODELS = {
     "gpt2": (_stated, _byte_level),
     "llama": (_of_pieces, _pieces),
