@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import Any
 
 from ..demo.models import TABS, Models
 from ..demo.serve import serve

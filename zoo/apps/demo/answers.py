@@ -47,7 +47,9 @@ def find_tables(models: Models, path: str | None, pages: str = "", threshold: fl
         numbers = document.numbers(pages.strip() or None)
         if len(numbers) > MAX_PAGES:
             first = f"{numbers[0]}-{numbers[MAX_PAGES - 1]}"
-            raise InputError(f"{document.name}: {len(numbers)} pages, at most {MAX_PAGES} at once: say pages {first}")
+            raise InputError(
+                f"{document.name}: {len(numbers)} pages, at most {MAX_PAGES} at once: choose pages such as {first}"
+            )
         review, count = ReviewWriter(Path(folder) / "review.html", config), 0
         for number in numbers:
             page = document.page(number)

@@ -82,7 +82,8 @@ def export_model(
             "weight_map": {file: file for one in about.values() for file in _files(path, one["file"])},
         }
         outputs = proof(model, {one.method: (path / f"{one.file}.onnx", one.traced) for one in graphs})
-        report = {"against": "zoo on NumPy", "precision": precision, "graphs": shas(about), "outputs": outputs}
+        sha256 = {one["file"]: one["sha256"] for one in about.values()}
+        report = {"against": "zoo on NumPy", "precision": precision, "graphs": sha256, "outputs": outputs}
         text = card(name or model.architecture, graphs, precision, path, outputs)
         for file, content in (
             (CONFIG, _json(config)),
