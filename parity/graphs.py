@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zoo.engines.onnx.cache import keep
+from zoo.engines.onnx.cache import write_graph
 from zoo.engines.onnx.runner import OnnxRunner, fed
 from zoo.engines.onnx.trace import Traced, trace
 from zoo.runner import Runner
@@ -44,7 +44,7 @@ class _Staged(Runner):
             traced = trace(made, *records, any_size=True)
             feed = traced.signature.feed(*records)
         with tempfile.TemporaryDirectory(prefix="parity-", ignore_cleanup_errors=True) as folder:
-            graph = self.runner.opened(keep(traced, Path(folder), "stages", ""))
+            graph = self.runner.opened(write_graph(traced, Path(folder), "stages", ""))
             arrays = graph.session(feed)
         for one, array in zip(traced.signature.outputs, arrays, strict=True):
             self.found[one.name] = array.transpose(0, 2, 3, 1) if one.is_image else array

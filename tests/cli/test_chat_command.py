@@ -75,7 +75,7 @@ def test_text_into_a_pipe(capsys):
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
-        (["chat", "stories260k"], 1, "has no chat template: `zoo run stories260k TEXT`"),
+        (["chat", "stories260k"], 1, "has no chat template: continue a text with `zoo run stories260k TEXT`"),
         (["chat", "{folder}", "--temperature", "-1"], 1, "temperature is -1.0"),
         (["chat", "{folder}", "--temperature", "nan"], 1, "temperature is nan"),
         (["chat", "{folder}", "--max-new-tokens", "0"], 2, "not at least 1"),

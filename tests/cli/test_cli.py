@@ -48,8 +48,8 @@ def test_usage_errors(
         main(args)
     assert stopped.value.code == 2
     error = capsys.readouterr().err
-    assert error.startswith("usage: zoo")
-    assert message in error.splitlines()[-1]
+    assert error.startswith("zoo")
+    assert message in error.splitlines()[0]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_a_terminal_gets_a_table(files, capsys, monkeypatch):
         (["true.html", "two.json"], "two.json: the file has 2 tables, expected one"),
         (["broken.json", "one.json"], "broken.json: the table: not JSON"),
         (["latin.html", "one.json"], "latin.html: not UTF-8"),
-        (["true.html", "found.xlsx"], "found.xlsx: a table is read from JSON or HTML, and the suffix is '.xlsx'"),
+        (["true.html", "found.xlsx"], "found.xlsx: the file has the suffix '.xlsx'"),
     ],
 )
 def test_files_without_a_table_are_refused(files, names, message, capsys):

@@ -17,7 +17,7 @@ def test_the_page_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert Image.open("page.png").size > (600, 600)
     assert Path("page.png").read_bytes() == Path("other.png").read_bytes()
     Path("mine.png").write_bytes(b"mine")
-    for name, message in (("mine.png", "is there already"), ("page.jpg", "it is a PNG file")):
+    for name, message in (("mine.png", "exists and is another file"), ("page.jpg", "the page is a PNG file")):
         with pytest.raises(SystemExit) as stopped:
             main(["example", name])
         assert stopped.value.code == 2

@@ -278,8 +278,8 @@ def test_usage_errors_come_before_anything_is_loaded(
         run(*args)
     assert stopped.value.code == 2
     error = capsys.readouterr().err
-    assert error.startswith("usage: zoo table")
-    assert message in error.splitlines()[-1]
+    assert error.startswith("zoo table: ")
+    assert message in error.splitlines()[0]
     assert stub.loaded == []
 
 

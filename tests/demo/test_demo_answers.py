@@ -68,7 +68,7 @@ def test_tables_of_a_document(models, document):
 
 
 def test_what_is_no_document(models, document, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="drop a PDF or a picture"):
+    with pytest.raises(InputError, match="upload a PDF or a picture"):
         answers.find_tables(models(), None)
     with pytest.raises(InputError, match=r"a & b\.pdf has 2 pages, and page 5 is asked for"):
         answers.find_tables(models(), document, "5")
@@ -78,7 +78,7 @@ def test_what_is_no_document(models, document, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"^text\.pdf: "):
         answers.find_tables(models(), str(tmp_path / "text.pdf"))
     monkeypatch.setattr(answers, "MAX_PAGES", 1)
-    with pytest.raises(InputError, match="2 pages, at most 1 at once: say pages 1-1"):
+    with pytest.raises(InputError, match="2 pages, at most 1 at once: choose pages such as 1-1"):
         answers.find_tables(models(), document)
     assert len(cells(answers.find_tables(models(), document, "1"))) == 1
 
@@ -97,13 +97,13 @@ def test_classify_takes_what_the_checkpoint_takes(models):
     assert shown is not None
     assert shown.shape == (480, 640, 3)
     assert list(labels.items()) == zoo.load(pictures.names["classify"], task="classify")(CATS, top_k=5)
-    with pytest.raises(InputError, match=r"drop a picture, which is what .*vit-base-patch16-224 reads"):
+    with pytest.raises(InputError, match=r"upload a picture, since .*vit-base-patch16-224 reads pictures"):
         answers.classify(pictures, None, "a text")
     texts = models(classify="twitter-roberta-base-sentiment")
     shown, labels = answers.classify(texts, CATS, "a text")
     assert shown is None
     assert list(labels.items()) == zoo.load(texts.names["classify"], task="classify")("a text", top_k=5)
-    with pytest.raises(InputError, match="write a text, which is what"):
+    with pytest.raises(InputError, match="enter a text, since"):
         answers.classify(texts, CATS, " \n")
 
 
@@ -154,8 +154,8 @@ def test_neighbours(models, minilm):
 @pytest.mark.parametrize(
     ("given", "lines", "message"),
     [
-        (" ", "a", "write a text"),
-        ("a", "\n", "write lines"),
+        (" ", "a", "enter a text"),
+        ("a", "\n", "enter lines"),
         ("a" * 20_001, "a", "20001 characters, at most 20000"),
         ("a", "a\n" * 501, "501 lines, at most 500"),
     ],

@@ -139,7 +139,7 @@ def test_what_cannot_be_used_is_one_message_on_a_phone_too(browser: Any, address
     page.click("#tables-run")
     note = page.get_by_test_id("toast-text")
     note.wait_for()
-    assert note.inner_text() == "nothing to look at: drop a PDF or a picture of a page"
+    assert note.inner_text() == "no file: upload a PDF or a picture of a page"
     page.get_by_test_id("toast-close").click()
     drop(page, "tables", HOSTILE, b"nothing", "image/png")
     note.filter(has_text="not an image").wait_for()

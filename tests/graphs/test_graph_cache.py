@@ -31,13 +31,13 @@ def kept(tmp_path, monkeypatch):
 @pytest.fixture
 def traces(monkeypatch):
     """The methods that were traced."""
-    seen, original = [], runner.keep
+    seen, original = [], runner.write_graph
 
     def noted(traced, folder, method, takes):
         seen.append(method.rpartition(".")[2])
         return original(traced, folder, method, takes)
 
-    monkeypatch.setattr(runner, "keep", noted)
+    monkeypatch.setattr(runner, "write_graph", noted)
     return seen
 
 

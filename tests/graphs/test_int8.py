@@ -10,11 +10,11 @@ import pytest
 import zoo
 from zoo import ops
 from zoo.engines.onnx.ops import quantised
-from zoo.engines.onnx.ops.graph import Graph
-from zoo.engines.onnx.ops.quantised import PLAIN, Choice, Int8, choice, rounded
+from zoo.engines.onnx.ops.graph import GraphBuilder
+from zoo.engines.onnx.ops.quantised import PLAIN, Int8, ProductPlan, plan_for, rounded
 from zoo.engines.onnx.ops.symbol import FLOAT, Symbol
 from zoo.engines.onnx.session import Session
-from zoo.engines.onnx.signature import Input
+from zoo.engines.onnx.signature import GraphInput
 from zoo.engines.onnx.trace import as_symbols, finish, trace
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
@@ -43,11 +43,11 @@ class Product(Module):
 
 def product(weight, precision, standard=False, bias=None):
     """x (N, I) -> (N, O) by ONNX Runtime."""
-    graph = Graph(standard, precision)
+    graph = GraphBuilder(standard, precision)
     model = as_symbols(graph, Product(weight, bias))
     n = graph.input_dim("N", 3, "x", 0)
     y = model.forward(Symbol(graph, "x", (n, weight.shape[1]), FLOAT))
-    traced = finish(graph, [Input("x", ("N", weight.shape[1]), "float32", 0, "x")], [("y", y, False)])
+    traced = finish(graph, [GraphInput("x", ("N", weight.shape[1]), "float32", 0, "x")], [("y", y, False)])
     session = Session(traced.proto().SerializeToString(), "CPUExecutionProvider")
     return lambda x: session({"x": x})[0]
 
@@ -103,7 +103,7 @@ def test_no_sum_is_cut_off_whatever_the_processor(rows):
     assert (data == matrix).all()
     assert (scale == 1).all()
     x = np.repeat(rng.choice([-1.0, 1.0], (rows, 64)), 2, 1).astype(np.float32)
-    together = Int8({"weight": Choice(PLAIN.channels, False)})
+    together = Int8({"weight": ProductPlan(PLAIN.channels, False)})
     for standard in (False, True):
         found = product(matrix, together, standard)(x)
         assert error(found, twin(x, matrix, per_token=False)) < 1e-6
@@ -112,7 +112,7 @@ def test_no_sum_is_cut_off_whatever_the_processor(rows):
 
 
 @pytest.mark.parametrize("standard", [False, True])
-@pytest.mark.parametrize("chosen", [PLAIN, Choice(PLAIN.channels, False), Choice(np.array([3, 70]), True)])
+@pytest.mark.parametrize("chosen", [PLAIN, ProductPlan(PLAIN.channels, False), ProductPlan(np.array([3, 70]), True)])
 def test_products_equal_a_naive_twin(chosen, standard):
     rng = np.random.default_rng(2)
     weight, bias = rng.normal(size=(96, 80)).astype(np.float32), rng.normal(size=96).astype(np.float32)
@@ -142,13 +142,13 @@ def test_what_a_product_needs_is_seen_on_its_inputs():
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(200, 64))
     even = np.sign(rows) * np.minimum(np.abs(rows), 2)
-    assert choice(even).channels.size == 0
-    assert not choice(even).per_token
+    assert plan_for(even).channels.size == 0
+    assert not plan_for(even).per_token
     far = even.copy()
     far[:, [5, 40]] *= 20
-    assert choice(far).channels.tolist() == [5, 40]
-    assert not choice(far).per_token
-    assert choice(even * rng.uniform(0.05, 1, (200, 1))).per_token
+    assert plan_for(far).channels.tolist() == [5, 40]
+    assert not plan_for(far).per_token
+    assert plan_for(even * rng.uniform(0.05, 1, (200, 1))).per_token
 
 
 def hidden(model, record, precision, running):
@@ -224,9 +224,9 @@ def test_real_sentences_keep_their_embeddings(real, measured):
 def test_each_measure_is_needed(real, measured, fault, monkeypatch):
     precision = int8(real[0].encode, real[1])
     if fault == "outliers":
-        precision.choices = {}
+        precision.plans = {}
     elif fault == "tokens":
-        precision.choices = {name: one._replace(per_token=False) for name, one in precision.choices.items()}
+        precision.plans = {name: one._replace(per_token=False) for name, one in precision.plans.items()}
     else:
 
         def coarse(matrix, exact=False):
@@ -284,11 +284,11 @@ def test_blocks_are_multiplied_as_they_are_stored(kind, parts):
 
 def test_a_table_in_int8_is_looked_up_as_it_is_stored():
     model = Words(packed("INT8", 50, 40, 2))
-    graph = Graph()
+    graph = GraphBuilder()
     n = graph.input_dim("N", 3, "x", 0)
     ids: Any = Symbol(graph, "x", (n,), np.dtype(np.int64))
     y = as_symbols(graph, model).forward(ids)
-    traced = finish(graph, [Input("x", ("N",), "int64", 0, "x")], [("y", y, False)])
+    traced = finish(graph, [GraphInput("x", ("N",), "int64", 0, "x")], [("y", y, False)])
     assert all(stored.dtype != np.float32 or np.prod(stored.shape) <= 50 for stored in traced.constants.values())
     asked = np.array([0, 49, 7, 7])
     (found,) = Session(traced.proto().SerializeToString(), "CPUExecutionProvider")({"x": asked})

@@ -123,7 +123,10 @@ def test_what_a_graph_assumes_of_lengths_makes_another_graph(checkpoint):
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("onnx:cuda", r"has no CUDAExecutionProvider, only .*onnx:cpu \(CPUExecutionProvider\); onnxruntime-gpu"),
+        (
+            "onnx:cuda",
+            r"has no CUDAExecutionProvider, only .*onnx:cpu \(CPUExecutionProvider\); install onnxruntime-gpu",
+        ),
         ("onnx:cdua", r"no provider 'cdua', only .*did you mean 'cuda'"),
         ("onnx:", "expected a provider after"),
     ],

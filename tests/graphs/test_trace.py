@@ -70,5 +70,5 @@ def test_a_signature_is_kept_in_the_file(running):
 def test_what_a_graph_does_not_take_is_refused():
     model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
     traced = trace(model.forward, texts(model, 2, 7))
-    with pytest.raises(InputError, match="the graph takes no position_ids, only input_ids, attention_mask"):
+    with pytest.raises(InputError, match="the graph has no input position_ids, only input_ids, attention_mask"):
         traced.signature.feed(model.tokens([[1, 2]], position_ids=[[3, 4]]))

@@ -7,9 +7,9 @@ import pytest
 
 from zoo import ops
 from zoo.engines.onnx.ops.dims import evaluate
-from zoo.engines.onnx.ops.graph import Graph
+from zoo.engines.onnx.ops.graph import GraphBuilder
 from zoo.engines.onnx.ops.symbol import Symbol, constant
-from zoo.engines.onnx.signature import Input
+from zoo.engines.onnx.signature import GraphInput
 from zoo.engines.onnx.trace import finish
 from zoo.ops import naive, on_numpy
 
@@ -32,12 +32,12 @@ def check(run, twin, shapes, constants=(), tolerance=1e-5, inputs=None):
 
     shapes: of each input its dims, names of HINTS or numbers, with the dtype last where it is not float32.
     """
-    graph, symbols, described, rng = Graph(), [], [], np.random.default_rng(0)
+    graph, symbols, described, rng = GraphBuilder(), [], [], np.random.default_rng(0)
     for i, shape in enumerate(shapes):
         dtype = shape[-1] if shape[-1] in ("int64", "bool") else "float32"
         dims = tuple(n for n in shape if n != dtype)
         lengths = [graph.input_dim(n, HINTS[n], f"x{i}", j) if isinstance(n, str) else n for j, n in enumerate(dims)]
-        described.append(Input(f"x{i}", dims, dtype, 0, ""))
+        described.append(GraphInput(f"x{i}", dims, dtype, 0, ""))
         symbols.append(Symbol(graph, f"x{i}", lengths, np.dtype(dtype)))
     found = run(*symbols, *(constant(graph, a) for a in constants))
     found = found if isinstance(found, tuple) else (found,)

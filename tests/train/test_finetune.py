@@ -262,8 +262,8 @@ def test_adapters_that_do_not_fit(made, tmp_path):
     ("content", "message"),
     [
         ("what,abot\na,b\n", r"row 1 has no column 'about', only what, abot; did you mean 'abot'"),
-        ("what,about\na,same\nb,same\n", r"the column 'about' has one label alone, 'same'"),
-        ("what,about\na,b\nc\n", r"row 2 has another number of fields"),
+        ("what,about\na,same\nb,same\n", r"the column 'about' has only the label 'same'"),
+        ("what,about\na,b\nc\n", r"row 2 does not have 2 fields"),
         ("what,about\n,b\nd,c\n", r"row 1 has '' in the column 'what', expected a text"),
         ("what,about\n", r"has no rows"),
         ("", r"has no rows"),
@@ -296,14 +296,14 @@ def test_other_bad_data(made, tmp_path):
         finetune(
             model, jsonl(tmp_path / "b.jsonl", [{"tokens": ["a", "b"], "tags": ["O"]}]), tmp_path / "out", **options
         )
-    with pytest.raises(InputError, match=r"expected a folder for each label"):
+    with pytest.raises(InputError, match=r"expected a folder of images for each label"):
         finetune(made("vit-base-patch16-224"), tmp_path, tmp_path / "out", device="torch:cpu")
     with pytest.raises(NotFoundError, match="no such file or folder"):
         finetune(model, tmp_path / "none.csv", tmp_path / "out", **options)
-    with pytest.raises(UnsupportedError, match="no training for the task 'fill-mask', only for classify, embed"):
+    with pytest.raises(UnsupportedError, match="cannot be trained for the task 'fill-mask', only for classify, embed"):
         finetune(model, tmp_path / "none.csv", tmp_path / "out")
     (tmp_path / "lines.csv").write_text("image,text\nnone.png,No\n")
-    with pytest.raises(InputError, match=r"1 of 1 images are not there"):
+    with pytest.raises(InputError, match=r"1 of 1 images do not exist"):
         finetune(made("trocr-small-printed"), tmp_path / "lines.csv", tmp_path / "out", device="torch:cpu")
 
 

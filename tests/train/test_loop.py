@@ -115,7 +115,7 @@ def test_the_state_of_another_run_is_not_gone_on_from(tmp_path):
     with pytest.raises(InputError, match="differs in examples"):
         run(tmp_path, steps=5, examples=21)
     (tmp_path / "state.pt").write_bytes(b"PK\x03\x04 cut short")
-    with pytest.raises(CheckpointError, match="not the state of a run, or damaged"):
+    with pytest.raises(CheckpointError, match="not the state of a run, or is damaged"):
         run(tmp_path, steps=5)
 
 
@@ -131,7 +131,7 @@ def test_a_full_disk_leaves_the_state_of_before(tmp_path, monkeypatch):
             monkeypatch.setattr(torch, "save", full)
 
     one = run(tmp_path, steps=10, after=from_step_six)
-    with pytest.raises(ZooError, match=r"No space left on device; the state of before is still there"):
+    with pytest.raises(ZooError, match=r"No space left on device; the previous state is still there"):
         one.train()
     monkeypatch.undo()
     assert run(tmp_path, steps=10).step == 5

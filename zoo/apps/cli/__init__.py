@@ -1,7 +1,4 @@
-"""The command `zoo`: `run` for a checkpoint's task, `map` for that on files, `chat` to talk with one, `info` for what
-is in it, `lock` for which files it is, `export` for other formats, `finetune` to train it, `table` for the tables of a
-page, `example` for a page to try that with, `grits` for how well two tables agree, `demo` for that
-in the browser."""
+"""The command `zoo`; each command is a file of this folder, and `zoo --help` lists them."""
 
 from __future__ import annotations
 
@@ -10,76 +7,23 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import TextIO
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NoReturn, TextIO
 
 from ... import __version__, plugins, set_num_threads
 from ...errors import ZooError
 from ...tasks import IMAGE_TASKS, TASKS
-from .descriptions import (
-    CHAT,
-    DEMO,
-    DEMO_MORE,
-    EXAMPLE,
-    EXPORT,
-    FINETUNE,
-    FINETUNE_MORE,
-    GRITS,
-    INFO,
-    LOCK,
-    LOCK_MORE,
-    RUN,
-    RUN_JSON,
-)
+from . import descriptions as texts
 from .map_arguments import add_engine, map_parser
-
-DESCRIPTION = """\
-zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device.
-
-A terminal gets tables; a pipe, or --json, gets JSON.  Exit status: 0 all went well, 1 a checkpoint or an input cannot
-be used, 2 the command line cannot.  HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE mean what they mean to
-huggingface_hub; NO_COLOR leaves out colours and bars, OMP_NUM_THREADS or --threads limits the threads."""
-
-TABLE = """\
-Find the tables of documents and write their cells: with -o to a file or folder, otherwise to stdout.
-
-Each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all of their pages), a folder of these, a pattern such as
-'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, or from --words, the words of the page with
-their boxes; without either it is read, by zoo-read unless --ocr names another engine or --reader a TrOCR checkpoint.
-
-The tables are found by zoo-table-detect and taken apart by zoo-table-structure, small models of print that come with
-zoo; --detection and --structure name others, such as Microsoft's."""
-
-TABLE_MORE = """\
--o FILE takes the tables of all pages: .xlsx with a sheet for each, .html, .md, .json, .csv (out-1.csv, out-2.csv, ...
-of several tables), and of many documents .jsonl, a line for each page as soon as it is done, or .parquet, a row for
-each table.  -o FOLDER gets files for each document in the forms that --format lists, and tables.jsonl.
-
-What is wrong with a page or a document is said at the end, with exit status 1; all others are written.  --resume goes
-on after a job was stopped: what tables.jsonl has of the same pages, by content, and the same options, stays.
-
-The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}, in pixels of the page as it is seen
-upright, and "confidence" if it is known.
-
-  zoo table report.pdf --pages 3-7 -o tables.xlsx
-  zoo table invoices/ 'more/*.pdf' -o out --jobs 2 --format csv,json
-  zoo table page.png --words words.json -o tables.xlsx
-  zoo table table.png --no-detection --reader microsoft/trocr-base-printed -o table.csv
-  zoo table page.png --detection microsoft/table-transformer-detection \\
-    --structure microsoft/table-transformer-structure-recognition-v1.1-all
-  zoo table page.png --overlay cells.png --json
-  zoo table report.pdf -o tables.xlsx --review review.html
-  zoo table 's3://bucket/*.pdf' -o tables --engine ray --jobs 16"""
-
-DEVICE = "cpu (NumPy, the default); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
 
 
 class UsageError(Exception):
-    """The command line asks for what does not go together; known only once the checkpoint's task is."""
+    """The arguments do not fit together; some are known only when the checkpoint's task is."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status of the command with these arguments (those of the process if not given)."""
+    """Run the command with these arguments (by default the process's) and return the exit status."""
     args, parser = _parse(sys.argv[1:] if argv is None else argv)
     try:
         with warnings.catch_warnings(), _threads(args):
@@ -94,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(e))
     except MemoryError:
         return _fail("not enough memory")
-    except BrokenPipeError:  # whoever read our output has seen enough: end as other commands do
+    except BrokenPipeError:  # the reader of our output has closed it: end as other commands do
         _discard_output()
         return 141
     except OSError as e:
@@ -106,13 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _threads(args: argparse.Namespace) -> Iterator[None]:
-    """The threads of --threads for as long as a command runs."""
+    """Use the number of threads of --threads while a command runs."""
     count = getattr(args, "threads", None)
     if count is None:
         yield
         return
     if (args.device or "").startswith(("torch", "cuda")):
-        raise UsageError("--threads is for NumPy: torch takes its number from OMP_NUM_THREADS")
+        raise UsageError("--threads is for NumPy: set OMP_NUM_THREADS for torch")
     set_num_threads(count)
     try:
         yield
@@ -121,206 +65,179 @@ def _threads(args: argparse.Namespace) -> Iterator[None]:
 
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentParser]:
-    """The arguments, and the parser of the command, for its errors."""
+    """The arguments, and the parser of the command, which reports errors."""
     parser, commands = _parsers()
-    # What argparse does with "--" differs between its ways of parsing and its versions: here, texts follow.
+    # argparse's treatment of "--" varies between its versions: here, texts follow it.
     at = argv.index("--") if "--" in argv else len(argv)
-    words, texts = argv[:at], argv[at + 1 :]
+    words, inputs = argv[:at], argv[at + 1 :]
     first = parser.parse_args(words)
-    # Options may stand among the inputs, which argparse permits only without subparsers.
+    # argparse allows options among the inputs only without subparsers.
     args = commands[first.command].parse_intermixed_args(first.arguments, argparse.Namespace(command=first.command))
-    if texts and first.command != "run":
-        commands[first.command].error("takes no INPUT")
-    if texts:
-        args.inputs = [*args.inputs, *texts]
+    if inputs and first.command != "run":
+        commands[first.command].error("only zoo run takes texts after --")
+    if inputs:
+        args.inputs = [*args.inputs, *inputs]
     return args, commands[first.command]
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="zoo", description=DESCRIPTION, formatter_class=raw)
+    parser = argparse.ArgumentParser(prog="zoo", description=texts.ZOO, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    names = ("run", "map", "chat", "info", "lock", "export", "table", "grits", "finetune", "example", "demo")
-    help_text = (
-        "run a checkpoint, on whole files too, talk with it, show, lock, export or train it, find and compare tables, "
-        "write a page to try that with, try it all in the browser; see zoo run --help, ..."
-    )
-    parser.add_argument("command", choices=names, metavar=" | ".join(names), help=help_text)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the command works on")
+    parser.add_argument("command", choices=list(texts.COMMANDS), metavar="COMMAND", help=texts.LIST)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="see zoo COMMAND --help")
+    commands: dict[str, argparse.ArgumentParser] = {}
 
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
-    common.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
-    common.add_argument("--local-files-only", action="store_true", help="never use the network")
-    common.add_argument("--json", action="store_true", help="JSON even in a terminal")
-    locked = argparse.ArgumentParser(add_help=False)
-    locked.add_argument("--lock", metavar="FILE", help="load exactly what this file names, as zoo lock wrote it")
+    def group(*parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        """Options that several commands share."""
+        return argparse.ArgumentParser(add_help=False, parents=parents)
 
-    placed = argparse.ArgumentParser(add_help=False)
-    placed.add_argument("--device", help=DEVICE)
-    threads = argparse.ArgumentParser(add_help=False)
-    threads.add_argument("--threads", type=_count, metavar="N", help="on the CPU (as many as the process may use)")
+    def command(name: str, *parents: argparse.ArgumentParser) -> Callable[..., argparse.Action]:
+        description, epilog = texts.COMMANDS[name]
+        commands[name] = argparse.ArgumentParser(
+            prog=f"zoo {name}", parents=parents, description=description, epilog=epilog, formatter_class=raw
+        )
+        return commands[name].add_argument
+
+    named, offline, as_json, locked, on, threads = (group() for _ in range(6))
+    named.add_argument("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    offline.add_argument("--local-files-only", action="store_true", help="never use the network")
+    hub = group(offline)
+    hub.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
+    as_json.add_argument("--json", action="store_true", help="write JSON, even to a terminal")
+    locked.add_argument("--lock", metavar="FILE", help="load exactly the files of this lock file (see zoo lock)")
+    device = "cpu (NumPy, the default); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
+    on.add_argument("--device", help=device)
+    threads.add_argument("--threads", type=_count, metavar="N", help="threads on the CPU (all that are available)")
+    placed = group(on)
     placed.add_argument("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
-    rounded = "round the matrices to so many bits while they are loaded: less memory, faster words"
-    placed.add_argument("--weights", choices=("int8", "int4"), help=rounded)
+    quantised = "quantise the matrices while they are loaded: less memory, faster generation"
+    placed.add_argument("--weights", choices=("int8", "int4"), help=quantised)
     no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
     placed.add_argument("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
-
-    writing = argparse.ArgumentParser(add_help=False)
-    writing.add_argument("--max-new-tokens", type=_count, metavar="N", help="the length of what is written (512)")
-    writing.add_argument("--temperature", type=float, metavar="F", help="draw tokens, the wilder the higher; 0: do not")
-    writing.add_argument("--seed", type=int, metavar="N", help="draw the same tokens each time")
-
-    run = argparse.ArgumentParser(
-        prog="zoo run",
-        parents=[common, locked, placed, threads, writing],
-        description=RUN,
-        epilog=RUN_JSON,
-        formatter_class=raw,
-    )
-    run.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="INPUT",
-        help="a text, or an image's path; '-' for the lines of stdin; after '--' it may begin with a dash",
-    )
-    run.add_argument("--text", action="store_true", help="what a terminal gets, into a pipe or a file too")
-    run.add_argument("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
+    writing = group()
+    writing.add_argument("--max-new-tokens", type=_count, metavar="N", help="the most tokens to generate (512)")
+    writing.add_argument("--temperature", type=float, metavar="F", help="sample at this temperature; 0: do not sample")
+    writing.add_argument("--seed", type=int, metavar="N", help="seed of the sampling")
     tasks = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
-    run.add_argument("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
-    run.add_argument("--top-k", type=_count, metavar="N", help="how many labels, words, answers or documents")
-    run.add_argument("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
-    run.add_argument("--question", metavar="Q", help="for answer")
-    run.add_argument("--context", metavar="C", help="for answer")
-    run.add_argument("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the image and its labels")
-    run.add_argument("--threshold", type=float, metavar="F", help="for detect: the least score, 0 ... 1")
-    run.add_argument("--lines", action="store_const", const=True, help="for read: each image has several lines")
-    run.add_argument("--num-beams", type=_count, metavar="N", help="for read: texts that are tried side by side (1)")
 
-    chat = argparse.ArgumentParser(prog="zoo chat", parents=[locked, placed, threads, writing], description=CHAT)
-    chat.add_argument("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
-    chat.add_argument("--system", metavar="TEXT", help="what the answers are to be like")
-    chat.add_argument("--top-p", type=float, metavar="F", help="draw from the fewest tokens with this share, 0 ... 1")
-    chat.add_argument("--top-k", type=int, metavar="N", help="draw from so many tokens; 0: from all")
-    chat.add_argument(
-        "--min-p", type=float, metavar="F", help="draw from those of this share of the likeliest's, 0 ... 1"
-    )
-    chat.add_argument("--stop", action="append", metavar="TEXT", help="an answer ends before this; may be given again")
-    chat.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
-    chat.add_argument("--local-files-only", action="store_true", help="never use the network")
+    add = command("run", named, hub, as_json, locked, placed, threads, writing)
+    given = "a text, or an image's path; '-' for the lines of stdin; after '--' it may begin with a dash"
+    add("inputs", nargs="*", metavar="INPUT", help=given)
+    add("--text", action="store_true", help="write text as to a terminal, even to a pipe or a file")
+    add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
+    add("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
+    add("--top-k", type=_count, metavar="N", help="number of labels, words, answers or documents")
+    add("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
+    add("--question", metavar="Q", help="for answer")
+    add("--context", metavar="C", help="for answer")
+    add("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the image with its labels")
+    add("--threshold", type=float, metavar="F", help="for detect: the lowest score, 0 ... 1")
+    add("--lines", action="store_const", const=True, help="for read: each image has several lines")
+    add("--num-beams", type=_count, metavar="N", help="for read: width of the beam search (1)")
 
-    info = argparse.ArgumentParser(prog="zoo info", parents=[common, locked], description=INFO)
-    lock = argparse.ArgumentParser(prog="zoo lock", description=LOCK, epilog=LOCK_MORE, formatter_class=raw)
-    lock.add_argument("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
-    lock.add_argument("-o", "--output", metavar="FILE", default="zoo.lock", help="the lock file (zoo.lock)")
-    lock.add_argument("--check", action="store_true", help="compare what is on disk with the lock")
-    lock.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
-    lock.add_argument("--local-files-only", action="store_true", help="never use the network")
-    lock.add_argument("--json", action="store_true", help="JSON even in a terminal")
-    export = argparse.ArgumentParser(prog="zoo export", parents=[common, locked], description=EXPORT)
-    export.add_argument("output", metavar="OUTPUT", help="the file to write, OUTPUT.gguf, or the folder")
-    gguf_types = "of a .gguf file's matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 (q8_0)"
-    export.add_argument("--type", metavar="TYPE", help=gguf_types)
-    export.add_argument("--precision", choices=("float32", "int8"), help="of a folder's graphs (float32)")
-    export.add_argument("--standard", action="store_true", help="graphs of the ONNX standard's operators alone")
-    export.add_argument("--task", choices=tasks, metavar="TASK", help="the task whose head is exported as graphs")
-    export.add_argument("--web", action="store_true", help="a page beside the graphs that runs them in the browser")
-    npm = "for --web: the folder of its two archives, as npm pack writes them (they are downloaded)"
-    export.add_argument("--web-libraries", metavar="FOLDER", help=npm)
-    finding = argparse.ArgumentParser(add_help=False)
-    finding.add_argument("--detection", metavar="NAME", help="what finds the tables of a page (zoo-table-detect)")
-    finding.add_argument("--structure", metavar="NAME", help="what finds rows and columns (zoo-table-structure)")
+    add = command("chat", named, hub, locked, placed, threads, writing)
+    add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
+    add("--top-p", type=float, metavar="F", help="sample from the fewest tokens with this total probability, 0 ... 1")
+    add("--top-k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all")
+    add("--min-p", type=float, metavar="F", help="sample from tokens with this share of the highest probability")
+    add("--stop", action="append", metavar="TEXT", help="end an answer before this text; may be repeated")
+
+    command("info", named, hub, as_json, locked)
+
+    add = command("lock", hub, as_json)
+    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    add("-o", "--output", metavar="FILE", default="zoo.lock", help="the lock file (zoo.lock)")
+    add("--check", action="store_true", help="compare the files on disk with the lock file")
+
+    add = command("export", named, hub, as_json, locked)
+    add("output", metavar="OUTPUT", help="the file to write, OUTPUT.gguf, or a folder for ONNX graphs")
+    gguf_types = "for a .gguf file: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 (q8_0)"
+    add("--type", metavar="TYPE", help=gguf_types)
+    add("--precision", choices=("float32", "int8"), help="for graphs: precision of matrix products (float32)")
+    add("--standard", action="store_true", help="for graphs: use only operators of the ONNX standard")
+    add("--task", choices=tasks, metavar="TASK", help="for graphs: the task whose head is exported")
+    add("--web", action="store_true", help="for graphs: add a page that runs them in the browser")
+    npm = "for --web: a folder with the two archives from npm pack (by default they are downloaded)"
+    add("--web-libraries", metavar="FOLDER", help=npm)
+
+    finding = group()
+    finding.add_argument("--detection", metavar="NAME", help="checkpoint that finds tables (zoo-table-detect)")
+    structure = "checkpoint that finds rows and columns (zoo-table-structure)"
+    finding.add_argument("--structure", metavar="NAME", help=structure)
     finding.add_argument("--no-detection", action="store_true", help="each page is the image of one table")
     engines = ("zoo-read", "trocr", "rapidocr", "tesseract", "none")
-    finding.add_argument("--ocr", choices=engines, help="what reads pages without a text layer (zoo-read)")
-    finding.add_argument(
-        "--reader", metavar="NAME", help="a TrOCR checkpoint that reads their cells, in place of --ocr"
-    )
-    table = argparse.ArgumentParser(
-        prog="zoo table", parents=[finding, locked, threads], description=TABLE, epilog=TABLE_MORE, formatter_class=raw
-    )
-    table.add_argument(
-        "documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin"
-    )
-    table.add_argument(
-        "-o", "--output", metavar="FILE", help=".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder"
-    )
-    table.add_argument("--format", metavar="LIST", help="of a folder's files: csv, json, html, md, xlsx (csv)")
-    table.add_argument("--pages", metavar="N-M", help="of each document, such as 3-7,9 or 5-")
-    table.add_argument("--dpi", type=float, default=144, metavar="N", help="pixels an inch of a PDF's pages (144)")
-    table.add_argument("--password", metavar="TEXT", help="of an encrypted PDF")
-    table.add_argument("--jobs", type=_count, metavar="N", help="processes that work side by side (1; of Ray all)")
-    add_engine(table)
-    table.add_argument("--resume", action="store_true", help="go on with what FOLDER or FILE.jsonl has already")
-    join = "a table that goes on over pages is one, where nothing speaks against it"
-    table.add_argument("--join", action="store_true", help=join)
-    flat = "one header row, names such as 'Revenue / 2023'; rows under a heading are named with it"
-    table.add_argument("--flat", action="store_true", help=flat)
-    safe = "for a .csv file: an apostrophe before texts that a spreadsheet would take for formulas"
-    table.add_argument("--safe", action="store_true", help=safe)
-    types = "for .xlsx: numbers, percent and dates become such, where there is no doubt"
-    table.add_argument("--types", action="store_true", help=types)
-    table.add_argument("--words", metavar="FILE", help="a JSON file with the words of a page")
-    table.add_argument(
-        "--review",
-        metavar="FILE",
-        help="an HTML page to check and edit the tables on",
-    )
-    table.add_argument("--overlay", metavar="FILE", help="a PNG file to write a page and its cells to")
-    table.add_argument(
-        "--threshold", type=float, default=0.5, metavar="F", help="least score of tables, rows, ..., 0 ... 1 (0.5)"
-    )
-    table.add_argument(
-        "--padding", type=_pixels, metavar="N", help="pixels of margin around a table (a 40th of the page)"
-    )
-    table.add_argument("--device", help=DEVICE)
-    table.add_argument("--local-files-only", action="store_true", help="never use the network")
-    table.add_argument("--json", action="store_true", help="JSON even in a terminal")
-    grits = argparse.ArgumentParser(prog="zoo grits", description=GRITS)
-    grits.add_argument("true", metavar="TRUE", help="a .json or .html file")
-    grits.add_argument("predicted", metavar="PREDICTED", help="another one")
-    grits.add_argument("--metric", action="append", choices=("top", "con", "loc"), help="one or more; by default all")
-    grits.add_argument("--published", action="store_true", help="as the authors' program computes them")
-    grits.add_argument("--json", action="store_true", help="JSON even in a terminal")
-    finetune = argparse.ArgumentParser(
-        prog="zoo finetune", parents=[locked], description=FINETUNE, epilog=FINETUNE_MORE, formatter_class=raw
-    )
-    finetune.add_argument("name", metavar="CHECKPOINT", help="a name on the hub, 'org/name', or a folder")
-    finetune.add_argument("data", metavar="DATA", help="a .csv or .jsonl file, a folder of images, or hub:NAME[:SPLIT]")
-    finetune.add_argument("-o", "--output", metavar="FOLDER", required=True, help="where the trained checkpoint goes")
+    finding.add_argument("--ocr", choices=engines, help="engine that reads pages without a text layer (zoo-read)")
+    finding.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint that reads cells, in place of --ocr")
+
+    add = command("table", finding, locked, threads, on, offline, as_json)
+    add("documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin")
+    add("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder")
+    add("--format", metavar="LIST", help="formats of a folder's files: csv, json, html, md, xlsx (csv)")
+    add("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
+    add("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
+    add("--password", metavar="TEXT", help="password of an encrypted PDF")
+    add("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
+    add_engine(commands["table"])
+    add("--resume", action="store_true", help="continue with the pages that FOLDER or FILE.jsonl has already")
+    add("--join", action="store_true", help="join the parts of a table that continues on the next page")
+    flat = "one header row, with names such as 'Revenue / 2023'; row headings become part of row names"
+    add("--flat", action="store_true", help=flat)
+    safe = "for .csv: put an apostrophe before texts that a spreadsheet would read as formulas"
+    add("--safe", action="store_true", help=safe)
+    add("--types", action="store_true", help="for .xlsx: write unambiguous numbers, percentages and dates as such")
+    add("--words", metavar="FILE", help="a JSON file with the words of a page")
+    add("--review", metavar="FILE", help="an HTML page for checking and editing the tables")
+    add("--overlay", metavar="FILE", help="a PNG file for the page with its cells drawn on it")
+    least = "lowest score of tables, rows, ..., 0 ... 1 (0.5)"
+    add("--threshold", type=float, default=0.5, metavar="F", help=least)
+    add("--padding", type=_pixels, metavar="N", help="pixels of margin around a table (a 40th of the page)")
+
+    add = command("grits", as_json)
+    add("true", metavar="TRUE", help="the true table, a .json or .html file")
+    add("predicted", metavar="PREDICTED", help="the table to score, a .json or .html file")
+    add("--metric", action="append", choices=("top", "con", "loc"), help="may be repeated; by default all")
+    add("--published", action="store_true", help="score as the authors' program does")
+
+    add = command("finetune", hub, locked)
+    add("name", metavar="CHECKPOINT", help="a name on the hub, 'org/name', or a folder")
+    add("data", metavar="DATA", help="a .csv or .jsonl file, a folder of images, or hub:NAME[:SPLIT]")
+    add("-o", "--output", metavar="FOLDER", required=True, help="folder of the trained checkpoint")
     trained = ("classify", "tag", "embed", "generate", "read")
-    finetune.add_argument("--task", choices=trained, metavar="TASK", help=", ".join(trained))
-    finetune.add_argument("--text", metavar="COLUMN", help="what is given (text, or image)")
-    finetune.add_argument("--label", metavar="COLUMN", help="what is asked (label, or text)")
-    finetune.add_argument("--epochs", type=float, default=3, metavar="N", help="how often each row is seen (3)")
-    finetune.add_argument("--steps", type=_count, metavar="N", help="instead of --epochs")
-    finetune.add_argument("--batch-size", type=_count, default=16, metavar="N", help="rows of a step (16)")
-    finetune.add_argument("--accumulate", type=_count, default=1, metavar="N", help="parts of a step (1)")
-    finetune.add_argument("--learning-rate", type=float, default=5e-5, metavar="F", help="the highest (5e-5)")
-    finetune.add_argument("--schedule", default="linear", metavar="S", help="linear, cosine or constant after the rise")
-    finetune.add_argument("--precision", default="float32", metavar="P", help="float32, or bfloat16 where that is fast")
-    finetune.add_argument("--lora", type=_count, metavar="RANK", help="train and save an adapter alone, as peft does")
-    shard = "of several processes each keeps a part of the weights (FSDP2)"
-    finetune.add_argument("--shard", action="store_true", help=shard)
-    finetune.add_argument("--seed", type=int, default=0, metavar="N", help="of order, dropout and new weights (0)")
-    finetune.add_argument("--save-every", type=_count, default=500, metavar="N", help="steps between two states (500)")
-    finetune.add_argument("--device", help="torch:cpu, cuda, cuda:1; cuda where there is one")
-    finetune.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
-    finetune.add_argument("--local-files-only", action="store_true", help="never use the network")
-    example = argparse.ArgumentParser(prog="zoo example", description=EXAMPLE, formatter_class=raw)
-    example.add_argument("output", nargs="?", metavar="FILE", default="page.png", help="where it goes (page.png)")
-    found = {"run": run, "chat": chat, "info": info, "lock": lock, "export": export, "table": table, "grits": grits}
-    mapping = map_parser([locked, placed, threads, writing], [task for task in tasks if task != "rerank"], _count)
-    demo = argparse.ArgumentParser(
-        prog="zoo demo", parents=[finding, locked, threads], description=DEMO, epilog=DEMO_MORE, formatter_class=raw
-    )
+    add("--task", choices=trained, metavar="TASK", help=", ".join(trained))
+    add("--text", metavar="COLUMN", help="the column of inputs (text, or image)")
+    add("--label", metavar="COLUMN", help="the column of answers (label, or text)")
+    add("--epochs", type=float, default=3, metavar="N", help="passes over the data (3)")
+    add("--steps", type=_count, metavar="N", help="number of steps, instead of --epochs")
+    add("--batch-size", type=_count, default=16, metavar="N", help="rows in a step (16)")
+    add("--accumulate", type=_count, default=1, metavar="N", help="compute a step in this many parts (1)")
+    add("--learning-rate", type=float, default=5e-5, metavar="F", help="the highest learning rate (5e-5)")
+    add("--schedule", default="linear", metavar="S", help="linear, cosine or constant, after the warm-up (linear)")
+    add("--precision", default="float32", metavar="P", help="float32, or bfloat16 on hardware that is fast at it")
+    add("--lora", type=_count, metavar="RANK", help="train and save only a LoRA adapter, in peft's format")
+    add("--shard", action="store_true", help="with several processes, share the weights among them (FSDP2)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of order, dropout and new weights (0)")
+    add("--save-every", type=_count, default=500, metavar="N", help="save the state after this many steps (500)")
+    add("--device", help="torch:cpu, cuda, cuda:1; cuda where there is one")
+
+    add = command("example")
+    add("output", nargs="?", metavar="FILE", default="page.png", help="the file to write (page.png)")
+
+    add = command("demo", finding, locked, threads, on, offline)
     tab = "the checkpoint of a tab (classify, segment, read, embed or chat): a name on the hub, 'org/name', or a folder"
-    demo.add_argument("--model", action="append", default=[], metavar="TAB=NAME", help=tab)
-    demo.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (127.0.0.1)")
-    demo.add_argument("--port", type=_port, default=7860, metavar="N", help="(7860); 0: one that is free")
-    demo.add_argument("--device", help=DEVICE)
-    demo.add_argument("--local-files-only", action="store_true", help="never use the network")
-    return parser, {**found, "finetune": finetune, "map": mapping, "example": example, "demo": demo}
+    add("--model", action="append", default=[], metavar="TAB=NAME", help=tab)
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
+    add("--port", type=_port, default=7860, metavar="N", help="port (7860); 0: any free one")
+
+    mapped = [task for task in tasks if task != "rerank"]
+    commands["map"] = map_parser([locked, placed, threads, writing], mapped, _count)
+    for one in (parser, *commands.values()):
+        one.error = partial(_refuse, one)  # argparse would print the whole usage
+    return parser, commands
+
+
+def _refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+    parser.exit(2, f"{parser.prog}: {message}\n{parser.prog} --help lists the arguments\n")
 
 
 def _count(text: str) -> int:
@@ -344,9 +261,7 @@ def _port(text: str) -> int:
     return value
 
 
-_count.__name__ = _pixels.__name__ = _port.__name__ = (
-    "whole number"  # argparse's word for it in the message about one that is not
-)
+_count.__name__ = _pixels.__name__ = _port.__name__ = "whole number"  # argparse's word in its error messages
 
 
 def _fail(message: str) -> int:
@@ -366,8 +281,8 @@ def _show_warning(
 
 
 def _discard_output() -> None:
-    """Let what is left in stdout's buffer go nowhere, instead of failing once more as the interpreter exits."""
+    """Discard the rest of stdout's buffer, so that it does not fail again when the interpreter exits."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # stdout is not a file of the system
+    except (OSError, ValueError):  # stdout is not a file of the operating system
         return

@@ -1,4 +1,4 @@
-"""`zoo chat`: a conversation on the terminal, or one turn for each line of stdin."""
+"""`zoo chat`: a conversation on the terminal, or one message for each line of stdin."""
 
 from __future__ import annotations
 
@@ -11,29 +11,18 @@ from typing import Any
 import zoo
 
 from ...errors import UnsupportedError, ZooError
-from .generation import options_of, printable
+from .generation import loading_of, options_of, printable
 
 PROMPT = "> "
 
 
 def chat(args: argparse.Namespace) -> None:
-    """The command, with the arguments as parsed."""
-    llm: Any = zoo.load(
-        args.name,
-        task="generate",
-        device=args.device,
-        dtype=args.dtype,
-        weights=args.weights,
-        revision=args.revision,
-        local_files_only=args.local_files_only,
-        lock=args.lock,
-        graphs=args.graphs,
-    )
+    llm: Any = zoo.load(args.name, task="generate", **loading_of(args))
     if llm.template is None:
-        raise UnsupportedError(f"{args.name} has no chat template: `zoo run {args.name} TEXT` goes on from a text")
-    named = {"top_p": args.top_p, "top_k": args.top_k, "min_p": args.min_p, "stop_strings": args.stop}
-    drawing = {name: value for name, value in named.items() if value is not None}
-    conversation = llm.conversation(args.system, **options_of(args, llm), **drawing)
+        raise UnsupportedError(f"{args.name} has no chat template: continue a text with `zoo run {args.name} TEXT`")
+    options = {"top_p": args.top_p, "top_k": args.top_k, "min_p": args.min_p, "stop_strings": args.stop}
+    options = {name: value for name, value in options.items() if value is not None}
+    conversation = llm.conversation(args.system, **options_of(args), **options)
     watched = sys.stdin.isatty() and sys.stdout.isatty()
     if watched:
         print(f"{llm.checkpoint.name}: Ctrl-C stops an answer, Ctrl-D ends.", file=sys.stderr)
@@ -55,10 +44,10 @@ def chat(args: argparse.Namespace) -> None:
 
 
 def _turns(watched: bool) -> Iterator[str]:
-    """What the user says, without empty lines."""
+    """The user's messages, without empty lines."""
     if watched:
         with suppress(ImportError):
-            import readline  # noqa: F401  (gives input() its keys and its memory)
+            import readline  # noqa: F401 - gives input() line editing and history
     while True:
         try:
             line = input(PROMPT) if watched else sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""`zoo demo`: a page to try checkpoints on, in the browser."""
+"""`zoo demo`: a web page for trying checkpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from .table import check_finding, ocr_engines
 
 
 def demo(args: argparse.Namespace) -> None:
-    """The command, with the arguments as parsed."""
     check_finding(args)
     loading = {"device": args.device, "local_files_only": args.local_files_only, "lock": args.lock}
     detection = None if args.no_detection else args.detection or DETECTION
@@ -32,4 +31,4 @@ def _named(text: str) -> tuple[str, str]:
     tab, equals, name = text.partition("=")
     if not (equals and name) or tab not in TABS:
         raise UsageError(f"--model {text}: expected TAB=NAME, with one of {', '.join(TABS)}")
-    return tab, os.path.expanduser(name)  # which a shell does not after "="
+    return tab, os.path.expanduser(name)  # a shell does not expand ~ after "="

@@ -1,29 +1,43 @@
-"""What `zoo COMMAND --help` says of the commands; of `zoo table` it stands beside the parser."""
+"""The texts of `zoo --help` and `zoo COMMAND --help`."""
 
 from __future__ import annotations
 
+ZOO = """\
+zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device.
+
+Output is tables on a terminal, and JSON in a pipe or with --json.  The exit status is 0 if all went well, 1 if a
+checkpoint or an input cannot be used, and 2 for wrong arguments.  HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE
+work as in huggingface_hub; NO_COLOR switches off colours and bars, and OMP_NUM_THREADS or --threads limits the
+threads."""
+
+LIST = (
+    "run: a checkpoint on inputs; map: on whole files; chat: a conversation; info: a checkpoint's contents; lock: pin "
+    "its files; export: to ONNX or GGUF; finetune: train it; table: tables of documents; grits: score a table; "
+    "example: a page to try table on; demo: all of it in the browser"
+)
+
 RUN = """\
-Run a checkpoint on each INPUT, with the task that it was trained for, or with --task:
+Run a checkpoint on each INPUT, with the task that it was trained for or the one of --task:
 
   embed      a vector for each INPUT
-  fill-mask  words for the mask tokens ([MASK], <mask>: as the tokenizer has it) in each INPUT
-  classify   labels for each INPUT; for pairs of texts, give the second ones with --pair
+  fill-mask  words for the mask tokens ([MASK] or <mask>, depending on the tokenizer) in each INPUT
+  classify   labels for each INPUT; --pair gives the second texts of pairs
   tag        names, places and the like in each INPUT
-  answer     the answer to --question Q in --context C; where one of them is left out, each INPUT is one
-  rerank     the first INPUT is the query, the others are documents to sort
-  generate   what follows each INPUT; see --max-new-tokens, --temperature and --seed
+  answer     the answer to --question Q in --context C; without one of them, each INPUT takes its place
+  rerank     documents sorted by relevance; the first INPUT is the query
+  generate   the continuation of each INPUT; see --max-new-tokens, --temperature and --seed
   segment    the share of each label among the pixels; --overlay writes them over the image
   detect     objects with scores and boxes, in pixels; --overlay draws them on the image
-  read       what an image of a line of text says, or with --lines one of several lines
+  read       the text in an image of one line, or of several with --lines
 
-Where the checkpoint reads images (embed, classify, segment, detect and read), each INPUT is the path of one.  Without
-INPUT, or with '-' in place of it, the inputs are the lines of stdin, each answered as soon as it is read."""
+For a checkpoint that reads images (embed, classify, segment, detect and read), each INPUT is the path of one.  Without
+INPUT, or with '-' as INPUT, the inputs are the lines of stdin, and each is answered as soon as it is read."""
 
 RUN_JSON = """\
-JSON is what the task returns in Python: for one INPUT its result, for several an array of results, for lines of stdin
-a line of JSON each, in the same order; for rerank one array.  Vectors are arrays of numbers, labels, entities, words
-and answers are objects with the fields of their Python class; for segment there is the image's size and its labels
-in place of the mask.
+JSON has the results of the task in Python: for one INPUT its result, for several an array of results, for lines of
+stdin one line of JSON each, in the same order; for rerank one array.  Vectors are arrays of numbers; labels, entities,
+words and answers are objects with the fields of their Python class; segment gives the image's size and labels instead
+of the mask.
 
   zoo run sentence-transformers/all-MiniLM-L6-v2 "The cat sits outside." "A cat is in the garden."
   zoo run FacebookAI/roberta-large-mnli "A man sleeps." --pair "A man is awake." --json
@@ -31,24 +45,55 @@ in place of the mask.
   zoo run ./my-checkpoint --task tag < lines.txt > entities.jsonl
   zoo run microsoft/beit-base-finetuned-ade-640-640 street.jpg --overlay labels.png"""
 
+TABLE = """\
+Find the tables of documents and write their cells: to a file or folder with -o, otherwise to stdout.
+
+Each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all their pages), a folder of these, a pattern such as
+'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, or from --words, the words of the page with
+their boxes; otherwise it is read by zoo-read, or by the engine that --ocr or the TrOCR checkpoint that --reader names.
+
+The tables are found by zoo-table-detect and split into cells by zoo-table-structure, small models for print that come
+with zoo; --detection and --structure name other checkpoints, such as Microsoft's."""
+
+TABLE_MORE = """\
+-o FILE takes the tables of all pages: .xlsx with a sheet for each, .html, .md, .json, .csv (out-1.csv, out-2.csv, ...
+for several tables), and for many documents .jsonl, with a line for each page as soon as it is done, or .parquet, with a
+row for each table.  -o FOLDER gets files for each document in the formats of --format, and tables.jsonl.
+
+Errors in pages or documents are listed at the end, with exit status 1; all other pages are written.  --resume continues
+a job that was stopped: pages that tables.jsonl has already, with the same content and options, are not computed again.
+
+The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}, in pixels of the upright page, with
+"confidence" if it is known.
+
+  zoo table report.pdf --pages 3-7 -o tables.xlsx
+  zoo table invoices/ 'more/*.pdf' -o out --jobs 2 --format csv,json
+  zoo table page.png --words words.json -o tables.xlsx
+  zoo table table.png --no-detection --reader microsoft/trocr-base-printed -o table.csv
+  zoo table page.png --detection microsoft/table-transformer-detection \\
+    --structure microsoft/table-transformer-structure-recognition-v1.1-all
+  zoo table page.png --overlay cells.png --json
+  zoo table report.pdf -o tables.xlsx --review review.html
+  zoo table 's3://bucket/*.pdf' -o tables --engine ray --jobs 16"""
+
 CHAT = """\
-Talk with a checkpoint that has a chat template: each line is a turn, and the answer comes as it is made.  Ctrl-C stops
-an answer, Ctrl-D ends.  Where stdin is a pipe, its lines are the turns, and only the answers are written."""
+Chat with a checkpoint that has a chat template: each line is a message, and answers are streamed.  Ctrl-C stops an
+answer, Ctrl-D ends the chat.  If stdin is a pipe, its lines are the messages, and only the answers are written."""
 
 GRITS = """\
-Compare a table that was found with the true one: the GriTS scores of its topology (top), content (con) and location
-(loc, between JSON files), 1 where they agree.  TRUE and PREDICTED are JSON as zoo writes it, or HTML with one table."""
+Compare a predicted table with the true one: the GriTS scores of its topology (top), content (con) and location (loc,
+for JSON files), 1 for full agreement.  TRUE and PREDICTED are JSON from zoo table, or HTML with one table."""
 
 INFO = """\
-Show what a checkpoint is made of: architecture, task, sizes, tokenizer or processor, files, and what became of its
-tensors."""
+Show the contents of a checkpoint: architecture, task, sizes, tokenizer or processor, files, and which tensors are used,
+renamed, tied or ignored."""
 
 LOCK = """\
-Write down which files checkpoints are: the commit of each NAME, and the sha256 of every file that loading uses.  With
---lock the other commands, and lock= in Python, load exactly these files or end with an error.
+Write a lock file: the commit of each NAME, and the sha256 of every file that is needed to load it.  With --lock the
+other commands, and lock= in Python, load exactly these files or end with an error.
 
-NAMEs that the file has already are written anew, the others stay.  With --check nothing is written: the files on disk
-are compared with the lock, those of each NAME or of all, and any difference means exit status 1."""
+Entries of the given NAMEs are replaced, other entries stay.  With --check nothing is written: the files on disk are
+compared with the lock file, for the given NAMEs or for all, and any difference gives exit status 1."""
 
 LOCK_MORE = """\
   zoo lock sentence-transformers/all-MiniLM-L6-v2 stories260k
@@ -57,23 +102,23 @@ LOCK_MORE = """\
   zoo run stories260k "Once upon a time" --lock zoo.lock"""
 
 EXPORT = """\
-Write a checkpoint in another format.  OUTPUT.gguf: the file that llama.cpp and zoo load, with the tokenizer in it, for
-decoders (llama) and encoders (bert).  It needs the extra 'gguf'.
+Write a checkpoint in another format.  OUTPUT.gguf is a file with model and tokenizer for llama.cpp and zoo, for
+decoders (llama) and encoders (bert); it requires pip install 'zoo[gguf]'.
 
-Any other OUTPUT: a folder of ONNX graphs, of every family and head, with what prepares the input, a README that says
-how to run them, and a report of how near they are to zoo on NumPy.  --device onnx runs such a
-folder.  It needs the extra 'onnx'."""
+Any other OUTPUT is a folder of ONNX graphs, for every family and head, with the tokenizer or image processor, a README
+on running them, and a report of their differences from zoo on NumPy.  --device onnx runs such a folder.  It requires
+pip install 'zoo[onnx]'."""
 
 FINETUNE = """\
-Train a checkpoint on examples of your own, and write what comes of it as a checkpoint.
+Train a checkpoint on your own examples and save the result as a checkpoint.
 
-  classify  texts, or images in a folder for each label, to one label each
-  tag       lists of words to lists of labels (.jsonl)
-  embed     pairs of texts that mean the same (--text and --label)
-  generate  texts to go on with; with --label, what is to be written after each
-  read      images of lines (a column with paths) to their text
+  classify  one label for each text, or for each image in a folder named by its label
+  tag       lists of words and lists of labels (.jsonl)
+  embed     pairs of texts with the same meaning (--text and --label)
+  generate  texts to continue; with --label, the answer to each text
+  read      images of lines (a column with paths) and their text
 
-A run that was stopped goes on where it was when the same command is given again."""
+The same command resumes a run that was stopped."""
 
 FINETUNE_MORE = """\
   zoo finetune google-bert/bert-base-uncased reviews.csv --task classify --text review --label stars -o stars
@@ -83,16 +128,32 @@ FINETUNE_MORE = """\
   torchrun --nproc-per-node 2 -m zoo finetune ...   (each step's rows are shared)"""
 
 EXAMPLE = """\
-Write the picture of a page with a table, which comes with zoo, to a file: zoo table page.png then reads it."""
+Write the picture of a page with a table, which comes with zoo, to a file to try zoo table on."""
 
 DEMO = """\
-Serve a page to try checkpoints on: drop a PDF or a picture and see its tables, classify, segment and read pictures,
-compare texts, chat.  A checkpoint is loaded when its tab is first used.  Ctrl-C ends.  It needs the extra 'demo'.
+Serve a web page for trying checkpoints: find the tables of a PDF or picture, classify, segment and read pictures,
+compare texts, chat.  A checkpoint is loaded when its tab is first used.  Ctrl-C ends.  It requires pip install
+'zoo[demo]'.
 
-Only this machine reaches the page, and the page asks no other address for anything; --host 0.0.0.0 opens it to the
-network, without a password."""
+Only this machine can open the page, and the page contacts no other address; --host 0.0.0.0 opens it to the network,
+without a password."""
 
 DEMO_MORE = """\
   zoo demo
   zoo demo --model chat=meta-llama/Llama-3.2-1B-Instruct --model classify=./my-checkpoint
   zoo demo --ocr rapidocr --port 8000"""
+
+# command -> (description, epilog); the description of `zoo map` is beside its parser
+COMMANDS: dict[str, tuple[str, str | None]] = {
+    "run": (RUN, RUN_JSON),
+    "map": ("", None),
+    "chat": (CHAT, None),
+    "info": (INFO, None),
+    "lock": (LOCK, LOCK_MORE),
+    "export": (EXPORT, None),
+    "table": (TABLE, TABLE_MORE),
+    "grits": (GRITS, None),
+    "finetune": (FINETUNE, FINETUNE_MORE),
+    "example": (EXAMPLE, None),
+    "demo": (DEMO, DEMO_MORE),
+}

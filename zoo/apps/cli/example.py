@@ -1,4 +1,4 @@
-"""`zoo example`: a page picture that comes with zoo, to try `zoo table` with."""
+"""`zoo example`: write the picture of a page that comes with zoo, to try `zoo table` on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ PAGE = Path(__file__).parents[2] / "data" / "page.png"
 
 
 def example(args: argparse.Namespace) -> None:
-    """The command, with the arguments as parsed."""
     data, path = PAGE.read_bytes(), Path(args.output)
     if path.suffix.lower() != PAGE.suffix:
-        raise UsageError(f"{args.output}: it is a PNG file, name it so")
+        raise UsageError(f"{args.output}: the page is a PNG file: give a name that ends in .png")
     if path.is_file() and path.read_bytes() != data:
-        raise UsageError(f"{args.output} is there already, and another file")
+        raise UsageError(f"{args.output} exists and is another file: give another name")
     write(path, lambda part: part.write_bytes(data))
     print(f"zoo: wrote {args.output}", file=sys.stderr)

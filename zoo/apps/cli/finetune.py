@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from ...errors import UnsupportedError
+from ...optional import optional
 
 
 def finetune(args: argparse.Namespace) -> None:
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        raise UnsupportedError("training needs torch: install zoo with its extra 'train'") from None
+    optional("torch", "training", "zoo[train]")
     from ..train import finetune as train
 
     settings = ("batch_size", "accumulate", "learning_rate", "schedule", "precision", "seed", "save_every", "shard")

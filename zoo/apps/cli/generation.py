@@ -1,4 +1,4 @@
-"""What `zoo run` and `zoo chat` share where a model writes: its options, and writing what it writes."""
+"""The options and the streamed text that `zoo run` and `zoo chat` share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ import sys
 from typing import Any
 
 
-def options_of(args: argparse.Namespace, llm: Any) -> dict[str, Any]:
-    """The options of generation that were given; --temperature says whether tokens are drawn."""
+def loading_of(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of `zoo.load` on the command line."""
+    names = ("device", "dtype", "weights", "revision", "local_files_only", "lock", "graphs")
+    return {name: getattr(args, name) for name in names}
+
+
+def options_of(args: argparse.Namespace) -> dict[str, Any]:
+    """The given options of generation; --temperature switches sampling on, or off with 0."""
     options: dict[str, Any] = {} if args.max_new_tokens is None else {"max_new_tokens": args.max_new_tokens}
     if args.seed is not None:
         options["seed"] = args.seed
@@ -20,7 +26,7 @@ def options_of(args: argparse.Namespace, llm: Any) -> dict[str, Any]:
 
 
 def write(llm: Any, texts: list[str], options: dict[str, Any]) -> None:
-    """Each text and what follows it, as it comes."""
+    """Write each text and its continuation, piece by piece."""
     for text in texts:
         sys.stdout.write(printable(text))
         for piece in llm.stream(text, **options):
@@ -30,5 +36,5 @@ def write(llm: Any, texts: list[str], options: dict[str, Any]) -> None:
 
 
 def printable(text: str) -> str:
-    """Text without what a terminal would obey, but with its lines."""
+    """Text without control characters except newlines and tabs."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)

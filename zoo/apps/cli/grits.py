@@ -1,9 +1,8 @@
-"""`zoo grits`: how well a table that was found agrees with the true one."""
+"""`zoo grits`: score a predicted table against the true one."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import get_args
 
@@ -13,7 +12,7 @@ from ..tables import Table
 from ..tables.grits import Metric
 from ..tables.grits import grits as score
 from . import UsageError
-from .terminal import Terminal, json_text
+from .terminal import json_text, terminal_of
 
 MAX_BYTES = 64 << 20
 HTML = (".html", ".htm")
@@ -21,7 +20,6 @@ SUFFIXES = (".json", *HTML)
 
 
 def grits(args: argparse.Namespace) -> None:
-    """The command, with the arguments as parsed."""
     true, predicted = _read(args.true), _read(args.predicted)
     metrics = args.metric or get_args(Metric)
     if any(path.lower().endswith(HTML) for path in (args.true, args.predicted)):
@@ -29,9 +27,8 @@ def grits(args: argparse.Namespace) -> None:
             raise UsageError("--metric loc compares boxes, which HTML does not have")
         metrics = [metric for metric in metrics if metric != "loc"]
     found = {metric: score(true, predicted, metric, published=args.published) for metric in metrics}
-    as_json = args.json or not sys.stdout.isatty()
-    terminal = Terminal(sys.stdout, plain_text=not as_json)
-    if as_json:
+    terminal = terminal_of(args)
+    if terminal.json:
         return terminal.line(json_text(found))
     terminal.title(f"{args.true}, {args.predicted}")
     heading = ("", "f", "precision", "recall", "upper bound", "")
@@ -43,14 +40,14 @@ def _read(path: str) -> Table:
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         expected = f"expected {', '.join(SUFFIXES)}{nearest(suffix, SUFFIXES, 1)}"
-        raise TableError(f"{path}: a table is read from JSON or HTML, and the suffix is {suffix!r}, {expected}")
+        raise TableError(f"{path}: the file has the suffix {suffix!r}, {expected}")
     data = read_bounded(path, MAX_BYTES, TableError)
     try:
         if suffix != ".json":
             return Table.from_html(data.decode("utf-8-sig"))
         if not data.lstrip().startswith(b"["):
             return Table.from_json(data)
-        found = parse_json_list(data, "the file", TableError)  # as `zoo table` writes it
+        found = parse_json_list(data, "the file", TableError)  # written by `zoo table`
         if len(found) != 1:
             raise TableError(f"the file has {len(found)} tables, expected one")
         return Table.from_dict(found[0])

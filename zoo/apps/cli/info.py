@@ -1,22 +1,21 @@
-"""`zoo info`: what a checkpoint is made of.  Its weights are mapped and named, but nothing is computed with them."""
+"""`zoo info`: the contents of a checkpoint.  Its weights are mapped and matched by name, but not computed with."""
 
 from __future__ import annotations
 
 import argparse
 import math
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ZooError
-from .terminal import Terminal, json_text
+from .terminal import Terminal, json_text, terminal_of
 
 if TYPE_CHECKING:
     from ...checkpoint.files import Checkpoint
     from ...weights import Source
 
-SHOWN = 4  # names of a kind in a terminal; JSON has all
+SHOWN = 4  # names in a terminal; JSON has all
 TEXT_SIZES = {
     "num_hidden_layers": "layers",
     "hidden_size": "hidden",
@@ -37,11 +36,9 @@ IMAGE_SIZES = {
 
 
 def info(args: argparse.Namespace) -> None:
-    """The command, with the arguments as parsed."""
     found = describe(args.name, revision=args.revision, local_files_only=args.local_files_only, lock=args.lock)
-    as_json = args.json or not sys.stdout.isatty()
-    terminal = Terminal(sys.stdout, plain_text=not as_json)
-    if as_json:
+    terminal = terminal_of(args)
+    if terminal.json:
         terminal.line(json_text(found, indent=2))
     else:
         _show(terminal, found)
@@ -50,7 +47,7 @@ def info(args: argparse.Namespace) -> None:
 def describe(
     name: str, *, revision: str | None = None, local_files_only: bool = False, lock: str | None = None
 ) -> dict[str, Any]:
-    """Everything that the command knows of a checkpoint."""
+    """The contents of a checkpoint, as the command writes them in JSON."""
     from ...loading import model_of
     from ...lock import find
     from ...nn import count_parameters
@@ -58,7 +55,7 @@ def describe(
 
     checkpoint = find(name, revision=revision, local_files_only=local_files_only, lock=lock)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # unused tensors have their own line here
+        warnings.simplefilter("ignore", UserWarning)  # unused tensors are listed below
         model = model_of(checkpoint)
     config, report = model.config, model.report
     images, task = family_of(config.model_type).reads_images, _task(checkpoint)
@@ -91,12 +88,12 @@ def _task(checkpoint: Checkpoint) -> str | None:
 
     try:
         return default_task(checkpoint)
-    except ZooError:  # such as a decoder: there is a model, but no task
+    except ZooError:  # there is a model for it, but no task
         return None
 
 
 def _tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Its kind, or the error if there is none that can be read."""
+    """The tokenizer's kind and sizes, or the error if it cannot be read."""
     from ...text.tokenizer import Tokenizer
 
     try:
@@ -112,7 +109,7 @@ def _tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Its kind and what it does with sizes, or the error if there is none that can be read."""
+    """The image processor's kind and sizes, or the error if it cannot be read."""
     from ...images import ImageProcessor
 
     try:
@@ -123,7 +120,7 @@ def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _stored(source: Source) -> dict[str, dict[str, int]]:
-    """By element type, how many tensors the files hold, how many elements, and in how many bytes."""
+    """Element type -> the number of tensors, of elements and of bytes in the files."""
     from ...quant import QUANT_TYPES
     from ...weights.mapped import element_bits
 
@@ -146,11 +143,12 @@ def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
     if "processor" in found:
         sizes, prepared = IMAGE_SIZES, ("processor", _image_text(found["processor"]))
     else:
-        sizes, prepared = TEXT_SIZES, ("tokenizer", _token_text(found["tokenizer"]))
+        tokenizer, sizes = found["tokenizer"], TEXT_SIZES
+        prepared = ("tokenizer", tokenizer.get("error") or f"{tokenizer['kind']}, {tokenizer['vocabulary']:,} tokens")
     terminal.title(found["name"])
     rows = [
         ("architecture", f"{found['architecture']} ({found['model_type']})"),
-        ("task", found["task"] or "none: zoo.load_model gives the bare model"),
+        ("task", found["task"] or "none: zoo.load_model loads the model"),
         ("parameters", f"{found['parameters']:,} ({found['parameters'] / 1e6:.1f} M)"),
         ("sizes", ", ".join(_size(name, found[field]) for field, name in sizes.items() if field in found)),
         prepared,
@@ -179,10 +177,6 @@ def _size(name: str, value: Any) -> str:
     return f"{name} {value:,}" if isinstance(value, int) else f"{name} {' x '.join(map(str, value))}"
 
 
-def _token_text(tokenizer: Mapping[str, Any]) -> str:
-    return tokenizer.get("error") or f"{tokenizer['kind']}, {tokenizer['vocabulary']:,} tokens"
-
-
 def _image_text(processor: Mapping[str, Any]) -> str:
     if "error" in processor:
         return processor["error"]
@@ -199,7 +193,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def size_text(size: float) -> str:
-    """Bytes, to three digits or so."""
+    """A number of bytes with a unit."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

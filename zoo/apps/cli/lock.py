@@ -1,4 +1,4 @@
-"""`zoo lock`: which files checkpoints are, written to a lock file or compared with one."""
+"""`zoo lock`: write the files of checkpoints to a lock file, or compare them with it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ from ... import lock as locks
 from ...errors import LockError
 from . import UsageError
 from .info import size_text
-from .terminal import Terminal, json_text
+from .terminal import Terminal, json_text, terminal_of
 
 
 def lock(args: argparse.Namespace) -> None:
-    """The command, with the arguments as parsed."""
-    as_json = args.json or not sys.stdout.isatty()
-    terminal = Terminal(sys.stdout, plain_text=not as_json)
-    (_check if args.check else _write)(args, terminal, as_json)
+    (_check if args.check else _write)(args, terminal_of(args))
 
 
-def _write(args: argparse.Namespace, terminal: Terminal, as_json: bool) -> None:
+def _write(args: argparse.Namespace, terminal: Terminal) -> None:
     if not args.names:
-        raise UsageError("no NAME: give names or folders, or --check")
+        raise UsageError("no NAME: give the names or folders of checkpoints, or --check")
     if args.revision is not None and len(args.names) > 1:
-        raise UsageError("--revision is of one repository: give one NAME with it")
+        raise UsageError("--revision is for one repository: give only one NAME with it")
     entries = locks.lock(args.names, args.output, revision=args.revision, local_files_only=args.local_files_only)
-    if as_json:
+    if terminal.json:
         found = {name: {"revision": one.revision, "fingerprint": one.fingerprint} for name, one in entries.items()}
         terminal.line(json_text(found, indent=2))
     else:
@@ -43,11 +40,11 @@ def _write(args: argparse.Namespace, terminal: Terminal, as_json: bool) -> None:
     print("zoo: wrote", args.output, file=sys.stderr)
 
 
-def _check(args: argparse.Namespace, terminal: Terminal, as_json: bool) -> None:
+def _check(args: argparse.Namespace, terminal: Terminal) -> None:
     if args.revision is not None:
-        raise UsageError("--revision is for writing a lock: --check takes the commits that the lock names")
+        raise UsageError("--revision is for writing a lock file: --check uses the commits in it")
     found = locks.check(args.output, args.names)
-    if as_json:
+    if terminal.json:
         terminal.line(json_text(found, indent=2))
     else:
         for name, problems in found.items():
@@ -55,4 +52,4 @@ def _check(args: argparse.Namespace, terminal: Terminal, as_json: bool) -> None:
             terminal.fields([("wrong", problem) for problem in problems] or [("as locked", "all files")])
     sys.stdout.flush()
     if wrong := [name for name, problems in found.items() if problems]:
-        raise LockError(f"not as {args.output} says: {', '.join(wrong)}")
+        raise LockError(f"the files differ from {args.output}: {', '.join(wrong)}")

@@ -56,7 +56,7 @@ def report(summary: Summary, unit: str, failed: str = "rows") -> None:
 def _options(args: argparse.Namespace, task: str) -> dict[str, Any]:
     names = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task == "read" else ()))
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    return options | (options_of(args, task) if task == "generate" else {})
+    return options | (options_of(args) if task == "generate" else {})
 
 
 def _check(args: argparse.Namespace, task: str) -> None:

@@ -1,4 +1,4 @@
-"""`zoo run`: inputs from the command line or stdin, through a task, to tables or JSON."""
+"""`zoo run`: run a task on inputs from the command line or stdin, and write tables or JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import zoo
 
 from ...errors import BatchError, InputError, ZooError
 from . import UsageError
-from .generation import options_of, write
+from .generation import loading_of, options_of, write
 from .terminal import Terminal, json_text
 
 OPTIONS = {
@@ -28,33 +28,21 @@ OPTIONS = {
     "lines": ("read",),
     "num_beams": ("read",),
 }
-BLOCK = 1 << 16  # bytes of stdin read at once, or less if there are not so many yet
+BLOCK = 1 << 16  # the most bytes of stdin read at once
 
 
 def run(args: argparse.Namespace) -> None:
-    """The command, with the arguments as parsed."""
     streamed = args.inputs in ([], ["-"]) and not (args.question is not None and args.context is not None)
     if streamed and not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
-        raise UsageError("no INPUT: give texts or images, or '-' for the lines of stdin")
+        raise UsageError("no INPUT: give texts or paths of images, or '-' for the lines of stdin")
     if args.json and args.text:
-        raise UsageError("--json and --text were given: give one of them")
+        raise UsageError("--json and --text exclude each other: give one of them")
     if args.task is not None:
         _check(args, args.task)
-    task: Any = zoo.load(
-        args.name,
-        task=args.task,
-        device=args.device,
-        dtype=args.dtype,
-        weights=args.weights,
-        revision=args.revision,
-        local_files_only=args.local_files_only,
-        lock=args.lock,
-        graphs=args.graphs,
-        adapter=args.adapter,
-    )
+    task: Any = zoo.load(args.name, task=args.task, adapter=args.adapter, **loading_of(args))
     _check(args, task.name)
     if args.pair is not None and hasattr(task, "processor"):
-        raise UsageError(f"--pair is for texts, and {args.name} reads images")
+        raise UsageError(f"--pair is for texts, and {args.name} reads images: leave it out")
     as_json = args.json or not (args.text or sys.stdout.isatty())
     terminal = Terminal(sys.stdout, plain_text=not as_json)
 
@@ -71,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
             place = f"stdin, lines {first} ... {first + len(lines) - 1}"
             try:
                 if task.name == "generate" and not as_json:
-                    write(task, lines, options_of(args, task))
+                    write(task, lines, options_of(args))
                     continue
                 results, error = _settled(task, lines, args)
             except ZooError as e:
@@ -86,9 +74,9 @@ def run(args: argparse.Namespace) -> None:
                 _show(terminal, task, lines, results, error)
             sys.stdout.flush()
         if failed:
-            raise InputError(f"{failed} lines could not be used")
+            raise InputError(f"{failed} lines could not be used: see the messages above")
     elif task.name == "generate" and not as_json:
-        write(task, args.inputs, options_of(args, task))
+        write(task, args.inputs, options_of(args))
     else:
         results, error = _settled(task, args.inputs, args)
         if as_json:
@@ -101,7 +89,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _settled(task: Any, texts: list[str], args: argparse.Namespace) -> tuple[list[Any], BatchError | None]:
-    """The results, and what is wrong with those inputs that have none."""
+    """The results, and the errors of inputs without a result."""
     try:
         return _call(task, texts, args), None
     except BatchError as e:
@@ -109,7 +97,7 @@ def _settled(task: Any, texts: list[str], args: argparse.Namespace) -> tuple[lis
 
 
 def _with_errors(results: list[Any], error: BatchError | None) -> list[Any]:
-    """As JSON has them: an object with the error in the place of a result."""
+    """The results for JSON, with an object {"error": message} for each input without one."""
     errors = {} if error is None else error.errors
     return [{"error": str(errors[i])} if i in errors else result for i, result in enumerate(results)]
 
@@ -120,20 +108,20 @@ def _show(terminal: Terminal, task: Any, texts: list[str], results: list[Any], e
 
 
 def _check(args: argparse.Namespace, task: str) -> None:
-    """Refuse options that the task does not have, and inputs that do not go together."""
+    """Raise UsageError for options that the task does not have and inputs that do not fit together."""
     for option, tasks in OPTIONS.items():
         if getattr(args, option) is not None and task not in tasks:
             raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")
     if args.overlay is not None and (len(args.inputs) != 1 or args.inputs == ["-"]):
-        raise UsageError("--overlay wants one INPUT, the path of an image")
+        raise UsageError("--overlay needs exactly one INPUT, the path of an image")
     if "-" in args.inputs and len(args.inputs) > 1 and task != "rerank":
-        raise UsageError("'-' stands for all inputs: give no other INPUT with it")
+        raise UsageError("'-' reads all inputs from stdin: give no other INPUT with it")
     if task == "answer":
         given = [args.question is not None, args.context is not None]
         if not any(given):
-            raise UsageError("answer wants --question, --context or both")
+            raise UsageError("answer needs --question, --context or both")
         if all(given) and args.inputs:
-            raise UsageError("with --question and --context both given, answer takes no INPUT")
+            raise UsageError("with both --question and --context, answer takes no INPUT")
     if args.pair is not None and len(args.pair) not in (1, len(args.inputs)):
         raise UsageError(f"{len(args.pair)} --pair for {len(args.inputs)} INPUT: give one for each, or one for all")
 
@@ -147,7 +135,7 @@ def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
             return task(texts, args.context, **options)
         return task(args.question, texts if args.context is None else [args.context], **options)
     if task.name == "generate":
-        options = options_of(args, task)
+        options = options_of(args)
     if args.pair is not None:
         options["pairs"] = args.pair if len(args.pair) == len(texts) else args.pair * len(texts)
     results = list(task(texts, **options))
@@ -157,7 +145,7 @@ def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
 
 
 def _summaries(task: Any, results: list[Any]) -> list[Any]:
-    """Results as they are, but segmentations without their masks, which have as many numbers as images have pixels."""
+    """The results, for segmentations without their masks, which have a number for each pixel."""
     if task.name != "segment":
         return results
     return [
@@ -167,17 +155,17 @@ def _summaries(task: Any, results: list[Any]) -> list[Any]:
 
 
 def _rerank_inputs(inputs: list[str]) -> list[str]:
-    """Query and documents, with the lines of stdin in place of '-'."""
+    """The query and the documents, with the lines of stdin in place of '-'."""
     texts: list[str] = []
     for text in inputs or ["-"]:
         texts += [line for _, lines in _stdin_blocks() for line in lines] if text == "-" else [text]
     if len(texts) < 2:
-        raise UsageError("rerank wants a query and at least one document")
+        raise UsageError("rerank needs a query and at least one document")
     return texts
 
 
 def _stdin_blocks() -> Iterator[tuple[int, list[str]]]:
-    """(number of the first line, lines without their ends), as many as have arrived at a time."""
+    """Blocks of lines that have arrived together: (number of the first line, lines without their ends)."""
     number, rest = 1, b""
     while block := os.read(sys.stdin.fileno(), BLOCK):
         *lines, rest = (rest + block).split(b"\n")

@@ -1,11 +1,13 @@
-"""How results look: JSON for programs; for people aligned columns, with bars and colours where they are welcome."""
+"""Output: JSON for programs; aligned columns for people, with bars and colours if the terminal has them."""
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
 import shutil
+import sys
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -17,24 +19,29 @@ from ...errors import ZooError
 from ..batch.results import plain
 
 BAR = 20  # characters of a score of 1
-COSINES = 10  # inputs whose cosines fit beside one another
+COSINES = 10  # inputs whose cosines fit on a line
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON of what a task returns: arrays as lists, named tuples as objects."""
+    """A task's results as JSON: arrays as lists, named tuples as objects."""
     try:
         return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
-        raise ZooError("the result holds numbers that are not finite, which JSON does not have") from None
+        raise ZooError("the result has numbers that are not finite (inf or nan), which JSON cannot represent") from None
+
+
+def terminal_of(args: argparse.Namespace) -> Terminal:
+    """The output of a command on stdout, JSON if --json was given or stdout is no terminal."""
+    return Terminal(sys.stdout, plain_text=not args.json and sys.stdout.isatty())
 
 
 class Terminal:
-    """Where output goes."""
+    """A text stream for output.  json: the command should write JSON."""
 
     def __init__(self, out: TextIO, plain_text: bool):
-        self.out = out
+        self.out, self.json = out, not plain_text
         self.fancy = plain_text and out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        if isinstance(out, io.TextIOWrapper):  # JSON is UTF-8 whatever the locale; a terminal shows what it can
+        if isinstance(out, io.TextIOWrapper):  # JSON is UTF-8 in any locale; a terminal may lack characters
             if plain_text:
                 out.reconfigure(errors="replace")
             else:
@@ -44,21 +51,15 @@ class Terminal:
     def line(self, text: str = "") -> None:
         self.out.write(text + "\n")
 
-    def bold(self, text: str) -> str:
-        return f"\x1b[1m{text}\x1b[0m" if self.fancy else text
-
-    def colour(self, text: str) -> str:
-        return f"\x1b[36m{text}\x1b[0m" if self.fancy else text
-
     def bar(self, score: float) -> str:
-        filled = round(BAR * min(max(score, 0.0), 1.0))
-        return self.colour("█" * filled) if self.fancy and 0 <= score <= 1 else ""
+        return f"\x1b[36m{'█' * round(BAR * score)}\x1b[0m" if self.fancy and 0 <= score <= 1 else ""
 
     def title(self, text: str) -> None:
-        self.line(self.bold(clip(text, self.width)))
+        text = clip(text, self.width)
+        self.line(f"\x1b[1m{text}\x1b[0m" if self.fancy else text)
 
     def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-        """Columns side by side, those of `right` aligned there; the last may run to the end of the line."""
+        """Write aligned columns, those in `right` to the right; the last is cut at the end of the line."""
         if not rows:
             return self.line("  none")
         widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
@@ -72,7 +73,7 @@ class Terminal:
             self.line((begin + last).rstrip())
 
     def fields(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Names and what they stand for, over as many lines as that needs."""
+        """Write names and values, wrapped to the width of the terminal."""
         indent = max(len(name) for name, _ in rows) + 4
         for name, value in rows:
             first, *others = textwrap.wrap(clean(value), max(self.width - indent, 20)) or [""]
@@ -81,14 +82,14 @@ class Terminal:
                 self.line(" " * indent + line)
 
     def show(self, task: Any, texts: Sequence[str], results: Sequence[Any]) -> None:
-        """The results of a task, one for each text."""
+        """Write the results of a task, one for each text."""
         if task.name == "embed":
             return self._vectors(texts, np.stack(results))
         for text, result in zip(texts, results, strict=True):
             self.title(text)
             if task.name == "fill-mask":
-                for filled in result if isinstance(result[0], list) else [result]:
-                    self.table([(clean(f.token), f"{f.score:.4f}", self.bar(f.score)) for f in filled], right=(1,))
+                for words in result if isinstance(result[0], list) else [result]:
+                    self.table([(clean(w.token), f"{w.score:.4f}", self.bar(w.score)) for w in words], right=(1,))
             elif task.name == "classify":
                 self.table([(clean(x.label), f"{x.score:.4f}", self.bar(x.score)) for x in result], right=(1,))
             elif task.name == "segment":
@@ -112,7 +113,6 @@ class Terminal:
                 self.table([(f"{x.score:.4f}", str(x.document + 1), clean(x.text)) for x in result], right=(0, 1))
 
     def _vectors(self, texts: Sequence[str], vectors: np.ndarray) -> None:
-        """vectors (N, E)."""
         norms = np.linalg.norm(vectors, axis=1)
         self.title(f"{vectors.shape[1]} dimensions")
         self.table(
@@ -137,17 +137,17 @@ class Terminal:
 
 
 def clean(text: str) -> str:
-    """One line without what a terminal would obey."""
+    """The text on one line, without control characters."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
 
 
 def width(text: str) -> int:
-    """Columns of a terminal that a text without escapes takes."""
+    """The number of terminal columns of a text without escape sequences."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def clip(text: str, columns: int) -> str:
-    """The text on one line, cut with an ellipsis where it is wider than that."""
+    """The text on one line, cut with an ellipsis if it is wider than `columns`."""
     text = clean(text)
     if width(text) <= columns:
         return text

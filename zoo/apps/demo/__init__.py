@@ -1,1 +1,1 @@
-"""`zoo demo`: a page to try checkpoints on, from this process alone (extra `demo`)."""
+"""`zoo demo`: a local web page for trying checkpoints (extra `demo`)."""

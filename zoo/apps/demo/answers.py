@@ -1,6 +1,6 @@
-"""The answers of the demo's tabs, without Gradio: uploaded paths and texts in, pictures and texts out.
+"""The functions behind the demo's tabs, without Gradio: uploaded paths and texts in, pictures and texts out.
 
-Input comes from strangers: sizes are bounded here, and what cannot be used is a ZooError.
+Inputs are untrusted: sizes are limited here, and bad input raises a ZooError.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ..tables.review import ReviewWriter
 from .models import Models
 
 MAX_PAGES = 20  # of a document at once
-MAX_PIXELS = 40_000_000  # of a picture or page
-MAX_CHARACTERS = 20_000  # of a text
-MAX_LINES = 500  # that a text is compared with
+MAX_PIXELS = 40_000_000  # in a picture or page
+MAX_CHARACTERS = 20_000  # in a text
+MAX_LINES = 500  # to compare a text with
 SHOWN_PIXELS = 1600  # longer side of a picture on the page
 
 
@@ -47,7 +47,9 @@ def find_tables(models: Models, path: str | None, pages: str = "", threshold: fl
         numbers = document.numbers(pages.strip() or None)
         if len(numbers) > MAX_PAGES:
             first = f"{numbers[0]}-{numbers[MAX_PAGES - 1]}"
-            raise InputError(f"{document.name}: {len(numbers)} pages, at most {MAX_PAGES} at once: say pages {first}")
+            raise InputError(
+                f"{document.name}: {len(numbers)} pages, at most {MAX_PAGES} at once: choose pages such as {first}"
+            )
         review, count = ReviewWriter(Path(folder) / "review.html", config), 0
         for number in numbers:
             page = document.page(number)
@@ -55,19 +57,19 @@ def find_tables(models: Models, path: str | None, pages: str = "", threshold: fl
             review.add(result, page)
             count += len(result.tables)
         if not count:
-            hint = "" if whole else ", and one picture of a table alone can be taken whole"
-            raise InputError(f"{document.name}: no table found; a threshold below {threshold:g} finds more{hint}")
+            hint = "" if whole else ", or tick 'The whole page is one table' for a picture of one table"
+            raise InputError(f"{document.name}: no table found: try a score below {threshold:g}{hint}")
         return review.close()[0].read_text(encoding="utf-8")
 
 
 def classify(models: Models, path: str | None, text: str = "") -> tuple[np.ndarray | None, dict[str, float]]:
-    """The picture as shown, and label -> score for the picture or the text, whichever the checkpoint takes."""
+    """The picture to show, and label -> score for the picture or the text, whichever the checkpoint reads."""
     task, name = models.task("classify"), models.names["classify"]
     if isinstance(task, ImageTask):
-        image = _picture(path, f"a picture, which is what {name} reads")
+        image = _picture(path, f"a picture, since {name} reads pictures")
         shown, labels = _shown(image), task(image, top_k=5)
     else:
-        shown, labels = None, task(_text(text, f"a text, which is what {name} reads"), top_k=5)
+        shown, labels = None, task(_text(text, f"a text, since {name} reads texts"), top_k=5)
     return shown, dict(zip(unique_names([one.label for one in labels]), [one.score for one in labels], strict=True))
 
 
@@ -100,7 +102,7 @@ def neighbours(models: Models, text: str, lines: str) -> list[tuple[float, str]]
 
 
 class Talk:
-    """The chat tab; keys and values are kept for one conversation, the last that was continued."""
+    """The chat tab; the cache of keys and values is kept for the latest conversation only."""
 
     def __init__(self, models: Models):
         self.models = models
@@ -109,7 +111,7 @@ class Talk:
     def say(
         self, text: str, before: Sequence[Mapping[str, str]], max_new_tokens: int = 200, temperature: float = 0.7
     ) -> Iterator[str]:
-        """The answer in pieces.  before: earlier messages.  Without a chat template the text alone is continued."""
+        """The answer in pieces.  before: earlier messages.  Without a chat template only the text is continued."""
         text, llm = _text(text, "a text"), self.models.task("chat")
         options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "do_sample": temperature > 0}
         if temperature > 0:
@@ -127,7 +129,7 @@ class Talk:
 
 def _given(path: str | None, what: str) -> str:
     if not path:
-        raise InputError(f"nothing to look at: drop {what}")
+        raise InputError(f"no file: upload {what}")
     return path
 
 
@@ -140,9 +142,9 @@ def _picture(path: str | None, what: str = "a picture") -> np.ndarray:
 
 def _text(text: str, what: str) -> str:
     if not text.strip():
-        raise InputError(f"nothing to work on: write {what}")
+        raise InputError(f"no text: enter {what}")
     if len(text) > MAX_CHARACTERS:
-        raise InputError(f"a text of {len(text)} characters, at most {MAX_CHARACTERS} are taken")
+        raise InputError(f"a text of {len(text)} characters, at most {MAX_CHARACTERS} are allowed")
     return text
 
 

@@ -1,4 +1,4 @@
-"""A guard before Gradio: bounds on requests, a refusal of paths that nobody uploaded, and security headers."""
+"""A guard in front of Gradio: limits on requests, security headers, and only uploaded files as paths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 MAX_UPLOAD = 64 << 20  # bytes of a file
 MAX_REQUEST = 1 << 20  # bytes of any other request
 
-# The browser asks no other address for anything, whatever a text or a model says.
+# The browser contacts no other address, whatever a text or a model contains.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; form-action 'none'"
@@ -22,8 +22,8 @@ HEADERS = {"content-security-policy": POLICY, "referrer-policy": "no-referrer", 
 class Guard:
     """An ASGI application around Gradio's.
 
-    Gradio's own check of paths is weaker: it downloads any public address that a request names as a "path", and knows
-    no bound for requests other than uploads.  Here every "path" has to be a file of the upload folder.
+    Gradio's own check of paths is weaker: it downloads any public address that a request gives as a "path", and limits
+    the size of uploads only.  Here every "path" must be a file in the upload folder.
     """
 
     def __init__(self, app: Any, uploads: str | os.PathLike[str]):
@@ -67,11 +67,11 @@ class Guard:
 
 
 def _paths(body: bytes) -> Iterator[Any]:
-    """Every value with the key "path" in a JSON text, however deep."""
+    """Every value with the key "path" in a JSON text, at any depth."""
     try:
         waiting = [json.loads(body)] if body else []
     except (ValueError, RecursionError):
-        return  # Gradio refuses it too
+        return  # Gradio refuses it
     while waiting:
         one = waiting.pop()
         if isinstance(one, dict):

@@ -1,4 +1,4 @@
-"""The checkpoints of the demo, each loaded when it is first used."""
+"""The demo's checkpoints, each loaded when its tab is first used."""
 
 from __future__ import annotations
 

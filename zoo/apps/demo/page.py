@@ -1,6 +1,6 @@
-"""The page of the demo in Gradio, a tab for each kind of task.
+"""The demo's page in Gradio, a tab for each kind of task.
 
-Texts from elsewhere are shown as text: they go to components that show text, or are escaped.
+Untrusted texts go to components that show plain text, or are escaped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CSS = """
 
 
 def gradio() -> Any:
-    """The package, which reports nothing to anyone."""
+    """The package gradio, with its analytics switched off."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     return optional("gradio", "the demo", "zoo[demo]")
 
@@ -87,9 +87,9 @@ def _tab(
     note: str = "",
     scale: int = 1,
 ) -> None:
-    """A tab that runs when a file is dropped or Enter ends its first text, and when its button is pressed.
+    """Add a tab that runs when a file is uploaded, Enter is pressed in its first text, or its button is pressed.
 
-    scale: width of the outputs beside the inputs.
+    scale: the width of the outputs relative to the inputs.
     """
     with gr.Tab(name):
         gr.HTML(f"<small>{html.escape(note)}</small>")
@@ -134,8 +134,8 @@ def _chat(gr: Any, models: Models) -> None:
     with gr.Row():
         stop, clear = gr.Button("Stop", elem_id="chat-stop"), gr.Button("New chat", elem_id="chat-clear")
     with gr.Row():
-        most = gr.Slider(1, 1000, 200, step=1, label="Tokens of an answer, at most")
-        temperature = gr.Slider(0, 2, 0.7, step=0.05, label="Temperature; 0 takes the most likely")
+        most = gr.Slider(1, 1000, 200, step=1, label="Maximum tokens of an answer")
+        temperature = gr.Slider(0, 2, 0.7, step=0.05, label="Temperature; 0: no sampling")
     talk = answers.Talk(models)
 
     def run(text: str, before: list[Any], most: float, temperature: float) -> Iterator[tuple[Any, Any, str]]:
@@ -152,7 +152,7 @@ def _chat(gr: Any, models: Models) -> None:
 
 
 def _on(gr: Any, triggers: list[Any], run: Callable[..., Any], inputs: Any, outputs: Any, **more: Any) -> Any:
-    """Let `run`, a function or a generator, answer to events; errors and warnings are shown as notes over the page."""
+    """Call `run`, a function or a generator, on events; errors and warnings are shown as notes over the page."""
 
     def answer(*given: Any) -> Iterator[Any]:
         with warnings.catch_warnings(record=True) as caught:
@@ -165,16 +165,16 @@ def _on(gr: Any, triggers: list[Any], run: Callable[..., Any], inputs: Any, outp
         for one in caught:
             gr.Warning(html.escape(str(one.message)), duration=None)
 
-    # One thing is computed at a time, whoever asks: it has all threads, and memory for one.
+    # Only one request is computed at a time: it uses all threads, and memory may not suffice for two.
     limit = {"concurrency_limit": 1, "concurrency_id": "models"}
     return gr.on(triggers, answer, inputs, outputs, api_visibility="private", **limit, **more)
 
 
 def _problem(error: Exception) -> str:
-    """One message.  The traceback of an error that no input should cause goes to stderr."""
+    """The message to show.  For an error that no input should cause, the traceback goes to stderr."""
     if isinstance(error, ZooError):
         return str(error)
     if isinstance(error, MemoryError):
         return "not enough memory"
     traceback.print_exception(error)
-    return "an error of zoo itself: the terminal says more"
+    return "internal error: the terminal shows the traceback"

@@ -1,4 +1,4 @@
-"""Serving the demo, by default to this machine alone."""
+"""Serving the demo, by default to this machine only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from .page import CSS, build, gradio
 def application(models: Models) -> Any:
     """The page as an ASGI application."""
     gr, fastapi = gradio(), optional("fastapi", "the demo", "zoo[demo]")
-    fonts = {"font": [gr.themes.Font("system-ui")], "font_mono": [gr.themes.Font("ui-monospace")]}  # none is fetched
+    fonts = {
+        "font": [gr.themes.Font("system-ui")],
+        "font_mono": [gr.themes.Font("ui-monospace")],
+    }
     page = build(models)
     app = gr.mount_gradio_app(
         fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None),
@@ -31,12 +34,12 @@ def application(models: Models) -> Any:
         theme=gr.themes.Default(primary_hue="blue", **fonts),
         css=CSS,
     )
-    page.has_launched = True  # Gradio does not set it for a mounted page, and then checks no path
+    page.has_launched = True  # Gradio leaves it unset for a mounted page, and then checks no paths
     return Guard(app, gr.utils.get_upload_folder())
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address; InputError if it cannot be had."""
+    """A socket that listens at an address.  InputError: the address or port cannot be used."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=64)
@@ -49,7 +52,7 @@ def serve(models: Models, host: str, port: int, ready: Any = None) -> None:
     gradio()  # a missing package is reported before anything else
     uvicorn: Any = optional("uvicorn", "the demo", "zoo[demo]")
     with listen(host, port) as at:
-        # Visitors who leave, and pages that are open when the server ends, are errors to uvicorn.
+        # uvicorn logs closed and open connections at the end as errors.
         config = uvicorn.Config(application(models), log_level="critical", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         if ready is not None:

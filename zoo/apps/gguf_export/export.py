@@ -1,6 +1,6 @@
-"""A model with its tokenizer as a GGUF file, written by the `gguf` package: what llama.cpp's converter would write.
+"""A model with its tokenizer as a GGUF file like that of llama.cpp's converter, written with the `gguf` package.
 
-The tokenizer is there twice: as llama.cpp's tokens, and whole, as `tokenizer.huggingface.json`.
+The tokenizer is in it twice: as llama.cpp's tokens, and as `tokenizer.huggingface.json`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_write import atomic_write
 from ...nn import leaves
+from ...optional import optional
 from ...quant import QUANT_TYPES, QuantRows, QuantTensor
 from ...weights.gguf.names import NAMES, Names
 from ...weights.gguf.source import rows_of_neighbours
@@ -24,37 +25,42 @@ from .vocabulary import add_tokenizer
 if TYPE_CHECKING:
     from ...tasks.base import TextTask
 
-# What can be written, and the number that llama.cpp has for a file of mostly that.
+# The types that can be written -> llama.cpp's number for a file that is mostly of the type.
 TYPES = {"f32": 0, "f16": 1, "bf16": 32, "q8_0": 7, "q5_1": 9, "q5_0": 8, "q4_1": 3, "q4_0": 2}
 TYPES |= {"q6_k": 18, "q5_k": 16, "q4_k": 14}
-# What llama.cpp gives to rows that are no whole blocks of 256.
+# llama.cpp's type for rows that are not whole blocks of 256.
 INSTEAD = {"q6_k": "q8_0", "q5_k": "q5_1", "q4_k": "q5_0"}
+ARCHITECTURES = ("LlamaForCausalLM", "BertModel", "BertForSequenceClassification")
 POOLINGS = {"mean": 1, "cls": 2, "lasttoken": 3}
 
 
 class Tensor(NamedTuple):
-    """A tensor under llama.cpp's name; rows: a matrix (E, D), or an array of float32 that stays so."""
+    """A tensor under llama.cpp's name.  rows: a matrix (E, D), or another array, which stays float32."""
 
     name: str
     rows: QuantRows | np.ndarray
-    heads: int  # of how many the rows are to be put in llama.cpp's order; 0: as they are
+    heads: int  # the number of heads whose rows are reordered for llama.cpp, or 0
 
 
 def export(task: TextTask, path: str | os.PathLike[str], kind: str = "q8_0") -> Path:
-    """Write a task's model and tokenizer; kind: one of TYPES, which matrices get where their rows are whole blocks.
+    """Write a task's model and tokenizer.  kind: one of TYPES, the type of matrices whose rows are whole blocks.
 
-    Others, as with llama.cpp, get what stands INSTEAD, or float16; vectors, positions and segments stay float32.  A
-    matrix that has the kind already keeps its bits.  UnsupportedError where GGUF cannot say what the model is.
+    Other matrices get the type in INSTEAD or float16, as in llama.cpp; vectors, positions and segments stay float32.  A
+    matrix of this type is copied bit by bit.  UnsupportedError: GGUF cannot describe the model.
     """
     gguf = package()
-    path, kind = Path(path).expanduser(), _known(kind)
-    architecture, names = _architecture(task)
-    writer = gguf.GGUFWriter(None, architecture)
+    path, kind = Path(path).expanduser(), kind.lower()
+    if kind not in TYPES:
+        raise UnsupportedError(f"type {kind!r} is not one of {', '.join(TYPES)}{nearest(kind, TYPES)}")
+    name, family = type(task.model).__name__, task.config.model_type
+    if name not in ARCHITECTURES:
+        raise UnsupportedError(f"{name} cannot be written as GGUF, only {', '.join(ARCHITECTURES)} can")
+    writer = gguf.GGUFWriter(None, family)
     writer.add_file_type(TYPES[kind])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     _add_config(writer, task)
     add_tokenizer(writer, task)
-    tensors = [*_factors(task), *_tensors(task, names)]
+    tensors = [*_factors(task), *_tensors(task, NAMES[family])]
     stored = [_stored_as(gguf, tensor, kind) for tensor in tensors]
     for tensor, quantised in zip(tensors, stored, strict=True):
         shape = tuple(tensor.rows.shape)
@@ -64,7 +70,7 @@ def export(task: TextTask, path: str | os.PathLike[str], kind: str = "q8_0") -> 
             writer.write_header_to_file(part)
             writer.write_kv_data_to_file()
             writer.write_ti_data_to_file()
-            for tensor, quantised in zip(tensors, stored, strict=True):  # one at a time is in memory
+            for tensor, quantised in zip(tensors, stored, strict=True):  # only one is in memory at a time
                 writer.write_tensor_data(_data(gguf, tensor, quantised))
             writer.close()
     except OSError as e:
@@ -74,29 +80,7 @@ def export(task: TextTask, path: str | os.PathLike[str], kind: str = "q8_0") -> 
 
 def package() -> Any:
     """The gguf package."""
-    try:
-        import gguf
-    except ImportError:
-        raise UnsupportedError(
-            "writing GGUF needs gguf, which is not installed: install zoo with its extra 'gguf'"
-        ) from None
-    return gguf
-
-
-def _known(kind: str) -> str:
-    if kind.lower() not in TYPES:
-        raise UnsupportedError(
-            f"type {kind!r} is not one that can be written, only {', '.join(TYPES)} are{nearest(kind.lower(), TYPES)}"
-        )
-    return kind.lower()
-
-
-def _architecture(task: TextTask) -> tuple[str, Names]:
-    name, family = type(task.model).__name__, task.config.model_type
-    if name not in ("LlamaForCausalLM", "BertModel", "BertForSequenceClassification"):
-        known = "LlamaForCausalLM, BertModel and BertForSequenceClassification"
-        raise UnsupportedError(f"{name} cannot be written as GGUF, only {known} can")
-    return family, NAMES[family]
+    return optional("gguf", "writing GGUF", "zoo[gguf]")
 
 
 def _add_config(writer: Any, task: TextTask) -> None:
@@ -111,7 +95,9 @@ def _add_config(writer: Any, task: TextTask) -> None:
     writer.add_vocab_size(cfg.vocab_size)
     wanted = {"llama": "silu", "bert": "gelu"}[cfg.model_type]
     if cfg.hidden_act != wanted:
-        raise UnsupportedError(f"hidden_act = {cfg.hidden_act!r}: GGUF's {cfg.model_type} has {wanted!r}")
+        raise UnsupportedError(
+            f"hidden_act = {cfg.hidden_act!r} cannot be written: a {cfg.model_type} in GGUF always has {wanted!r}"
+        )
     if cfg.model_type == "bert":
         _add_bert(writer, task)
     else:
@@ -168,7 +154,7 @@ def _add_bert(writer: Any, task: TextTask) -> None:
 
 
 def _factors(task: TextTask) -> Iterator[Tensor]:
-    """What the frequencies of Llama 3's scaling are divided by."""
+    """The factors by which Llama 3's scaling divides the rotary frequencies."""
     if task.config.model_type != "llama" or (rope := task.config.rope()).kind != "llama3":
         return
     from dataclasses import replace
@@ -201,7 +187,7 @@ def _tensors(task: TextTask, names: Names) -> Iterator[Tensor]:
 
 
 def _plain(rows: Any) -> QuantRows | np.ndarray:
-    """Of NumPy: matrices as rows, all else in float32."""
+    """A tensor as NumPy arrays: a matrix as rows, anything else in float32."""
     if isinstance(rows, QuantTensor):
         (rows,) = rows.parts
     if isinstance(rows, QuantRows):
@@ -221,7 +207,7 @@ def _stored_as(gguf: Any, tensor: Tensor, kind: str) -> Any:
 
 
 def _info(gguf: Any, shape: tuple[int, ...], quantised: Any) -> tuple[Any, ...]:
-    """What `add_tensor_info` takes beside the name."""
+    """The arguments of `add_tensor_info` after the name."""
     block, size = gguf.GGML_QUANT_SIZES[quantised]
     count = int(np.prod(shape)) // block * size
     if quantised in (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16):
@@ -231,19 +217,17 @@ def _info(gguf: Any, shape: tuple[int, ...], quantised: Any) -> tuple[Any, ...]:
 
 def _data(gguf: Any, tensor: Tensor, quantised: Any) -> np.ndarray:
     rows = tensor.rows
-    if not isinstance(rows, QuantRows):
-        if tensor.heads:
-            rows = rows[rows_of_neighbours(len(rows), len(rows) // tensor.heads)]
-        return np.ascontiguousarray(rows, np.float32)
     if tensor.heads:
         rows = rows[rows_of_neighbours(len(rows), len(rows) // tensor.heads)]
+    if not isinstance(rows, QuantRows):
+        return np.ascontiguousarray(rows, np.float32)
     if rows.kind.name == quantised.name and rows.width == rows.columns:
         return np.ascontiguousarray(rows.arrays[0])
     wide = np.ascontiguousarray(rows.dequantise(), np.float32)
-    if quantised.name.lower() in INSTEAD:  # the package reads these, and does not write them
+    if quantised.name.lower() in INSTEAD:  # the package only reads these
         return k_blocks.encode(wide, quantised.name)
     with np.errstate(over="ignore"):
         found = gguf.quants.quantize(wide, quantised)
     if quantised.name == "F16" and np.isinf(found).any():
-        raise ZooError(f"{tensor.name} holds values beyond float16: write it as bf16 or f32")
+        raise ZooError(f"{tensor.name} has values too large for float16: choose the type bf16 or f32")
     return found

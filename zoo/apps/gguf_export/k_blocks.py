@@ -1,7 +1,7 @@
-"""Q4_K, Q5_K and Q6_K written: 256 numbers to a block, in parts whose scales are numbers of the block's own.
+"""Quantising to Q4_K, Q5_K and Q6_K: blocks of 256 numbers, in parts whose scales are quantised by the block.
 
-Rounded to nearest between a part's least and largest number (Q6_K: by its largest), without the search that llama.cpp
-makes for smaller errors.  Where each bit lies is told in `zoo.quant.ggml`, which reads it.
+Numbers are rounded to nearest between a part's least and largest (Q6_K: by its largest), without llama.cpp's search for
+smaller errors.  `zoo.quant.ggml`, which reads the blocks, documents the position of each bit.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ f32 = np.float32
 
 
 def encode(x: np.ndarray, kind: str) -> np.ndarray:
-    """(E, D) float32, D whole blocks, -> (E, bytes) of records; kind: Q4_K, Q5_K or Q6_K."""
+    """(E, D) float32, with D a multiple of 256 -> (E, bytes) of blocks.  kind: Q4_K, Q5_K or Q6_K."""
     blocks = x.reshape(-1, BLOCK)
     fields = _q6_k(blocks) if kind == "Q6_K" else _with_minima(blocks, 4 if kind == "Q4_K" else 5)
     return np.concatenate([np.ascontiguousarray(f).view(np.uint8) for f in fields], axis=1).reshape(len(x), -1)
 
 
 def _with_minima(x: np.ndarray, bits: int) -> Sequence[np.ndarray]:
-    """number = d * scale * q - dmin * minimum, scale and minimum of six bits for each 32 numbers."""
+    """number = d * scale * q - dmin * minimum, with six bits of scale and of minimum for each 32 numbers."""
     parts, most = x.reshape(-1, 8, 32), (1 << bits) - 1
     least = np.minimum(parts.min(-1), 0)
     d, scales = _of_block((np.maximum(parts.max(-1), 0) - least) / f32(most), 63)
@@ -39,7 +39,7 @@ def _with_minima(x: np.ndarray, bits: int) -> Sequence[np.ndarray]:
 
 
 def _q6_k(x: np.ndarray) -> Sequence[np.ndarray]:
-    """number = d * scale * (q - 32), a scale of eight bits for each 16 numbers."""
+    """number = d * scale * (q - 32), with eight bits of scale for each 16 numbers."""
     parts = x.reshape(-1, 16, 16)
     largest = np.take_along_axis(parts, np.abs(parts).argmax(-1)[..., None], -1)[..., 0]
     d, scales = _of_block(largest / f32(-32), 127)
@@ -52,7 +52,7 @@ def _q6_k(x: np.ndarray) -> Sequence[np.ndarray]:
 
 
 def _of_block(wanted: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scales (N, P) as float16 (N, 1) times whole numbers of up to `most`."""
+    """Scales (N, P) as float16 (N, 1) times integers of up to `most`."""
     d = (np.abs(wanted).max(-1, keepdims=True) / f32(most)).astype(np.float16)
     return d, np.clip(np.rint(_divided(wanted, d.astype(f32))), -most, most)
 
@@ -62,6 +62,6 @@ def _divided(x: np.ndarray, by: np.ndarray) -> np.ndarray:
 
 
 def _sixes(scales: np.ndarray, minima: np.ndarray) -> np.ndarray:
-    """Two of (N, 8) six bits each -> (N, 12)."""
+    """Two arrays (N, 8) of six bits each -> (N, 12) bytes."""
     low, high = (x[:, :4] | (x[:, 4:] >> 4) << 6 for x in (scales, minima))
     return np.concatenate([low, high, scales[:, 4:] & 15 | (minima[:, 4:] & 15) << 4], axis=1)

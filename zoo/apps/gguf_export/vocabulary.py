@@ -1,4 +1,4 @@
-"""A tokenizer as llama.cpp's tokens, scores, merges and flags: the way back of `tokenizer`."""
+"""A tokenizer as llama.cpp's tokens, scores, merges and flags; `zoo.weights.gguf.tokenizer` reads them back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_tokenizer(writer: Any, task: TextTask) -> None:
-    """UnsupportedError where llama.cpp has no name for what the tokenizer does."""
+    """Add a task's tokenizer and chat templates.  UnsupportedError: llama.cpp has no such tokenizer."""
     tokenizer = task.tokenizer
     raw = json.loads(tokenizer.backend.to_str())
     kind = raw["model"]["type"]
@@ -43,7 +43,7 @@ def add_tokenizer(writer: Any, task: TextTask) -> None:
         index = getattr(tokenizer, f"{role}_token_id")
         if index is not None and not (kind == "WordPiece" and role in ("bos", "eos", "cls")):
             writer.add_uint32(f"tokenizer.ggml.{name}_token_id", index)
-    if kind == "WordPiece" and tokenizer.cls_token_id is not None:  # which llama.cpp takes for the beginning
+    if kind == "WordPiece" and tokenizer.cls_token_id is not None:  # llama.cpp begins a text with it
         writer.add_uint32("tokenizer.ggml.bos_token_id", tokenizer.cls_token_id)
     if task.config.model_type == "llama":
         _add_ends(writer, task)
@@ -55,7 +55,7 @@ def add_tokenizer(writer: Any, task: TextTask) -> None:
 
 
 def _add_ends(writer: Any, task: TextTask) -> None:
-    """What a text begins and ends with, and what ends an answer."""
+    """Add the flags for the tokens around a text and the tokens that end an answer."""
     tokenizer: Tokenizer = task.tokenizer
     ids = tokenizer.backend.encode("a").ids
     writer.add_bool("tokenizer.ggml.add_bos_token", bool(ids) and ids[0] == tokenizer.bos_token_id)
@@ -67,7 +67,7 @@ def _add_ends(writer: Any, task: TextTask) -> None:
 
 
 def _tokens(raw: dict[str, Any], task: TextTask) -> list[tuple[str, int]]:
-    """(text, type) of each id, as many as the embedding table has rows."""
+    """(text, type) of each id, one for each row of the embedding table."""
     found = {i: (text, NORMAL) for text, i in raw["model"]["vocab"].items()}
     unknown = raw["model"].get("unk_token")
     for token in raw["added_tokens"]:
@@ -90,8 +90,7 @@ def _add_bytes(writer: Any, raw: dict[str, Any], task: TextTask) -> None:
     pre = name_of(raw["pre_tokenizer"], bool(model.get("ignore_merges")))
     if pre is None or raw["normalizer"] is not None:
         raise UnsupportedError(
-            "the way in which this tokenizer prepares texts and cuts them into words has no name in GGUF "
-            "(tokenizer.ggml.pre)"
+            "this tokenizer's normalizer and pre-tokenizer have no name in GGUF (tokenizer.ggml.pre)"
         )
     _add(writer, "gpt2", _tokens(raw, task))
     writer.add_tokenizer_pre(pre)
@@ -99,7 +98,7 @@ def _add_bytes(writer: Any, raw: dict[str, Any], task: TextTask) -> None:
 
 
 def _add_pieces(writer: Any, raw: dict[str, Any], task: TextTask) -> None:
-    """Scores by the first merge that makes a piece, the earlier the higher."""
+    """Add pieces with scores: the earlier the first merge that makes a piece, the higher its score."""
     ranks: dict[str, int] = {}
     for i, merge in enumerate(raw["model"]["merges"]):
         ranks.setdefault("".join(merge if isinstance(merge, list) else merge.split(" ")), i)
@@ -116,9 +115,7 @@ def _add_pieces(writer: Any, raw: dict[str, Any], task: TextTask) -> None:
 def _add_words(writer: Any, raw: dict[str, Any], task: TextTask) -> None:
     normalizer = raw["normalizer"] or {}
     if normalizer.get("type") != "BertNormalizer" or raw["model"]["continuing_subword_prefix"] != "##":
-        raise UnsupportedError(
-            "a WordPiece tokenizer that prepares texts otherwise than BERT's cannot be written as GGUF"
-        )
+        raise UnsupportedError("a WordPiece tokenizer whose normalizer is not BERT's cannot be written as GGUF")
     tokens = _tokens(raw, task)
     marked = [
         (text if kind != NORMAL else text[2:] if text.startswith("##") else SPACE + text, kind) for text, kind in tokens

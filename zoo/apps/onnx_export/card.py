@@ -1,11 +1,11 @@
-"""The README.md of an export: what its graphs take and give, and how to run them with ONNX Runtime alone."""
+"""The README.md of an export: the inputs and outputs of its graphs, and code that runs them with ONNX Runtime alone."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 from ...engines.onnx.signature import Signature
 from ...engines.onnx.step import CROSS, PAST
@@ -18,8 +18,8 @@ tags: [onnx, zoo]
 ---
 # {name}, as ONNX graphs
 
-Written by `zoo export` (zoo {version}) from the model's own file; {precision}.  `zoo.load(FOLDER, device="onnx")` runs
-it with its own tokenizer or image processor, and ONNX Runtime runs it alone:
+Written by `zoo export` (zoo {version}), in {precision}.  `zoo.load(FOLDER, device="onnx")` runs it with its tokenizer
+or image processor; ONNX Runtime alone runs it like this:
 
 ```python
 {code}
@@ -35,7 +35,7 @@ feed = {{
 }}
 for output, array in zip(session.get_outputs(), session.run(None, feed)):
     print(output.name, array.shape)"""
-# A decoder, token by token: the cache lies in arrays with room for more, which the graph reads and the loop writes to.
+# A decoder, token by token: the graph reads the cache from arrays with spare capacity, and the loop writes to them.
 STEPS = """\
 import numpy as np
 import onnxruntime
@@ -43,7 +43,7 @@ import onnxruntime
 {before}session, room, start = onnxruntime.InferenceSession("model.onnx"), 64, 0
 inputs = [i for i in session.get_inputs() if i.name.startswith("{past}")]
 past = {{i.name: np.zeros((1, i.shape[1], room, i.shape[3]), np.float32) for i in inputs}}
-ids = np.array([[1, 2, 3]])  # of a tokenizer
+ids = np.array([[1, 2, 3]])  # from a tokenizer
 for _ in range(8):
     feed = {{"input_ids": ids, "past_lengths": np.array([start]), "last": np.array([ids.shape[1] - 1]), **past{more}}}
     logits, *new = session.run(None, feed)
@@ -55,7 +55,7 @@ STATES = """\
 encoder = onnxruntime.InferenceSession("encoder.onnx")
 states = encoder.run(None, {{{feed}}})[0]
 """
-GIVEN_STATES = "states = np.zeros((1, 5, {width}), np.float32)  # of an encoder\n"
+GIVEN_STATES = "states = np.zeros((1, 5, {width}), np.float32)  # from an encoder\n"
 CROSSED = """\
 cross = onnxruntime.InferenceSession("cross.onnx")
 seen = dict(zip([o.name for o in cross.get_outputs()], cross.run(None, {"encoder_hidden_states": states})))
@@ -64,8 +64,8 @@ seen["encoder_attention_mask"] = np.ones(states.shape[:2], np.int64)
 PROOF = """\
 ## Parity
 
-These files against the model on NumPy, of random inputs (parity.json): the difference, relative in L2, and the largest
-as a part of the root mean square.
+These files compared with the model on NumPy, on random inputs (parity.json): the relative difference in L2, and the
+largest difference divided by the root mean square.
 
 | output | relative L2 | largest |
 |---|---|---|"""
@@ -74,37 +74,29 @@ LENGTHS = {"B": 1, "C": 1, "T": 3, "Y": 224, "X": 224, "M": 5}
 KINDS = {"int64": "np.int64", "float32": "np.float32", "bool": "bool"}
 
 
-class Graph(Protocol):
-    @property
-    def file(self) -> str: ...
-    @property
-    def traced(self) -> Traced: ...
+class GraphFile(NamedTuple):
+    """A graph of an export.  file: its name without the suffix.  method: of the model, which the graph computes."""
+
+    file: str
+    method: str
+    traced: Traced
 
 
-def card(name: str, graphs: Sequence[Graph], precision: str, folder: Path, outputs: Outputs) -> str:
-    """-> Markdown."""
-    parts = [
-        HEAD.format(
-            name=name,
-            version=_version(),
-            precision=precision,
-            code=_code(graphs),
-        )
-    ]
-    for one in graphs:
-        parts.append(_table(f"{one.file}.onnx", one.traced.signature))
+def card(name: str, graphs: Sequence[GraphFile], precision: str, folder: Path, outputs: Outputs) -> str:
+    """The text of README.md, in Markdown.  outputs: the figures of `proof`."""
+    version = sys.modules[__name__.partition(".")[0]].__version__
+    parts = [HEAD.format(name=name, version=version, precision=precision, code=_code(graphs))]
+    parts += [_table(f"{one.file}.onnx", one.traced.signature) for one in graphs]
     rows = [f"| `{n}` | {f['relative_l2']:.1e} | {f['largest_of_scale']:.1e} |" for n, f in outputs.items()]
     parts.append("\n".join([PROOF, *rows, ""]))
     if (folder / "preprocessor_config.json").is_file():
-        parts.append("Pixel values are as preprocessor_config.json says, with the channels before height and width.\n")
+        parts.append(
+            "preprocessor_config.json says how images become pixel values; channels come before height and width.\n"
+        )
     return "\n".join(parts)
 
 
-def _version() -> str:
-    return sys.modules[__name__.partition(".")[0]].__version__
-
-
-def _code(graphs: Sequence[Graph]) -> str:
+def _code(graphs: Sequence[GraphFile]) -> str:
     of = {one.file: one.traced.signature for one in graphs}
     if not any(one.name.startswith(PAST) for one in of["model"].inputs):
         return ONCE.format(file="model.onnx", feed="\n".join(f"    {line}," for line in _feed(of["model"])))
@@ -118,7 +110,7 @@ def _code(graphs: Sequence[Graph]) -> str:
 
 
 def _feed(signature: Signature) -> list[str]:
-    """What the example gives: numbers that any model takes."""
+    """The inputs of the example: values that any model accepts."""
     found = []
     for one in signature.inputs:
         shape = ", ".join(str(n if isinstance(n, int) else LENGTHS.get(n, 1)) for n in one.dims)
@@ -129,16 +121,19 @@ def _feed(signature: Signature) -> list[str]:
 
 
 def _table(file: str, signature: Signature) -> str:
-    """What a graph takes, gives and assumes; caches and crosses, of which there is one a layer, in one row."""
+    """The inputs, outputs and guards of a graph; the arrays that every layer has are in one row."""
     rows = [f"## {file}", "", "| | name | shape | type |", "|---|---|---|---|"]
     for side, of in (("in", signature.inputs), ("out", signature.outputs)):
-        told = set()
+        listed = set()
         for one in of:
             prefix, _, rest = one.name.partition(".")
             name = f"{prefix}.I.{rest.rpartition('.')[2]}" if prefix in (PAST, CROSS, "present") else one.name
-            if name not in told:
-                told.add(name)
+            if name not in listed:
+                listed.add(name)
                 rows.append(f"| {side} | `{name}` | ({', '.join(map(str, one.dims))}) | {one.dtype} |")
     if signature.guards:
-        rows += ["", "It holds where " + ", ".join(f"`{guard}`" for guard in signature.guards) + "."]
+        rows += [
+            "",
+            "The graph is valid for inputs with " + ", ".join(f"`{guard}`" for guard in signature.guards) + ".",
+        ]
     return "\n".join([*rows, ""])

@@ -1,8 +1,8 @@
 """A model as a folder of ONNX graphs: for ONNX Runtime in any language, for other runtimes, and for `zoo.load`.
 
-What lies in it: model.onnx (of an encoder and a decoder also encoder.onnx and cross.onnx), each with its weights in
-NAME.onnx.data; config.json and what prepares the input, as the checkpoint has them; README.md, which says how to run
-it; parity.json, how near these files are to the model on NumPy; and model.onnx.index.json, by which zoo finds all that.
+Files: model.onnx (for an encoder with a decoder also encoder.onnx and cross.onnx), each with its weights in
+NAME.onnx.data; config.json and the checkpoint's tokenizer or image processor; README.md, how to run the graphs;
+parity.json, their differences from the model on NumPy; and model.onnx.index.json, from which `zoo.load` reads all that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,25 +25,17 @@ from ...engines.onnx.exported import INDEX, VERSION
 from ...engines.onnx.int8 import int8, of_steps
 from ...engines.onnx.runner import method_of
 from ...engines.onnx.step import trace_cross, trace_step
-from ...engines.onnx.trace import Traced, trace
+from ...engines.onnx.trace import trace
 from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_write import atomic_write
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.image_to_text import ImageToText
 from ...pretrained import Pretrained
-from .card import card
+from .card import GraphFile, card
 from .proof import proof
 
 PRECISIONS = ("float32", "int8")
-
-
-class Graph(NamedTuple):
-    """file: its name, without the suffix.  method: of the model, what it computes."""
-
-    file: str
-    method: str
-    traced: Traced
 
 
 def export_model(
@@ -55,16 +47,18 @@ def export_model(
     standard: bool = False,
     prepare: Callable[[Path], object] = lambda path: None,
 ) -> Path:
-    """Write a model's graphs into a folder.  prepare(folder): writes what prepares the input.
+    """Write a model's graphs into a folder.  prepare(folder): writes the tokenizer or image processor.
 
-    ZooError where the folder holds files of another checkpoint that would stay.
+    ZooError: the folder has files of another checkpoint that the export would not replace.
     """
+    from ...saving import shapes_of
+
     if precision not in PRECISIONS:
         raise UnsupportedError(
             f"precision {precision!r} is not one of {', '.join(PRECISIONS)}{nearest(str(precision), PRECISIONS)}"
         )
     if not model.runner.has_weights:
-        raise UnsupportedError("an export has graphs and no weights: export the checkpoint that it is of")
+        raise UnsupportedError("an exported folder cannot be exported: give the checkpoint it was exported from")
     path = Path(folder).expanduser()
     refuse_package(path)
     refuse_other_weights(path, INDEX)
@@ -81,13 +75,14 @@ def export_model(
                 "class": model.architecture,
                 "precision": precision,
                 "standard": standard,
-                "tensors": tensors_of(model),
+                "tensors": {tensor: list(shape) for tensor, shape in shapes_of(model).items()},
                 "graphs": about,
             },
             "weight_map": {file: file for one in about.values() for file in _files(path, one["file"])},
         }
         outputs = proof(model, {one.method: (path / f"{one.file}.onnx", one.traced) for one in graphs})
-        report = {"against": "zoo on NumPy", "precision": precision, "graphs": shas(about), "outputs": outputs}
+        sha256 = {one["file"]: one["sha256"] for one in about.values()}
+        report = {"against": "zoo on NumPy", "precision": precision, "graphs": sha256, "outputs": outputs}
         text = card(name or model.architecture, graphs, precision, path, outputs)
         for file, content in (
             (CONFIG, _json(config)),
@@ -112,7 +107,7 @@ def export(
     web: bool | str | os.PathLike[str] = False,
     **where: Any,
 ) -> Path:
-    """A checkpoint, a task or a model as ONNX graphs: see `zoo.export`."""
+    """Export a checkpoint, a task or a model as ONNX graphs: see `zoo.export`."""
     from ...loading import model_of
     from ...lock import find
     from ...tasks import default_task, load_task
@@ -128,7 +123,7 @@ def export(
         checkpoint = find(given, **where)
         try:
             task = task or default_task(checkpoint)
-        except UnsupportedError:  # of a head that has no task: its model, with the files beside it
+        except UnsupportedError:  # the head has no task: export the model with the files beside the weights
             check_page(checkpoint.name, web)
             names = beside_weights(checkpoint.folder)
             refuse_other_files(path, names)
@@ -150,42 +145,36 @@ def export(
     return path
 
 
-def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[Graph]:
+def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[GraphFile]:
     """The graphs that a model is exported as."""
+
+    def traced(file: str, fn: Callable[..., Any], record: Any, output: str = "logits") -> GraphFile:
+        policy = int8(fn, record) if precision == "int8" else None
+        return GraphFile(file, method_of(fn), trace(fn, record, output=output, standard=standard, precision=policy))
+
     if isinstance(model, ImageToText):
-        found = [
-            _traced(
-                "encoder", model.encoder_states, images(model.encoder), precision, standard, "encoder_hidden_states"
-            )
-        ]
-        return [*found, *_decoder(model.decoder, precision, standard)]
+        encoder = traced("encoder", model.encoder_states, images(model.encoder), "encoder_hidden_states")
+        return [encoder, *_decoder(model.decoder, precision, standard)]
     if isinstance(model, CausalLM) and model.is_causal:
         return _decoder(model, precision, standard)
-    return [_traced("model", model.forward, example(model), precision, standard)]
+    return [traced("model", model.forward, example(model))]
 
 
-def _traced(
-    file: str, fn: Callable[..., Any], record: Any, precision: str, standard: bool, output: str = "logits"
-) -> Graph:
-    policy = int8(fn, record) if precision == "int8" else None
-    return Graph(file, method_of(fn), trace(fn, record, output=output, standard=standard, precision=policy))
-
-
-def _decoder(model: CausalLM, precision: str, standard: bool) -> list[Graph]:
+def _decoder(model: CausalLM, precision: str, standard: bool) -> list[GraphFile]:
     cls, sees = type(model).__name__, crosses(model)
     policy = of_steps(model) if precision == "int8" else None
-    step = Graph("model", f"{cls}.step", trace_step(model, sees, standard, policy))
-    return [Graph("cross", f"{cls}.cross", trace_cross(model, standard, policy)), step] if sees else [step]
+    step = GraphFile("model", f"{cls}.step", trace_step(model, sees, standard, policy))
+    return [GraphFile("cross", f"{cls}.cross", trace_cross(model, standard, policy)), step] if sees else [step]
 
 
 def example(model: Any) -> Any:
-    """A record such as a model's door makes, to trace with."""
+    """Random inputs to trace a model with, as its input checks return them."""
     if isinstance(model, ImageModel):
         return images(model)
     if not hasattr(model, "tokens"):
-        raise UnsupportedError(f"{type(model).__name__} takes neither texts nor images, and has no export")
+        raise UnsupportedError(f"{type(model).__name__} takes neither texts nor images and cannot be exported")
     rng, config = np.random.default_rng(0), model.config
-    rows = 1 if getattr(config, "pad_token_id", 0) is None else 2  # nothing tells where rows end
+    rows = 1 if getattr(config, "pad_token_id", 0) is None else 2  # without padding, rows have one length
     ids = rng.integers(0, config.vocab_size, (rows, min(7, model.max_positions)))
     return model.tokens(ids)
 
@@ -197,15 +186,8 @@ def images(model: Any) -> Any:
     return model.pixels(pixels, bool_masked_pos=np.zeros((2, math.prod(model.grid(pixels))), bool) if hides else None)
 
 
-def tensors_of(model: Pretrained) -> dict[str, list[int]]:
-    """The shapes of the checkpoint's tensors, by name."""
-    from ...saving import shapes_of
-
-    return {name: list(shape) for name, shape in shapes_of(model).items()}
-
-
-def _written(graphs: list[Graph], path: Path) -> dict[str, Any]:
-    """Write the graphs, those of an earlier export giving way -> what the index says of them, by method."""
+def _written(graphs: list[GraphFile], path: Path) -> dict[str, Any]:
+    """Write the graphs in place of those of an earlier export -> their entries in the index, by method."""
     from .web.page import remove_page
 
     about: dict[str, Any] = {}
@@ -226,10 +208,6 @@ def _written(graphs: list[Graph], path: Path) -> dict[str, Any]:
         for file in Path(part).iterdir():
             os.replace(file, path / file.name)
     return about
-
-
-def shas(about: dict[str, Any]) -> dict[str, str]:
-    return {one["file"]: one["sha256"] for one in about.values()}
 
 
 def _files(path: Path, onnx: str) -> list[str]:

@@ -1,29 +1,24 @@
-"""How near the graphs of an export are to the model on NumPy: measured on the files that were written, at other sizes
-than they were traced at.
+"""The differences between an export's graphs and the model on NumPy, measured on the written files with inputs of other
+sizes than the graphs were traced with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ...engines.onnx.decoder import Decoder, crosses
+from ...engines.onnx.decoder import OnnxDecoder, crosses
+from ...engines.onnx.runner import OpenGraph
 from ...engines.onnx.session import Session
-from ...engines.onnx.signature import Signature
 from ...engines.onnx.trace import Traced
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.image_to_text import ImageToText
 
-STEPS = (4, 1, 2)  # tokens that a decoder is given, one call after the other
-
-
-class Graph(NamedTuple):
-    signature: Signature
-    session: Session
+STEPS = (4, 1, 2)  # tokens in successive calls of a decoder
 
 
 class Written:
@@ -31,16 +26,16 @@ class Written:
 
     def __init__(self, files: Mapping[str, tuple[Path, Traced]]):
         self.graphs = {
-            method: Graph(traced.signature, Session(path, "CPUExecutionProvider"))
+            method: OpenGraph(traced.signature, Session(path, "CPUExecutionProvider"))
             for method, (path, traced) in files.items()
         }
 
-    def made(self, method: str, model: Any, make: Any) -> Graph:
+    def made(self, method: str, model: Any, make: Any) -> OpenGraph:
         return self.graphs[method]
 
 
 def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dict[str, float]]:
-    """Of every output: relative L2 to NumPy's, and the largest difference as a part of the root mean square."""
+    """Output -> its difference from NumPy's: relative in L2, and the largest divided by the root mean square."""
     written = Written(files)
     if isinstance(model, ImageToText):
         found = _of(model.encoder_states, _images(model.encoder), written)
@@ -79,7 +74,7 @@ def _of(fn: Any, record: Any, written: Written) -> dict[str, dict[str, float]]:
 
 def _of_steps(model: CausalLM, written: Written) -> dict[str, dict[str, float]]:
     rng, rows = np.random.default_rng(1), 2
-    steps: Any = Decoder(model, written)  # type: ignore[arg-type]
+    steps: Any = OnnxDecoder(model, written)  # type: ignore[arg-type]
     caches, found, context = [model.new_cache(rows, sum(STEPS)) for _ in range(2)], [], {}
     if crosses(model):
         width = getattr(model.config, model.inputs["encoder_hidden_states"])

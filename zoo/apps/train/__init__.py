@@ -1,7 +1,7 @@
-"""Training on torch, of models that were loaded with `trainable=True`.
+"""Training on torch, for models that are loaded with `trainable=True`.
 
-`compute_loss` is the loss of a model's head, `Run` a loop that saves, resumes and shares its work among processes,
-`Settings` how it goes; `finetune` does all of it for a checkpoint and a file of examples.
+`compute_loss` is the loss of a model's head; `Run` is a training loop that saves, resumes and uses several processes,
+with the hyperparameters in `Settings`; `finetune` trains a checkpoint on a file of examples.
 """
 
 from .finetune import finetune

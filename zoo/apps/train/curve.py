@@ -1,4 +1,4 @@
-"""A run's losses as a picture (SVG), without a plotting library."""
+"""A plot of a run's losses (SVG), without a plotting library."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 WIDTH, HEIGHT, MARGIN = 640, 320, 48
-POINTS = 400  # more than pixels show
+POINTS = 400  # more would not be visible
 
 
 def write_curve(path: Path, losses: Sequence[float]) -> None:
-    """Losses by step, each point the mean of its neighbours."""
+    """Plot the losses by step, each point the mean of its neighbours."""
     size = max(1, math.ceil(len(losses) / POINTS))
     means = [sum(part) / len(part) for part in (losses[i : i + size] for i in range(0, len(losses), size))]
     low, high = (min(means), max(means)) if means else (0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Examples from files: .csv, .jsonl, a folder of images by label, or a data set of the hub."""
+"""Training examples from .csv and .jsonl files, folders of images by label, and data sets on the hub."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, NotFoundError, UnsupportedError, nearest
+from ...optional import optional
 
 HUB = "hub:"
 IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".gif")
@@ -27,7 +28,7 @@ def read_rows(source: str | os.PathLike[str]) -> list[Row]:
     if path.is_dir():
         return _of_folder(path)
     if not path.is_file():
-        raise NotFoundError(f"{path}: there is no such file or folder; a data set of the hub is named {HUB}{name}")
+        raise NotFoundError(f"{path}: there is no such file or folder; for a data set on the hub write {HUB}{name}")
     readers = {".csv": _of_csv, ".jsonl": _of_jsonl}
     if path.suffix.lower() not in readers:
         raise UnsupportedError(f"{path}: expected a .csv or .jsonl file, a folder of images, or {HUB}NAME")
@@ -43,7 +44,7 @@ def read_rows(source: str | os.PathLike[str]) -> list[Row]:
 
 
 def column(rows: Sequence[Row], name: str, source: object, kind: type = str) -> list[Any]:
-    """The values of a column; InputError where rows lack it, or where a value is empty or of another type."""
+    """The values of a column.  InputError: a row lacks it, or a value is empty or of another type."""
     found = []
     for i, row in enumerate(rows):
         if name not in row:
@@ -73,7 +74,7 @@ def _of_csv(path: Path) -> list[Row]:
     for i, row in enumerate(rows):
         if None in row or None in row.values():
             raise InputError(
-                f"{path}: row {i + 1} has another number of fields than the first line, {len(reader.fieldnames or [])}"
+                f"{path}: row {i + 1} does not have {len(reader.fieldnames or [])} fields like the first line"
             )
     return rows
 
@@ -103,22 +104,16 @@ def _of_folder(path: Path) -> list[Row]:
         if file.suffix.lower() in IMAGES
     ]
     if not rows:
-        raise InputError(f"{path}: expected a folder for each label, with images ({', '.join(IMAGES)}) in it")
+        raise InputError(f"{path}: found no images ({', '.join(IMAGES)}), expected a folder of images for each label")
     return rows
 
 
 def _of_hub(name: str) -> list[Row]:
-    try:
-        import datasets
-    except ImportError:
-        raise UnsupportedError(f"{HUB}{name} needs the package datasets: install zoo with its extra 'train'") from None
+    datasets = optional("datasets", f"{HUB}{name}", "zoo[train]")
     repository, _, split = name.partition(":")
     try:
         found: Any = datasets.load_dataset(repository, split=split or "train")
-    except Exception as e:  # of many kinds, and none of its own
+    except Exception as e:  # the package raises many kinds
         raise NotFoundError(f"{HUB}{name}: {type(e).__name__}: {str(e)[:300]}") from e
-    rows = []
     names = {key: feature.names for key, feature in found.features.items() if isinstance(feature, datasets.ClassLabel)}
-    for row in found:
-        rows.append({key: names[key][value] if key in names else value for key, value in row.items()})
-    return rows
+    return [{key: names[key][value] if key in names else value for key, value in row.items()} for row in found]

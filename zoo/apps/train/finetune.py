@@ -1,4 +1,4 @@
-"""From a checkpoint and a file of examples to a checkpoint."""
+"""Fine-tuning: train a checkpoint on a file of examples and save it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .lora import LoRA
 from .recipes import RECIPES
 
 EPOCHS = 3
-RUN = "run"  # the folder in the checkpoint's own where state, log and curve lie
+RUN = "run"  # the folder inside the checkpoint's for state, log and curve
 
 
 def finetune(
@@ -43,10 +43,10 @@ def finetune(
     """Train a checkpoint on data and write it to `folder`, which `zoo.load` and transformers read.
 
     task: "classify" (texts or images), "tag", "embed", "generate" or "read"; by default the checkpoint's own.
-    text, label: the columns of what is given and of what is asked; "text" ("image") and "label" where not named.
-    device: "cuda" where there is one, else "torch:cpu".  steps, or else epochs: how long.  lora: the rank of an adapter
-    (Hu et al. 2021, https://arxiv.org/abs/2106.09685), which alone is trained and saved, in peft's layout.
-    settings: of `Settings`.  A run that was stopped goes on where it was.  where: revision, local_files_only, ...
+    text, label: the columns of inputs and answers; by default "text" or "image", and "label".
+    device: by default "cuda" if there is one, else "torch:cpu".  epochs: used if steps is None.  lora: the rank of an
+    adapter (Hu et al. 2021, https://arxiv.org/abs/2106.09685); only the adapter is trained and saved, in peft's format.
+    settings: fields of `Settings`.  A run that was stopped is resumed.  where: revision, local_files_only, ...
     """
     device = device or ("cuda" if torch.cuda.is_available() else "torch:cpu")
     found = find(checkpoint, **where)
@@ -56,8 +56,8 @@ def finetune(
     if (task, reads_images) not in RECIPES:
         known = sorted({name for name, images in RECIPES if images == reads_images})
         raise UnsupportedError(
-            f"{found.name}: there is no training for the task {task!r}, only for {', '.join(known)} "
-            f"(name one with task, or --task){nearest(task, known)}"
+            f"{found.name} cannot be trained for the task {task!r}, only for {', '.join(known)}: choose one with "
+            f"task or --task{nearest(task, known)}"
         )
     rows = read_rows(data)
     text = text or ("image" if reads_images else "text")
@@ -70,25 +70,19 @@ def finetune(
         options["id2label"] = names
     given = dict(settings or {})
     if lora is not None and given.get("shard"):
-        raise UnsupportedError("an adapter is small, and its training is not sharded: leave out one of lora and shard")
+        raise UnsupportedError("a LoRA adapter cannot be sharded: leave out lora or shard")
     seed = given.get("seed", 0)
-    loaded: Any = load_task(
-        found.folder,
-        task=task,
-        device=device,
-        trainable=True,
-        new_head=True,
-        seed=seed,
-        local_files_only=True,
-        **options,
-    )
+    options |= {"trainable": True, "new_head": True, "seed": seed, "local_files_only": True}
+    loaded: Any = load_task(found.folder, task=task, device=device, **options)
     recipe.prepare(loaded)
     given["batch_size"] = min(given.get("batch_size", 16), max(len(rows), 1))
     if steps is None:
         steps = max(1, math.ceil(epochs * len(rows) / given["batch_size"]))
     chosen = Settings(steps=steps, **given)
     if chosen.precision == "bfloat16" and not has_bfloat16(loaded.model.like.device):
-        raise UnsupportedError(f"precision bfloat16: this {loaded.model.like.device.type} has no fast bfloat16")
+        raise UnsupportedError(
+            f"precision bfloat16: this {loaded.model.like.device.type} has no fast bfloat16, use float32"
+        )
     model, target = loaded.model, Path(folder).expanduser()
     adapter = None if lora is None else LoRA(model, lora, seed=seed, keep=loaded.report.new)
     parameters = model.named_parameters() if adapter is None else adapter.named_parameters()
@@ -100,17 +94,8 @@ def finetune(
 
     digest = hashlib.sha256(json.dumps(rows, sort_keys=True, default=str).encode()).hexdigest()
     identity = [str(found.name), task, text, label, lora, digest]
-    run = Run(
-        iter(list(parameters)),
-        loss,
-        range(len(rows)),
-        target / RUN,
-        chosen,
-        statistics=model.statistics,
-        identity=identity,
-        progress=progress,
-        model=model,
-    )
+    saved = {"statistics": model.statistics, "identity": identity, "progress": progress, "model": model}
+    run = Run(iter(list(parameters)), loss, range(len(rows)), target / RUN, chosen, **saved)
     model.train()
     run.train()
     model.eval()

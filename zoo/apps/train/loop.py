@@ -1,7 +1,7 @@
-"""The training loop: what a step sees follows from its number, the state lies on disk, and a run that was stopped goes
-on as if it had not been.
+"""The training loop.  A step's examples follow from its number and the state is on disk, so that a stopped run resumes
+exactly.
 
-Several processes (torchrun) share each batch; their gradients are averaged. With `shard` they share the weights too.
+Several processes (torchrun) share each batch and average their gradients.  With `shard` they share the weights too.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from .curve import write_curve
 from .state import read_state, write_state
 
 if TYPE_CHECKING:
-    from .shard import Sharded
+    from .shard import ShardedModel
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "linear": lambda part: 1 - part,
     "cosine": lambda part: 0.5 * (1 + math.cos(math.pi * part)),
     "constant": lambda part: 1.0,
 }
-PATIENCE = 0.5  # seconds between two progress lines
+PATIENCE = 0.5  # seconds between progress lines
 
 
 class StoppedError(ZooError):
-    """A signal ended the run; its state is saved."""
+    """A signal stopped the run after its state was saved."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a model is trained.
+    """The hyperparameters of a run.
 
-    batch_size: examples of a step, of all processes together, computed in `accumulate` parts.
-    learning_rate: the highest, after a rise over `warm_up` of the steps; then by `schedule`.
-    weight_decay: of matrices, not of biases and norms.  clip: the norm of the gradient, 0 for none.
-    precision: "bfloat16" computes products in it (autocast); weights stay in float32.
-    save_every: steps from one state on disk to the next.
-    shard: each of several processes keeps a part of weights, gradients and moments (FSDP2), instead of all of them.
+    batch_size: examples in a step, over all processes, computed in `accumulate` parts.
+    learning_rate: the highest, reached after the fraction `warm_up` of the steps; `schedule` lowers it from there.
+    weight_decay: of matrices, not of biases and norms.  clip: the largest norm of the gradient, 0 for no limit.
+    precision: "bfloat16" computes products in bfloat16 (autocast); weights stay in float32.
+    save_every: the steps between two states on disk.
+    shard: each of several processes has only a part of weights, gradients and moments (FSDP2).
     """
 
     steps: int
@@ -74,9 +74,9 @@ class Settings:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at least 1")
         if not 0 < self.learning_rate < 100:
-            raise InputError(f"learning_rate is {self.learning_rate}, expected a number above 0")
+            raise InputError(f"learning_rate is {self.learning_rate}, expected a number above 0 and below 100")
         if not 0 <= self.warm_up < 1:
-            raise InputError(f"warm_up is {self.warm_up}, expected a part of the steps, 0 ... 1")
+            raise InputError(f"warm_up is {self.warm_up}, expected a fraction of the steps, at least 0 and below 1")
         for name, known in (("schedule", SCHEDULES), ("precision", ("float32", "bfloat16"))):
             value = getattr(self, name)
             if value not in known:
@@ -91,7 +91,7 @@ class Settings:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Whether products in bfloat16 are fast; where a CPU lacks them they are dozens of times slower."""
+    """Return True if bfloat16 products are fast; on a CPU without them they are dozens of times slower."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     try:
@@ -101,7 +101,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def batch_of(step: int, count: int, size: int, seed: int) -> list[int]:
-    """The numbers of a step's examples: each of `count` once an epoch, in an order that follows from seed and epoch."""
+    """The indices of a step's examples: each of `count` once an epoch, in an order given by seed and epoch."""
     places = (divmod(at, count) for at in range(step * size, (step + 1) * size))
     return [int(_order(count, seed, epoch)[place]) for epoch, place in places]
 
@@ -114,13 +114,14 @@ def _order(count: int, seed: int, epoch: int) -> np.ndarray:
 class Run:
     """One run in a folder: state.pt, log.jsonl (a line per saved state) and loss.svg.
 
-    parameters: (name, tensor).  loss: a function of a list of examples.  examples: all of them, or a function of the
-    step's number that returns its batch.  identity: what else a state must agree with to be resumed; settings and the
-    number of examples are part of it.  model: the one to shard, if it is to be; after `train` it has the trained
-    weights.  Subclasses may override `describe`, `make_optimiser`, `rate`, `after_step`, `read` and `log`.
+    parameters: (name, tensor).  loss: a function of a list of examples.  examples: all of them, or a function from a
+    step's number to its batch.  identity: a state is resumed only if this, the settings and the number of examples are
+    the same.  model: needed for `shard`; after `train` it has the trained weights.
+
+    Subclasses may override `describe`, `make_optimiser`, `rate`, `after_step`, `read` and `log`.
     """
 
-    kept: tuple[str, ...] = ()  # further attributes that are saved with the state
+    kept: tuple[str, ...] = ()  # more attributes to save with the state
     read = staticmethod(read_state)
 
     def __init__(
@@ -139,7 +140,7 @@ class Run:
         self.loss, self.examples, self.folder, self.settings = loss, examples, Path(folder), settings
         self.parameters = {name: p for name, p in parameters if p.requires_grad}
         if not self.parameters:
-            raise InputError("nothing is to be trained: no parameter wants a gradient")
+            raise InputError("there is nothing to train: no parameter requires a gradient")
         if not examples:
             raise InputError("there are no examples to train on")
         self.statistics = statistics
@@ -151,8 +152,8 @@ class Run:
         self.identity = self.describe(identity)
         if settings.batch_size % (self.world * settings.accumulate):
             raise InputError(
-                f"batch_size = {settings.batch_size} cannot be shared by {self.world} processes in "
-                f"{settings.accumulate} parts"
+                f"batch_size = {settings.batch_size} cannot be divided by {self.world} processes times "
+                f"{settings.accumulate} parts (accumulate)"
             )
         self.optimiser = self.make_optimiser()
         self.path = self.folder / "state.pt"
@@ -161,10 +162,10 @@ class Run:
             self._resume(self.read(self.path))
 
     def describe(self, identity: Any) -> dict[str, Any]:
-        """A run's identity: a state with another one is refused."""
+        """The run's identity; a state with another one is not resumed."""
         count = None if callable(self.examples) else len(self.examples)
         found = {**asdict(self.settings), "examples": count, "processes": self.world, "of": identity}
-        del found["shard"]  # a state holds whole tensors
+        del found["shard"]  # a state has whole tensors
         return found
 
     def make_optimiser(self) -> torch.optim.Optimizer:
@@ -194,8 +195,8 @@ class Run:
             print(f"\r\x1b[K{line}", end="\n" if self.step == steps else "", file=sys.stderr, flush=True)
 
     def train(self, minutes: float = math.inf) -> None:
-        """Train to the last step, or for `minutes`.  After SIGTERM or SIGINT the step under way is finished, the state
-        saved, and StoppedError raised.
+        """Train to the last step, or for `minutes`.  StoppedError: SIGTERM or SIGINT came; the current step is
+        finished and the state saved.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -215,7 +216,7 @@ class Run:
             self.sharded.gather()
 
     def update(self) -> float:
-        """Make one step and return its loss; ZooError where that is not finite: the state on disk stays as it was."""
+        """Make one step and return its loss.  ZooError: the loss is not finite; the state on disk is unchanged."""
         s, total = self.settings, 0.0
         if callable(self.examples):
             examples = self.examples(self.step)
@@ -230,7 +231,7 @@ class Run:
                 loss = self.loss(examples[part * size : (part + 1) * size]) / s.accumulate
             loss.backward()
             total += float(loss.detach())
-        parameters = [] if self.sharded else self.parameters.values()  # whose gradients are averaged already
+        parameters = [] if self.sharded else self.parameters.values()  # sharded gradients are averaged already
         gradients = [p.grad for p in parameters if p.grad is not None]
         total = _averaged(total, gradients, self.device, self.world)
         if not math.isfinite(total):
@@ -276,8 +277,8 @@ class Run:
         if found != self.identity:
             differs = [k for k in self.identity if not isinstance(found, dict) or found.get(k) != self.identity[k]]
             raise InputError(
-                f"{self.path} is the state of another run (it differs in {', '.join(differs) or 'what it is'}): train "
-                "into another folder, or remove it to begin anew"
+                f"{self.path} is the state of another run (it differs in {', '.join(differs) or 'its fields'}): train "
+                "into another folder, or remove the file to start from the beginning"
             )
         with torch.no_grad():
             for name, tensor in {**self.statistics(), **self.parameters}.items():
@@ -293,31 +294,31 @@ class Run:
         for name in self.kept:
             setattr(self, name, state[name])
 
-    def _shard(self, model: Any) -> Sharded:
+    def _shard(self, model: Any) -> ShardedModel:
         if self.world == 1:
-            raise InputError("shard is for several processes, which torchrun starts, and there is one")
+            raise InputError("shard needs several processes, and there is one: start them with torchrun")
         if model is None:
-            raise InputError("shard wants the model, whose layers share their weights: Run(..., model=)")
-        from .shard import Sharded  # which takes a second to import
+            raise InputError("shard needs the model: pass it as Run(..., model=)")
+        from .shard import ShardedModel  # takes a second to import
 
-        sharded = Sharded(model, self.loss)
+        sharded = ShardedModel(model, self.loss)
         self.parameters, self.loss = dict(sharded.named_parameters()), sharded.loss
         return sharded
 
     def _whole(self, x: Any) -> Any:
-        """All of a tensor of which this process may have a part."""
+        """The whole of a tensor that may be sharded."""
         return self.sharded.whole(x) if self.sharded else x
 
     def _like(self, x: Any, parameter: Any) -> Any:
-        """This process's part of a whole tensor, if it has but a part of the parameter."""
+        """This process's part of a whole tensor, if the parameter is sharded."""
         return self.sharded.like(x, parameter) if self.sharded else x
 
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """What SIGTERM and SIGINT have come meanwhile; a second one ends the process as it would without this."""
+    """Collect SIGTERM and SIGINT; a second signal of the same kind ends the process as usual."""
     caught: list[int] = []
-    if threading.current_thread() is not threading.main_thread():  # only there may signals be caught
+    if threading.current_thread() is not threading.main_thread():  # Python catches signals only there
         yield caught
         return
     before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -336,14 +337,14 @@ def _signals() -> Iterator[list[int]]:
 
 
 def _processes(device: torch.device) -> tuple[int, int]:
-    """This process's number, and how many there are, as torchrun says."""
+    """This process's rank and the number of processes, from torchrun's environment."""
     import torch.distributed as dist
 
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         return 0, 1
     if not dist.is_initialized():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        atexit.register(dist.destroy_process_group)  # or who ends first may abort the others
+        atexit.register(dist.destroy_process_group)  # or the first process to end may abort another
     return dist.get_rank(), dist.get_world_size()
 
 
@@ -355,7 +356,7 @@ def _gathered(x: Tensor, world: int) -> list[Tensor]:
 
 
 def _averaged(loss: float, gradients: list[Tensor], device: torch.device, world: int) -> float:
-    """The gradients of all processes, averaged in place; -> the loss likewise."""
+    """Average the gradients over all processes in place -> the averaged loss."""
     if world == 1:
         return loss
     flat = torch.cat([torch.tensor([loss], device=device), *(g.reshape(-1) for g in gradients)])

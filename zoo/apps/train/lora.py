@@ -1,5 +1,5 @@
-"""LoRA (Hu et al. 2021, https://arxiv.org/abs/2106.09685): small matrices A and B beside large ones that stay as they
-are, W + scale B A, which is computed anew for each step.  Saved as the package peft saves it.
+"""LoRA (Hu et al. 2021, https://arxiv.org/abs/2106.09685): small matrices A and B are trained, the large W is frozen,
+and the model computes with W + scale B A.  Adapters are saved in the format of the package peft.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ...weights.adapter import CONFIG, LABELS, PREFIX, WEIGHTS
 from ...weights.safetensors import write_safetensors
 
 TASKS = {"classify": "SEQ_CLS", "tag": "TOKEN_CLS", "embed": "FEATURE_EXTRACTION", "generate": "CAUSAL_LM"}
-# What attention projects with, as the families name it.
+# The families' names of attention projections.
 TARGETS = ("query", "key", "value", "q_proj", "k_proj", "v_proj", "o_proj", "out_proj")
 
 
 class LoRA:
-    """An adapter of a trainable model: all else of it is frozen, but for tensors that are new.
+    """An adapter of a trainable model, whose other tensors are frozen.
 
-    rank: of A (rank, inputs) and B (outputs, rank), which begins at 0.  scale: alpha / rank.
-    keep: names of tensors that are trained whole, and saved with the adapter: a new head.
+    rank: of A (rank, inputs) and B (outputs, rank); B begins at 0.  The scale is alpha / rank.
+    keep: names of tensors that are trained themselves and saved with the adapter, such as a new head.
     """
 
     def __init__(self, model: Any, rank: int, alpha: float | None = None, *, seed: int = 0, keep: Sequence[str] = ()):
@@ -43,7 +43,7 @@ class LoRA:
         names = {id(p): n for n, p in model.named_parameters()}
         generator = torch.Generator().manual_seed(seed)
         self.pairs: dict[str, tuple[Tensor, Tensor]] = {}
-        self._places: list[tuple[Any, list[tuple[Tensor, str | None]]]] = []  # module, and the parts of its weight
+        self._places: list[tuple[Any, list[tuple[Tensor, str | None]]]] = []  # (module, parts of its weight)
         for module in modules(model):
             weight = getattr(module, "weight", None)
             parts = list(weight) if isinstance(weight, tuple) else [weight] if isinstance(weight, Tensor) else []
@@ -59,10 +59,10 @@ class LoRA:
             if any(name for _, name in found):
                 self._places.append((module, found))
         if not self.pairs:
-            raise UnsupportedError(f"{type(model).__name__} has none of {', '.join(TARGETS)}, which an adapter is for")
+            raise UnsupportedError(f"{type(model).__name__} has none of {', '.join(TARGETS)}, which an adapter needs")
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """Every A and B, and what is trained whole, as peft names them."""
+        """Every A and B, and the tensors of `keep`, under peft's names."""
         for name, (a, b) in self.pairs.items():
             yield f"{PREFIX}{name}.lora_A.weight", a
             yield f"{PREFIX}{name}.lora_B.weight", b
@@ -70,13 +70,13 @@ class LoRA:
             yield PREFIX + name, p
 
     def apply(self) -> None:
-        """Put W + scale B A in the place of each W: before every forward pass, since A and B have changed."""
+        """Replace each W by W + scale B A; call it before every forward pass, since A and B change."""
         for module, parts in self._places:
             made = tuple(part if name is None else part + self._change(name) for part, name in parts)
             module.weight = made if isinstance(module.weight, tuple) else made[0]
 
     def merge(self) -> None:
-        """Into the model's own parameters, for good: it can be saved as a whole."""
+        """Add the adapter to the model's own parameters for good, so that the model can be saved."""
         with torch.no_grad():
             for module, parts in self._places:
                 for part, name in parts:
@@ -89,7 +89,7 @@ class LoRA:
         return (b @ a) * (self.alpha / self.rank)
 
     def save(self, folder: Path, base: str, task: str | None = None) -> None:
-        """adapter_config.json and adapter_model.safetensors; id2label.json besides, which peft does not read."""
+        """Write adapter_config.json and adapter_model.safetensors, and id2label.json, which peft ignores."""
         config = {
             "peft_type": "LORA",
             "task_type": TASKS.get(task or ""),

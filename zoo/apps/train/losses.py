@@ -1,4 +1,4 @@
-"""The loss of each head, as transformers has it.
+"""The loss of each head, as in transformers.
 
 Shapes: B rows, T tokens, C labels, V vocab_size, Y and X height and width in pixels, N patches, Q queries, n objects.
 """
@@ -16,7 +16,7 @@ from ...errors import InputError, UnsupportedError, nearest
 from ...registry import FAMILIES
 from .set_loss import set_loss, wide
 
-IGNORED = -100  # the label of what is not judged: padding, pieces of a word but its first
+IGNORED = -100  # label of tokens without a loss, such as padding
 PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
 
 Inputs = Mapping[str, Any]
@@ -24,23 +24,23 @@ Loss = Callable[[Any, Inputs, Any], Tensor]
 
 
 def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
-    """The loss of a model's head on a batch: a number to call `backward()` on.
+    """The loss of a model's head on a batch: a scalar to call `backward()` on.
 
-    inputs: the arguments of the model's call.  labels by head, integers where nothing else is said:
+    inputs: the arguments of the model's call.  labels by head, integers unless noted:
 
-    - masked and causal language models, tags: (B, T), -100 where nothing is asked; causal ones are shifted here
-    - classification of texts and images: (B,); of several labels at once (B, C) floats 0 ... 1; of a regression floats.
-      problem_type in the config says which; else one label is a regression, and floats are several labels
+    - masked and causal language models, tags: (B, T), -100 for no loss; labels of causal models are shifted here
+    - classification of texts and images: (B,); for several labels at once floats (B, C) in 0 ... 1; for regression
+      floats.  problem_type in the config decides; without it one label means regression, and floats several labels
     - multiple choice, next sentence: (B,)
-    - replaced tokens: (B, T), 1 for a token that was put in another's place; those of padding do not count
+    - replaced tokens: (B, T), 1 for a replaced token; padding is ignored
     - answers: {"start_positions": (B,), "end_positions": (B,)}
     - pretraining: {"labels": (B, T), "next_sentence_label": (B,)}
-    - images with hidden patches: of ViT none (the pixels are compared), of BEiT (hidden patches,) visual tokens
-    - segmentation: (B, Y, X), 255 where nothing is asked
+    - images with hidden patches: none for ViT (the pixels are compared); visual tokens (hidden patches,) for BEiT
+    - segmentation: (B, Y, X), 255 for no loss
     - detection: for each image {"class_labels": (n,), "boxes": (n, 4)}: centre x and y, width and height as parts of 1
-    - an image's text (VisionEncoderDecoder): (B, T), from which decoder_input_ids follow
+    - an image's text (VisionEncoderDecoder): (B, T), from which decoder_input_ids are made
 
-    UnsupportedError for a head without a loss; InputError for labels that do not fit.
+    UnsupportedError: the head has no loss.  InputError: the labels do not fit.
     """
     name = loss_of(model.architecture, model.config.model_type)
     if name is None:
@@ -49,18 +49,18 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 
 def loss_of(architecture: str, model_type: str) -> str | None:
-    """The name in LOSSES of a class's loss: that of its head, unless the family's row says another."""
+    """The name in LOSSES of a class's loss: its head's, unless the family's row in the registry has another."""
     family = FAMILIES[model_type]
     head = architecture.removeprefix(family.prefix)
     return family.losses.get(head, LOSS_OF_HEAD.get(head))
 
 
 def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORED) -> Tensor:
-    """logits (..., C), labels (...) in [0, C) or `ignored` -> their mean, over those that are not ignored."""
+    """The mean over labels that are not `ignored`.  logits (..., C), labels (...) in [0, C)."""
     target = _integers(labels, logits).reshape(-1)
     logits = wide(logits).reshape(-1, logits.shape[-1])
     if len(target) != len(logits):
-        raise InputError(f"labels: {len(target)} of them for {len(logits)} answers of the model")
+        raise InputError(f"there are {len(target)} labels for {len(logits)} outputs of the model")
     judged = target[target != ignored]
     if (
         judged.device.type == "cpu"
@@ -68,13 +68,13 @@ def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORED) -> Tensor
         and not 0 <= int(judged.min()) <= int(judged.max()) < logits.shape[1]
     ):
         raise InputError(
-            f"labels lie in {int(judged.min())} ... {int(judged.max())}, expected 0 ... {logits.shape[1] - 1}"
+            f"labels are in {int(judged.min())} ... {int(judged.max())}, expected 0 ... {logits.shape[1] - 1}"
         )
     return F.cross_entropy(logits, target, ignore_index=ignored)
 
 
 def shift_right(labels: Tensor, start: int, padding: int) -> Tensor:
-    """What a decoder is given to write `labels` (B, T): the start token, then all but the last."""
+    """The decoder's input for `labels` (B, T): the start token, then all labels but the last."""
     begun = torch.cat([torch.full_like(labels[:, :1], start), labels[:, :-1]], 1)
     return begun.masked_fill(begun == IGNORED, padding)
 
@@ -82,7 +82,7 @@ def shift_right(labels: Tensor, start: int, padding: int) -> Tensor:
 def _integers(labels: Any, like: Tensor) -> Tensor:
     found = torch.as_tensor(labels, device=like.device)
     if found.is_floating_point():
-        raise InputError(f"labels are of {found.dtype}, expected integers")
+        raise InputError(f"labels have type {found.dtype}, expected integers")
     return found.long()
 
 
@@ -181,14 +181,12 @@ def _detection(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 
 def _text_of_image(model: Any, inputs: Inputs, labels: Any) -> Tensor:
-    # Version 5 of transformers says these for both; files of before have them in the decoder's config.
+    # transformers 5 has these in the outer config, earlier versions have them in the decoder's.
     decoder, both = model.config.decoder, model.config.extra
     start = both.get("decoder_start_token_id", decoder.decoder_start_token_id)
     padding = both.get("pad_token_id", decoder.pad_token_id)
     if start is None or padding is None:
-        raise InputError(
-            "the config says neither decoder_start_token_id nor pad_token_id, which training needs both of"
-        )
+        raise InputError("training needs decoder_start_token_id and pad_token_id, and the config does not have both")
     target = _integers(labels, model.like)
     logits = model(**inputs, decoder_input_ids=shift_right(target, start, padding)).logits
     return cross_entropy(logits, target)
@@ -209,7 +207,7 @@ LOSSES: dict[str, Loss] = {
     "objects": _detection,
     "text of an image": _text_of_image,
 }
-# The end of a class's name -> its loss; a family whose head of that name is trained otherwise says so in its row.
+# The end of a class's name -> its loss; a family's row in the registry may have another.
 LOSS_OF_HEAD = {
     "ForMaskedLM": "tokens",
     "ForTokenClassification": "tags",

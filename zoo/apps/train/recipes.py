@@ -1,4 +1,4 @@
-"""What each task makes of rows, and its loss on a batch of them.
+"""A recipe for each task: it prepares rows of data and computes the loss of a batch.
 
 Shapes: B rows of a batch, T tokens, D hidden_size.
 """
@@ -23,25 +23,28 @@ MAX_TOKENS = 512
 SIMILARITY_SCALE = 20.0  # of cosines, as sentence-transformers has it
 
 
-class Recipe:
-    """Examples are numbers of rows; `loss` of a list of them.
+class TrainingRecipe:
+    """The base of recipes.
 
-    texts, labels: the columns.  source: what messages call the rows, and the folder that images are relative to.
+    rows: the data.  texts, labels: its columns.  source: its file, for error messages and relative paths of images.
     """
 
-    head_labels = False  # whether the model's labels are those of the data
+    head_labels = False  # True if the head has an output for each label in the data
+    task: Any
+    paths: list[Any]
 
     def __init__(self, rows: Sequence[Row], texts: str, labels: str | None, source: Any):
         self.rows, self.texts, self.source, self.label_column = rows, texts, source, labels
 
     def names(self) -> list[str]:
-        """The labels, where the model's head has one output for each."""
+        """The labels in the data, if the model's head has one output for each."""
         return []
 
     def prepare(self, task: Any) -> None:
-        """Once the model is there: whatever can be done before the first step."""
+        """Prepare the rows when the model is loaded."""
 
     def loss(self, chosen: list[int]) -> Tensor:
+        """The loss of a batch, given as indices of rows."""
         raise NotImplementedError
 
     def _needed(self) -> str:
@@ -49,9 +52,9 @@ class Recipe:
             raise InputError(f"{self.source}: this task needs the column of the answers (--label)")
         return self.label_column
 
-    def _encoded(self, task: Any, texts: list[str], pairs: list[str] | None = None) -> Any:
+    def _encoded(self, task: Any, texts: list[str]) -> Any:
         self.tokenizer, self.model = task.tokenizer, task.model
-        return task.tokenizer.encode_batch(texts, pairs, truncation=True, max_length=min(task.max_tokens, MAX_TOKENS))
+        return task.tokenizer.encode_batch(texts, truncation=True, max_length=min(task.max_tokens, MAX_TOKENS))
 
     def _inputs(self, encodings: Any, chosen: list[int]) -> dict[str, np.ndarray]:
         batch = self.tokenizer.pad(encodings, chosen, padding_side="right")
@@ -60,17 +63,34 @@ class Recipe:
             inputs["token_type_ids"] = batch.token_type_ids
         return inputs
 
+    def _pixels(self, chosen: list[int]) -> dict[str, Any]:
+        pixels = self.task.processor([open_image(self.paths[i]) for i in chosen]).pixel_values
+        return {"pixel_values": pixels, **self.task.options}
+
+    @staticmethod
+    def _ids(task: Any, text: str, end: bool = False) -> list[int]:
+        """The ids of a text without truncation; end: with the end token."""
+        ids, eos = list(task.tokenizer.encode_batch([text], truncation=False).rows[0].ids), task.tokenizer.eos_token_id
+        return [*ids, eos] if end and eos is not None and ids[-1] != eos else ids
+
+
+def _padded(rows: Sequence[Sequence[int]], fill: int) -> np.ndarray:
+    padded = np.full((len(rows), max(map(len, rows))), fill)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return padded
+
 
 def _distinct(found: set[str], source: Any, name: str) -> list[str]:
     if len(found) < 2:
         raise InputError(
-            f"{source}: the column {name!r} has one label alone, {next(iter(found), '')!r}: nothing to be told apart"
+            f"{source}: the column {name!r} has only the label {next(iter(found), '')!r}: at least two are needed"
         )
     return sorted(found)
 
 
-class Classify(Recipe):
-    """One label a text."""
+class ClassifyTexts(TrainingRecipe):
+    """Texts with one label each."""
 
     head_labels = True
 
@@ -87,8 +107,8 @@ class Classify(Recipe):
         return compute_loss(self.model, self._inputs(self.encodings, chosen), [self.targets[i] for i in chosen])
 
 
-class ClassifyImages(Classify):
-    """One label an image."""
+class ClassifyImages(ClassifyTexts):
+    """Images with one label each."""
 
     def prepare(self, task: Any) -> None:
         self.task, self.model = task, task.model
@@ -96,14 +116,11 @@ class ClassifyImages(Classify):
         self.paths = images_of(self.rows, self.texts, self.source)
 
     def loss(self, chosen: list[int]) -> Tensor:
-        pixels = self.task.processor([open_image(self.paths[i]) for i in chosen]).pixel_values
-        return compute_loss(
-            self.model, {"pixel_values": pixels, **self.task.options}, [self.targets[i] for i in chosen]
-        )
+        return compute_loss(self.model, self._pixels(chosen), [self.targets[i] for i in chosen])
 
 
-class Tag(Recipe):
-    """A label a word: lists of words, and of as many labels; of a word's tokens the first is judged."""
+class TagWords(TrainingRecipe):
+    """Lists of words with a label for each word; only a word's first token has a loss."""
 
     head_labels = True
 
@@ -140,9 +157,9 @@ class Tag(Recipe):
         return compute_loss(self.model, self._inputs(self.encodings, chosen), targets)
 
 
-class Embed(Recipe):
-    """Pairs of texts that mean the same: each is to be nearer to its other half than to those of the batch
-    (van den Oord et al. 2018, https://arxiv.org/abs/1807.03748).
+class EmbedPairs(TrainingRecipe):
+    """Pairs of texts with the same meaning, by a contrastive loss over the batch (van den Oord et al. 2018,
+    https://arxiv.org/abs/1807.03748).
     """
 
     def prepare(self, task: Any) -> None:
@@ -153,8 +170,8 @@ class Embed(Recipe):
             or len(encoder.steps) > 1
         ):
             raise UnsupportedError(
-                f"{task!r} pools by {', '.join(encoder.pooling)} and {len(encoder.steps)} steps: what is trained pools "
-                "by mean, cls or lasttoken alone"
+                f"{task!r} pools by {', '.join(encoder.pooling)} and {len(encoder.steps)} further steps: only pooling "
+                "by mean, cls or lasttoken with at most one step can be trained"
             )
         self.pooling = encoder.pooling[0]
         sides = (column(self.rows, name, self.source) for name in (self.texts, self._needed()))
@@ -162,7 +179,7 @@ class Embed(Recipe):
 
     def loss(self, chosen: list[int]) -> Tensor:
         if len(chosen) < 2:
-            raise InputError("contrastive training compares the rows of a batch: a batch_size of at least 2 is needed")
+            raise InputError("contrastive training compares the rows of a batch: use a batch_size of at least 2")
         a, b = (self._vectors(encodings, chosen) for encodings in self.sides)
         return F.cross_entropy(a @ b.T * SIMILARITY_SCALE, torch.arange(len(chosen), device=a.device))
 
@@ -179,87 +196,71 @@ class Embed(Recipe):
         return F.normalize(pooled.float(), dim=-1)
 
 
-class Write(Recipe):
-    """A causal language model on texts; with answers, on those alone, each after its text."""
+class ContinueTexts(TrainingRecipe):
+    """Texts for a causal language model; with answers, only the answers have a loss, each after its text."""
 
     def prepare(self, task: Any) -> None:
         self.model, self.limit = task.model, min(task.max_tokens, MAX_TOKENS)
         texts = column(self.rows, self.texts, self.source)
         answers = None if self.label_column is None else column(self.rows, self.label_column, self.source)
-        end = task.tokenizer.eos_token_id
-        self.ids: list[tuple[list[int], int]] = []  # ids, and how many of them are not asked for
+        self.ids: list[tuple[list[int], int]] = []  # (ids, number of ids without a loss)
         for i, text in enumerate(texts):
-            given = self._ids(task, text if answers is None else text.rstrip() + " ")
-            whole = given if answers is None else self._ids(task, f"{text.rstrip()} {answers[i].lstrip()}")
-            asked_from = 0
-            if answers is not None:  # where the two begin to differ: a tokenizer may join what meets there
+            whole = text if answers is None else f"{text.rstrip()} {answers[i].lstrip()}"
+            whole, asked_from = self._ids(task, whole, end=True)[: self.limit], 0
+            if answers is not None:  # the first difference, since a tokenizer may merge across the border
+                given = self._ids(task, text.rstrip() + " ")
                 asked_from = next((k for k, (a, b) in enumerate(zip(given, whole, strict=False)) if a != b), len(given))
-            whole = ([*whole, end] if end is not None and whole[-1] != end else whole)[: self.limit]
             if len(whole) < 2 or asked_from >= len(whole):
-                raise InputError(f"{self.source}: row {i + 1} leaves nothing to be learned within {self.limit} tokens")
+                raise InputError(
+                    f"{self.source}: row {i + 1} has nothing to learn within {self.limit} tokens: shorten the text"
+                )
             self.ids.append((whole, asked_from))
-
-    def _ids(self, task: Any, text: str) -> list[int]:
-        row: Any = task.tokenizer.encode_batch([text], truncation=False).rows[0]
-        return list(row.ids)
 
     def loss(self, chosen: list[int]) -> Tensor:
         rows = [self.ids[i] for i in chosen]
-        width = max(len(ids) for ids, _ in rows)
-        ids, labels = np.zeros((len(rows), width), np.int64), np.full((len(rows), width), IGNORED)
-        for b, (row, asked_from) in enumerate(rows):
-            ids[b, : len(row)] = row
-            labels[b, asked_from : len(row)] = row[asked_from:]
-        mask = np.arange(width) < np.array([[len(row)] for row, _ in rows])
+        ids = _padded([row for row, _ in rows], 0)
+        labels = _padded([[IGNORED] * asked_from + row[asked_from:] for row, asked_from in rows], IGNORED)
+        mask = np.arange(ids.shape[1]) < np.array([[len(row)] for row, _ in rows])
         return compute_loss(self.model, {"input_ids": ids, "attention_mask": mask}, labels)
 
 
-class Read(Recipe):
-    """Images of lines, and what they say."""
+class ReadLines(TrainingRecipe):
+    """Images of lines with their text."""
 
     def prepare(self, task: Any) -> None:
         self.task, self.model = task, task.model
         self.paths = images_of(self.rows, self.texts, self.source)
         limit = task.config.decoder.max_position_embeddings - 1
         self.ids: list[list[int]] = []
-        end = task.tokenizer.eos_token_id
         for i, text in enumerate(column(self.rows, self._needed(), self.source)):
-            row: Any = task.tokenizer.encode_batch([text], truncation=False).rows[0]
-            ids = list(row.ids)
-            if end is not None and ids[-1] != end:
-                ids.append(end)
+            ids = self._ids(task, text, end=True)
             if len(ids) > limit:
                 raise InputError(
-                    f"{self.source}: the text of row {i + 1} has {len(ids)} tokens, the decoder {limit} positions"
+                    f"{self.source}: the text of row {i + 1} has {len(ids)} tokens, at most {limit} fit the decoder"
                 )
             self.ids.append(ids)
 
     def loss(self, chosen: list[int]) -> Tensor:
-        pixels = self.task.processor([open_image(self.paths[i]) for i in chosen]).pixel_values
-        width = max(len(self.ids[i]) for i in chosen)
-        labels = np.full((len(chosen), width), IGNORED)
-        for b, i in enumerate(chosen):
-            labels[b, : len(self.ids[i])] = self.ids[i]
-        return compute_loss(self.model, {"pixel_values": pixels, **self.task.options}, labels)
+        return compute_loss(self.model, self._pixels(chosen), _padded([self.ids[i] for i in chosen], IGNORED))
 
 
 def images_of(rows: Sequence[Row], name: str, source: Any) -> list[Any]:
-    """What `open_image` takes: paths, relative to the file that names them, or the images of a data set."""
+    """The images of a column for `open_image`: paths relative to the data file, or the images of a data set."""
     if rows and name in rows[0] and not isinstance(rows[0][name], str):
         return [row[name] for row in rows]
     base = Path(str(source)).expanduser().parent
     paths = [base / path for path in column(rows, name, source)]
     gone = [path for path in paths if not path.is_file()]
     if gone:
-        raise InputError(f"{source}: {len(gone)} of {len(paths)} images are not there, the first is {gone[0]}")
+        raise InputError(f"{source}: {len(gone)} of {len(paths)} images do not exist, the first is {gone[0]}")
     return paths
 
 
-RECIPES: dict[tuple[str, bool], type[Recipe]] = {
-    ("classify", False): Classify,
+RECIPES: dict[tuple[str, bool], type[TrainingRecipe]] = {
+    ("classify", False): ClassifyTexts,
     ("classify", True): ClassifyImages,
-    ("tag", False): Tag,
-    ("embed", False): Embed,
-    ("generate", False): Write,
-    ("read", True): Read,
+    ("tag", False): TagWords,
+    ("embed", False): EmbedPairs,
+    ("generate", False): ContinueTexts,
+    ("read", True): ReadLines,
 }

@@ -1,5 +1,5 @@
-"""DETR's loss (Carion et al. 2020, https://arxiv.org/abs/2005.12872): each object is matched with the query that says
-it best, and the other queries shall say that there is none.
+"""DETR's loss (Carion et al. 2020, https://arxiv.org/abs/2005.12872): each object is matched with the query that
+predicts it best, and the remaining queries must predict that there is no object.
 
 Shapes: B images, Q queries, C labels, n objects.  Boxes are centre x and y, width and height, as parts of 1.
 """
@@ -13,29 +13,31 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import InputError, UnsupportedError
+from ...errors import InputError
+from ...optional import optional
 
 
 def wide(x: Tensor) -> Tensor:
-    """In float32 at least."""
+    """The tensor in float32, or in its type if that is wider."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def set_loss(logits: Tensor, boxes: Tensor, labels: Sequence[Mapping[str, Any]], cfg: Any) -> Tensor:
-    """logits (B, Q, C + 1), boxes (B, Q, 4), labels: for each image class_labels (n,) and boxes (n, 4); the weights of
-    the parts are the config's.
+    """The loss of logits (B, Q, C + 1) and boxes (B, Q, 4) against each image's class_labels (n,) and boxes (n, 4).
+
+    cfg: the model's config, with the weights of the parts.
     """
     B, Q, none = *logits.shape[:2], logits.shape[2] - 1
     if len(labels) != B:
-        raise InputError(f"labels are those of {len(labels)} images, expected {B}")
+        raise InputError(f"there are labels for {len(labels)} images, expected {B}")
     wanted, places, targets = torch.full((B, Q), none, device=logits.device), [], []
     for b, one in enumerate(labels):
         classes = torch.as_tensor(one["class_labels"], device=logits.device).long().reshape(-1)
         true = torch.as_tensor(one["boxes"], device=logits.device, dtype=wide(boxes).dtype).reshape(-1, 4)
         if len(classes) != len(true) or (len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < none):
-            raise InputError(f"labels[{b}]: {len(classes)} class_labels in 0 ... {none - 1} and as many boxes expected")
+            raise InputError(f"labels[{b}]: expected class_labels in 0 ... {none - 1} and a box for each of them")
         if len(classes) > Q:
-            raise InputError(f"labels[{b}] are {len(classes)} objects, and the model has {Q} queries")
+            raise InputError(f"labels[{b}] has {len(classes)} objects, more than the model's {Q} queries")
         query, truth = match(logits[b], boxes[b], classes, true, cfg)
         wanted[b, query] = classes[truth]
         places.append(torch.stack([torch.full_like(query, b), query]))
@@ -51,13 +53,10 @@ def set_loss(logits: Tensor, boxes: Tensor, labels: Sequence[Mapping[str, Any]],
 
 @torch.no_grad()
 def match(logits: Tensor, boxes: Tensor, classes: Tensor, true: Tensor, cfg: Any) -> tuple[Tensor, Tensor]:
-    """Of one image, the assignment of least cost: logits (Q, C + 1), boxes (Q, 4), classes (n,), true (n, 4) -> two of
-    (n,), the queries in their order and the object of each.
+    """The assignment of least cost for one image: logits (Q, C + 1), boxes (Q, 4), classes (n,), true (n, 4) -> queries
+    (n,) in ascending order, and the object of each (n,).
     """
-    try:
-        from scipy.optimize import linear_sum_assignment
-    except ImportError:
-        raise UnsupportedError("the loss of detection needs scipy: install zoo with its extra 'train'") from None
+    linear_sum_assignment = optional("scipy.optimize", "the loss of detection", "zoo[train]").linear_sum_assignment
     boxes = wide(boxes)
     cost = cfg.bbox_cost * torch.cdist(boxes, true, p=1) - cfg.class_cost * wide(logits).softmax(-1)[:, classes]
     cost = cost - cfg.giou_cost * giou(corners(boxes)[:, None], corners(true)[None])
@@ -66,7 +65,7 @@ def match(logits: Tensor, boxes: Tensor, classes: Tensor, true: Tensor, cfg: Any
 
 
 def corners(boxes: Tensor) -> Tensor:
-    """(..., 4) -> (..., 4): left, top, right, bottom."""
+    """Boxes (..., 4) by centre and size -> (..., 4) left, top, right, bottom."""
     centre, size = boxes[..., :2], boxes[..., 2:]
     return torch.cat([centre - size / 2, centre + size / 2], -1)
 

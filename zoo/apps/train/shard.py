@@ -1,8 +1,7 @@
-"""A model's parameters shared by processes: each keeps a part of every one, with its gradient and its moments (FSDP2,
-torch's `fully_shard`; ZeRO, https://arxiv.org/abs/1910.02054, stage 3).
+"""A model sharded over processes: each has a part of every parameter, with its gradient and moments (FSDP2, torch's
+`fully_shard`; ZeRO, https://arxiv.org/abs/1910.02054, stage 3).
 
-A layer's parameters are gathered when it is called, and again for its backward pass; in between each process has its
-own part alone.
+A layer's parameters are gathered when it is called and again for its backward pass, and freed in between.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from ...nn import Module, is_array, leaves, modules
 
 
 class _Shell(nn.Module):
-    """What fully_shard works on: parameters of a part of a model, which are put in their places for each call."""
+    """The torch module for fully_shard: it has a part's parameters and sets them in the model for each call."""
 
     def __init__(self, part: Any, call: Callable[..., Any], own: set[int]):
         super().__init__()
         self.call = call
         keys: dict[int, str] = {}
-        self.places: list[tuple[Any, str, Any]] = []  # module, attribute, what it holds with keys for its arrays
+        self.places: list[tuple[Any, str, Any]] = []  # (module, attribute, its value with keys for arrays)
         for module in _modules_of(part):
             for attribute, value in vars(module).items():
                 if not attribute.startswith("_") and any(id(array) in own for array in _arrays(value)):
@@ -38,7 +37,7 @@ class _Shell(nn.Module):
         self.keys = keys
 
     def put(self) -> None:
-        """The parameters as they are now into the model."""
+        """Set the current parameters in the model."""
         for module, attribute, template in self.places:
             setattr(module, attribute, self._filled(template))
 
@@ -59,17 +58,17 @@ class _Key:
         self.name = name
 
 
-class Sharded:
-    """A trainable model among the processes of the default group; `named_parameters` are this process's parts.
+class ShardedModel:
+    """A trainable model sharded over the default process group; `named_parameters` are this process's parts.
 
-    `loss` is to be called in place of the given one.  `gather` puts whole parameters back into the model.
+    Call its `loss` instead of the given one.  `gather` puts whole parameters back into the model.
     """
 
     def __init__(self, model: Any, loss: Callable[[list[Any]], Tensor]):
         self.model = model
         named = list(model.named_parameters())
         units = list(_units(model))
-        # What several parts share, such as tied embeddings, is the whole model's.
+        # Parameters that several parts share, such as tied embeddings, belong to the whole model.
         times = Counter(i for unit in units for i in {id(array) for _, array in leaves(unit)})
         inside = {id(module) for unit in units for module in modules(unit)}
         others = [value for module in modules(model) if id(module) not in inside for value in vars(module).values()]
@@ -103,18 +102,18 @@ class Sharded:
 
     @staticmethod
     def whole(x: Any) -> Any:
-        """All of a tensor of which this process has a part; of every process at once."""
+        """The whole of a sharded tensor; all processes must call it."""
         return x.full_tensor() if isinstance(x, DTensor) else x
 
     @staticmethod
     def like(x: Any, parameter: Any) -> Any:
-        """A whole tensor as the parameter is: this process's part of it, where it has one."""
+        """A whole tensor sharded like the parameter."""
         if not isinstance(parameter, DTensor) or x.shape != parameter.shape:
             return x
         return distribute_tensor(x.to(parameter.device), parameter.device_mesh, parameter.placements)
 
     def gather(self) -> None:
-        """The model as it was before, with what was learned; of every process at once."""
+        """Restore the model, with the trained parameters; all processes must call it."""
         for shell in (*self.shells, self.root):
             for key, parameter in list(shell.named_parameters(recurse=False)):
                 found = self.whole(parameter).detach().requires_grad_(parameter.requires_grad)
@@ -128,7 +127,7 @@ class Sharded:
 
 
 def _units(node: Any) -> Iterator[Any]:
-    """The layers of a model: modules in lists of modules, the outermost."""
+    """The layers of a model: the modules in its outermost lists of modules."""
     for value in list(vars(node).values()):
         if isinstance(value, (list, tuple)) and value and all(isinstance(one, Module) for one in value):
             yield from (one for one in value if callable(one))
@@ -137,7 +136,7 @@ def _units(node: Any) -> Iterator[Any]:
 
 
 def _modules_of(node: Any) -> Iterator[Any]:
-    """Every module under a node, but for layers that have a shell."""
+    """Every module under a node except layers with a shell."""
     if isinstance(node, Module):
         yield node
         node = [value for name, value in vars(node).items() if not name.startswith("_")]

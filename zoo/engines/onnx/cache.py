@@ -1,12 +1,11 @@
-"""Graphs that were made before, on disk: which weights and which programs they are of, and where their weights lie.
+"""The disk cache of traced graphs, keyed by the model's weights and by the version of zoo and ONNX Runtime.
 
-A graph is two or three files.  NAME.json says what it takes, gives and assumes, and NAME.onnx is the graph.  Its
-weights are said to lie where they do, in the checkpoint's own files; only where too many of them are not as they lie
-there, NAME.onnx.data has them all.  Each file appears complete or not at all, the JSON last; what does not fit its JSON
-is made again.
+A graph is two or three files.  NAME.json has its inputs, outputs and guards, and NAME.onnx is the graph.  Its weights
+refer to the checkpoint's own files; only if too many of them differ from those files, NAME.onnx.data has them all.
+Each file is written whole or not at all, the JSON last; a graph that does not match its JSON is traced again.
 
-The folder is `assets/zoo/onnx` beside the hub's cache (HF_HOME, HF_ASSETS_CACHE).  What was used least recently is
-removed where all together have more than LIMIT bytes.
+The folder is `assets/zoo/onnx` beside the hub's cache (HF_HOME, HF_ASSETS_CACHE).  The graphs used least recently are
+removed while all of them together have more than LIMIT bytes.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ if TYPE_CHECKING:
     from .trace import Traced
 
 LIMIT = 8 << 30  # bytes
-EMBEDDED = 64 << 20  # bytes of weights, at most, that are in NAME.onnx while the others lie in the checkpoint's files
-VERSION = 1  # of the files' form
-SAMPLES, SAMPLE = 8, 16  # of each array that is looked at, and how many numbers
+EMBEDDED = 64 << 20  # bytes of weights that NAME.onnx may hold beside references to the checkpoint's files
+VERSION = 1  # of the files' format
+SAMPLES, SAMPLE = 8, 16  # places of each array that a fingerprint reads, and numbers at each
 
 
-class Kept(NamedTuple):
-    """A graph as it lies on disk.  folder: of the checkpoint, where weights lie there."""
+class CachedGraph(NamedTuple):
+    """A graph on disk.  folder: the checkpoint's, if the graph refers to weights in its files."""
 
     signature: Signature
     onnx: Path
@@ -51,7 +50,7 @@ class Kept(NamedTuple):
 
 
 def root() -> Path:
-    """Where all graphs are."""
+    """The folder of all cached graphs."""
     home = os.environ.get("HF_HOME") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface"
     )
@@ -60,9 +59,7 @@ def root() -> Path:
 
 
 def fingerprint(model: Any, files: Iterable[Path]) -> str:
-    """What tells a model's weights from others at the cost of a look at each: their shapes, some numbers of every
-    array, the sizes of their files and when these were written; and the config.
-    """
+    """A hash of the config, the shapes and some numbers of every weight, and the sizes and times of the files."""
     digest = hashlib.sha256(json.dumps(model.config.to_dict(), sort_keys=True, default=str).encode())
     for path in files:
         about = os.stat(path)
@@ -81,7 +78,7 @@ def fingerprint(model: Any, files: Iterable[Path]) -> str:
 
 @functools.cache
 def program() -> str:
-    """The programs that a graph comes from: zoo's files as they are, and ONNX Runtime."""
+    """A hash of the programs that make a graph: zoo's source files and the version of ONNX Runtime."""
     package = Path(__file__).parents[2]
     files = sorted(package.rglob("*.py"))
     stats = [(path.relative_to(package).as_posix(), os.stat(path)) for path in files]
@@ -90,16 +87,16 @@ def program() -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Folder:
-    """The graphs of one model, in one precision."""
+class GraphFolder:
+    """The cached graphs of one model in one precision."""
 
     def __init__(self, key: str):
         name = hashlib.sha256(f"{program()} {key}".encode()).hexdigest()[:32]
         self.path = root() / name
         self._is_ours: tempfile.TemporaryDirectory[str] | None = None
 
-    def graphs(self, method: str, takes: str) -> Iterator[Kept]:
-        """Those of a method and records of a form that are whole; what is damaged is removed."""
+    def graphs(self, method: str, takes: str) -> Iterator[CachedGraph]:
+        """The undamaged graphs of a method for inputs of one form; damaged ones are removed."""
         try:
             found = sorted(self.path.glob("*.json"))
         except OSError:
@@ -131,8 +128,8 @@ class Folder:
             return Path(self._is_ours.name)
 
 
-def _checked(path: Path, raw: dict[str, Any]) -> Kept:
-    """What a JSON file says of the files beside it; ValueError where these are others."""
+def _checked(path: Path, raw: dict[str, Any]) -> CachedGraph:
+    """Return the graph that a JSON file describes.  ValueError: a file beside it has changed."""
     onnx, data = path.with_suffix(".onnx"), path.with_suffix(".onnx.data")
     if hashlib.sha256(onnx.read_bytes()).hexdigest() != raw["sha256"]:
         raise ValueError(f"{onnx} is damaged")
@@ -142,11 +139,11 @@ def _checked(path: Path, raw: dict[str, Any]) -> Kept:
     for name, size in raw["uses"].items():
         if folder is None or os.path.getsize(folder / name) != size:
             raise ValueError(f"{folder / name} is another file")
-    return Kept(Signature.from_json(raw["signature"]), onnx, folder, raw["weight_bytes"])
+    return CachedGraph(Signature.from_json(raw["signature"]), onnx, folder, raw["weight_bytes"])
 
 
 def digest_of(path: Path) -> str:
-    """Of a file's size and some of its blocks."""
+    """A hash of a file's size and some of its blocks."""
     size = os.path.getsize(path)
     digest = hashlib.sha256(str(size).encode())
     with path.open("rb") as file:
@@ -156,8 +153,8 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def keep(traced: Traced, folder: Path, method: str, takes: str) -> Kept:
-    """Write a graph into a folder."""
+def write_graph(traced: Traced, folder: Path, method: str, takes: str) -> CachedGraph:
+    """Write a graph into a folder of the cache."""
     signature = traced.signature
     name = hashlib.sha256(json.dumps([method, takes, signature.to_json()]).encode()).hexdigest()[:32]
     weight_bytes = sum(nbytes(stored) for stored in traced.constants.values())
@@ -187,11 +184,11 @@ def keep(traced: Traced, folder: Path, method: str, takes: str) -> Kept:
     with atomic_write(folder / f"{name}.json") as path:
         path.write_text(json.dumps(about), encoding="utf-8")
     _bound(folder)
-    return Kept(signature, folder / f"{name}.onnx", base, weight_bytes)
+    return CachedGraph(signature, folder / f"{name}.onnx", base, weight_bytes)
 
 
 def _places(traced: Traced) -> tuple[Path | None, Places]:
-    """A folder, and of the constants whose parts all lie in files of it: file, offset, of each part."""
+    """The checkpoint's folder, and (file, offset) for each part of each constant that its files hold."""
     found: dict[str, list[tuple[Path, int]]] = {}
     for name, stored in traced.constants.items():
         arrays = [numbers(part) for part in stored.parts]
@@ -205,7 +202,7 @@ def _places(traced: Traced) -> tuple[Path | None, Places]:
 
 
 def _bound(kept: Path) -> None:
-    """Remove the folders that were used least recently, as long as all have more than LIMIT bytes."""
+    """Remove the folders used least recently, but never `kept`, until at most LIMIT bytes are left."""
     folders = []
     with suppress(OSError):
         for folder in root().iterdir():

@@ -1,6 +1,7 @@
-"""A decoder's steps by ONNX Runtime: see `zoo.engines.onnx.step` for what its graph takes.
+"""A decoder's steps by ONNX Runtime; `zoo.engines.onnx.step` documents the graph.
 
-Shapes: B rows, T new tokens, S room, G heads of keys, K size of one, V vocab_size; C rows of M states of an encoder.
+Shapes: B rows, T new tokens, S capacity of the cache, G key heads, K head size, V vocab_size; C rows of M encoder
+states.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from .step import CROSS, PAST, trace_cross, trace_step
 if TYPE_CHECKING:
     from .runner import OnnxRunner
 
-ROOM = 64  # tokens that a cache has room for at first; it doubles
+ROOM = 64  # capacity of a new cache in tokens; it doubles as the cache grows
 
 
-class Decoder:
-    """What `zoo.generate` is given in the place of a model.  The cache is the model's own, with its arrays laid out for
-    the graph, which reads them where they lie.
+class OnnxDecoder:
+    """Stands in for the model in `zoo.generate`.  The model's own cache is used, its arrays laid out as the graph reads
+    them, so that nothing is copied.
     """
 
     def __init__(self, model: CausalLM, runner: OnnxRunner):
@@ -38,7 +39,7 @@ class Decoder:
         return self._model.new_cache(batch, capacity)
 
     def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
-        """As the model's."""
+        """Logits (B, V) after the last token of each row, as `CausalLM.next_logits` returns them."""
         t = self._model.tokens(input_ids, cache=cache, **context)
         (B, T), ids = t.shape, np.asarray(t.ids)
         count = np.full(B, T) if lengths is None else cache.checked(lengths, T)
@@ -54,7 +55,7 @@ class Decoder:
         return logits
 
     def _step(self, cache: KVCache, ids: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Logits (B, V) of the token after each row's first own[b] of ids (B, T), which go into the cache."""
+        """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), which are added to the cache."""
         start, seen = cache.counts, bool(cache.cross)
         room(cache, cache.length + ids.shape[1])
         feed = {"input_ids": ids, "past_lengths": start, "last": np.maximum(own - 1, 0)}
@@ -78,7 +79,7 @@ class Decoder:
         return logits
 
     def _see(self, cache: KVCache, c: Context) -> None:
-        """Keep the keys and values of an encoder's states."""
+        """Store the keys and values of the encoder's states in the cache."""
         name = f"{type(self._model).__name__}.cross"
         graph = self._runner.made(name, self._model, lambda precision: trace_cross(self._model, precision=precision))
         found = graph.session({"encoder_hidden_states": np.ascontiguousarray(c.encoder_states)})
@@ -87,12 +88,12 @@ class Decoder:
 
 
 def crosses(model: CausalLM) -> bool:
-    """Whether a decoder can look at an encoder's states."""
+    """Return True if a decoder has cross-attention."""
     return bool(getattr(model.config, "add_cross_attention", "encoder_hidden_states" in model.inputs))
 
 
 def room(cache: KVCache, tokens: int) -> None:
-    """Lay a cache's keys and values out as a graph reads them, with room for at least so many tokens."""
+    """Lay a cache's keys and values out as a graph reads them, with a capacity of at least `tokens`."""
     for arrays in (cache.keys, cache.values):
         for i, x in enumerate(map(np.asarray, arrays)):
             B, S, G, K = x.shape
@@ -104,5 +105,5 @@ def room(cache: KVCache, tokens: int) -> None:
 
 
 def _named(name: str, k: Any, v: Any) -> dict[str, np.ndarray]:
-    """Keys and values (B, S, G, K) as a graph has them, (B, G, S, K)."""
+    """Keys and values (B, S, G, K) as inputs of the graph, (B, G, S, K)."""
     return {f"{name}.{part}": np.ascontiguousarray(x.transpose(0, 2, 1, 3)) for part, x in (("key", k), ("value", v))}

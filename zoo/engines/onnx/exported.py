@@ -1,5 +1,6 @@
-"""A folder of ONNX graphs, which `zoo export` wrote, as a Source: its tensors have shapes, and their numbers are in the
-graphs.  What is made of them knows what a model knows of itself, and computes nothing.
+"""A folder that `zoo export` wrote, as a Source: its tensors have shapes, and their values are inside the graphs.
+
+A model built from it has a config and shapes, and only its graphs can compute.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ from ...files.json_file import read_json
 from ...typing import RawTensor
 from ...weights.mapped import check_shape
 
-INDEX = "model.onnx.index.json"  # whose weight_map names the other files, as that of any index
+INDEX = "model.onnx.index.json"  # its weight_map names the other files, as in any index
 VERSION = 1
 MAX_BYTES = 64 << 20
 
 
 class ExportedGraphs:
-    """Tensors without numbers: all are zero, and take no memory."""
+    """Tensors without values: all read as zero, and take no memory."""
 
     device = "onnx"
 
     def __init__(self, path: Path, files: list[Path]):
-        """path: of the index; files: all that it names."""
+        """path: the index.  files: all files that it names."""
         self.path, self.files = path, [path, *files]
         self.about = about_export(path)
         self._shapes: dict[str, tuple[int, ...]] = {}
         tensors = self.about.get("tensors")
         for name, shape in (tensors if isinstance(tensors, dict) else {"": None}).items():
             if not isinstance(shape, list) or check_shape(tuple(shape), 32):
-                raise CheckpointError(f"{path}: {name[:200]!r} has no shape, a list of whole numbers was wanted")
+                raise CheckpointError(f"{path}: {name[:200]!r} has no shape, expected a list of whole numbers")
             self._shapes[name] = tuple(shape)
 
     def names(self) -> KeysView[str]:
@@ -54,16 +55,14 @@ class ExportedGraphs:
         return RawTensor(np.broadcast_to(np.float32(0), self.shape(name)), "F32")
 
 
-def open_index(path: Path, files: list[Path]) -> ExportedGraphs:
-    """The tensors that an export's index names; files: the graphs and their data."""
-    return ExportedGraphs(path, files)
+open_index = ExportedGraphs  # the name that `zoo.plugins` calls a format's reader by
 
 
 def about_export(path: Path) -> dict[str, Any]:
-    """What the index of an export says; CheckpointError where it is not one, or of another version of the form."""
+    """The metadata in an export's index.  CheckpointError: it is no such index, or of another version."""
     about = read_json(path, MAX_BYTES, CheckpointError).get("metadata")
     if not isinstance(about, dict) or about.get("format") != "zoo":
         raise CheckpointError(f"{path}: not the index of a folder that `zoo export` wrote")
     if about.get("version") != VERSION:
-        raise CheckpointError(f"{path}: version {about.get('version')!r}, expected {VERSION}: export the model anew")
+        raise CheckpointError(f"{path}: version {about.get('version')!r}, expected {VERSION}: export the model again")
     return about

@@ -1,4 +1,4 @@
-"""The precision int8 for a model's method: which channels of its products' inputs stand out is seen on samples."""
+"""The precision int8 for a model's method: random inputs show which channels of a product's input are outliers."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from ...inputs import ImageInputs, TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Module, leaves
 from ...quant import QuantTensor
-from .ops.quantised import Choice, Int8, Observer, choice
+from .ops.quantised import Int8, Observer, ProductPlan, plan_for
 from .ops.symbol import Symbol
 from .proto import nbytes
 from .session import Session
 from .trace import trace
 
-ROWS, TOKENS = 4, 64  # of the texts that products are seen on
-COARSE = 8  # squares along an edge of the images
+ROWS, TOKENS = 4, 64  # of the random texts
+COARSE = 8  # squares along an edge of the random images
 
 
 def precision_of(model: Module, weights: str | None) -> str:
-    """The precision of a model's products, by what was asked for and by what its matrices are stored as."""
+    """The precision of a model's products: int8 if `weights` asks for it or if its matrices are stored in int8."""
     kinds = {part.kind.name for _, leaf in leaves(model) if isinstance(leaf, QuantTensor) for part in leaf.parts}
     return "int8" if weights == "int8" or "INT8" in kinds else "float32"
 
 
 def int8(fn: Callable[..., Any], *records: Any, exact: bool = False) -> Int8:
-    """A precision for `trace(fn, *records, precision=...)`; records are as those that the graph is traced with.
+    """The precision for `trace(fn, *records, precision=...)`, with the same records.
 
-    exact: the graph is for processors such as `has_exact_sums` finds; else for any.
+    exact: the graph may need a processor for which `has_exact_sums` is True; else it fits any.
     """
     rng = np.random.default_rng(0)
     sampled = [_sample(fn.__self__, record, rng, ROWS if len(records) == 1 else None) for record in records]  # type: ignore[attr-defined]
-    return Int8(_choices(fn, sampled), exact)
+    return Int8(_plans(fn, sampled), exact)
 
 
 def of_steps(model: CausalLM, exact: bool = False) -> Int8:
-    """The same for a decoder's steps; of one that looks at an encoder's states, each product alike."""
+    """The precision int8 for a decoder's steps; a decoder with cross-attention treats all its products alike."""
     if "encoder_hidden_states" in model.inputs:
         return Int8({}, exact)
     ids = np.zeros((1, 1), np.int64)
@@ -49,7 +49,7 @@ def of_steps(model: CausalLM, exact: bool = False) -> Int8:
 
 
 def has_exact_sums() -> bool:
-    """Whether this processor adds products of int8 without cutting off: with VNNI, or if it is no x86."""
+    """Return True if this processor adds int8 products without saturation: it has VNNI, or is not an x86."""
     try:
         from numpy._core._multiarray_umath import __cpu_features__ as features  # type: ignore[import-not-found]
     except ImportError:
@@ -57,8 +57,8 @@ def has_exact_sums() -> bool:
     return bool(features.get("AVX512VNNI") or features.get("NEON") or features.get("ASIMD"))
 
 
-def _choices(fn: Any, records: Sequence[Any]) -> dict[str, Choice]:
-    """By the names of weights."""
+def _plans(fn: Any, records: Sequence[Any]) -> dict[str, ProductPlan]:
+    """The plan of each product, by the name of its weight."""
     observer = Observer()
 
     def inputs(model: Any, *given: Any) -> Symbol:
@@ -75,14 +75,14 @@ def _choices(fn: Any, records: Sequence[Any]) -> dict[str, Choice]:
         (flat,) = Session(path, "CPUExecutionProvider", None, weight_bytes)(traced.signature.feed(*records))
     seen: dict[str, list[np.ndarray]] = {}
     for name, rows in observer.seen:
-        shape = [int(n) for n in rows.shape]  # of the records that were traced: they are these
+        shape = [int(n) for n in rows.shape]  # the trace saw the same records
         seen.setdefault(name, []).append(flat[: shape[0] * shape[1]].reshape(shape))
         flat = flat[shape[0] * shape[1] :]
-    return {name: choice(np.concatenate(rows)) for name, rows in seen.items()}
+    return {name: plan_for(np.concatenate(rows)) for name, rows in seen.items()}
 
 
 def _sample(model: Any, record: Any, rng: np.random.Generator, rows: int | None) -> Any:
-    """Random texts or images in place of a record; as many texts as it has, or `rows`."""
+    """A random TextInputs or ImageInputs like `record`; rows: the number of texts, by default the record's own."""
     if isinstance(record, ImageInputs):
         rows, *size, channels = record.pixel_values.shape
         ys, xs = (np.arange(n) * COARSE // n for n in size)

@@ -1,7 +1,8 @@
-"""A traced graph in the ONNX format.  The one place that imports onnx."""
+"""A traced graph in the ONNX format; no other file imports onnx."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,11 +18,11 @@ from .ops.graph import Node, Stored
 if TYPE_CHECKING:
     from .trace import Traced
 
-# Of a constant: where each of its parts lies, the name of a file and an offset in bytes.
+# For each constant, (file name, offset in bytes) of each of its parts.
 Places = Mapping[str, Sequence[tuple[str, int]]]
 OPSET, IR = 21, 10
 SMALL = 1024  # bytes up to which a constant stays in the graph's own file
-ALIGNED = 4096  # bytes; where a constant begins in the file beside it, so that a runtime can map it
+ALIGNED = 4096  # bytes; a constant in the file beside it begins at a multiple, so that a runtime can map it
 
 
 def _onnx() -> Any:
@@ -30,12 +31,12 @@ def _onnx() -> Any:
         import onnx.helper
         import onnx.numpy_helper
     except ImportError:
-        raise UnsupportedError("onnx is not installed: install zoo with its extra 'onnx'") from None
+        raise UnsupportedError("onnx is not installed: pip install 'zoo[onnx]'") from None
     return onnx
 
 
 def model_proto(traced: Traced, inline: bool = True, location: str = "") -> Any:
-    """An onnx.ModelProto; if not inline, large constants are said to lie in `location`, a file that `save` writes."""
+    """An onnx.ModelProto; if not inline, large constants refer to `location`, a file that `save` writes."""
     onnx = _onnx()
     oh, tensors, at = onnx.helper, [], 0
     for name, stored in traced.constants.items():
@@ -76,7 +77,7 @@ def save(traced: Traced, path: str | os.PathLike[str]) -> None:
 
 
 def save_placed(traced: Traced, path: Path, places: Places) -> None:
-    """Write PATH alone: constants that have places are said to lie there, as 16-bit numbers or in parts if they do."""
+    """Write the graph; constants with places refer to them, also if they are stored in 16 bits or in several parts."""
     onnx, tensors, nodes = _onnx(), [], []
     for name, of in places.items():
         names = []
@@ -99,7 +100,7 @@ def save_placed(traced: Traced, path: Path, places: Places) -> None:
 
 
 def numbers(part: np.ndarray | QuantRows) -> np.ndarray | None:
-    """The array that a part of a constant is, bfloat16 as uint16; None where it is not one of numbers as they are."""
+    """The stored array of a part of a constant, bfloat16 as uint16; None if it is float64 or quantised."""
     if not isinstance(part, QuantRows):
         return part
     return part.arrays[0] if part.kind.plain and part.kind.name != "F64" else None
@@ -114,14 +115,11 @@ def _external(name: str, dims: Sequence[int], kind: int, location: str, offset: 
 
 
 def nbytes(stored: Stored) -> int:
-    count = 1
-    for n in stored.shape:
-        count *= n
-    return count * stored.dtype.itemsize
+    return math.prod(stored.shape) * stored.dtype.itemsize
 
 
-def _typed(node: Any) -> Any:
-    """Attributes as the format has them: a NumPy type is a number of its own."""
+def _typed(node: Node) -> Node:
+    """A node with NumPy types replaced by the format's numbers for them."""
     attributes = {k: _type(v) if isinstance(v, np.dtype) else v for k, v in node.attributes.items()}
     return node._replace(attributes=attributes)
 

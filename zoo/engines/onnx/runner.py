@@ -1,7 +1,7 @@
-"""A model by ONNX Runtime: what passes its door goes through graphs that were traced from its own file.
+"""A model run by ONNX Runtime, on graphs traced from the model's own code.
 
-The model has its weights as NumPy has them, and all that is checked is checked as ever.  A graph is traced when it is
-first wanted and kept on disk: see `zoo.engines.onnx.cache`.
+The model's weights are NumPy arrays, and its inputs are checked as on NumPy.  A graph is traced when it is first needed
+and cached on disk (`zoo.engines.onnx.cache`).  Records are the checked inputs: TextInputs or ImageInputs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ...inputs.causal import CausalLM
 from ...nn import Module
 from ...pretrained import Pretrained
 from ...runner import Runner
-from .cache import Folder, Kept, fingerprint, keep
-from .decoder import Decoder, room
+from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
+from .decoder import OnnxDecoder, room
 from .exported import INDEX, about_export
 from .int8 import has_exact_sums, int8, of_steps, precision_of
 from .session import Session
@@ -31,13 +31,15 @@ from .signature import Signature
 from .trace import Traced, trace
 
 R = TypeVar("R")
-QUANTISES = ("int8",)  # values of `weights=` that graphs apply themselves, to float32 weights: more exactly
-# What a graph takes of which a record may have nothing.
+QUANTISES = ("int8",)  # values of `weights=` that the graphs apply themselves to float32 weights, which is more exact
+# Optional fields of a record: a graph takes them, and gets a default if they are None.
 FILLED = ("mask", "token_type_ids", "encoder_mask", "pixel_mask", "bool_masked_pos")
-MAX_GRAPHS = 8  # of one method and form of records: each is for lengths that the others do not fit
+MAX_GRAPHS = 8  # of one method and form of records; each is for other lengths
 
 
-class Graph(NamedTuple):
+class OpenGraph(NamedTuple):
+    """A graph with the session that runs it."""
+
     signature: Signature
     session: Session
 
@@ -46,23 +48,23 @@ class OnnxRunner(Runner):
     """Runs a model's methods by sessions of ONNX Runtime.  Threads may share it."""
 
     def __init__(self, model: Pretrained, device: str, files: Iterable[Path] = (), precision: str = "float32"):
-        """precision: "float32" or "int8", of products."""
+        """precision: of matrix products, "float32" or "int8"."""
         self._model, self._device, self._files, self._precision = model, device, tuple(files), precision
         self._provider = check(device)
         self._lock = threading.RLock()
-        self._graphs: dict[Any, list[Graph]] = {}
-        self._folder: Folder | None = None
+        self._graphs: dict[Any, list[OpenGraph]] = {}
+        self._folder: GraphFolder | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OnnxRunner, (self._model, self._device, self._files, self._precision)  # of a copy: no graphs yet
+        return OnnxRunner, (self._model, self._device, self._files, self._precision)  # a copy has no graphs yet
 
     def __len__(self) -> int:
-        """How many graphs there are."""
+        """The number of open graphs."""
         return sum(map(len, self._graphs.values()))
 
     def run(self, fn: Callable[..., R], *records: Any) -> R:
         for cache in (record.cache for record in records if getattr(record, "cache", None) is not None):
-            room(cache, cache.capacity)  # the logits of all tokens, which no graph gives beside a cache
+            room(cache, cache.capacity)  # no graph returns the logits of all tokens and takes a cache
             return fn(*records)
         key = fn, tuple(map(form, records))
         for graph in self._graphs.get(key, ()):
@@ -74,31 +76,31 @@ class OnnxRunner(Runner):
         return graph.signature.result(fn, graph.session(graph.signature.feed(*records)))
 
     def decoder(self, model: Any) -> Any:
-        return Decoder(model, self) if isinstance(model, CausalLM) and not model.depends_on_length else model
+        return OnnxDecoder(model, self) if isinstance(model, CausalLM) and not model.depends_on_length else model
 
-    def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> Graph:
-        """The graph of a decoder's method, which has one alone.  make(precision): see `trace`."""
+    def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
+        """The only graph of a decoder's method.  make: returns the traced graph in a precision."""
         with self._lock:
             if method not in self._graphs:
-                kept = next(self._kept().graphs(method, ""), None)
+                kept = next(self._graph_folder().graphs(method, ""), None)
                 if kept is None:
                     precision = of_steps(model, has_exact_sums()) if self._precision == "int8" else None
-                    kept = keep(make(precision), self._kept().writable(), method, "")
+                    kept = write_graph(make(precision), self._graph_folder().writable(), method, "")
                 self._graphs[method] = [self.opened(kept)]
             return self._graphs[method][0]
 
-    def _kept(self) -> Folder:
+    def _graph_folder(self) -> GraphFolder:
         if self._folder is None:
             of_processor = has_exact_sums() if self._precision == "int8" else ""
-            self._folder = Folder(f"{fingerprint(self._model, self._files)} {self._precision} {of_processor}")
+            self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {self._precision} {of_processor}")
         return self._folder
 
-    def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> Graph:
-        """A graph that fits the records: kept from before, or traced."""
+    def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:
+        """A graph that fits the records: from the cache, or else traced."""
         known = self._graphs.get(key, [])
         takes = "; ".join(key[1])
         method = method_of(fn)
-        for kept in self._kept().graphs(method, takes):
+        for kept in self._graph_folder().graphs(method, takes):
             if fed(kept.signature, records) is not None:
                 graph = self.opened(kept)
                 break
@@ -107,21 +109,21 @@ class OnnxRunner(Runner):
         self._graphs[key] = [graph, *known][:MAX_GRAPHS]
         return graph
 
-    def opened(self, kept: Kept) -> Graph:
+    def opened(self, kept: CachedGraph) -> OpenGraph:
         """A graph on disk, ready to run."""
         model = kept.onnx if kept.folder is None else kept.onnx.read_bytes()
-        return Graph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes))
+        return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes))
 
-    def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...], method: str, takes: str) -> Kept:
+    def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...], method: str, takes: str) -> CachedGraph:
         precision = int8(fn, *records, exact=has_exact_sums()) if self._precision == "int8" else None
         traced = trace(fn, *records, precision=precision)
         if fed(traced.signature, records) is None:
             traced = trace(fn, *records, any_size=True, precision=precision)
-        return keep(traced, self._kept().writable(), method, takes)
+        return write_graph(traced, self._graph_folder().writable(), method, takes)
 
 
 class ExportedRunner(OnnxRunner):
-    """Runs the graphs of a folder that `zoo export` wrote, and no others."""
+    """Runs the graphs of a folder that `zoo export` wrote, and traces none."""
 
     has_weights = False
 
@@ -140,36 +142,38 @@ class ExportedRunner(OnnxRunner):
         graph = self.graph(method_of(fn))
         feed = graph.signature.feed(*records)
         if (broken := graph.signature.broken(feed)) is not None:
-            raise InputError(f"{self._files[0].parent} was exported for {broken}")
+            raise InputError(f"{self._files[0].parent} was exported for inputs with {broken}")
         return graph.signature.result(fn, graph.session(feed))
 
-    def graph(self, method: str) -> Graph:
+    def graph(self, method: str) -> OpenGraph:
         with self._lock:
             if method not in self._graphs:
                 self._graphs[method] = [self._open(method)]
         return self._graphs[method][0]
 
-    def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> Graph:
+    def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
         return self.graph(method)
 
-    def _open(self, method: str) -> Graph:
+    def _open(self, method: str) -> OpenGraph:
         index, graphs = self._files[0], self._about.get("graphs")
         if not isinstance(graphs, dict) or method not in graphs:
             known = ", ".join(graphs) if isinstance(graphs, dict) else "nothing"
-            raise UnsupportedError(f"{index.parent} has no graph of {method}, only of {known}")
+            raise UnsupportedError(f"{index.parent} has no graph of {method}, it has: {known}")
         try:
             about = graphs[method]
             path = checkpoint_file(index.parent, about["file"])
             data = checkpoint_file(index.parent, f"{about['file']}.data")
             signature = Signature.from_json(about["signature"])
             if hashlib.sha256(path.read_bytes()).hexdigest() != about["sha256"]:
-                raise CheckpointError(f"{path} is not the file that {index.name} is of: export the model anew")
+                raise CheckpointError(f"{path} is not the file that {index.name} describes: export the model again")
             weight_bytes = os.path.getsize(data) if data.is_file() else 0
             if weight_bytes != about["data_bytes"]:
-                raise CheckpointError(f"{data} has {weight_bytes} bytes, {index.name} says {about['data_bytes']}")
+                raise CheckpointError(
+                    f"{data} has {weight_bytes} bytes, expected {about['data_bytes']}: export the model again"
+                )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-            raise CheckpointError(f"{index}: what it says of {method} is damaged: {e!r}") from None
-        return Graph(signature, Session(path, self._provider, None, weight_bytes))
+            raise CheckpointError(f"{index}: the entry of {method} is damaged: {e!r}") from None
+        return OpenGraph(signature, Session(path, self._provider, None, weight_bytes))
 
 
 def method_of(fn: Callable[..., Any]) -> str:
@@ -177,12 +181,12 @@ def method_of(fn: Callable[..., Any]) -> str:
 
 
 def attach(model: Pretrained, device: str, files: Iterable[Path] = (), weights: str | None = None) -> None:
-    """Let ONNX Runtime run a model, and the models that are parts of it.  weights: as for `zoo.load`."""
+    """Let ONNX Runtime run a model and the models inside it.  weights: as for `zoo.load`."""
     files = tuple(files)
     exported = bool(files) and files[0].name == INDEX
     if exported and weights is not None:
         raise UnsupportedError(
-            f"weights={weights!r}: the graphs in {files[0].parent} have the weights they were written with"
+            f"weights={weights!r} cannot change exported graphs ({files[0].parent}): leave it out, or export again"
         )
     runner = (
         ExportedRunner(model, device, files[0])
@@ -201,7 +205,7 @@ def attach(model: Pretrained, device: str, files: Iterable[Path] = (), weights: 
 
 
 def form(record: Any) -> str:
-    """What a record has, and what in it is no array: what a graph of it depends on besides lengths."""
+    """The fields that a record has and the values that are no arrays: what its graph depends on besides lengths."""
     if not hasattr(record, "_fields"):
         return type(record).__name__
     parts = []
@@ -216,7 +220,7 @@ def form(record: Any) -> str:
 
 
 def fed(signature: Signature, records: tuple[Any, ...]) -> dict[str, np.ndarray] | None:
-    """What a graph is given of records; None where it does not compute what it is to of them."""
+    """The inputs of a graph from records; None if the graph is not for records like these."""
     try:
         feed = signature.feed(*records)
     except InputError:

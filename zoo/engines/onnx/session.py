@@ -1,4 +1,4 @@
-"""ONNX Runtime: its providers by the names of devices, and sessions that run a graph.  It is imported here alone."""
+"""ONNX Runtime: its providers by device name, and sessions that run a graph; no other file imports it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 from ...errors import UnsupportedError, ZooError, nearest
 from ...ops.on_numpy import threads
 
-# Where ONNX Runtime's own name of a provider is not what its users call it.
+# Providers that users call by another name than ONNX Runtime does.
 ALIASES = {"directml": "dml"}
-# The packages of ONNX Runtime that bring a provider; there is one of them in an environment at a time.
+# The package of ONNX Runtime that has each provider; an environment has one of these packages.
 PACKAGES = {
     "CUDAExecutionProvider": "onnxruntime-gpu",
     "TensorrtExecutionProvider": "onnxruntime-gpu",
@@ -24,9 +24,9 @@ PACKAGES = {
     "OpenVINOExecutionProvider": "onnxruntime-openvino",
     "CoreMLExecutionProvider": "onnxruntime on macOS",
 }
-# Bytes of weights that ONNX Runtime brings into the order of its kernels in a second, roughly.
+# Bytes of weights that ONNX Runtime repacks for its kernels in a second, roughly.
 PACKING = 1e9
-FATAL = 3  # of its levels of logging: what goes wrong is raised, too
+FATAL = 3  # its log level; errors are raised anyway
 
 
 def runtime() -> Any:
@@ -54,9 +54,9 @@ def provider_of(device: str) -> str:
             f"device {device!r}: ONNX Runtime has no provider {asked!r}, only {', '.join(known)}{nearest(asked, known)}"
         )
     if name not in there:
-        hint = f"; {PACKAGES[name]} brings it" if name in PACKAGES else ""
+        hint = f"; install {PACKAGES[name]} for it" if name in PACKAGES else ""
         raise UnsupportedError(
-            f"device {device!r}: the ONNX Runtime {ort.__version__} that is installed has no {name}, only "
+            f"device {device!r}: the installed ONNX Runtime {ort.__version__} has no {name}, only "
             f"{', '.join(f'onnx:{_short(one)} ({one})' for one in there)}{hint}"
         )
     return name
@@ -69,12 +69,12 @@ def _short(provider: str) -> str:
 class Session:
     """A graph, ready to run.  Threads may share it.
 
-    model: the bytes of an ONNX file, or its path.  folder: where what it calls external data lies, if it is bytes.
-    weight_bytes: of its weights, roughly.
+    model: the bytes of an ONNX file, or its path.  folder: of the external data, if `model` is bytes.
+    weight_bytes: the size of its weights, roughly.
 
-    Of float32 products ONNX Runtime wants the weights in an order of its own, which takes as long as several runs and
-    as much memory again.  So the first runs use them where they lie in their file, mapped; once as much time went into
-    runs as packing takes, the weights are packed.
+    ONNX Runtime repacks the weights of float32 products, which takes as long as several runs and as much memory again.
+    So the first runs use the weights as they are in their mapped file, and they are repacked once the runs have taken
+    as long as that.
     """
 
     def __init__(self, model: bytes | Path, provider: str, folder: Path | None = None, weight_bytes: int = 0):
@@ -124,12 +124,12 @@ class Session:
             raise ZooError(f"ONNX Runtime {ort.__version__} cannot load a graph: {' '.join(str(e).split())}") from e
         if session.get_providers()[0] != provider:
             raise ZooError(
-                f"ONNX Runtime {ort.__version__} has {provider}, but could not start it (its messages above say why)"
+                f"ONNX Runtime {ort.__version__} has {provider} but could not start it: see its messages above"
             )
         return session
 
     def _after_fork(self) -> Any:
-        """A session of this process.  The parent's is kept: to end it would wait for threads that are not here."""
+        """A session of this process.  The parent's stays alive: ending it would wait for threads that a fork lacks."""
         _parents.append(self._session)
         self._lock = threading.Lock()
         self._session, self._pid = self._made(self._is_packed), os.getpid()

@@ -1,7 +1,6 @@
-"""What a graph takes and gives: how its inputs follow from the records of a model's door, and its outputs from what
-`forward` returns.
+"""The inputs of a graph, made from TextInputs and ImageInputs, and its outputs, returned as `forward` returns them.
 
-Names, and the order of axes of images, are those of Hugging Face: input_ids, pixel_values (B, C, Y, X), logits, ...
+Names and the order of image axes are Hugging Face's: input_ids, pixel_values (B, C, Y, X), logits, ...
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ from .ops.dims import evaluate
 VERSION = 1
 
 
-class Field(NamedTuple):
-    """A place in a record that holds an array."""
+class RecordField(NamedTuple):
+    """An array field of TextInputs or ImageInputs."""
 
     path: str
     name: str
-    dims: tuple[str, ...]  # by the letters of the record's legend
+    dims: tuple[str, ...]  # in the letters of the record's shape legend
     dtype: str
-    fill: int = 0  # what an absent one is filled with
+    fill: int = 0  # the default if the field is None
 
 
-FIELDS: dict[type, tuple[Field, ...]] = {
+FIELDS: dict[type, tuple[RecordField, ...]] = {
     TextInputs: (
-        Field("input_ids", "input_ids", ("B", "T"), "int64"),
-        Field("inputs_embeds", "inputs_embeds", ("B", "T", "D"), "float32"),
-        Field("context.mask", "attention_mask", ("B", "T"), "int64", 1),
-        Field("token_type_ids", "token_type_ids", ("B", "T"), "int64"),
-        Field("position_ids", "position_ids", ("B", "T"), "int64"),
-        Field("context.encoder_states", "encoder_hidden_states", ("C", "M", "E"), "float32"),
-        Field("context.encoder_mask", "encoder_attention_mask", ("C", "M"), "int64", 1),
+        RecordField("input_ids", "input_ids", ("B", "T"), "int64"),
+        RecordField("inputs_embeds", "inputs_embeds", ("B", "T", "D"), "float32"),
+        RecordField("context.mask", "attention_mask", ("B", "T"), "int64", 1),
+        RecordField("token_type_ids", "token_type_ids", ("B", "T"), "int64"),
+        RecordField("position_ids", "position_ids", ("B", "T"), "int64"),
+        RecordField("context.encoder_states", "encoder_hidden_states", ("C", "M", "E"), "float32"),
+        RecordField("context.encoder_mask", "encoder_attention_mask", ("C", "M"), "int64", 1),
     ),
     ImageInputs: (
-        Field("pixel_values", "pixel_values", ("C", "Y", "X", "channels"), "float32"),
-        Field("pixel_mask", "pixel_mask", ("C", "Y", "X"), "int64", 1),
-        Field("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),
+        RecordField("pixel_values", "pixel_values", ("C", "Y", "X", "channels"), "float32"),
+        RecordField("pixel_mask", "pixel_mask", ("C", "Y", "X"), "int64", 1),
+        RecordField("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),
     ),
 }
 
@@ -62,17 +61,17 @@ def put(record: Any, path: str, value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Input:
+class GraphInput:
     name: str
-    dims: tuple[int | str, ...]  # a fixed length, or a name; of images (B, C, Y, X)
+    dims: tuple[int | str, ...]  # a fixed length, or a name; (B, C, Y, X) for images
     dtype: str
-    record: int  # which of the records
-    path: str  # where in it
+    record: int  # the number of the record
+    path: str  # of the field in it
     fill: int = 0
 
 
 @dataclass(frozen=True)
-class Output:
+class GraphOutput:
     name: str
     dims: tuple[int | str, ...]  # a fixed length, or an expression of the inputs' names
     dtype: str
@@ -81,10 +80,10 @@ class Output:
 
 @dataclass(frozen=True)
 class Signature:
-    """Inputs, outputs, and the guards: what the graph assumes of the lengths, as "T <= 512"."""
+    """Inputs, outputs and guards, which are what the graph assumes about lengths, such as "T <= 512"."""
 
-    inputs: tuple[Input, ...]
-    outputs: tuple[Output, ...]
+    inputs: tuple[GraphInput, ...]
+    outputs: tuple[GraphOutput, ...]
     guards: tuple[str, ...]
 
     def to_json(self) -> str:
@@ -96,22 +95,24 @@ class Signature:
         if raw["version"] != VERSION:
             raise ValueError(f"version {raw['version']}, expected {VERSION}")
         return cls(
-            tuple(Input(**{**i, "dims": tuple(i["dims"])}) for i in raw["inputs"]),
-            tuple(Output(**{**o, "dims": tuple(o["dims"])}) for o in raw["outputs"]),
+            tuple(GraphInput(**{**i, "dims": tuple(i["dims"])}) for i in raw["inputs"]),
+            tuple(GraphOutput(**{**o, "dims": tuple(o["dims"])}) for o in raw["outputs"]),
             tuple(raw["guards"]),
         )
 
     def feed(self, *records: Any) -> dict[str, np.ndarray]:
-        """The graph's inputs, of records like those it was traced with; an absent mask hides nothing.
+        """The graph's inputs from records like those it was traced with; a missing mask hides nothing.
 
-        InputError: a record holds what the graph does not take.
+        InputError: a record has an input that the graph does not take.
         """
         known = {(one.record, one.path) for one in self.inputs}
         for i, record in enumerate(records):
             for field in FIELDS[type(record)]:
                 value = get(record, field.path)
                 if value is not None and (i, field.path) not in known and (value != field.fill).any():
-                    raise InputError(f"the graph takes no {field.name}, only {', '.join(o.name for o in self.inputs)}")
+                    raise InputError(
+                        f"the graph has no input {field.name}, only {', '.join(o.name for o in self.inputs)}"
+                    )
         found, lengths = {}, {}
         for one in self.inputs:
             value = get(records[one.record], one.path)
@@ -126,7 +127,7 @@ class Signature:
         return found
 
     def broken(self, feed: Mapping[str, np.ndarray]) -> str | None:
-        """What these inputs break of what the graph assumes: a fixed length, or a guard; None for nothing."""
+        """The fixed shape or the guard that these inputs break, as text; None if they fit the graph."""
         lengths: dict[str, int] = {}
         for one in self.inputs:
             for n, found in zip(one.dims, feed[one.name].shape, strict=True):
@@ -137,7 +138,7 @@ class Signature:
         return next((guard for guard in self.guards if not evaluate(guard, lengths)), None)
 
     def result(self, fn: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
-        """What `fn`, the method that was traced, returns: its outputs in their order as its record, or its array."""
+        """The graph's outputs as `fn`, the traced method, returns them: an array or a named tuple."""
         found = {}
         for one, array in zip(self.outputs, arrays, strict=True):
             found[one.name] = array.transpose(0, 2, 3, 1) if one.is_image else array

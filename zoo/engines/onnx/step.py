@@ -1,10 +1,10 @@
-"""A decoder's step as a graph: new tokens in, logits and what the cache must keep of them out.
+"""A decoder's step as a graph: new tokens in, logits and the new keys and values out.
 
-The cache lies outside, in arrays (B, G, S, K) of any room S, which the graph reads and does not copy: of row b the keys
-before past_lengths[b] are seen, whatever lies beyond.  One graph takes prompts, their chunks, and single tokens.
+The cache is the caller's, in arrays (B, G, S, K) of any capacity S, which the graph reads without copying: in row b
+only the keys before past_lengths[b] are seen.  One graph serves prompts, their chunks, and single tokens.
 
-Shapes: B rows, T new tokens, S room of the cache, G heads of keys, K size of one, V vocab_size; C encoders' states (B
-is a multiple: rows that follow one another share one), M states of each, E their width, H heads.
+Shapes: B rows, T new tokens, S capacity of the cache, G key heads, K head size, V vocab_size; C rows of encoder states
+(B is a multiple of C: consecutive rows share one), M states in each, E their width, H heads.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ...errors import UnsupportedError
 from ...inputs import Context, TextInputs
 from ...inputs.causal import CausalLM
 from .ops import CachedKeys, CachedValues
-from .ops.graph import Graph
+from .ops.graph import GraphBuilder
 from .ops.symbol import BOOL, FLOAT, INT, Symbol
-from .signature import Input
+from .signature import GraphInput
 from .trace import Traced, as_symbols, finish
 
 PAST, PRESENT, CROSS = "past_key_values", "present", "cross_key_values"
-# Lengths in the trace, none of which is 1, or another's.
+# Lengths in the trace: all distinct, and none is 1.
 HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11}
 
 
 class _Layer:
-    """One layer's part of the cache: inputs of the graph, and what the layer adds to them."""
+    """One layer's part of the cache: inputs of the graph, and the keys and values that the layer adds."""
 
     def __init__(self, keys: Symbol, values: Symbol, cross: Any):
-        self.keys, self.values, self.cross = keys, values, cross  # (B, G, S, K), the same, and of an encoder
+        self.keys, self.values, self.cross = keys, values, cross  # (B, G, S, K) twice, and the encoder's
         self.new: tuple[Symbol, Symbol] | None = None
 
     def extend(self, k: Any, v: Any, masked: bool = False) -> tuple[Symbol, Symbol]:
@@ -44,11 +44,11 @@ class _Layer:
 
 
 def trace_step(model: CausalLM, cross: bool = False, standard: bool = False, precision: Any = None) -> Traced:
-    """Of input_ids (B, T), past_lengths (B,), last (B,) and past_key_values.I.key and .value (B, G, S, K), floats:
-    logits (B, V) of the token after each row's last[b]-th new one, and present.I.key and .value (B, G, T, K).
+    """Trace a step: input_ids (B, T), past_lengths (B,), last (B,) and past_key_values.I.key and .value (B, G, S, K) ->
+    logits (B, V) after the new token last[b] of each row, and present.I.key and .value (B, G, T, K).
 
-    cross: it takes an encoder's keys and values, too, cross_key_values.I.key and .value (C, H, M, K), as the graph
-    of `trace_cross` gives them, and encoder_attention_mask (C, M).
+    cross: it also takes the encoder's keys and values, cross_key_values.I.key and .value (C, H, M, K), as the graph of
+    `trace_cross` returns them, and encoder_attention_mask (C, M).
     """
     step = _Step(model, standard, precision)
     t, last = step.tokens(), step.input("last", ("B",), INT)
@@ -65,7 +65,9 @@ def trace_step(model: CausalLM, cross: bool = False, standard: bool = False, pre
 
 
 def trace_cross(model: CausalLM, standard: bool = False, precision: Any = None) -> Traced:
-    """Of encoder_hidden_states (C, M, E): cross_key_values.I.key and .value (C, H, M, K), once for all steps."""
+    """Trace the cross-attention's keys and values, computed once for all steps: encoder_hidden_states (C, M, E) ->
+    cross_key_values.I.key and .value (C, H, M, K).
+    """
     step = _Step(model, standard, precision)
     width = getattr(model.config, model.inputs["encoder_hidden_states"])
     states: Any = step.input("encoder_hidden_states", ("C", "M", width), FLOAT)
@@ -86,13 +88,15 @@ class _Step:
 
     def __init__(self, model: CausalLM, standard: bool, precision: Any):
         if model.depends_on_length:
-            raise UnsupportedError("positions that change with a text's length (rope_type 'dynamic') have no graph")
-        self.graph = Graph(standard, precision)
+            raise UnsupportedError(
+                "rope_type 'dynamic', whose positions change with a text's length, cannot be a graph"
+            )
+        self.graph = GraphBuilder(standard, precision)
         self.model = as_symbols(self.graph, model)
-        self.inputs: list[Input] = []
+        self.inputs: list[GraphInput] = []
 
     def input(self, name: str, dims: tuple[int | str, ...], dtype: np.dtype) -> Symbol:
-        self.inputs.append(Input(name, dims, str(dtype), -1, name))
+        self.inputs.append(GraphInput(name, dims, str(dtype), -1, name))
         lengths = [n if isinstance(n, int) else self.graph.input_dim(n, HINTS[n], name, i) for i, n in enumerate(dims)]
         return Symbol(self.graph, name, lengths, dtype)
 

@@ -1,4 +1,4 @@
-"""A method of a model, called with arrays that record, as a graph.
+"""Tracing: a model's method is called with symbolic arrays, which record a graph.
 
     traced = trace(model.forward, model.tokens(ids, mask))
     traced.save("model.onnx")
@@ -19,16 +19,16 @@ import numpy as np
 from ...inputs import ImageInputs, ImageModel, TextInputs
 from ...nn import CacheLast, Module, leaves, map_leaves
 from .ops.dims import Dim, text_of
-from .ops.graph import Graph, Node, Stored
+from .ops.graph import GraphBuilder, Node, Stored
 from .ops.symbol import BOOL, INT, Symbol, constant
-from .signature import FIELDS, Field, Input, Output, Signature, get, put
+from .signature import FIELDS, GraphInput, GraphOutput, RecordField, Signature, get, put
 
-CHANNELS = "channels"  # of images, which a graph has before height and width
+CHANNELS = "channels"  # the axis of images that a graph has before height and width
 
 
 @dataclass(frozen=True)
 class Traced:
-    """A graph: nodes in an order in which they can be run, the constants that they use, what goes in and comes out."""
+    """A graph: nodes in the order of execution, the constants that they use, and its inputs and outputs."""
 
     nodes: tuple[Node, ...]
     constants: Mapping[str, Stored]
@@ -42,7 +42,7 @@ class Traced:
         return model_proto(self, inline)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write PATH, and beside it PATH.data with the constants that are not small."""
+        """Write PATH, and PATH.data with the large constants beside it."""
         from .proto import save
 
         save(self, path)
@@ -56,25 +56,25 @@ def trace(
     standard: bool = False,
     precision: Any = None,
 ) -> Traced:
-    """The graph of `fn`, a method of a model that takes records of its door: `model.forward`, `model.states`, ...
+    """The graph of `fn`, a model's method that takes TextInputs or ImageInputs: `model.forward`, `model.encode`, ...
 
-    records: NumPy arrays as the door checked them; what they hold besides, the graph takes masks and token types even
-    where they are None.  Batch and number of tokens are free, the size of images where the model takes any, or is
-    asked to (any_size).  output: the name of an array that `fn` returns by itself.  standard: operators of the ONNX
-    standard alone.  precision: may write products of its own, see `Graph`.
+    records: its arguments, as the model's input checks return them; the graph also takes masks and token types that are
+    None here.  Batch size and number of tokens are dynamic, the size of images too if the model takes any, or with
+    any_size.  output: the name of the output if `fn` returns one array.  standard: only operators of the ONNX standard.
+    precision: see `GraphBuilder`.
     """
     model = fn.__self__  # type: ignore[attr-defined]
-    graph = Graph(standard, precision)
+    graph = GraphBuilder(standard, precision)
     symbolic = as_symbols(graph, model)
-    inputs: list[Input] = []
+    inputs: list[GraphInput] = []
     given = [_symbolic(graph, symbolic, record, i, any_size, inputs) for i, record in enumerate(records)]
     found = fn.__func__(symbolic, *given)  # type: ignore[attr-defined]
     is_image = isinstance(model, ImageModel)
     return finish(graph, inputs, [_output(*named, is_image) for named in _named(found, output)])
 
 
-def finish(graph: Graph, inputs: list[Input], outputs: list[tuple[str, Symbol, bool]]) -> Traced:
-    """What is needed for the outputs (name, array, whether it is an image) of all that was recorded."""
+def finish(graph: GraphBuilder, inputs: list[GraphInput], outputs: list[tuple[str, Symbol, bool]]) -> Traced:
+    """The part of the recorded graph that the outputs (name, array, is_image) depend on."""
     nodes = [Node("Identity", (array.name,), (name,), {}) for name, array, _ in outputs]
     used, kept = {array.name for _, array, _ in outputs}, []
     for node in reversed(graph.nodes):
@@ -82,7 +82,9 @@ def finish(graph: Graph, inputs: list[Input], outputs: list[tuple[str, Symbol, b
             kept.append(node)
             used.update(node.inputs)
     described = tuple(
-        Output(name, tuple(text_of(n) if isinstance(n, Dim) else n for n in array.shape), str(array.dtype), is_image)
+        GraphOutput(
+            name, tuple(text_of(n) if isinstance(n, Dim) else n for n in array.shape), str(array.dtype), is_image
+        )
         for name, array, is_image in outputs
     )
     constants = {name: stored for name, stored in graph.constants.items() if name in used}
@@ -90,8 +92,8 @@ def finish(graph: Graph, inputs: list[Input], outputs: list[tuple[str, Symbol, b
     return Traced((*reversed(kept), *nodes), constants, signature, graph.standard)
 
 
-def as_symbols(graph: Graph, model: Module) -> Any:
-    """A copy of a model with constants of a graph for arrays, named by their paths."""
+def as_symbols(graph: GraphBuilder, model: Module) -> Any:
+    """A copy of a model with its arrays replaced by the graph's constants, named by their paths."""
     for path, array in leaves(model):
         graph.names.setdefault(id(array), path)
     as_constant: Any = partial(constant, graph)
@@ -101,7 +103,7 @@ def as_symbols(graph: Graph, model: Module) -> Any:
 
 
 def _forget(node: Any, seen: set[int]) -> None:
-    """Empty every memo of a copied model: what it holds is of one size."""
+    """Empty every memo of a copied model: its entries are for one size."""
     if id(node) in seen:
         return
     seen.add(id(node))
@@ -115,13 +117,15 @@ def _forget(node: Any, seen: set[int]) -> None:
             _forget(child, seen)
 
 
-def _symbolic(graph: Graph, model: Any, record: Any, index: int, any_size: bool, inputs: list[Input]) -> Any:
-    """A record with inputs of the graph in place of its arrays."""
+def _symbolic(
+    graph: GraphBuilder, model: Any, record: Any, index: int, any_size: bool, inputs: list[GraphInput]
+) -> Any:
+    """A copy of a record with its arrays replaced by inputs of the graph."""
     of_images = isinstance(record, ImageInputs)
     fixed = {CHANNELS, "D", "E"}
     if of_images and not (any_size or _encoder(model).any_size):
         fixed |= {"Y", "X", "N"}
-    # Images are rows by themselves, if there are no texts of a decoder that share them.
+    # Images are counted as rows, unless a decoder's texts share them.
     letters = {"C": "B"} if of_images and isinstance(model, ImageModel) else {}
     lengths: dict[str, int] = {}
     taken = _standard(model, record)
@@ -140,7 +144,7 @@ def _symbolic(graph: Graph, model: Any, record: Any, index: int, any_size: bool,
 
 
 def _standard(model: Any, record: Any) -> set[str]:
-    """The inputs that a graph has even where the record has none of them: all but alternatives and rarities."""
+    """The inputs that a graph has even if they are None in the record: masks and token types."""
     if isinstance(record, ImageInputs):
         return {"pixel_mask"}.intersection(_encoder(model).inputs)
     found, model = {"attention_mask"}, getattr(model, "decoder", model)
@@ -152,12 +156,16 @@ def _standard(model: Any, record: Any) -> set[str]:
 
 
 def _input(
-    graph: Graph, inputs: list[Input], field: Field, shape: dict[str, tuple[int | str, int]], index: int
+    graph: GraphBuilder,
+    inputs: list[GraphInput],
+    field: RecordField,
+    shape: dict[str, tuple[int | str, int]],
+    index: int,
 ) -> Symbol:
-    """An input of the graph; shape: for each letter its name, or a fixed length, and its length in the trace."""
+    """An input of the graph.  shape: letter -> (its name or a fixed length, its length in the trace)."""
     turned = field.path == "pixel_values"
     dims = [shape[field.dims[i]] for i in ((0, 3, 1, 2) if turned else range(len(field.dims)))]
-    inputs.append(Input(field.name, tuple(n for n, _ in dims), field.dtype, index, field.path, field.fill))
+    inputs.append(GraphInput(field.name, tuple(n for n, _ in dims), field.dtype, index, field.path, field.fill))
     lengths = [n if isinstance(n, int) else graph.input_dim(n, hint, field.name, i) for i, (n, hint) in enumerate(dims)]
     array = Symbol(graph, field.name, lengths, np.dtype(field.dtype))
     if turned:
@@ -165,22 +173,21 @@ def _input(
     return array.to(BOOL) if field.fill or field.dtype == "bool" else array
 
 
-def _placed(graph: Graph, model: Any, t: TextInputs) -> TextInputs:
-    """Tokens without a cache: each row begins at 0, and has no more than there are positions for."""
+def _placed(graph: GraphBuilder, model: Any, t: TextInputs) -> TextInputs:
+    """TextInputs without a cache: each row begins at 0 and has at most max_positions tokens."""
     if t.position_ids is None:
         graph.guard(t.shape[1], "<=", model.max_positions)
     start = None if t.context.start is None else constant(graph, np.zeros(1, INT))
-    t = t._replace(context=t.context._replace(start=start))
-    return t._replace(length=t.shape[1])
+    return t._replace(context=t.context._replace(start=start), length=t.shape[1])
 
 
 def _encoder(model: Any) -> Any:
-    """What looks at images."""
+    """The part of a model that reads images."""
     return model if isinstance(model, ImageModel) else model.encoder
 
 
 def _named(found: Any, output: str) -> list[tuple[str, Symbol]]:
-    """The arrays of what a method returns, by the names of its fields."""
+    """(name, array) for each array that a method returned."""
     if isinstance(found, Symbol):
         return [(output, found)]
     named = []

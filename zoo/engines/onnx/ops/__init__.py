@@ -1,7 +1,9 @@
-"""The ops on arrays that record: a model's file, called with them, writes an ONNX graph.
+"""The ops on symbolic arrays: a model called with them records an ONNX graph.
 
-A `Symbol` is such an array, a `Dim` a length of one that is known only when the graph runs.
+A `Symbol` is such an array, and a `Dim` is a length that is known only when the graph runs.
 """
+
+# ruff: noqa: F401 - `dispatch` looks ops up here by name
 
 from __future__ import annotations
 
@@ -47,46 +49,3 @@ from .vision import (
 
 for _cls in (Symbol, CachedKeys, CachedValues):
     dispatch.register(_cls, sys.modules[__name__])
-
-__all__ = [
-    "CachedKeys",
-    "CachedValues",
-    "Symbol",
-    "adaptive_avg_pool2d",
-    "add_layer_norm",
-    "add_rms_norm",
-    "add_scaled",
-    "all_true",
-    "arange",
-    "as_ids",
-    "as_mask",
-    "as_pixels",
-    "assign_",
-    "attention",
-    "cat",
-    "conv2d",
-    "conv_transpose2d",
-    "cumsum",
-    "embedding",
-    "fold_norm",
-    "gather_bias",
-    "glu",
-    "interpolate",
-    "layer_norm",
-    "linear",
-    "max_pool2d",
-    "mean",
-    "pixel_shuffle",
-    "prepare_conv",
-    "rms_norm",
-    "rope",
-    "rope_write_",
-    "rotary",
-    "sinusoids",
-    "skips_unseen",
-    "softmax",
-    "to_numpy",
-    "where",
-    "write_",
-    "zeros",
-]

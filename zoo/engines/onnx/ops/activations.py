@@ -1,4 +1,4 @@
-"""Activations: the format's own operator where there is one."""
+"""Activations, by ONNX's own operator if there is one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ ACT: dict[str, Callable[[Symbol], Symbol]] = {
 
 
 def activate(x: Symbol, act: str | None) -> Symbol:
-    """`act` is a value of `ACTIVATIONS`."""
     return x if act is None else ACT[act](x)
 
 

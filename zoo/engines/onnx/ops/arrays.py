@@ -1,4 +1,4 @@
-"""Arrays made, joined, looked up and chosen from."""
+"""Creating, joining and indexing arrays."""
 
 from __future__ import annotations
 
@@ -35,16 +35,11 @@ def cat(arrays: Sequence[Symbol], axis: int) -> Symbol:
         return first
     if all(x.is_constant for x in arrays):
         return first.constant(np.concatenate([x.value for x in arrays], axis))
-    total: int = 0
-    for x in arrays:
-        total = total + x.shape[axis]
-    others = [_known([x.shape[i] for x in arrays]) for i in range(first.ndim)]
     axis %= first.ndim
-    return first.new("Concat", list(arrays), (*others[:axis], total, *others[axis + 1 :]), axis=axis)
-
-
-def _known(lengths: Sequence[int]) -> int:
-    return next((n for n in lengths if is_fixed(n)), lengths[0])
+    columns = [[x.shape[i] for x in arrays] for i in range(first.ndim)]
+    shape = [next((n for n in lengths if is_fixed(n)), lengths[0]) for lengths in columns]
+    shape[axis] = sum(columns[axis])
+    return first.new("Concat", list(arrays), shape, axis=axis)
 
 
 def _repeated(x: Symbol, count: int, axis: int) -> Symbol:
@@ -123,13 +118,12 @@ def skips_unseen(like: Symbol) -> bool:
 
 def to_numpy(x: Symbol) -> np.ndarray:
     if not x.is_constant:
-        raise UnsupportedError(f"the numbers of {x} are known only when its graph runs")
+        raise UnsupportedError(f"the values of {x} are known only when its graph runs")
     return x.value
 
 
-def write_(out: Symbol, x: Symbol, start: Symbol) -> Symbol:
+def write_(out: Symbol, *args: Any) -> Symbol:
     raise UnsupportedError("the arrays of a graph cannot be written to")
 
 
-def assign_(out: Symbol, x: Any) -> Symbol:
-    raise UnsupportedError("the arrays of a graph cannot be written to")
+assign_ = write_

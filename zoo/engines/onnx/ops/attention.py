@@ -1,7 +1,7 @@
-"""Attention of plain operators.
+"""Attention by plain operators.
 
-What may not be seen is said once for all layers, by an array that is added to the scores: a large negative number, and
-not -inf, of which softmax would make NaN where nothing can be seen.
+One array for all layers is added to the scores to hide keys: a large negative number, since -inf would make softmax
+return NaN for a query that sees no key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOWEST = np.array(np.finfo(np.float32).min, np.float32)
 
 
 class _Cached(Symbol):
-    """What a cache holds (B, G, S, K), and new ones (B, T, G, K): together (B, S + T, G, K), but never joined."""
+    """Cached keys or values (B, G, S, K) and new ones (B, T, G, K), as one (B, S + T, G, K) without a copy."""
 
     def __init__(self, past: Symbol, recent: Symbol):
         B, T, G, K = recent.shape
@@ -34,10 +34,10 @@ class CachedValues(_Cached): ...
 
 
 class Hidden(NamedTuple):
-    """What attention leaves out."""
+    """The keys that attention hides."""
 
     added: Symbol  # to the scores: broadcasts to (B, H, T, S)
-    seen: Symbol | None  # 1 for a query that sees a key, else 0: broadcasts to (B, H, T, 1); None: all do
+    seen: Symbol | None  # 1 for a query that sees a key, else 0: broadcasts to (B, H, T, 1); None: all see one
 
 
 def attention(
@@ -54,7 +54,7 @@ def attention(
     R = H // G
     if R == 1:
         rows = q.transpose(0, 2, 1, 3)
-    else:  # the queries that share a head of keys are as many more rows of one product
+    else:  # the queries that share a key head are rows of one product
         rows = q.reshape(B, T, G, R, K).transpose(0, 2, 3, 1, 4).reshape(B, G, R * T, K)
     rows = rows * scale
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues):
@@ -93,7 +93,7 @@ def _mixed(shares: Symbol, v: Symbol) -> Symbol:
 
 
 def _shared(k: Symbol, key: tuple[object, ...], make: Callable[[], Hidden | tuple[Symbol, Symbol]]):
-    """What all layers leave out alike, made once."""
+    """A value that all layers share, made once."""
     memo = k.graph.memo
     if key not in memo:
         memo[key] = make()
@@ -101,7 +101,7 @@ def _shared(k: Symbol, key: tuple[object, ...], make: Callable[[], Hidden | tupl
 
 
 def _of_cache(k: CachedKeys, T: int, start: Symbol) -> tuple[Symbol, Symbol]:
-    """What is added to the scores of keys of the past (B, 1, 1, S), and of new ones (1, 1, T, T)."""
+    """The arrays added to the scores of cached keys (B, 1, 1, S) and of new ones (1, 1, T, T)."""
 
     def make() -> tuple[Symbol, Symbol]:
         at = arange(T, k)
@@ -143,7 +143,7 @@ def _combined(k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias
             bias = bias.new("Max", [bias, LOWEST], bias.shape)
         added = bias
     assert added is not None
-    if mask is None and bias is None:  # causal: at least the first key is seen
+    if mask is None and bias is None:  # causal: every query sees at least the first key
         return Hidden(added, None)
     top = added.new("ReduceMax", [added, np.array([-1])], (*added.shape[:-1], 1), keepdims=1)
     return Hidden(added, (top > float(LOWEST) / 2).to(added.dtype))

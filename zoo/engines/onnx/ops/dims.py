@@ -1,8 +1,8 @@
 """Lengths that are known only when a graph runs.
 
-A `Dim` is an int, with the value that it has in the trace, so that a model's Python goes on as ever; and an expression
-in the lengths of the graph's inputs, by which nodes compute it.  Equal expressions are equal.  Any other comparison is
-decided by the value in the trace, and noted among the guards of the graph: what the graph assumes of its inputs.
+A `Dim` is an int with its value in the trace, so that a model's Python code runs unchanged, and an expression in the
+lengths of the graph's inputs, from which nodes compute it.  Equal expressions are equal.  Any other comparison is
+decided by the value in the trace and recorded as a guard, which is what the graph assumes about its inputs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .graph import Graph
+    from .graph import GraphBuilder
 
-# A sum of products: for each product (its factors, sorted) how often it comes.
+# A sum of products: (sorted factors of a product) -> its coefficient.
 Terms = dict[tuple[str, ...], int]
 
 
 class Repeated(list):
-    """What `[x] * dim` gives: the items, and how many times."""
+    """The result of `[x] * dim`: the items and the number of repeats."""
 
     def __init__(self, items: list[Any], times: Dim):
         super().__init__(items)
@@ -28,19 +28,19 @@ class Repeated(list):
 
 
 class Dim(int):
-    """A length: an int by its value in the trace."""
+    """A dynamic length; as an int it has its value in the trace."""
 
-    graph: Graph
+    graph: GraphBuilder
     terms: Terms
 
-    def __new__(cls, value: int, graph: Graph, terms: Terms) -> Dim:
+    def __new__(cls, value: int, graph: GraphBuilder, terms: Terms) -> Dim:
         self = int.__new__(cls, value)
         self.graph, self.terms = graph, terms
         return self
 
     @property
     def text(self) -> str:
-        """The expression, of names, integers, +, *, //, and brackets."""
+        """The expression, with names, integers, +, -, *, // and parentheses."""
         parts = []
         for factors, count in self.terms.items():
             shown = "*".join(factors)
@@ -105,7 +105,7 @@ class Dim(int):
         return float(int(self))
 
     def __int__(self) -> int:
-        """A plain number: the graph holds for this length alone from here on."""
+        """A plain number; from here on the graph is valid for this length only."""
         self.graph.guard(self, "==", _int(self))
         return _int(self)
 
@@ -143,14 +143,6 @@ class Dim(int):
     __hash__ = int.__hash__
 
 
-COMPARED: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -159,17 +151,17 @@ def _int(value: int) -> int:
 
 
 def hint(value: int) -> int:
-    """The length in the trace, which nothing may be decided by."""
+    """The length in the trace; no decision may depend on it, since no guard is recorded."""
     return _int(value)
 
 
 def is_fixed(value: int) -> bool:
-    """Whether a length is the same whatever the inputs."""
+    """Return True if a length does not depend on the inputs."""
     return not isinstance(value, Dim)
 
 
 def same(a: int, b: int) -> bool:
-    """Whether two lengths are equal whatever the inputs; no guard."""
+    """Return True if two lengths are equal for all inputs; records no guard."""
     apart = a - b
     return is_fixed(apart) and apart == 0
 
@@ -182,7 +174,7 @@ def text_of(value: int) -> str:
     return value.text if isinstance(value, Dim) else str(value)
 
 
-def _dim(graph: Graph, value: int, terms: Terms) -> int:
+def _dim(graph: GraphBuilder, value: int, terms: Terms) -> int:
     kept = {factors: count for factors, count in sorted(terms.items(), reverse=True) if count}
     if not kept.keys() - {()}:
         return kept.get((), 0)
@@ -191,7 +183,7 @@ def _dim(graph: Graph, value: int, terms: Terms) -> int:
 
 def _quotient(a: int, b: int) -> int:
     graph = a.graph if isinstance(a, Dim) else b.graph  # type: ignore[attr-defined]
-    if is_fixed(b) and is_fixed(rest := terms_of(a).get((), 0)) and rest // b:  # whole ones come out
+    if is_fixed(b) and is_fixed(rest := terms_of(a).get((), 0)) and rest // b:  # the constant's whole part
         return _quotient(a - rest // b * b, b) + rest // b
     divisor = list(terms_of(b).items())
     if len(divisor) == 1:  # exact where every product has all factors of the divisor
@@ -211,7 +203,7 @@ def _quotient(a: int, b: int) -> int:
 
 
 def evaluate(text: str, lengths: Mapping[str, int]) -> Any:
-    """What a guard, or an expression, comes to for these lengths of a graph's inputs."""
+    """The value of a guard or an expression for these lengths of a graph's inputs."""
 
     def value(node: ast.AST) -> Any:
         if isinstance(node, ast.Expression):

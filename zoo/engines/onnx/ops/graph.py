@@ -1,6 +1,6 @@
-"""The graph that a trace writes: nodes as plain records, constants as the arrays that they are.
+"""The graph that a trace records: nodes as named tuples, constants as arrays.
 
-Nothing here needs onnx: `zoo.engines.onnx.proto` makes a model of the format of it.
+Nothing here needs the package onnx; `zoo.engines.onnx.proto` writes the format.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Node(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A constant: an array, or arrays and packed matrices whose rows follow one another."""
+    """A constant: an array, or arrays and quantised matrices that are concatenated by rows."""
 
     parts: tuple[np.ndarray | QuantRows, ...]
 
@@ -40,17 +40,17 @@ class Stored(NamedTuple):
         return first if len(self.parts) == 1 else (sum(len(p) for p in self.parts), *first[1:])
 
     def array(self) -> np.ndarray:
-        """C-contiguous; what is stored already so is not copied."""
+        """The C-contiguous array; one that is stored so is not copied."""
         parts = [p.dequantise() if isinstance(p, QuantRows) else p for p in self.parts]
-        # ascontiguousarray would make a vector of a number.
+        # ascontiguousarray would turn a scalar into a vector.
         return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts), order="C")
 
 
-class Graph:
-    """Nodes, constants, and what is assumed of the inputs' lengths.
+class GraphBuilder:
+    """Nodes, constants, and guards on the inputs' lengths.
 
-    standard: whether operators are those of ONNX alone, for any runtime.  precision: an object whose
-    `linear(x, weight, bias)` and `embedding(ids, table)` may write nodes of their own, or give None for the plain ones.
+    standard: use only operators of the ONNX standard, for any runtime.  precision: an object whose
+    `linear(x, weight, bias)` and `embedding(ids, table)` may add nodes of their own, or return None for plain ones.
     """
 
     def __init__(self, standard: bool = False, precision: Any = None):
@@ -60,9 +60,9 @@ class Graph:
         self.guards: dict[str, None] = {}  # in order, as "T <= 512"
         self.quotients: dict[str, tuple[int, int]] = {}
         self.names: dict[int, str] = {}  # of weights, by the identity of their arrays
-        self.memo: dict[Any, Any] = {}  # what several ops share
+        self.memo: dict[Any, Any] = {}  # values that several ops share
         self._known: dict[Any, str] = {}
-        self._measured: dict[str, tuple[str, int]] = {}  # of which input, and along which axis
+        self._measured: dict[str, tuple[str, int]] = {}  # name of a length -> (input, axis)
         self._lengths: dict[Any, str] = {}
         self._count = 0
 
@@ -76,7 +76,7 @@ class Graph:
         return names[0] if outputs == 1 else names
 
     def store(self, *parts: np.ndarray | QuantRows, name: str | None = None) -> str:
-        """The name of a constant; arrays that were stored before are not stored again, nor small equal ones."""
+        """Add a constant and return its name; the same arrays, and small equal ones, are stored once."""
         first = parts[0]
         if len(parts) == 1 and isinstance(first, np.ndarray) and first.size <= 64:
             key = (first.dtype.str, first.shape, first.tobytes())
@@ -92,7 +92,7 @@ class Graph:
         return self._known[key]
 
     def guard(self, a: int, comparison: str, b: int) -> None:
-        """Note what is assumed.  The number, if there is one, stands on the right."""
+        """Record a guard.  A plain number, if there is one, goes to the right."""
         if not isinstance(a, Dim):
             a, b = b, a
             comparison = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(comparison, comparison)

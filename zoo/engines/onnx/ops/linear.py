@@ -26,7 +26,7 @@ def linear(
 
 
 def _product(x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol:
-    """x @ weight.T + bias.  Gemm takes the matrix (O, I) as it lies: no copy of it, in the file or in memory."""
+    """x @ weight.T + bias.  Gemm takes the matrix (O, I) without a transposed copy in the file or in memory."""
     O, I = weight.shape  # noqa: E741
     rows = x.reshape(-1, I)
     inputs = [rows, weight] if bias is None else [rows, weight, bias]
@@ -34,7 +34,7 @@ def _product(x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol:
 
 
 def _parts(weight: Symbol) -> list[Symbol]:
-    """Matrices of a fused projection, each as the checkpoint has it."""
+    """The matrices of a fused projection, as they are in the checkpoint."""
     graph = weight.graph
     stored = graph.constants.get(weight.name)
     if stored is None or len(stored.parts) == 1:
@@ -44,7 +44,7 @@ def _parts(weight: Symbol) -> list[Symbol]:
 
 
 def _products(x: Symbol, parts: list[Symbol], bias: Symbol | None) -> Symbol:
-    """A fused projection by a product for each of its parts, which are rarely wanted as one."""
+    """A fused projection as one product for each part, since the parts are rarely used as one array."""
     found, begin = [], 0
     for part in parts:
         end = begin + part.shape[0]

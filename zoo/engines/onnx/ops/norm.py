@@ -29,7 +29,7 @@ def add_rms_norm(x: Symbol, residual: Symbol, weight: Symbol, eps: float) -> tup
 
 
 def softmax(x: Symbol) -> Symbol:
-    """A row of -inf would give NaN."""
+    """Softmax over the last axis; a row of -inf gives zeros instead of NaN."""
     seen = x.new("ReduceMax", [x, np.array([-1])], (*x.shape[:-1], 1), keepdims=1) > -np.inf
     y = x.new("Softmax", [x], x.shape, axis=-1)
     return y.new("Where", [seen, y, np.zeros((), np.float32)], x.shape)

@@ -1,7 +1,7 @@
-"""Products with matrices in blocks, and rows of tables in int8, as they are stored.
+"""Products with quantised matrices, and rows of int8 tables, without dequantising them in the file.
 
-MatMulNBits of ONNX Runtime quantises its inputs in blocks, too (accuracy_level 4: int8).  Without, one token takes 4
-times as long by int4 and 80 times by int8, on AVX2.  In the standard's own operators matrices are float32.
+ONNX Runtime's MatMulNBits also quantises its inputs in blocks (accuracy_level 4: int8).  Without that, one token takes
+4 times as long with int4 and 80 times with int8, on AVX2.  With the standard's operators matrices are float32.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ BITS = {"INT8_32": 8, "INT4_32": 4}
 
 
 def kind_of(matrix: Symbol) -> str | None:
-    """The kind that all parts of a constant are of, where they are packed."""
+    """The quantisation that all parts of a constant have in common, or None."""
     kinds = {p.kind.name if isinstance(p, QuantRows) else None for p in matrix.graph.constants[matrix.name].parts}
     return kinds.pop() if len(kinds) == 1 else None
 
 
 def fields(matrix: Symbol) -> list[np.ndarray]:
-    """The arrays that a packed constant is stored in, those of its parts joined."""
+    """The arrays of a quantised constant, concatenated over its parts."""
     parts = matrix.graph.constants[matrix.name].parts
     each = zip(*(part.arrays for part in parts if isinstance(part, QuantRows)), strict=True)
     return [arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for arrays in each]
 
 
 def linear(x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol | None:
-    """x (..., I) by a matrix (O, I) in blocks -> (..., O); None of others."""
+    """x (..., I) times a matrix (O, I) quantised in blocks -> (..., O); None for other matrices."""
     bits = BITS.get(kind_of(weight) or "") if weight.is_constant else None
     if bits is None or x.graph.standard:
         return None
@@ -46,7 +46,7 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol | None:
 
 
 def embedding(ids: Symbol, table: Symbol) -> Symbol | None:
-    """Rows (..., D) of a table (V, D) in int8; None of others."""
+    """Rows (..., D) of an int8 table (V, D); None for other tables."""
     if not table.is_constant or kind_of(table) != "INT8":
         return None
     key = "int8 table", table.name

@@ -1,15 +1,15 @@
-"""Products in int8, the inputs quantised as they come.
+"""Products in int8 with dynamically quantised inputs.
 
     y[t, o] = size[t] * scale[o] * sum_i q(x[t, i] / size[t]) * data[o, i] + sum_{i in outliers} x[t, i] * weight[o, i]
 
-Each token is divided by its largest number (size), so that a token with large numbers leaves the others theirs; q are
-8 bits.  Few channels, the same for every text, hold numbers far beyond the others' (Dettmers et al. 2022, LLM.int8(),
-https://arxiv.org/abs/2208.07339): these outliers are multiplied as they are, and which they are is seen once, by
-`Observer`, on texts and images of no meaning.
+Each token is divided by its largest number (size), so that one token's large numbers do not cost another's precision;
+q has 8 bits.  Some channels, the same for every text, have far larger values than the rest (Dettmers et al. 2022,
+LLM.int8(), https://arxiv.org/abs/2208.07339).  These outliers are multiplied in float32; `Observer` finds them once, on
+random texts and images.
 
-Processors without instructions for int8 (AVX2, AVX-512 without VNNI) multiply bytes in pairs and add the two products
-in 16 bits, which cut off sums beyond 32767.  Quantising to 7 bits is the common way out.  Here no two neighbours of one
-sign add up to more than 128, so that 255 * 128 fits, whatever the input: that costs a third of a bit instead of one.
+Processors without int8 instructions (AVX2, AVX-512 without VNNI) multiply bytes in pairs and add the two products in 16
+bits, which saturate beyond 32767.  The usual remedy is to quantise to 7 bits.  Here no two neighbours of the same sign
+add up to more than 128, so that 255 * 128 fits for any input: that costs a third of a bit instead of one.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .graph import MICROSOFT
 from .packed import BITS, fields, kind_of, rows
 from .symbol import FLOAT, Symbol
 
-SMALLEST = 32  # rows or columns of a matrix below which it is left as it is: heads for a few labels
-PAIR = 128  # what two neighbours of one sign add up to, at most
-LARGE = 1 << 20  # numbers from which a table is stored in int8
-MANY = 8  # outliers of a product, at most
-WORTH = 1.5  # by how much the noise must fall for more work to be done
-# A token with smaller numbers only is not scaled up further; below 0, gelu has none beyond the second.
+SMALLEST = 32  # rows or columns below which a matrix stays in float32, such as a classifier's
+PAIR = 128  # the largest sum of two neighbours of the same sign
+LARGE = 1 << 20  # elements from which an embedding table is stored in int8
+MANY = 8  # the largest number of outliers of a product
+WORTH = 1.5  # the factor by which the noise must fall to justify more work
+# The smallest size of a token, and after gelu, whose negative values are above -GELU.
 TINY, GELU = 1e-20, 0.17
 
 
 def rounded(matrix: np.ndarray, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """matrix (O, I) float32 -> data (O, I) int8, scale (O,) float32, with matrix ~ data * scale.
 
-    exact: for processors that add products of int8 exactly, or all that there is of 8 bits; else see above.
+    exact: for processors that add int8 products exactly, with all 8 bits; else see the file's docstring.
     """
     size = np.abs(matrix)
     largest = size.max(1)
@@ -50,7 +50,7 @@ def rounded(matrix: np.ndarray, exact: bool = False) -> tuple[np.ndarray, np.nda
     data = np.rint(matrix / _nonzero(scale)).astype(np.int8)
     left, right = data[:, 0:end:2], data[:, 1:end:2]
     total = left.astype(np.int16) + right
-    left -= ((np.abs(total) > PAIR) * np.sign(total)).astype(np.int8)  # two halves that were both rounded up
+    left -= ((np.abs(total) > PAIR) * np.sign(total)).astype(np.int8)  # both were rounded up from a half
     return data, scale
 
 
@@ -58,15 +58,15 @@ def _nonzero(scale: np.ndarray) -> np.ndarray:
     return np.where(scale > 0, scale, np.float32(1))[:, None]
 
 
-class Choice(NamedTuple):
-    """What is done for a product beyond int8."""
+class ProductPlan(NamedTuple):
+    """The way a product is computed in int8."""
 
-    channels: np.ndarray  # (N,) of its input that are multiplied as they are
-    per_token: bool  # whether each token has a scale of its own
+    channels: np.ndarray  # (N,) outliers of its input, multiplied in float32
+    per_token: bool  # each token has its own scale
 
 
-def choice(rows: np.ndarray) -> Choice:
-    """rows (N, I): inputs of a product.  What costs time is chosen where it takes much of the noise away."""
+def plan_for(rows: np.ndarray) -> ProductPlan:
+    """The plan for a product with inputs such as rows (N, I): outliers and scales if they reduce the noise much."""
     size = np.abs(rows)
     order = np.argsort(-size.max(0), kind="stable")[:MANY]
     noise = {}
@@ -77,7 +77,7 @@ def choice(rows: np.ndarray) -> Choice:
         noise[count] = of_tokens.mean(), of_tokens.max()
     count = min(n for n in noise if noise[n][0] <= WORTH * noise[MANY][0])
     per_token, whole = noise[count]
-    return Choice(np.sort(order[:count]), bool(whole > WORTH * per_token))
+    return ProductPlan(np.sort(order[:count]), bool(whole > WORTH * per_token))
 
 
 def _is_taken(weight: Symbol) -> bool:
@@ -85,7 +85,7 @@ def _is_taken(weight: Symbol) -> bool:
 
 
 class Observer:
-    """A precision that leaves products as they are and notes their inputs, as (weight's name, (N, I))."""
+    """A precision that leaves products in float32 and collects their inputs, as (weight's name, (N, I))."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, Symbol]] = []
@@ -95,23 +95,23 @@ class Observer:
             self.seen.append((weight.name, x.reshape(-1, x.shape[-1])))
 
     def embedding(self, ids: Symbol, table: Symbol) -> None:
-        """As it is."""
+        """Tables have no inputs to observe."""
 
 
 class Int8:
     """A precision: products in int8.
 
-    choices: of weights, by their names; others have a scale for each token and no outliers.  exact: see `rounded`.
+    plans: weight's name -> plan; by default each token has a scale and there are no outliers.  exact: see `rounded`.
     """
 
-    def __init__(self, choices: Mapping[str, Choice] | None = None, exact: bool = False):
-        self.choices, self.exact = dict(choices or {}), exact
+    def __init__(self, plans: Mapping[str, ProductPlan] | None = None, exact: bool = False):
+        self.plans, self.exact = dict(plans or {}), exact
 
     def linear(self, x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol | None:
-        """x (..., I), weight (O, I), bias (O,) -> (..., O); None where it had better be as it is."""
+        """x (..., I), weight (O, I), bias (O,) -> (..., O); None for a weight that stays as it is."""
         if not _is_taken(weight):
             return None
-        channels, per_token = self.choices.get(weight.name, PLAIN)
+        channels, per_token = self.plans.get(weight.name, PLAIN)
         is_gelu = any(node.op == "Gelu" and node.outputs[0] == x.name for node in x.graph.nodes[-1:])
         matrix = self._matrix(weight, channels)
         rest = x if matrix.mask is None else x * matrix.mask
@@ -126,7 +126,7 @@ class Int8:
         return y + bias if bias is not None and (per_token or len(channels)) else y
 
     def embedding(self, ids: Symbol, table: Symbol) -> Symbol | None:
-        """Rows (..., D) of a table (V, D) that is stored in int8; None of a small one, which stays as it is."""
+        """Rows (..., D) of a table (V, D) stored in int8; None for a small table, which stays as it is."""
         if not table.is_constant or table.shape[0] * table.shape[1] < LARGE:
             return None
         memo, key = table.graph.memo, ("int8 table", table.name)
@@ -135,7 +135,7 @@ class Int8:
         return rows(ids, table, *memo[key])
 
     def _matrix(self, weight: Symbol, channels: np.ndarray) -> Matrix:
-        """Of a weight, made once for all products with it."""
+        """The quantised weight, made once for all products with it."""
         memo, key = weight.graph.memo, ("int8", weight.name)
         if key not in memo:
             whole, few, mask = weight.value, None, None
@@ -153,7 +153,7 @@ class Int8:
 
 
 class Matrix(NamedTuple):
-    """Constants of a product."""
+    """The constants of a product."""
 
     data: np.ndarray  # (I, O) int8
     scale: np.ndarray  # (O,)
@@ -161,18 +161,18 @@ class Matrix(NamedTuple):
     outliers: np.ndarray | None  # (N, O)
 
 
-PLAIN = Choice(np.empty(0, np.int64), True)
+PLAIN = ProductPlan(np.empty(0, np.int64), True)
 
 
 def _size(x: Symbol, is_gelu: bool) -> Symbol:
-    """(..., I) -> (..., 1): the largest of each token's numbers."""
+    """(..., I) -> (..., 1): the largest magnitude in each token."""
     size = x if is_gelu else x.new("Abs", [x], x.shape)
     size = size.new("ReduceMax", [size, np.array([-1])], (*x.shape[:-1], 1), keepdims=1)
     return size.new("Max", [size, np.array(GELU if is_gelu else TINY, np.float32)], size.shape)
 
 
 def _product(x: Symbol, matrix: Matrix, bias: Symbol | None) -> Symbol:
-    """x (..., I) in int8, with one scale and zero for all of it."""
+    """x (..., I) times the matrix in int8, x with one scale and zero point."""
     data, scale = matrix.data, matrix.scale
     shape = (*x.shape[:-1], len(scale))
     if not x.graph.standard:

@@ -1,10 +1,11 @@
-"""Arrays that record: what is done to a `Symbol` becomes nodes of its graph; of constants alone, a constant.
+"""Symbolic arrays: an operation on a `Symbol` adds a node to its graph; an operation on constants is computed at once.
 
-They are float32, int64 or bool.  A float beside an integer array makes it float32.
+Arrays are float32, int64 or bool.  A float with an integer array gives float32.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -14,11 +15,11 @@ import numpy as np
 
 from ....quant import QuantTensor
 from .dims import Dim, is_fixed, same
-from .graph import DTYPES, Graph
+from .graph import DTYPES, GraphBuilder
 
 FLOAT, INT, BOOL = DTYPES
 Shape = tuple[int, ...]
-FOLDED = 1 << 22  # elements up to which what follows from constants is computed in the trace
+FOLDED = 1 << 22  # elements up to which a result of constants is computed in the trace
 
 
 class Symbol:
@@ -27,11 +28,13 @@ class Symbol:
     __array_ufunc__ = None  # NumPy's operators leave it to ours
     device = SimpleNamespace(type="onnx")
 
-    def __init__(self, graph: Graph, name: str, shape: Sequence[int], dtype: np.dtype, base: Symbol | None = None):
+    def __init__(
+        self, graph: GraphBuilder, name: str, shape: Sequence[int], dtype: np.dtype, base: Symbol | None = None
+    ):
         self.graph, self.name, self.shape, self.dtype = graph, name, tuple(shape), dtype
-        self.base = self if base is None else base  # what it is a reshape of
-        self.turned: tuple[Symbol, tuple[int, ...]] | None = None  # what it is a transpose of, and the axes
-        self.joined: tuple[Symbol, ...] = ()  # what it is the whole of, along the axis `seam`: taken apart for nothing
+        self.base = self if base is None else base  # the array that it is a reshape of
+        self.turned: tuple[Symbol, tuple[int, ...]] | None = None  # the array that it is a transpose of, and the axes
+        self.joined: tuple[Symbol, ...] = ()  # its parts along the axis `seam`: splitting there is free
         self.seam = 0
 
     @property
@@ -44,20 +47,20 @@ class Symbol:
 
     @property
     def value(self) -> np.ndarray:
-        """Of a constant: the array."""
+        """The array of a constant."""
         return self.graph.constants[self.name].array()
 
     def __len__(self) -> int:
-        raise TypeError("the length of a traced array may be unknown, and len() gives a plain number: use shape[0]")
+        raise TypeError("len() of a traced array would fix a length that may be dynamic: use shape[0]")
 
     def __bool__(self) -> bool:
-        raise TypeError("the numbers of a traced array are not known: no branch can be decided by them")
+        raise TypeError("the values of a traced array are unknown: no branch can depend on them")
 
     def __repr__(self) -> str:
         return f"Symbol({self.name}, {self.shape}, {self.dtype})"
 
     def new(self, op: str, inputs: Sequence[Any], shape: Sequence[int], dtype: Any = None, **attributes: Any) -> Symbol:
-        """The result of a node; inputs are symbols, names, and arrays for constants."""
+        """The output of a new node; inputs are symbols, names, or arrays (constants)."""
         names = [i.name if isinstance(i, Symbol) else i if isinstance(i, str) else self.graph.store(i) for i in inputs]
         return Symbol(
             self.graph, self.graph.node(op, names, **attributes), shape, self.dtype if dtype is None else dtype
@@ -67,7 +70,6 @@ class Symbol:
         return constant(self.graph, value)
 
     def to(self, dtype: np.dtype) -> Symbol:
-        """Of another type."""
         if self.dtype == dtype:
             return self
         if self.is_constant:
@@ -77,7 +79,7 @@ class Symbol:
     # Arithmetic
 
     def _pair(self, other: Any) -> tuple[Symbol, Symbol]:
-        """Both operands, of one type."""
+        """Both operands in their common type."""
         if isinstance(other, Dim):
             other = Symbol(self.graph, self.graph.length(other), (1,), INT)
             other = Symbol(self.graph, self.graph.node("Squeeze", [other.name]), (), INT)
@@ -129,7 +131,7 @@ class Symbol:
         return self._binary(other, "Div", swap=True)
 
     def __floordiv__(self, other: Any) -> Symbol:
-        """Of integers that are not negative: the format's quotient is truncated."""
+        """The quotient of non-negative integers; ONNX truncates."""
         return self._binary(other, "FloorDiv")
 
     def __mod__(self, other: Any) -> Symbol:
@@ -167,7 +169,7 @@ class Symbol:
 
     __hash__ = object.__hash__
 
-    # Form
+    # Shape
 
     def reshape(self, *shape: Any) -> Symbol:
         wanted = list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else list(shape)
@@ -190,7 +192,6 @@ class Symbol:
         return y
 
     def transpose(self, *axes: int) -> Symbol:
-        """Axes in another order."""
         if axes == tuple(range(self.ndim)):
             return self
         if self.is_constant:
@@ -203,7 +204,7 @@ class Symbol:
         return y
 
     def expand(self, shape: Sequence[int]) -> Symbol:
-        """Repeated along axes of length 1."""
+        """The array repeated along axes of length 1."""
         return self.new("Expand", [self, self.graph.lengths(tuple(shape))], shape)
 
     def __getitem__(self, index: Any) -> Symbol:
@@ -243,7 +244,7 @@ class Symbol:
         return x
 
     def _part(self, index: tuple[Any, ...]) -> Symbol | None:
-        """The one of `joined` that is asked for."""
+        """The part in `joined` that the index selects, or None."""
         whole = [one for i, one in enumerate(index) if i != self.seam]
         if not self.joined or len(index) <= self.seam or any(one is None or one != slice(None) for one in whole):
             return None
@@ -276,8 +277,8 @@ FOLDS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def constant(graph: Graph, value: Any) -> Symbol:
-    """An array, a number or a packed matrix."""
+def constant(graph: GraphBuilder, value: Any) -> Symbol:
+    """A constant from an array, a number or a quantised matrix."""
     if isinstance(value, QuantTensor):
         parts = [rows.arrays[0] if rows.kind.name in ("F64", "F32") else rows for rows in value.parts]
     else:
@@ -294,7 +295,7 @@ def broadcast(a: Shape, b: Shape) -> Shape:
 
 
 def _longer(x: int, y: int) -> int:
-    """Of two lengths that go together; a fixed one tells more than an expression that must equal it."""
+    """The broadcast of two lengths; a fixed one is preferred to an expression that must equal it."""
     if is_fixed(x) and x == 1:
         return y
     return y if is_fixed(y) and y != 1 else x
@@ -305,18 +306,13 @@ def completed(shape: Shape, wanted: Sequence[int]) -> list[int]:
     unknown = [i for i, n in enumerate(wanted) if is_fixed(n) and n == -1]
     if not unknown:
         return list(wanted)
-    left: int = 1
-    for n in shape:
-        left = left * n
-    by: int = 1
-    for i, n in enumerate(wanted):
-        if i != unknown[0]:
-            by = by * n
-    return [left // by if i == unknown[0] else n for i, n in enumerate(wanted)]
+    known = [n for i, n in enumerate(wanted) if i != unknown[0]]
+    known.insert(unknown[0], math.prod(shape) // math.prod(known))
+    return known
 
 
 def _form(shape: Shape, wanted: Sequence[int]) -> list[int] | None:
-    """A reshape as the format says it by numbers alone (0: as before, -1: what is left), or None."""
+    """A reshape as fixed numbers (0: the same length, -1: the rest), or None if it needs computed lengths."""
     form = []
     for i, n in enumerate(wanted):
         if is_fixed(n):
@@ -325,8 +321,8 @@ def _form(shape: Shape, wanted: Sequence[int]) -> list[int] | None:
             form.append(0)
         else:
             form.append(-1)
-    is_said = form.count(-1) <= 1 and all(n != 0 or not is_fixed(w) for n, w in zip(form, wanted, strict=True))
-    return form if is_said else None
+    is_enough = form.count(-1) <= 1 and all(n != 0 or not is_fixed(w) for n, w in zip(form, wanted, strict=True))
+    return form if is_enough else None
 
 
 def _is_plain(one: Any) -> bool:
@@ -335,8 +331,8 @@ def _is_plain(one: Any) -> bool:
     return one is None or (isinstance(one, int) and is_fixed(one))
 
 
-def _span(graph: Graph, one: slice, size: int) -> tuple[int, int, int, int | None]:
-    """start, stop and step of a slice as the format has them, and its length; None for all."""
+def _span(graph: GraphBuilder, one: slice, size: int) -> tuple[int, int, int, int | None]:
+    """start, stop and step of a slice in ONNX's form, and its length, which is None for a full slice."""
     step = 1 if one.step is None else one.step
     start = 0 if one.start is None else one.start
     if is_fixed(start) and start == 0 and step == 1 and (one.stop is None or same(one.stop, size)):
@@ -348,7 +344,7 @@ def _span(graph: Graph, one: slice, size: int) -> tuple[int, int, int, int | Non
         begin = min(max(begin, 0), size) if is_fixed(begin) else begin
         end = min(max(end, 0), size) if is_fixed(end) else end
     else:
-        for edge in (start, stop):  # of a length that reaches so far
+        for edge in (start, stop):  # the array must be at least as long
             if is_fixed(edge) and abs(edge) > 1:
                 graph.guard(size, ">=", abs(edge))
     length = end - begin

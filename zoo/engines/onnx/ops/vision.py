@@ -1,6 +1,6 @@
-"""Images: (B, Y, X, C) in the model's eyes, planes (B, C, Y, X) in the format's.
+"""Images: (B, Y, X, C) in the model, planes (B, C, Y, X) in ONNX.
 
-The transposes between two of these ops cancel one another.
+The transposes between two of these ops cancel.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def conv_transpose2d(
 
 
 def fold_norm(weight, bias, gamma, beta, mean, var, eps, axis):
-    """Of constants."""
+    """A norm folded into a convolution; all arrays are constants."""
     arrays = [None if a is None else a.value for a in (weight, bias, gamma, beta, mean, var)]
     return tuple(weight.constant(a) for a in on_numpy.fold_norm(*arrays, eps, axis))  # type: ignore[arg-type]
 
@@ -114,14 +114,14 @@ def interpolate(x: Symbol, size: tuple[int, int], mode: str) -> Symbol:
 
 
 def _taken(x: Symbol, at: Symbol, axis: int) -> Symbol:
-    """x at the places `at` (N,) along an axis."""
+    """x at the indices `at` (N,) along an axis."""
     return x.new("Gather", [x, at], (*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]), axis=axis)
 
 
 def _cubic(x: Symbol, axis: int, count: int) -> Symbol:
-    """By hand: ONNX Runtime moves the channels of its own behind the axes, and then refuses to make them smaller."""
+    """Bicubic along an axis, by plain operators: ONNX Runtime's own cannot shrink images whose channels come first."""
     n, a = x.shape[axis], -0.75
-    # The place (2 i + 1) n / (2 count) - 1 / 2 of the i-th sample, as a whole number and a rest, exactly.
+    # The place (2 i + 1) n / (2 count) - 1 / 2 of the i-th sample, as an exact integer and a fraction.
     twice = x.constant(np.array(0)) + 2 * count
     at = (arange(count, x) * 2 + 1) * n + count
     first, t = at // twice - 1, (at % twice).to(FLOAT) / twice.to(FLOAT)
@@ -138,7 +138,7 @@ def _cubic(x: Symbol, axis: int, count: int) -> Symbol:
 
 
 def _nearest(x: Symbol, axis: int, count: int) -> Symbol:
-    """The format's own rule divides where torch's multiplies, which tells at whole numbers."""
+    """Nearest along an axis, as torch multiplies: ONNX's own operator divides, which rounds differently."""
     n = x.shape[axis]
     before, after = (x.constant(np.array(0)) + m for m in (n, count))
     at = arange(count, x).to(FLOAT) * (before / after)
