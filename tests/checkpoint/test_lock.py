@@ -341,7 +341,7 @@ def with_file(name: str = "a", **fields: object) -> dict:
     [
         (b"", "empty"),
         (b"{", "not JSON"),
-        (b"[]", "expected an object"),
+        (b"[]", "expected a JSON object"),
         (b'{"version": 1, "version": 1}', "twice"),
         (b"[" * 100_000, "nested too deeply"),
         ({"version": 1}, "no 'checkpoints'"),

@@ -85,7 +85,6 @@ def test_generation_config(write, tmp_path):
         config = GenerationConfig.from_folder(tmp_path)
         config.check()
         config.new_tokens(3, 100)
-        config.check_vocabulary(50)
 
     names = [field.name for field in dataclasses.fields(GenerationConfig)]
     for found in _changed({"eos_token_id": [1, 2], "stop_strings": ["a"]}, [*names, "bad_words_ids"]):

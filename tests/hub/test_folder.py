@@ -59,7 +59,7 @@ def test_folder_by_a_relative_name_wins_over_the_hub(tmp_path, monkeypatch):
         ("bert/model.safetensors", HubError, "is a file: pass the folder that holds it"),
         ("shard", NotFoundError, SHARDS[1]),
         ("no-config", NotFoundError, "did you mean 'Config.json'"),
-        ("no-weights", NotFoundError, "no-weights has no weights that zoo loads"),
+        ("no-weights", NotFoundError, "no-weights has no weights that zoo can load"),
         ("pointer", CheckpointError, "model.safetensors is a git-lfs pointer.*git lfs pull"),
         ("pointer-shard", CheckpointError, f"{SHARDS[0]} is a git-lfs pointer"),
         ("pointer-tokenizer", CheckpointError, "tokenizer.json is a git-lfs pointer"),

@@ -165,7 +165,7 @@ def test_longer_than_the_context(model):
 def test_a_full_cache(model):
     cache = model.new_cache(1, 8)
     model.next_logits(np.zeros((1, 8), int), None, cache)
-    with pytest.raises(InputError, match="holds 8 tokens"):
+    with pytest.raises(InputError, match="has room for 8 tokens"):
         model.next_logits(np.zeros((1, 1), int), None, cache)
 
 

@@ -139,7 +139,7 @@ def test_step_by_step(kind, device, tmp_path, rng):
     assert cache.cross[0][0] is keys  # projected once
     for t, logits in enumerate(found):
         np.testing.assert_allclose(ops.to_numpy(logits), whole[:, t + 2], rtol=0, atol=2e-5)
-    with pytest.raises(InputError, match="holds 7 tokens"):
+    with pytest.raises(InputError, match="has room for 7 tokens"):
         ours.next_logits(given[:, :1], None, cache)
 
 

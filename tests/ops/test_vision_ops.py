@@ -251,7 +251,7 @@ def test_pixels_that_a_model_cannot_take(lib):
         ops.as_pixels(np.zeros((1, 3, 8, 9), np.float32), like, 3)
     with pytest.raises(InputError, match=r"\(1, 8, 9, 4\), expected \(batch, height, width, 3\)$"):
         ops.as_pixels(np.zeros((1, 8, 9, 4), np.float32), like, 3)
-    with pytest.raises(InputError, match="must be floats, as an image processor makes them of an image; found uint8"):
+    with pytest.raises(InputError, match="must be floats, as an image processor makes them; found uint8"):
         ops.as_pixels(np.zeros((1, 8, 9, 3), np.uint8), like, 3)
     with pytest.raises(InputError, match="pixel_values is empty"):
         ops.as_pixels(np.zeros((0, 8, 9, 3), np.float32), like, 3)

@@ -132,7 +132,7 @@ def test_generation(stories, runner, options, away, monkeypatch):
     config = GenerationConfig(**{"max_new_tokens": 24, "eos_token_id": (2,), **options})
     wanted = generate(own, prompts, config)
     if away:
-        monkeypatch.setattr(search, "is_away", lambda logits: not isinstance(logits, np.ndarray))
+        monkeypatch.setattr(search, "is_on_gpu", lambda logits: not isinstance(logits, np.ndarray))
     for _ in range(2):
         found = generate(wrapped, prompts, config)
         for row, other in zip(found, wanted, strict=True):
