@@ -1,4 +1,4 @@
-"""Packages that zoo can do without: each is imported by its name when it is first wanted, and by nothing else."""
+"""Packages that zoo can do without: each is imported by its name at its first use, through this module alone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from .errors import InputError
 
 
-def optional(module: str, wanted_by: str, install: str | None = None) -> Any:
-    """The module; InputError says what wants its package, and how to install it.
+def optional(module: str, needed_by: str, install: str | None = None) -> Any:
+    """The module; InputError names what requires its package, and how to install it.
 
-    install: what pip is told, by default the package alone.
+    install: the argument of `pip install`, by default the package.
     """
     try:
         return importlib.import_module(module)
@@ -19,5 +19,5 @@ def optional(module: str, wanted_by: str, install: str | None = None) -> Any:
         package = module.partition(".")[0]
         absent = isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] == package
         why = "" if absent else f", which cannot be loaded ({e})"
-        told = f"'{install}'" if install else package
-        raise InputError(f"{wanted_by} wants the package {package}{why}: pip install {told}") from None
+        option = f"'{install}'" if install else package
+        raise InputError(f"{needed_by} requires the package {package}{why}: pip install {option}") from None

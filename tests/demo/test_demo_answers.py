@@ -271,7 +271,7 @@ def test_a_wrong_command_line(arguments, message, capsys):
 def test_without_gradio(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "gradio", None)
     assert main(["demo"]) == 1
-    assert "the demo wants the package gradio: pip install 'zoo[demo]'" in capsys.readouterr().err
+    assert "the demo requires the package gradio: pip install 'zoo[demo]'" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken():
@@ -290,9 +290,9 @@ def test_a_package_that_cannot_be_loaded(tmp_path, monkeypatch):
     (tmp_path / "broken.py").write_text("raise ImportError('libm.so.9')")
     monkeypatch.syspath_prepend(tmp_path)
     assert optional("socket", "x") is socket
-    with pytest.raises(ZooError, match=r"^x wants the package not_there: pip install not_there$"):
+    with pytest.raises(ZooError, match=r"^x requires the package not_there: pip install not_there$"):
         optional("not_there.part", "x")
-    with pytest.raises(ZooError, match=r"^x wants the package half_there, which cannot be loaded \(No module"):
+    with pytest.raises(ZooError, match=r"^x requires the package half_there, which cannot be loaded \(No module"):
         optional("half_there", "x")
-    with pytest.raises(ZooError, match=r"^x wants the package broken, which cannot be loaded \(libm.so.9\): pip"):
+    with pytest.raises(ZooError, match=r"^x requires the package broken, which cannot be loaded \(libm.so.9\): pip"):
         optional("broken", "x", "zoo[y]")

@@ -111,5 +111,5 @@ def test_a_read_only_file_is_kept(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("package", "call"), [("openpyxl", "to_xlsx"), ("pandas", "to_pandas")])
 def test_a_package_that_is_missing_is_named(package, call, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InputError, match=f"wants the package {package}: pip install"):
+    with pytest.raises(InputError, match=f"requires the package {package}: pip install"):
         getattr(TABLE, call)(*[tmp_path / "a.xlsx"][: call == "to_xlsx"])
