@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import zoo
+from zoo import hub, lock
 from zoo.generate import GenerationConfig
+from zoo.models.bert import BertForSequenceClassification
+from zoo.models.llama3 import LlamaForCausalLM
 from zoo.options import LoadOptions, Options
 from zoo.typing import GenerationOptions
 
@@ -60,3 +64,25 @@ def test_generation_options_are_the_fields_of_the_config():
 
 def test_loading_options_are_the_fields_of_the_dataclass():
     assert LoadOptions.__annotations__.keys() == {field.name for field in dataclasses.fields(Options)}
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: zoo.load("stories260k", devcie="cpu"), "devcie"),
+        (lambda: zoo.load_model("stories260k", graphs=False), "graphs"),
+        (lambda: LlamaForCausalLM.from_pretrained("stories260k", graphs=False), "graphs"),
+        (lambda: lock.find("stories260k", device="cpu"), "device"),
+        (lambda: hub.find("stories260k", lock="zoo.lock"), "lock"),
+        (lambda: zoo.export("stories260k", "out", trainable=True), "trainable"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_an_error(call, name):
+    with pytest.raises(TypeError, match=f"'{name}' is not an option here"):
+        call()
+
+
+def test_from_pretrained_takes_the_options_of_heads(minilm):
+    with pytest.warns(UserWarning, match="drawn at random"):
+        model = BertForSequenceClassification.from_pretrained(minilm, num_labels=3)
+    assert len(model.config.id2label) == 3

@@ -3,10 +3,8 @@
 import argparse
 from pathlib import Path
 
-import torch
-
-from training.loop import Run
-from zoo.apps.train import StoppedError, has_bfloat16
+from training.loop import Run, parse_run
+from zoo.apps.train import StoppedError
 
 
 def main() -> None:
@@ -20,13 +18,7 @@ def main() -> None:
     parser.add_argument(
         "--rate", type=float, help="the highest learning rate; a third of the recipe's to go on briefly"
     )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
-    fast = has_bfloat16(torch.device("cpu"))
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16" if fast else "float32")
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(args.seed)
+    args = parse_run(parser)
     options = {} if args.steps is None else {"steps": args.steps}
     if args.what == "reader":
         from training.reader import Reader

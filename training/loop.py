@@ -4,6 +4,7 @@ Example number n is drawn from (seed, n) alone, and so is the choice of a step's
 run that was stopped resumes as if it had not been (on one thread; more may add in another order).
 """
 
+import argparse
 import json
 import math
 import random
@@ -19,6 +20,18 @@ from zoo.apps.train.state import read_state as read_any_state
 SAVE_EVERY, EVALUATE_EVERY = 200, 1000  # steps
 
 Logs = dict[str, float]
+
+
+def parse_run(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The command line of a run, with threads, seed and precision, the first two of which are set."""
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    fast = train.has_bfloat16(torch.device("cpu"))
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16" if fast else "float32")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    return args
 
 
 class Recipe:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .apps.tables import TableExtractor
-    from .options import LoadOptions
+    from .options import FindOptions, LoadOptions, ModelOptions
     from .pretrained import Pretrained
     from .tasks.answer import Answer
     from .tasks.base import Task
@@ -109,7 +109,7 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
     return load_task(name_or_folder, task, **options)
 
 
-def load_model(name_or_folder: Name, *, head: str | None = None, **options: Unpack[LoadOptions]) -> Pretrained:
+def load_model(name_or_folder: Name, *, head: str | None = None, **options: Unpack[ModelOptions]) -> Pretrained:
     """Load a checkpoint as a bare model, without its task: see `zoo.loading.load_model` for the options."""
     from .loading import load_model
 
@@ -124,7 +124,7 @@ def export(
     precision: str = "float32",
     standard: bool = False,
     web: bool | str | os.PathLike[str] = False,
-    **options: Unpack[LoadOptions],
+    **options: Unpack[FindOptions],
 ) -> Path:
     """Write a checkpoint's model as ONNX graphs, with its tokenizer or processor and a README on how to run them.
 

@@ -18,7 +18,9 @@ class Placement(NamedTuple):
 
     @property
     def is_numpy(self) -> bool:
-        return self.backend.__name__ == "zoo.ops.on_numpy"
+        from .ops import on_numpy
+
+        return self.backend is on_numpy
 
 
 def placement(device: str | None, *, trainable: bool = False) -> Placement:

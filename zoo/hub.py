@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from .checkpoint.files import Checkpoint, beside_weights, beside_weights_among
 from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
 from .files.folder import CheckpointFolder
-from .files.inside import checkpoint_file
+from .files.inside import LFS_POINTER, checkpoint_file
 from .guards.names import is_file_name
-from .options import DEFAULTS, Options
+from .options import DEFAULTS, HUB, Options
 from .warning import warn
 from .weights.files import choose_weight_files, read_index
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .options import LoadOptions
+    from .options import HubOptions
 
 
 _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
@@ -35,7 +35,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 # Checkpoints that come with zoo, by name: folders in zoo/data.
 EMBEDDED = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
 GGUF = ".gguf"
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def find(
     options: Options = DEFAULTS,
     *,
     with_weights: bool = True,
-    **more: Unpack[LoadOptions],
+    **more: Unpack[HubOptions],
 ) -> Checkpoint:
     """The files of a checkpoint, downloaded if need be.
 
@@ -76,7 +75,7 @@ def find(
     Raises `NotFoundError`, `AccessError`, `OfflineError`, another `HubError` (server or disk trouble), or
     `CheckpointError` where files are not what their names say.
     """
-    options = options.update(more)
+    options = options.update(more, HUB)
     revision, weights = options.revision, with_weights
     given, is_path = display_name(name_or_folder)
     if is_path or given in EMBEDDED:
@@ -109,7 +108,7 @@ def display_name(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
 def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
     """Return True if the file is git's placeholder for a large file that `git lfs` has not fetched."""
     with open(path, "rb") as file:
-        return file.read(len(_LFS_POINTER)) == _LFS_POINTER
+        return file.read(len(LFS_POINTER)) == LFS_POINTER
 
 
 def _repo_and_file(given: str) -> tuple[str, str | None]:

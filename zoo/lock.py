@@ -33,13 +33,13 @@ from .files.folder import CheckpointFolder
 from .files.inside import checkpoint_file
 from .files.json_file import read_json
 from .guards.names import is_file_name
-from .options import DEFAULTS, Options
+from .options import DEFAULTS, FIND, Options
 from .weights.files import WEIGHT_FILES, read_index
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .options import LoadOptions
+    from .options import FindOptions, HubOptions
 
 NAME = "zoo.lock"
 VERSION = 1
@@ -149,7 +149,7 @@ def _path(path: str | os.PathLike[str]) -> Path:
 def lock(
     names: Iterable[str | os.PathLike[str]],
     path: str | os.PathLike[str] = NAME,
-    **options: Unpack[LoadOptions],
+    **options: Unpack[HubOptions],
 ) -> dict[str, LockEntry]:
     """Find checkpoints, hash their files, and write them to a lock file; arguments as for `zoo.load`.
 
@@ -167,14 +167,14 @@ def lock(
 
 
 def find(
-    name_or_folder: str | os.PathLike[str], options: Options = DEFAULTS, **more: Unpack[LoadOptions]
+    name_or_folder: str | os.PathLike[str], options: Options = DEFAULTS, **more: Unpack[FindOptions]
 ) -> Checkpoint:
     """`hub.find`; with a lock for the commit that it names, and all bytes of the files compared with it.
 
     The hub is asked only for what the cache lacks.  LockError where the lock does not name the checkpoint, where
     `revision` is not the locked commit, and where a file is missing, different, or not in the lock.
     """
-    options = options.update(more)
+    options = options.update(more, FIND)
     lock, revision = options.lock, options.revision
     if lock is None:
         return hub.find(name_or_folder, options)

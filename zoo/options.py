@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
@@ -34,30 +34,36 @@ class Options:
     seed: int = 0
     adapter: str | os.PathLike[str] | None = None
 
-    def update(self, more: Mapping[str, Any]) -> Options:
-        """These options with some changed; TypeError where one of the names is not an option."""
-        if unknown := more.keys() - NAMES:
+    def update(self, more: Mapping[str, Any], taken: Collection[str] | None = None) -> Options:
+        """These options with some changed; TypeError for a name that is no option, or not one of those `taken`."""
+        taken = NAMES if taken is None else taken
+        if unknown := more.keys() - set(taken):
             name = min(unknown)
-            raise TypeError(f"{name!r} is not an option of loading{nearest(name, NAMES)}")
+            raise TypeError(f"{name!r} is not an option here{nearest(name, taken)}: expected {', '.join(taken)}")
         return replace(self, **more) if more else self
 
 
-NAMES = tuple(field.name for field in fields(Options))
-DEFAULTS = Options()
-
-
-class LoadOptions(TypedDict, total=False):
-    """`Options` as keyword arguments, for editors and type checkers."""
+class HubOptions(TypedDict, total=False):
+    """The options of finding files as keyword arguments, for editors and type checkers."""
 
     revision: str | None
     local_files_only: bool
     cache_dir: str | os.PathLike[str] | None
     token: str | bool | None
+
+
+class FindOptions(HubOptions, total=False):
+    """The options of finding files that a lock may name."""
+
     lock: str | os.PathLike[str] | None
+
+
+class ModelOptions(FindOptions, total=False):
+    """The options of a model without a task."""
+
     device: str | None
     dtype: str | None
     weights: Literal["int8", "int4"] | None
-    graphs: bool | None
     strict: bool
     trainable: bool
     new_head: bool
@@ -65,3 +71,18 @@ class LoadOptions(TypedDict, total=False):
     id2label: Mapping[int, str] | Sequence[str] | None
     seed: int
     adapter: str | os.PathLike[str] | None
+
+
+class LoadOptions(ModelOptions, total=False):
+    """`Options` as keyword arguments."""
+
+    graphs: bool | None
+
+
+NAMES = tuple(field.name for field in fields(Options))
+# The names that functions take which do less than `zoo.load`; other options are errors there.
+HUB = ("revision", "local_files_only", "cache_dir", "token")
+FIND = (*HUB, "lock")
+PLACE = ("device", "dtype", "weights", "trainable", "new_head", "seed")
+MODEL = tuple(name for name in NAMES if name != "graphs")
+DEFAULTS = Options()

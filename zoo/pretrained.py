@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from . import ops
-from .config import Config
+from .config import Config, named_labels
 from .devices import placement
 from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, nearest
 from .nn import an_array, leaves, release_folded
-from .options import DEFAULTS, Options
+from .options import DEFAULTS, MODEL, PLACE, Options
 from .quant import QUANT_TYPES
 from .registry import architecture_of
 from .runner import Runner
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .checkpoint.files import Checkpoint
-    from .options import LoadOptions
-    from .weights.adapter import Adapter
+    from .options import ModelOptions
 
 M = TypeVar("M", bound="Pretrained")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
@@ -97,10 +97,10 @@ class Pretrained(Trainable):
         source: Source | Random,
         config: Config,
         options: Options = DEFAULTS,
-        **more: Unpack[LoadOptions],
+        **more: Unpack[ModelOptions],
     ) -> M:
         """The model with weights from `source`; options of `zoo.load` on placing and training."""
-        options = options.update(more)
+        options = options.update(more, PLACE)
         dtype, device, weights, trainable = options.dtype, options.device, options.weights, options.trainable
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
@@ -153,12 +153,12 @@ class Pretrained(Trainable):
         return cls.from_source(Random(seed), config, **options)
 
     @classmethod
-    def from_pretrained(cls: type[M], name_or_folder: str | os.PathLike[str], **options: Unpack[LoadOptions]) -> M:
+    def from_pretrained(cls: type[M], name_or_folder: str | os.PathLike[str], **options: Unpack[ModelOptions]) -> M:
         """The model with the weights of a hub repository or a folder; arguments as for `zoo.load_model`."""
         from .checkpoint.config_file import read_config
         from .lock import find
 
-        loading = DEFAULTS.update(options)
+        loading = DEFAULTS.update(options, MODEL)
         checkpoint = find(name_or_folder, loading)
         config = read_config(checkpoint.contents, cls._config_class)
         return cls.from_checkpoint(checkpoint, config, loading)
@@ -169,10 +169,9 @@ class Pretrained(Trainable):
         checkpoint: Checkpoint,
         config: Config,
         options: Options = DEFAULTS,
-        *,
-        adapter: Adapter | None = None,
     ) -> M:
-        """The model of a checkpoint whose files are on this machine, with an adapter's changes to its weights."""
+        """The model of a checkpoint whose files are on this machine; options as for `zoo.load_model`."""
+        from .weights.adapter import Adapter
         from .weights.files import non_finite
         from .weights.quantised_source import as_quantised
 
@@ -180,6 +179,12 @@ class Pretrained(Trainable):
             raise UnsupportedError(
                 f"{checkpoint.name} is a {config.model_type} checkpoint, and {cls.__name__} is not of that family"
             )
+        adapter = None if options.adapter is None else Adapter(Path(options.adapter).expanduser())
+        if options.num_labels is not None or options.id2label is not None:
+            config = replace(config, id2label=named_labels(options.num_labels, options.id2label))
+            options = replace(options, new_head=True)
+        elif adapter is not None and (labels := adapter.labels()) is not None:
+            config = replace(config, id2label=named_labels(None, labels))
         source = checkpoint.open_weights()
         try:
             source = as_quantised(source, config.extra)

@@ -73,11 +73,11 @@ def test_answers(process):
 
 REFUSED = {
     "reading": "open('/etc/passwd')",
-    "writing": "open('/tmp/zoo-confined', 'w')",
+    "writing": "open('zoo-confined', 'w')",
     "a folder": "os.listdir('/')",
     "a file's status": "os.stat('/')",
-    "removing": "os.unlink('/tmp/zoo-confined')",
-    "a new folder": "os.mkdir('/tmp/zoo-confined')",
+    "removing": "os.unlink('zoo-confined')",
+    "a new folder": "os.mkdir('zoo-confined')",
     "a socket": "socket.socket()",
     "a pair of sockets": "socket.socketpair()",
     "a fork": "os.fork()",

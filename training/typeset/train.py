@@ -9,13 +9,10 @@ were rendered in the meantime are seen from the next call on.
 import argparse
 from pathlib import Path
 
-import torch
-
 from training.export import start
-from training.loop import Run
+from training.loop import Run, parse_run
 from training.typeset.cache import Pages
 from training.typeset.mix import RECIPES
-from zoo.apps.train import has_bfloat16
 
 
 def main() -> None:
@@ -29,13 +26,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, help="the highest learning rate")
     parser.add_argument("--share", type=float, default=0.6, help="of typeset examples among all (0.6)")
     parser.add_argument("--pictures", type=int, default=200, help="of each kind, that these are taken on (200)")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
-    fast = has_bfloat16(torch.device("cpu"))
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16" if fast else "float32")
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(args.seed)
+    args = parse_run(parser)
     pages, held_out = Pages(args.pages), Pages(args.pages, held_out=True)
     recipe = RECIPES[args.what](pages, held_out, args.share, steps=args.steps)
     if args.rate is not None:

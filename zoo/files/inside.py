@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import CheckpointError
 
+LFS_POINTER = b"version https://git-lfs"  # what git has in place of a large file that `git lfs` has not fetched
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 

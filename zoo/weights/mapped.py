@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..errors import CheckpointError, NotFoundError, UnsupportedError
+from ..files.inside import LFS_POINTER
 
 # safetensors' name of an element type -> its bits, and NumPy's type for it (None: there is none).
 DTYPES: dict[str, tuple[int, str | None]] = {
@@ -75,7 +76,7 @@ def map_file(path: Path) -> np.ndarray:
     except (OSError, ValueError) as e:
         raise CheckpointError(f"{path}: cannot be read: {e}") from None
     head = data[:512].tobytes().lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if head.startswith(b"version https://git-lfs"):
+    if head.startswith(LFS_POINTER):
         raise CheckpointError(f"{path}: a git-LFS pointer of {len(data)} bytes, not the weights: run `git lfs pull`")
     if head.startswith((b"<!doctype", b"<html", b"<?xml")):
         raise CheckpointError(f"{path}: a web page saved as a weight file: download it again")
