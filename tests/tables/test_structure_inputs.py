@@ -64,8 +64,8 @@ def test_a_grid_beyond_all_tables_is_refused():
     objects += [Detection("table column", 0.9, (c, 0, c + 1, 9)) for c in range(1000)]
     with pytest.raises(InputError, match="1001 rows and 1000 columns"):
         build_table(objects)
-    with pytest.raises(InputError, match="5000 objects, at most 4,096"):
-        build_table(OBJECTS[:1] * 5000)
+    with pytest.raises(InputError, match="9000 objects, at most 8,192"):
+        build_table(OBJECTS[:1] * 9000)
 
 
 def test_words_are_read(tmp_path):

@@ -23,6 +23,7 @@ from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, read_cells
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
+from .windows import find_objects
 from .words import check_words, words_outside
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come w
 # Margin of a crop, as a share of the page's long side: structure models were trained on crops with 20 to 30 pixels
 # around the table, on pages whose long side has 1000.
 PADDING = 25 / 1000
+MAX_ASPECT = 8  # of a page; the margin in a longer one (a web page as one picture) is that of a shorter one
 
 # A call (image (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything with the same call.
 Detector = Callable[..., Sequence[Detection]]
@@ -151,7 +153,8 @@ class TableExtractor:
 
     def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> TableCrop:
         """A table of a page (H, W, 3) with its margin, upright by its words or else by the label of detection."""
-        margin = round(PADDING * max(page.shape[:2])) if self.padding is None else self.padding
+        long = min(max(page.shape[:2]), MAX_ASPECT * min(page.shape[:2]))
+        margin = round(PADDING * long) if self.padding is None else self.padding
         own = [word for word in words if inside(word.box, found.box) >= HALF]
         return crop_table(page, found.box, margin, text_direction(own, UPWARDS if found.label == ROTATED else 0.0))
 
@@ -172,8 +175,9 @@ class TableExtractor:
 
     def _table(self, crop: TableCrop, words: Sequence[Word] | None) -> Table:
         """The table of a crop, its boxes on the page."""
-        objects = self.structure(crop.pixels, threshold=self.threshold, **self.options)
-        table = build_table(objects, None if words is None else crop.words(words), thresholds=self.threshold)
+        own = None if words is None else crop.words(words)
+        objects = find_objects(self.structure, crop.pixels, own, self.threshold, self.options)
+        table = build_table(objects, own, thresholds=self.threshold)
         if words is None and self.reader is not None:
             table = build_table(objects, read_cells(crop.pixels, table, self.reader), thresholds=self.threshold)
         return replace(

@@ -24,7 +24,7 @@ LABELS = (TABLE, COLUMN, ROW, HEADER, PROJECTED, SPANNING, "table rotated")
 # A row or column goes if better ones together cover this share of it.  Microsoft's code uses a quarter for columns, but
 # boxes of narrow columns are off by more than that, and one of two neighbours would go.
 MAX_COVERED = 0.5
-MAX_OBJECTS = 4096  # no detector has as many queries; pairs of objects cost time
+MAX_OBJECTS = 8192  # more than detectors have queries, in all windows; pairs of objects cost time
 MAX_POSITIONS = 1_000_000  # rows x columns, which cost memory
 
 

@@ -1,0 +1,295 @@
+"""Tables with more rows or columns than a structure model sees at once, in windows that overlap.
+
+Boxes are (x0, y0, x1, y1) in pixels of a table's crop.  Shapes: Y, X of the crop.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...images.boxes import Box, Detection
+from ...images.lines import spans, split_lines
+from .boxes import HALF, bounding_box, inside, share
+from .cell_borders import INK
+from .structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING
+from .table import Word
+
+# Pixels of the model's input that a row and a column need: zoo-table-structure was trained on up to 25 rows and 12
+# columns in 320 x 320.
+ROW_PIXELS, COLUMN_PIXELS = 12.8, 26.6
+WINDOW, COMMON = 0.8, 0.2  # of these limits: a window, and the part of it that two neighbours share
+MAX_WINDOWS = 400  # down, and across: what time allows; more lines than these hold are no table that a model reads
+RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
+WORD_GAP, INK_GAP = 0.8, 0.6  # of a line's height: the least gap between two columns, of words and of ink
+FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
+GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed by so many
+MARGIN = 8  # pixels of paper, at least, between a window's cut edge and the edge of what the model is given
+
+
+def find_objects(
+    structure: Callable[..., Sequence[Detection]],
+    pixels: np.ndarray,
+    words: Sequence[Word] | None,
+    threshold: float,
+    options: Mapping[str, Any],
+) -> list[Detection]:
+    """The rows, columns, headers and spanning cells of a crop (Y, X, 3) uint8, by one look or by several.
+
+    A table with more lines of text, or more gaps that run down it, than `structure` can tell apart at its input's size
+    is looked at in windows.  A row is taken from the windows in whose middle it lies, and kept if half of those with
+    text in it agree; columns likewise.  Spanning cells that two windows see the same part of become one.
+    words: the text of the crop; without them lines and gaps are those of the ink.
+    """
+    limits = _limits(structure, options, pixels.shape)
+    if limits is None:  # any callable: nobody knows what it was trained on
+        return list(structure(pixels, threshold=threshold, **options))
+    lines = word_lines(words) if words else ink_lines(pixels)
+    blocks = [bounding_box(line) for line in lines]
+    rows, columns = [(box[1], box[3]) for box in blocks], columns_of(lines, pixels.shape[1])
+    if len(rows) <= limits[0] and len(columns) <= limits[1]:
+        return list(structure(pixels, threshold=threshold, **options))
+    down, across = _windows(rows, limits[0], pixels.shape[0]), _windows(columns, limits[1], pixels.shape[1])
+    paper = np.median(pixels[:: max(1, len(pixels) // 64)], (0, 1)).astype(np.uint8)
+    found: list[_Found] = []
+    for (i, y), (j, x) in itertools.product(enumerate(down), enumerate(across)):
+        top, left = (MARGIN if window.start > 0 else 0 for window in (y, x))
+        part = np.empty((y.end - y.start + 2 * MARGIN, x.end - x.start + 2 * MARGIN, 3), np.uint8)
+        part[:] = paper
+        part[top : top + y.end - y.start, left : left + x.end - x.start] = pixels[y.start : y.end, x.start : x.end]
+        part = part[: top + y.end - y.start + (MARGIN if y.end < pixels.shape[0] else 0)]
+        part = part[:, : left + x.end - x.start + (MARGIN if x.end < pixels.shape[1] else 0)]
+        by, bx = y.start - top, x.start - left
+        for label, score, (x0, y0, x1, y1) in structure(np.ascontiguousarray(part), threshold=threshold, **options):
+            box = (
+                max(x0 + bx, float(x.start)),
+                max(y0 + by, float(y.start)),
+                min(x1 + bx, float(x.end)),
+                min(y1 + by, float(y.end)),
+            )
+            if box[0] < box[2] and box[1] < box[3]:
+                found.append(_Found(i, j, Detection(label, score, box)))
+    marks = np.array([box for line in lines for box in line])
+    Y, X = (float(v) for v in pixels.shape[:2])
+    objects = [Detection(ROW, score, (0.0, a, X, b)) for score, a, b in _agreed(found, ROW, 1, down, across, marks)]
+    objects += [
+        Detection(COLUMN, score, (a, 0.0, b, Y)) for score, a, b in _agreed(found, COLUMN, 0, across, down, marks)
+    ]
+    headers = [one.object for one in found if one.object.label == HEADER and not one.i]
+    if headers and 2 * len({one.j for one in found if one.object.label == HEADER and not one.i}) >= len(across):
+        ends = [statistics.median(o.box[k] for o in headers) for k in (1, 3)]
+        objects.append(Detection(HEADER, statistics.mean(o.score for o in headers), (0.0, ends[0], X, ends[1])))
+    for label in (SPANNING, PROJECTED):
+        objects += _joined([one for one in found if one.object.label == label], down, across)
+    return [_whole(one, marks, X) if one.label == PROJECTED else one for one in objects]
+
+
+class _Window(NamedTuple):
+    """A part of the crop in one direction, and the zone in it that no other window decides."""
+
+    start: int
+    end: int
+    zone: tuple[float, float]
+
+
+class _Found(NamedTuple):
+    """An object with the numbers of its window, from the top and from the left."""
+
+    i: int
+    j: int
+    object: Detection
+
+
+def _limits(structure: Any, options: Mapping[str, Any], shape: Sequence[int]) -> tuple[int, int] | None:
+    """The rows and the columns that a model sees at once at the size of its input; None for any other callable."""
+    processor = getattr(structure, "processor", None)
+    if processor is None:
+        return None
+    if "size" in options:
+        processor = processor.with_size(options["size"])
+    height, width = processor.output_size(*shape[:2])
+    return max(4, int(height / ROW_PIXELS)), max(4, int(width / COLUMN_PIXELS))
+
+
+def word_lines(words: Sequence[Word], gap: float = WORD_GAP) -> list[list[Box]]:
+    """The lines of words by their baselines, from the top, each as blocks whose gaps are as wide as columns' are."""
+    high = statistics.median(w.box[3] - w.box[1] for w in words) or 1.0
+    lines: list[list[Box]] = []
+    bottom = -math.inf
+    for box in sorted((w.box for w in words if w.text.strip()), key=lambda box: box[3]):
+        if box[3] - bottom < HALF * high:
+            lines[-1].append(box)
+        else:
+            lines.append([box])
+            bottom = box[3]
+    return [_blocks(line, gap * high) for line in lines]
+
+
+def ink_lines(pixels: np.ndarray) -> list[list[Box]]:
+    """The lines of ink without rules, from the top, each as blocks whose gaps are as wide as columns' are."""
+    grey = pixels.mean(-1, dtype=np.float32)
+    ink = np.abs(grey - np.median(grey)) > INK
+    ink &= ~(_runs(ink) | _runs(ink.T).T)
+    lines = []
+    clean = np.where(ink, 0, 255).astype(np.uint8)
+    for x0, y0, x1, y1 in split_lines(np.broadcast_to(clean[..., None], (*clean.shape, 3))):
+        boxes = [(float(x0 + a), float(y0), float(x0 + b), float(y1)) for a, b in spans(ink[y0:y1, x0:x1].any(0))]
+        if boxes:
+            lines.append(_blocks(boxes, INK_GAP * (y1 - y0)))
+    return lines
+
+
+def _runs(ink: np.ndarray) -> np.ndarray:
+    """(Y, X) bool: the pixels of runs along X that are RULE long or longer."""
+    flat = np.pad(ink, ((0, 0), (0, 1))).ravel()
+    long = np.zeros(flat.size + 1, np.int8)
+    edges = np.flatnonzero(np.diff(flat.astype(np.int8), prepend=0))
+    begins, ends = edges[::2], edges[1::2]
+    is_long = ends - begins >= RULE
+    long[begins[is_long]] = 1
+    long[ends[is_long]] = -1
+    return long[:-1].cumsum(dtype=np.int8).astype(bool).reshape(ink.shape[0], -1)[:, :-1]
+
+
+def _blocks(boxes: Sequence[Box], gap: float) -> list[Box]:
+    """The boxes of a line from the left, joined where they are nearer to each other."""
+    blocks: list[Box] = []
+    for box in sorted(boxes):
+        if blocks and box[0] - blocks[-1][2] < gap:
+            blocks[-1] = bounding_box([blocks[-1], box])
+        else:
+            blocks.append(box)
+    return blocks
+
+
+def columns_of(lines: Sequence[Sequence[Box]], width: int) -> list[tuple[float, float]]:
+    """The parts between the gaps that run down all well-filled lines but a few."""
+    if not lines:
+        return []
+    most = sorted(len(line) for line in lines)[(3 * len(lines)) // 4]
+    full = [line for line in lines if len(line) >= max(2, FULL * most)]
+    change = np.zeros(width + 2)
+    for x0, _, x1, _ in itertools.chain(*full):
+        change[min(max(0, int(x0)), width)] += 1
+        change[min(max(0, math.ceil(x1)), width + 1)] -= 1
+    return [(float(a), float(b)) for a, b in spans(change.cumsum() > GUTTER * len(full))]
+
+
+def _windows(parts: Sequence[tuple[float, float]], limit: int, end: int) -> list[_Window]:
+    """Windows over lines, or over the parts between gaps, which are cut in gaps, by preference in wide ones."""
+    n, most, common = len(parts), int(WINDOW * limit), max(1, int(COMMON * limit))
+    if n <= limit:
+        return [_Window(0, end, (-math.inf, math.inf))]
+    count = min(math.ceil((n - common) / (most - common)), MAX_WINDOWS)
+    step = (n - common) / count
+    firsts = [round(i * step) for i in range(count)]
+    lasts = [min(n, first + math.ceil(step) + common) for first in firsts[:-1]] + [n]
+    middles = [(a[1] + b[0]) / 2 for a, b in itertools.pairwise(parts)]  # of the gaps
+    gaps = [b[0] - a[1] for a, b in itertools.pairwise(parts)]
+    usual = statistics.median(b - a for a, b in parts)
+    cuts = []
+    for first, last in zip(firsts[1:], lasts, strict=False):
+        away = [(gaps[k] - abs(k + 1 - (first + last) / 2) * usual / 4, k) for k in range(first, last - 1)]
+        cuts.append(middles[max(away)[1]] if away else middles[first - 1])
+    edges = [-math.inf, *cuts, math.inf]
+    return [
+        _Window(0 if f == 0 else int(middles[f - 1]), end if e == n else math.ceil(middles[e - 1]), zone)
+        for f, e, zone in zip(firsts, lasts, itertools.pairwise(edges), strict=True)
+    ]
+
+
+def _agreed(
+    found: Sequence[_Found],
+    label: str,
+    axis: int,
+    along: Sequence[_Window],
+    beside: Sequence[_Window],
+    marks: np.ndarray,
+) -> Iterator[tuple[float, float, float]]:
+    """(score, start, end) of rows (axis 1) or columns (axis 0): medians of what the windows beside each other found.
+
+    A window has no vote on a row, or column, in which it has neither words nor ink.
+    """
+    middles = (marks[:, :2] + marks[:, 2:]) / 2  # x, y
+    of_window: list[list[tuple[int, float, float, float]]] = [[] for _ in along]
+    for i, j, (of_label, score, box) in found:
+        if of_label == label:
+            of_window[i if axis else j].append((j if axis else i, score, box[axis], box[axis + 2]))
+    for window, own in zip(along, of_window, strict=True):
+        groups: list[list[tuple[int, float, float, float]]] = []
+        for one in sorted(own, key=lambda one: one[2] + one[3]):
+            near = [
+                group
+                for group in groups[-4:]
+                if one[0] not in (of[0] for of in group)
+                and max(min(share(one[2], one[3], *of[2:]), share(*of[2:], one[2], one[3])) for of in group) >= HALF
+            ]
+            near[0].append(one) if near else groups.append([one])
+        for group in groups:
+            start, end = (statistics.median(one[k] for one in group) for k in (2, 3))
+            if not window.zone[0] <= (start + end) / 2 < window.zone[1]:
+                continue
+            inner = middles[(middles[:, axis] >= start) & (middles[:, axis] < end), 1 - axis]
+            able = sum(bool(((inner >= w.start) & (inner < w.end)).any()) for w in beside) or len(beside)
+            if len(group) >= HALF * able:
+                yield min(1.0, len(group) / able) * statistics.mean(one[1] for one in group), start, end
+
+
+def _joined(found: Sequence[_Found], down: Sequence[_Window], across: Sequence[_Window]) -> list[Detection]:
+    """Spanning cells; those of two windows that are one in the part that both see become one."""
+    root = list(range(len(found)))
+
+    def rooted(a: int) -> int:
+        while root[a] != a:
+            root[a] = a = root[root[a]]
+        return a
+
+    at: dict[tuple[int, int], list[int]] = {}
+    for a, one in enumerate(found):
+        at.setdefault((one.i, one.j), []).append(a)
+    for (i, j), own in at.items():
+        for ni, nj in ((i, j + 1), (i + 1, j - 1), (i + 1, j), (i + 1, j + 1)):
+            if (ni, nj) not in at:
+                continue
+            both = (
+                max(across[j].start, across[nj].start),
+                max(down[i].start, down[ni].start),
+                min(across[j].end, across[nj].end),
+                min(down[i].end, down[ni].end),
+            )
+            for a, b in itertools.product(own, at[ni, nj]):
+                if _same(found[a].object.box, found[b].object.box, both):
+                    root[rooted(b)] = rooted(a)
+    groups: dict[int, list[_Found]] = {}
+    for a, one in enumerate(found):
+        groups.setdefault(rooted(a), []).append(one)
+    kept = []
+    for group in groups.values():
+        best = max((one.object for one in group), key=lambda o: o.score)
+        one = group[0]
+        x, y = ((one.object.box[k] + one.object.box[k + 2]) / 2 for k in (0, 1))
+        zones = down[one.i].zone, across[one.j].zone
+        if len(group) > 1 or (zones[0][0] <= y < zones[0][1] and zones[1][0] <= x < zones[1][1]):
+            kept.append(best._replace(box=bounding_box(o.object.box for o in group)))
+    return kept
+
+
+def _same(a: Box, b: Box, both: Box) -> bool:
+    """True if two boxes are much the same within the part that both windows see."""
+    a, b = ((max(box[0], both[0]), max(box[1], both[1]), min(box[2], both[2]), min(box[3], both[3])) for box in (a, b))
+    if any(box[0] >= box[2] or box[1] >= box[3] for box in (a, b)):
+        return False
+    return min(inside(a, b), inside(b, a)) >= HALF
+
+
+def _whole(heading: Detection, marks: np.ndarray, width: float) -> Detection:
+    """A heading across the table is as wide as the table if nothing stands beside it."""
+    x0, y0, x1, y1 = heading.box
+    x, y = (marks[:, 0] + marks[:, 2]) / 2, (marks[:, 1] + marks[:, 3]) / 2
+    beside = (y >= y0) & (y < y1) & ((x < x0) | (x >= x1))
+    return heading if beside.any() else heading._replace(box=(0.0, y0, width, y1))
