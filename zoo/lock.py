@@ -17,9 +17,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from . import hub
 from .checkpoint.files import Checkpoint
 from .checkpoint.modules import leaves_folder
 from .errors import LockError, NotFoundError, OfflineError, ZooError, nearest
-from .files.atomic_write import atomic_write
+from .files.atomic_write import atomic_write, one_writer
 from .files.folder import CheckpointFolder
 from .files.inside import checkpoint_file
 from .files.json_file import read_json
@@ -114,7 +113,7 @@ def write_lock(path: str | os.PathLike[str], entries: Mapping[str, LockEntry]) -
     path = _path(path)
     try:
         target = Path(os.path.realpath(path))
-        with _alone(target):
+        with one_writer(target, PATIENCE, LockError):
             merged = {**(read_lock(path) if path.exists() else {}), **entries}
             checkpoints = {name: _as_json(merged[name]) for name in sorted(merged)}
             text = json.dumps({"version": VERSION, "checkpoints": checkpoints}, indent=1, ensure_ascii=False) + "\n"
@@ -303,25 +302,6 @@ def _hashed_file(path: Path) -> LockedFile:
     except OSError as e:
         raise LockError(f"{path}: cannot be read: {e.strerror or e}") from e
     return LockedFile(size, digest.hexdigest())
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """One process or thread writes `path` at a time, by a lock of the file beside it which ends with the process."""
-    from filelock import FileLock, Timeout
-
-    mark = path.with_name(f".{path.name}.writing")
-    if not path.parent.is_dir():  # which filelock would make
-        raise LockError(f"cannot write {path}: there is no folder {path.parent}")
-    try:
-        with FileLock(mark, timeout=PATIENCE):
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # Windows removes no open file: it stays, unlocked
-                    mark.unlink()
-    except Timeout:
-        raise LockError(f"{path} is being written by another process, for more than {PATIENCE} s") from None
 
 
 def _as_json(entry: LockEntry) -> dict[str, Any]:

@@ -284,8 +284,8 @@ def test_a_link_is_written_through(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from zoo.lock import _alone
-with _alone(Path(sys.argv[1])):
+from zoo.files.atomic_write import one_writer
+with one_writer(Path(sys.argv[1]), 10):
     print("held", flush=True)
     time.sleep(60)
 """

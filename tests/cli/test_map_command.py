@@ -20,8 +20,10 @@ import zoo
 from tests.cli.deadly_job import DeadlyJob
 from zoo.apps.batch import files, map_files
 from zoo.apps.batch.results import plain
+from zoo.apps.batch.row_files import RowFiles
 from zoo.apps.cli import main
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
+from zoo.files.atomic_write import one_writer
 
 TEXTS = ["the cat sits", "a [MASK] is in the garden", "what is outside [MASK]", "who", "where is a cat", "the garden"]
 
@@ -245,6 +247,123 @@ def test_pictures(vision: Callable[[str], str], photos: list[str], tmp_path: Pat
     named = rows_in(tmp_path / "named.jsonl")
     assert [row["label"] for row in named] == [rows[0]["label"], None, rows[2]["label"]]
     assert "none.png" in named[1]["error"]
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ("../outside.png", "may only name files below"),
+        ("%2e%2e/outside.png", "may only name files below"),
+        ("{tmp}/in/inside.png", "may only name files below"),
+        ("file://{tmp}/in/inside.png", "may only name files below"),
+        ("s3://bucket/x.png?endpoint_override=127.0.0.1:9&scheme=http", "may only name files below"),
+        ("link.png", "may only name files below"),
+        ("/dev/zero", "may only name files below"),
+        ("fifo.png", "found a special file"),
+        ("a\0b.png", "no file can be named"),
+        ("\ud800.png", "half of a surrogate pair"),
+        ("", "expected the path of an image"),
+    ],
+)
+def test_a_row_reads_only_below_its_table(
+    named: str, reason: str, vision: Callable[[str], str], photos: list[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for path in (folder / "inside.png", tmp_path / "outside.png"):
+        path.write_bytes(Path(photos[0]).read_bytes())
+    (folder / "link.png").symlink_to(tmp_path / "outside.png")
+    os.mkfifo(folder / "fifo.png")
+    rows = [{"image": named.format(tmp=tmp_path)}, {"image": "inside.png"}]
+    source = write_rows(folder / "in.jsonl", rows)
+    assert map_files(vision("classify"), source, tmp_path / "out.jsonl").errors == 1
+    bad, good = rows_in(tmp_path / "out.jsonl")
+    assert reason in bad["error"]
+    assert good["error"] is None
+
+
+def test_rows_that_are_allowed_more(vision: Callable[[str], str], photos: list[str], tmp_path: Path) -> None:
+    tables, data = tmp_path / "tables", tmp_path / "data"
+    for folder in (tables, data):
+        folder.mkdir()
+        (folder / "a.png").write_bytes(Path(photos[0]).read_bytes())
+    named = [str(data / "a.png"), "../data/a.png", f"file://{data}/a.png", "a.png"]
+    source = write_rows(tables / "in.jsonl", [{"image": one} for one in named])
+
+    def errors(**options: Any) -> list[bool]:
+        map_files(vision("classify"), source, tmp_path / "out.jsonl", **options)
+        return [row["error"] is not None for row in rows_in(tmp_path / "out.jsonl")]
+
+    assert errors() == [True, True, True, False]
+    assert errors(root=data) == [False, False, False, True]
+    assert errors(root=tmp_path) == [False] * 4
+    assert errors(root=f"file://{data}") == [False, False, False, True]
+    assert errors(trust_rows=True) == [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "below"),
+    [
+        ("s3://b/in/a.png", "s3://b/in", True),
+        ("s3://b/in/a.png?region=x", "s3://b/in", False),
+        ("s3://b/in/../x.png", "s3://b/in/", False),
+        ("s3://b/in/%2e%2e/x.png", "s3://b/in", False),
+        ("s3://b/inside.png", "s3://b/in", False),
+        ("s3://other/in/a.png", "s3://b/in", False),
+        ("/etc/passwd", "s3://b/in", False),
+    ],
+)
+def test_rows_of_a_store(name: str, base: str, below: bool) -> None:
+    files = RowFiles(base)
+    if below:
+        assert files.place(name, "s3://b/t.csv") == name
+    else:
+        with pytest.raises(InputError, match="may only name files below"):
+            files.place(name, "s3://b/t.csv")
+
+
+def test_formulas(checkpoint: Callable[[str], str], tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "in.csv", [{"text": '=HYPERLINK("http://x")', "@SUM(1)": "-2,5"}])
+    for raw in (False, True):
+        map_files(checkpoint("classify"), source, tmp_path / "out.csv", raw=raw)
+        (row,) = rows_in(tmp_path / "out.csv")
+        mark = "" if raw else "'"
+        assert row["text"] == f'{mark}=HYPERLINK("http://x")'
+        assert row[f"{mark}@SUM(1)"] == "-2,5"
+
+
+def test_texts_that_are_no_unicode(checkpoint: Callable[[str], str], tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
+    from pyarrow import parquet
+
+    lines = [
+        '{"id": 0, "text": "\\ud800"}',
+        '{"id": 1, "text": "\\ud83d\\ude00"}',
+        '{"id": 2, "text": "a", "text": "b"}',
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    column = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"fine"]).buffers())
+    parquet.write_table(pa.table({"text": column, "id": [0, 1]}), tmp_path / "in.parquet")
+    for name, bad in (("in.jsonl", [True, False, True]), ("in.parquet", [True, False])):
+        for written in ("out.jsonl", "out.parquet", "out.csv"):
+            map_files(checkpoint("classify"), tmp_path / name, tmp_path / written)
+            assert [bool(row["error"]) for row in rows_in(tmp_path / written)] == bad
+
+
+def test_special_files_links_and_two_jobs(checkpoint: Callable[[str], str], texts: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.jsonl")
+    with pytest.raises(InputError, match="found a special file"):
+        map_files(checkpoint("embed"), tmp_path / "fifo.jsonl", tmp_path / "out.jsonl")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "part-00009-lost-0.jsonl").touch()
+    (tmp_path / "out.jsonl.parts").symlink_to(tmp_path / "mine")
+    with pytest.raises(InputError, match="is a link"):
+        map_files(checkpoint("embed"), texts, tmp_path / "out.jsonl")
+    assert os.listdir(tmp_path / "mine") == ["part-00009-lost-0.jsonl"]
+    for output in (tmp_path / "other.jsonl", tmp_path / "folder"):
+        with one_writer(output, 0), pytest.raises(ZooError, match="is being written by another process"):
+            map_files(checkpoint("embed"), texts, output)
+        map_files(checkpoint("embed"), texts, output)
 
 
 def test_pictures_in_parquet(vision: Callable[[str], str], photos: list[str], tmp_path: Path) -> None:

@@ -134,12 +134,12 @@ def test_one_table_is_one_csv_and_several_are_numbered(stub: Stub, capsys: pytes
     assert out.out == ""
     assert out.err == "zoo: wrote out-1.csv, out-2.csv\n"
     assert not Path("out.csv").exists()
-    assert rows_of("out-1.csv") == [["a", "b"], ["=1+1", "2,5"]]
+    assert rows_of("out-1.csv") == [["a", "b"], ["'=1+1", "2,5"]]
     assert rows_of("out-2.csv") == [["c", "d"], ["", "<4>"]]
     stub.found.pop()
-    assert run("page.png", "--words", "words.json", "--output", "only.csv") == 0
+    assert run("page.png", "--words", "words.json", "--output", "only.csv", "--raw") == 0
     assert rows_of("only.csv") == [["a", "b"], ["=1+1", "2,5"]]
-    assert run("page.png", "--words", "words.json", "--output", "only.csv", "--safe") == 0
+    assert run("page.png", "--words", "words.json", "--output", "only.csv") == 0
     assert rows_of("only.csv") == [["a", "b"], ["'=1+1", "2,5"]]
 
 
@@ -268,7 +268,7 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
         (["page.png", "-o", "out.json", "--json"], "--json is for stdout"),
         (["page.png", "--overlay", "page.png"], "page.png is both an input and an output"),
         (["page.png", "--words", "words.json", "-o", "./words.json"], "words.json is both an input and an output"),
-        (["page.png", "-o", "out.md", "--words", "words.json", "--safe"], "--safe is for CSV"),
+        (["page.png", "-o", "out.md", "--words", "words.json", "--raw"], "--raw is for CSV"),
     ],
 )
 def test_usage_errors_come_before_anything_is_loaded(

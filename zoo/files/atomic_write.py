@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..errors import ZooError
+
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
@@ -25,6 +27,33 @@ def atomic_write(path: Path) -> Iterator[Path]:
         _to_disk(path.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def one_writer(path: Path, patience: float, error: type[ZooError] = ZooError) -> Iterator[None]:
+    """One process or thread writes `path` at a time, by a lock of the file beside it which ends with the process.
+
+    patience: seconds to wait for another one.  Raises `error`.
+    """
+    from filelock import FileLock, Timeout
+
+    mark = path.with_name(f".{path.name}.writing")
+    if not path.parent.is_dir():  # which filelock would make
+        raise error(f"cannot write {path}: there is no folder {path.parent}")
+    lock = FileLock(mark)
+    try:
+        lock.acquire(timeout=patience)
+    except Timeout:
+        waited = f", for more than {patience:g} s" if patience else ""
+        raise error(f"{path} is being written by another process{waited}") from None
+    except OSError as e:
+        raise error(f"cannot write {path}: {e.strerror or e}") from e
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows removes no open file: it stays, unlocked
+            mark.unlink()
+        lock.release()
 
 
 def _to_disk(path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import stat
 from pathlib import Path
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, ZooError
 
 LFS_POINTER = b"version https://git-lfs"  # what git has in place of a large file that `git lfs` has not fetched
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -36,6 +36,12 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     if not any(real.is_relative_to(place) for place in (root, *_blobs(root))):
         raise CheckpointError(f"{path}: a link out of its folder, to {real}: replace the link by the file")
     return path
+
+
+def check_regular(mode: int, path: object, error: type[ZooError]) -> None:
+    """Raise `error` unless a file's mode is that of a regular file: a FIFO may never answer, a device never end."""
+    if not stat.S_ISREG(mode):
+        raise error(f"{path}: expected a file, found a {'folder' if stat.S_ISDIR(mode) else 'special file'}")
 
 
 def _may_be_link(path: Path) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, NotFoundError, ZooError
+from .inside import check_regular
 
 # transformers writes int(1e30) if a tokenizer has no `model_max_length`.
 UNLIMITED = int(1e30)
@@ -37,10 +37,7 @@ def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
     path = Path(path)
     try:
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise error(
-                f"{path}: expected a file, found a {'folder' if stat.S_ISDIR(found.st_mode) else 'special file'}"
-            )
+        check_regular(found.st_mode, path, error)
         with path.open("rb") as file:
             data = file.read(min(found.st_size, limit) + 1)  # a read allocates what it asks for
     except (FileNotFoundError, NotADirectoryError):

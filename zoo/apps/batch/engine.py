@@ -82,34 +82,35 @@ def run(
     each process takes a GPU.  InputError: there are parts of an earlier job, and `resume` is False.
     """
     check_engine(engine)
-    earlier = {(file.number, file.made_of): file for file in output.found()}
-    if earlier and not resume:
-        raise InputError(
-            f"{output.folder} has {len(earlier)} parts of an earlier job: resume it with --resume (resume=True), "
-            "or name another output"
-        )
-    do, died = partial(_do, job, output, earlier), partial(_one_by_one, job, output)
-    if engine == "ray":
-        from .on_ray import on_ray
+    with output.alone():
+        earlier = {(file.number, file.made_of): file for file in output.found()}
+        if earlier and not resume:
+            raise InputError(
+                f"{output.folder} has {len(earlier)} parts of an earlier job: resume it with --resume (resume=True), "
+                "or name another output"
+            )
+        do, died = partial(_do, job, output, earlier), partial(_one_by_one, job, output)
+        if engine == "ray":
+            from .on_ray import on_ray
 
-        results: Iterator[FinishedPart] = on_ray(do, parts, died, jobs=jobs, threads=threads or 1, gpu=gpu)
-    else:
-        results = share(do, parts, min(jobs or 1, len(parts)), died)
-    files: list[PartFile] = []
-    rows, known, shown = 0, 0, []
-    for done in results:
-        files.append(done.file)
-        rows += done.items
-        known += 0 if done.is_new else done.items
-        shown += done.shown
-        for text in done.warnings:
-            warnings.warn(text, stacklevel=2)
-        advance(done.items)
-    files.sort(key=lambda file: file.number)
-    if len(files) != len(parts):
-        raise ZooError(f"{len(parts) - len(files)} of {len(parts)} parts are missing: resume the job with --resume")
-    output.finish(files)
-    return Summary(output.target, rows, sum(file.errors for file in files), tuple(shown[:SHOWN]), known)
+            results: Iterator[FinishedPart] = on_ray(do, parts, died, jobs=jobs, threads=threads or 1, gpu=gpu)
+        else:
+            results = share(do, parts, min(jobs or 1, len(parts)), died)
+        files: list[PartFile] = []
+        rows, known, shown = 0, 0, []
+        for done in results:
+            files.append(done.file)
+            rows += done.items
+            known += 0 if done.is_new else done.items
+            shown += done.shown
+            for text in done.warnings:
+                warnings.warn(text, stacklevel=2)
+            advance(done.items)
+        files.sort(key=lambda file: file.number)
+        if len(files) != len(parts):
+            raise ZooError(f"{len(parts) - len(files)} of {len(parts)} parts are missing: resume the job with --resume")
+        output.finish(files)
+        return Summary(output.target, rows, sum(file.errors for file in files), tuple(shown[:SHOWN]), known)
 
 
 def check_engine(engine: str) -> None:

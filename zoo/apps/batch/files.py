@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 
 from ...errors import InputError, NotFoundError, ZooError, nearest
 from ...files.atomic_write import atomic_write
+from ...files.inside import check_regular
 from ...optional import optional
 
 # Objects appear in these stores once they are complete; elsewhere a file is written under another name first.
@@ -74,17 +75,19 @@ def reading(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise NotFoundError(f"{name}: no such file") from None
-    except OSError as e:
-        raise InputError(f"{name} cannot be read: {e.strerror or first_line(e)}") from None
+    except ZooError:
+        raise
+    except (OSError, ValueError) as e:  # ValueError: a name with U+0000 or half of a surrogate pair
+        why = getattr(e, "strerror", None) or first_line(e)
+        raise InputError(f"{name!r:.500} cannot be read: {why}") from None
 
 
 def open_file(name: str) -> IO[bytes]:
     """A file opened to read, seekable.  NotFoundError, InputError."""
     with reading(name):
-        if not is_uri(name):
-            return open(name, "rb")
-        found, path = filesystem(name)
+        found, path = filesystem(name) if is_uri(name) else (None, name)
         if scheme_of(name) == "file":
+            check_regular(os.stat(path).st_mode, name, InputError)
             return open(path, "rb")
         arrow: Any = getattr(found, "fs", None)
         if hasattr(arrow, "open_input_file"):  # fsspec's file on top of it reads lines byte by byte
@@ -101,13 +104,17 @@ def read(name: str, limit: int) -> bytes:
     return data
 
 
-def sha256_of(name: str) -> str:
-    """The sha256 of a file; if it cannot be read, the name of the error, which is raised where the file is used."""
+def sha256_of(name: str, limit: int) -> str:
+    """The sha256 of a file, or of its first `limit` bytes if it has more, which no reader takes.
+
+    If it cannot be read, the name of the error, which is raised where the file is used.
+    """
     digest = hashlib.sha256()
     try:
         with open_file(name) as file:
-            while block := file.read(BLOCK):
+            while limit >= 0 and (block := file.read(BLOCK)):
                 digest.update(block)
+                limit -= len(block)
     except (ZooError, OSError) as e:
         return type(e).__name__
     return digest.hexdigest()

@@ -19,6 +19,7 @@ from .engine import Summary, check_engine, run
 from .files import is_uri, read, sha256_of
 from .output import output_of
 from .results import columns_of, row_of
+from .row_files import RowFiles
 from .sources import IMAGE, InputPart, PartRows, RowSource, image_place, open_source
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class MapJob:
     arguments: Mapping[str, str]  # argument of the task's call -> column
     options: Mapping[str, Any]  # of the task's call
     loading: Options = field(repr=False)
+    files: RowFiles
     key: str = ""  # a hash of all of this but the source
     _loaded: Any = field(default=None, repr=False)
     _rows: tuple[InputPart, PartRows] | None = field(default=None, repr=False)  # of the part that was read last
@@ -58,7 +60,7 @@ class MapJob:
                 if isinstance(image, bytes):
                     digest = hashlib.sha256(image).hexdigest()
                 else:  # a path; or an error, by its name
-                    digest = sha256_of(image) if isinstance(image, str) else type(image).__name__
+                    digest = sha256_of(image, MAX_BYTES) if isinstance(image, str) else type(image).__name__
                 found.update(digest.encode())
         return found.hexdigest()
 
@@ -137,7 +139,7 @@ class MapJob:
         """The path, the URI or the bytes of a row's image, or an error."""
         (column,) = self.arguments.values()
         try:
-            return image_place(row.get(column), part.path)
+            return image_place(row.get(column), part.path, self.files)
         except InputError as e:
             return InputError(f"{column!r} is {e}")
 
@@ -165,6 +167,9 @@ def map_files(
     jobs: int | None = None,
     threads: int | None = None,
     resume: bool = False,
+    root: str | os.PathLike[str] | None = None,
+    trust_rows: bool = False,
+    raw: bool = False,
     progress: bool | None = None,
     **loading: Unpack[LoadOptions],
 ) -> Summary:
@@ -183,6 +188,11 @@ def map_files(
     options, are not computed again.
     engine: "local" with `jobs` processes (1), or "ray", by default as many as the cluster has room for, with `threads`
     CPUs (1) each, or a GPU with device="cuda".
+
+    root: the folder (or URI) below which rows may name images; by default the folder of the row's table, and then no
+    absolute paths, ".." or URIs.  trust_rows: they may name any file or URI.
+    raw: write texts to CSV unchanged.  By default a text that spreadsheets would run as a formula gets an apostrophe
+    before it.
 
     A bad row gets a message in its column "error": see `Summary.errors`.  ZooError: no row can be computed.
     """
@@ -208,12 +218,13 @@ def map_files(
     source, parts = open_source(names, list(arguments.values()), images=found.images, rows=rows, keep=keep, typed=typed)
     columns = columns_of(found.task, options)
     _check_columns(source, columns, to.format)
-    to = replace(to, columns=columns, kept=source.kept, schema=source.schema() if typed else None)
+    to = replace(to, columns=columns, kept=source.kept, schema=source.schema() if typed else None, raw=raw)
     if found.checkpoint.revision is not None:
         # All processes load this revision, even if the branch moves.
         load_options = replace(load_options, revision=found.checkpoint.revision)
+    files = RowFiles(None if root is None else os.fspath(root), trust_rows)
     key = _key(found, arguments, options, load_options)
-    job = MapJob(os.fspath(name), found.task, found.images, source, arguments, options, load_options, key)
+    job = MapJob(os.fspath(name), found.task, found.images, source, arguments, options, load_options, files, key)
     count = sum(part.rows for part in parts)
     with Progress(count, progress, "images" if found.images else "rows") as advance:
         return run(

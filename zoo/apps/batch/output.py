@@ -7,6 +7,7 @@ other files in a folder of parts: some readers of Parquet refuse them.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -16,12 +17,15 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import InputError, NotFoundError, UnsupportedError, ZooError, nearest
-from .files import is_uri, join, list_files, open_file, remove_files, remove_if_empty, writing
+from ...files.atomic_write import one_writer
+from .files import filesystem, is_uri, join, list_files, open_file, remove_files, remove_if_empty, scheme_of, writing
+from .formulas import harmless
 from .results import arrow_type, plain
 
 FORMATS = ("parquet", "jsonl", "csv")
@@ -50,10 +54,22 @@ class JobOutput:
     columns: Mapping[str, Any] = field(default_factory=dict)  # of results, with the types of `results`
     kept: tuple[str, ...] = ()  # columns of the input that are written too, before these
     schema: Any = None  # pyarrow's, of the kept columns
+    raw: bool = False  # texts of CSV as they are, formulas too
 
     def key(self) -> str:
         """The options of writing that decide the bytes of a part."""
-        return repr((self.format, dict(self.columns), self.kept, str(self.schema)))
+        return repr((self.format, dict(self.columns), self.kept, str(self.schema), self.raw))
+
+    def alone(self) -> contextlib.AbstractContextManager[object]:
+        """A context in which no other job writes the same output; for files of this machine only.  ZooError."""
+        if scheme_of(self.target) != "file":
+            return contextlib.nullcontext()
+        path = Path(filesystem(self.target)[1] if is_uri(self.target) else os.path.abspath(self.target))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise ZooError(f"cannot write to {self.target}: {e.strerror or e}") from None
+        return one_writer(path, 0)
 
     def found(self) -> list[PartFile]:
         """The parts in this format that are there."""
@@ -93,6 +109,8 @@ class JobOutput:
         rest = ((name, _REST.fullmatch(name)) for name in list_files(self.folder))
         others |= {name for name, match in rest if match is not None and match[1] in (None, self.format)}
         remove_files(self.folder, sorted(others))
+        if gone := sorted(names - set(list_files(self.folder))):
+            raise ZooError(f"{join(self.folder, gone[0])} was removed while the job ran: resume it with --resume")
         if self.one_file:
             with writing(self.target) as file:
                 contents = map(self._checked, parts)
@@ -154,9 +172,17 @@ class JobOutput:
     def _csv(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
         text, names = io.StringIO(), [*self.kept, *self.columns]
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
+        writer.writerow([self._cell(name) for name in names])
+        writer.writerows([self._cell(row.get(name)) for name in names] for row in rows)
         return text.getvalue().encode()
+
+    def _cell(self, value: Any) -> str:
+        """A text for CSV; lists and dictionaries as JSON."""
+        value = plain(value)
+        if value is None:
+            return ""
+        text = _json(value) if isinstance(value, list | dict) else str(value)
+        return text if self.raw or isinstance(value, int | float) else harmless(text)
 
 
 def output_of(target: str, format: str | None) -> JobOutput:
@@ -171,6 +197,8 @@ def output_of(target: str, format: str | None) -> JobOutput:
         raise InputError(f"format {format!r} is for a folder, and {target} is a file")
     if not one_file and format not in (None, *FORMATS):
         raise UnsupportedError(f"format {format!r} is not one of {', '.join(FORMATS)}{nearest(str(format), FORMATS)}")
+    if one_file and not is_uri(path) and os.path.islink(f"{path}.parts"):
+        raise InputError(f"{path}.parts is a link, where the parts of {target} are to be: remove it")
     if one_file:
         return JobOutput(target, f"{path}.parts", suffix, True)
     return JobOutput(path, path, format or FORMATS[0], False)
@@ -193,11 +221,3 @@ def _is_finite(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return bool(np.isfinite(value).all())
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _cell(value: Any) -> str:
-    """A text for CSV; lists and dictionaries as JSON."""
-    value = plain(value)
-    if value is None:
-        return ""
-    return _json(value) if isinstance(value, list | dict) else str(value)

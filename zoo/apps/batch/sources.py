@@ -14,8 +14,9 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from ...errors import InputError, nearest
 from ...optional import optional
-from .files import first_line, is_uri, join, open_file
+from .files import first_line, open_file
 from .inputs import IMAGES, find_inputs
+from .row_files import RowFiles
 from .text_rows import csv_rows, json_rows
 
 IMAGE = "image"  # the column of a folder of images
@@ -56,6 +57,7 @@ class RowSource:
     columns: tuple[str, ...] = ()  # in the order of the first file
     kept: tuple[str, ...] = ()  # the columns to write again
     fields: dict[str, Any] = field(default_factory=dict)  # pyarrow's, by column, where they are not texts; or an error
+    problem: str = ""  # of the first row that cannot be read, if that is known beforehand
 
     def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
         """Parts of at most `rows` rows.  Sets `columns`, and `fields` if `typed`."""
@@ -165,7 +167,9 @@ class JsonLinesSource(TextSource):
 
         def ends(path: str, file: IO[bytes]) -> Iterator[int]:
             waiting: list[dict[str, Any]] = []
-            for row, _, end in json_rows(file, path):
+            for number, (row, problem, end) in enumerate(json_rows(file, path), 1):
+                if problem is not None and not self.problem:
+                    self.problem = f" ({path}, row {number}: {problem})"
                 columns.update(dict.fromkeys(row))
                 if typed:
                     waiting.append(row)
@@ -240,8 +244,30 @@ class ParquetSource(RowSource):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
+        table, problems = _without_damaged_texts(table)
         rows = table.select(list(self.given)).to_pylist()
-        return PartRows(table.select(list(self.kept)), rows, {}, _digest(memoryview(sink.getvalue())))
+        return PartRows(table.select(list(self.kept)), rows, problems, _digest(memoryview(sink.getvalue())))
+
+
+def _without_damaged_texts(table: Any) -> tuple[Any, dict[int, str]]:
+    """A pyarrow.Table with nulls for texts that are not UTF-8, and the rows that had them."""
+    import pyarrow as pa
+
+    problems = {}
+    for at, name in enumerate(table.column_names):
+        column, bad = table.column(name), []
+        try:
+            column.to_pylist()
+        except UnicodeDecodeError:
+            for i, value in enumerate(column):
+                try:
+                    value.as_py()
+                except UnicodeDecodeError:
+                    bad.append(i)
+            problems |= dict.fromkeys(bad, f"the column {name!r} is not UTF-8")
+            kept = pa.array([None if i in bad else i for i in range(len(column))], pa.int64())
+            table = table.set_column(at, table.schema.field(at), column.take(kept))
+    return table, problems
 
 
 class _RowGroup:
@@ -305,7 +331,8 @@ def open_source(
     for name in (*given, *(keep or ())):
         if name not in source.columns:
             have = ", ".join(source.columns[:20]) or "none"
-            raise InputError(f"{paths[0]} has no column {name!r}, only {have}{nearest(name, source.columns)}")
+            guess = nearest(name, source.columns) or source.problem
+            raise InputError(f"{paths[0]} has no column {name!r}, only {have}{guess}")
     source.kept = source.columns if keep is None else tuple(keep)
     return source, parts
 
@@ -343,16 +370,16 @@ def _digest(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def image_place(value: Any, path: str) -> Any:
+def image_place(value: Any, path: str, files: RowFiles) -> Any:
     """The path or URI of a row's image, relative to the file at `path`, or the bytes of the image file.
 
-    value: a path, a URI, bytes, or as data sets on the hub have images, {"bytes": ..., "path": ...}.
+    value: a path, a URI, bytes, or as data sets on the hub have images, {"bytes": ..., "path": ...}.  path: "" for a
+    folder of images, whose paths are the user's own.
     """
     if isinstance(value, dict) and value.keys() <= {"bytes", "path"}:
         value = value.get("bytes") or value.get("path")
     if isinstance(value, str) and value:
-        folder = path.rpartition("/")[0] if is_uri(path) else os.path.dirname(path)
-        return join(folder, value) if folder else value
+        return files.place(value, path) if path else value
     if isinstance(value, bytes):
         return value
     raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -11,6 +12,7 @@ from ...errors import InputError
 
 MAX_FIELD = 1 << 24  # characters of a CSV field
 MAX_LINE = 32 << 20  # bytes
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def csv_rows(file: IO[bytes], path: str) -> Iterator[tuple[list[str], str | None, int]]:
@@ -51,9 +53,10 @@ def json_rows(file: IO[bytes], path: str) -> Iterator[tuple[dict[str, Any], str 
             continue
         row, problem = {}, None
         try:
-            value = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse_constant)
+            text = line.decode("utf-8-sig")
+            value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
             if isinstance(value, dict):
-                row = value
+                row, problem = _without_surrogates(value) if _SURROGATE.search(text) else (value, None)
             else:
                 problem = f"is a {type(value).__name__}, expected an object"
         except UnicodeDecodeError as e:
@@ -70,6 +73,21 @@ def _lines(file: IO[bytes], path: str) -> Iterator[bytes]:
         if len(line) > MAX_LINE:
             raise InputError(f"{path}, line {number} has more than {MAX_LINE} bytes")
         yield line
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
+
+
+def _without_surrogates(row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """A row with "?" in place of halves of surrogate pairs, which cannot be written, and the problem if it had any."""
+    text = json.dumps(row, ensure_ascii=False)
+    data = text.encode(errors="replace")
+    whole = data.decode() == text
+    return (row, None) if whole else (json.loads(data), "has half of a surrogate pair in a string")
 
 
 def _refuse_constant(name: str) -> None:

@@ -183,8 +183,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--join", action="store_true", help="join the parts of a table that continues on the next page")
     flat = "one header row, with names such as 'Revenue / 2023'; row headings become part of row names"
     add("--flat", action="store_true", help=flat)
-    safe = "for .csv: put an apostrophe before texts that a spreadsheet would read as formulas"
-    add("--safe", action="store_true", help=safe)
+    add("--raw", action="store_true", help="for .csv: no apostrophe before texts that spreadsheets run as formulas")
     add("--types", action="store_true", help="for .xlsx: write unambiguous numbers, percentages and dates as such")
     add("--words", metavar="FILE", help="a JSON file with the words of a page")
     add("--review", metavar="FILE", help="an HTML page for checking and editing the tables")

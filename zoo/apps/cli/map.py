@@ -37,6 +37,9 @@ def map(args: argparse.Namespace) -> None:
         jobs=args.jobs,
         threads=args.threads,
         resume=args.resume,
+        root=args.root,
+        trust_rows=args.trust_rows,
+        raw=args.raw,
         **named,
         **{name: getattr(args, name) for name in LOADING if getattr(args, name) is not None},
     )

@@ -14,7 +14,8 @@ part."""
 
 MAP_MORE = """\
 The tasks are those of zoo run except rerank.  Tasks of images read the column 'image' (paths or bytes), the others the
-column 'text'.  A row that cannot be used gets a message in its column 'error', and the exit status is 1.
+column 'text'.  Paths in a table are relative to it, and stay below its folder: --root and --trust-rows allow others.
+A row that cannot be used gets a message in its column 'error', and the exit status is 1.
 
 Each part is written when it is done.  --resume continues a job that was stopped: parts that are whole, and were made of
 the same rows and options, are not computed again.  --engine ray runs the same job with Ray Data, on the cluster of
@@ -52,6 +53,9 @@ def map_parser(
     parser.add_argument("--resume", action="store_true", help="continue with the parts that OUT has already")
     parser.add_argument("--jobs", type=count, metavar="N", help="number of processes (1; with Ray as many as fit)")
     add_engine(parser)
+    parser.add_argument("--root", metavar="FOLDER", help="rows may name images below FOLDER (that of their table)")
+    parser.add_argument("--trust-rows", action="store_true", help="rows may name any file or URI")
+    parser.add_argument("--raw", action="store_true", help="for CSV: no apostrophe before texts that are formulas")
     parser.add_argument("--top-k", type=count, metavar="N", help="number of labels, words or answers")
     parser.add_argument("--threshold", type=float, metavar="F", help="for detect: the least score, 0 ... 1")
     parser.add_argument("--lines", action="store_const", const=True, help="for read: each image has several lines")

@@ -254,8 +254,8 @@ def _check(args: argparse.Namespace) -> None:
     suffix = "" if args.output is None else _suffix(args.output)
     if args.engine == "ray":
         return _check_ray(args, suffix)
-    if args.safe and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
-        raise UsageError("--safe is for CSV: in the other formats no text can run as a formula")
+    if args.raw and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
+        raise UsageError("--raw is for CSV: in the other formats no text can run as a formula")
     if args.types and ".xlsx" not in (suffix, *(_formats(args) if suffix == "/" else ())):
         raise UsageError("--types is for XLSX: the other formats keep every cell as text")
     if args.format is not None and suffix != "/":
@@ -290,7 +290,7 @@ def _check_ray(args: argparse.Namespace, suffix: str) -> None:
     """Refuse options that --engine ray does not have: it only writes rows of tables."""
     if suffix not in ("/", ".parquet"):
         raise UsageError("--engine ray writes Parquet: -o FOLDER, or -o FILE.parquet")
-    for name in ("words", "overlay", "review", "format", "json", "safe", "types", "join", "flat"):
+    for name in ("words", "overlay", "review", "format", "json", "raw", "types", "join", "flat"):
         if getattr(args, name):
             raise UsageError(f"--engine ray writes rows of tables to Parquet alone: leave out --{name}")
     if "-" in args.documents:
@@ -320,10 +320,10 @@ def _formats(args: argparse.Namespace) -> list[str]:
 
 def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> list[Any]:
     """The writers of --review and -o; none if the tables are shown."""
-    review = [] if args.review is None else [ReviewWriter(Path(args.review), config, safe=args.safe)]
+    review = [] if args.review is None else [ReviewWriter(Path(args.review), config, safe=not args.raw)]
     if args.output is None:
         return review
-    suffix, path, options = _suffix(args.output), Path(args.output), {"safe": args.safe, "types": args.types}
+    suffix, path, options = _suffix(args.output), Path(args.output), {"safe": not args.raw, "types": args.types}
     if suffix == "/":
         names = {one.path: one.name for one in inputs}
         folder = FolderWriter(path, names, _formats(args), options)

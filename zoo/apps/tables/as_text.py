@@ -8,21 +8,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
+from typing import Any
 
 from ...errors import InputError, TableError, nearest
+from ..batch.formulas import FORMULA, PARTS, harmless
 from .flat import flat_header
 from .grid import Grid
 
 HEADERS = ("rows", "flat")
-# A text that begins with one of these is a formula to spreadsheet programs, to some of them also in the wide and small
-# forms, which compatibility normalization (NFKC) makes the same.
-FORMULA = "=+-@"
-# Separators at which some programs split fields or rows even within quotes.
-PARTS = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029]+)")
-# Letters and symbols that are invisible: Hangul fillers and the empty Braille pattern.
-BLANK = "\u115f\u1160\u3164\uffa0\u2800"
-NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)([eE][+-]?[0-9]+)? ?%?")
 # Characters that are markup in GitHub Flavored Markdown: < and & only if they can begin a tag or a character reference,
 # : and . if they begin a link, within which a backslash would not escape.
 MARKUP = re.compile(r"[\\`*_\[\]~|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(:(?=//)|(?<=www)\.)(?=\S*[\\`*_\[\]~|])")
@@ -33,18 +26,19 @@ def to_csv(table: Grid, *, repeat: bool = True, header: str = "rows", safe: bool
 
     header: "rows" writes header rows like all others; "flat" joins them into one line, for each column its distinct
     texts with " / " between them.
-    safe: keep spreadsheet programs from running texts as formulas.  A text that begins like a formula (= + - @, also in
-    their wide and small forms, and after invisible characters; or a tab or line end) gets an apostrophe before it,
-    unless it is a number such as -3.5 or +10 %.  So does the text after a semicolon, tab or line end, where some
-    programs split fields, and every field is quoted.
+    safe: keep spreadsheet programs from running texts as formulas: these get an apostrophe before them, as
+    `zoo.apps.batch.formulas.harmless` says.  Every field is quoted if one begins like a formula or has separators.
     """
     rows = table.rows(repeat=repeat)
     if is_flat(header) and table.header_rows:
         rows = [flat_header(table), *rows[table.header_rows :]]
+    quoting: Any = csv.QUOTE_MINIMAL
     if safe:
-        rows = [[_harmless(text) for text in row] for row in rows]
+        given, rows = rows, [[harmless(text) for text in row] for row in rows]
+        risky = any(text.startswith(tuple(FORMULA)) or PARTS.search(text) for row in given for text in row)
+        quoting = csv.QUOTE_ALL if risky or rows != given else csv.QUOTE_MINIMAL
     out = io.StringIO()
-    csv.writer(out, quoting=csv.QUOTE_ALL if safe else csv.QUOTE_MINIMAL).writerows(rows)
+    csv.writer(out, quoting=quoting).writerows(rows)
     return out.getvalue()
 
 
@@ -66,21 +60,6 @@ def is_flat(header: str) -> bool:
     if header not in HEADERS:
         raise InputError(f"header is {header!r}, expected {' or '.join(map(repr, HEADERS))}{nearest(header, HEADERS)}")
     return header == "flat"
-
-
-def _harmless(text: str) -> str:
-    parts = PARTS.split(text)
-    parts[::2] = ["'" + part if _is_formula(part) else part for part in parts[::2]]
-    begin = text.lstrip(" ")[:1]
-    return ("'" if begin and PARTS.match(begin) and begin != ";" else "") + "".join(parts)
-
-
-def _is_formula(text: str) -> bool:
-    begin = next(
-        (i for i, c in enumerate(text) if unicodedata.category(c)[0] not in "CMZ" and c not in BLANK), len(text)
-    )
-    bare = text[begin:].rstrip(" ")
-    return unicodedata.normalize("NFKC", bare[:1]).startswith(tuple(FORMULA)) and not NUMBER.fullmatch(bare)
 
 
 def _markdown(text: str) -> str:

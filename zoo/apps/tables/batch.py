@@ -150,7 +150,7 @@ class TablesJob:
     selection: str | None  # of each document's pages
 
     def made_of(self, part: DocumentsPart) -> str:
-        files = [text for path in part.paths for text in (path, sha256_of(path))]
+        files = [text for path in part.paths for text in (path, sha256_of(path, MAX_BYTES))]
         key = [self.worker.config.key(), str(self.selection), *files]
         return hashlib.sha256("\n".join(key).encode()).hexdigest()
 

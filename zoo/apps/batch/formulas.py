@@ -1,0 +1,35 @@
+"""Texts that spreadsheet programs run as formulas when they open CSV."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# A text that begins with one of these is a formula to spreadsheet programs, to some of them also in the wide and small
+# forms, which compatibility normalization (NFKC) makes the same.
+FORMULA = "=+-@"
+# Separators at which some programs split fields or rows even within quotes.
+PARTS = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029]+)")
+# Letters and symbols that are invisible: Hangul fillers and the empty Braille pattern.
+BLANK = "\u115f\u1160\u3164\uffa0\u2800"
+NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)([eE][+-]?[0-9]+)? ?%?")
+
+
+def harmless(text: str) -> str:
+    """The text, with an apostrophe before each part of it that a spreadsheet program could run as a formula.
+
+    A part begins at the start, or after a semicolon, tab or line end.  It is a formula if it begins with = + - @, also
+    in their wide and small forms and after invisible characters, unless it is a number such as -3.5 or +10 %.
+    """
+    parts = PARTS.split(text)
+    parts[::2] = ["'" + part if _is_formula(part) else part for part in parts[::2]]
+    begin = text.lstrip(" ")[:1]
+    return ("'" if begin and PARTS.match(begin) and begin != ";" else "") + "".join(parts)
+
+
+def _is_formula(text: str) -> bool:
+    begin = next(
+        (i for i, c in enumerate(text) if unicodedata.category(c)[0] not in "CMZ" and c not in BLANK), len(text)
+    )
+    bare = text[begin:].rstrip(" ")
+    return unicodedata.normalize("NFKC", bare[:1]).startswith(tuple(FORMULA)) and not NUMBER.fullmatch(bare)
