@@ -137,6 +137,15 @@ FAMILIES: dict[str, Family] = {
     "xlm-roberta": Family(
         module="zoo.models.roberta", prefix="XLMRoberta", classes="Roberta", heads=(*_TEXT, "ForCausalLM")
     ),
+    "electra": Family(
+        module="zoo.models.electra",
+        prefix="Electra",
+        heads=(*_TEXT, "ForCausalLM", "ForPreTraining"),
+        tasks={"ForPreTraining": None},
+        losses={"ForPreTraining": "replaced tokens"},
+    ),
+    "mpnet": Family(module="zoo.models.mpnet", prefix="MPNet", heads=_TEXT),
+    "distilbert": Family(module="zoo.models.distilbert", prefix="DistilBert", heads=_TEXT),
     "vit": Family(module="zoo.models.vit", prefix="ViT", heads=_IMAGE, processor="ViTImageProcessor"),
     "deit": Family(
         module="zoo.models.vit",
@@ -150,6 +159,12 @@ FAMILIES: dict[str, Family] = {
         heads=(*_IMAGE, "ForSemanticSegmentation", "Backbone"),
         losses={"ForMaskedImageModeling": "visual tokens"},
         processor="BeitImageProcessor",
+    ),
+    "dinov2": Family(
+        module="zoo.models.dinov2",
+        prefix="Dinov2",
+        heads=("Model", "ForImageClassification"),
+        processor="BitImageProcessor",
     ),
     "llama": Family(
         module="zoo.models.llama3",

@@ -1,0 +1,26 @@
+"""Each family refuses the values of config.json that change the result and that it does not implement."""
+
+from __future__ import annotations
+
+import pytest
+
+from zoo.errors import ConfigError, UnsupportedError
+from zoo.registry import config_class
+
+REFUSED = [
+    ("distilbert", {"n_heads": 5}, ConfigError),
+    ("dinov2", {"use_swiglu_ffn": True}, UnsupportedError),
+    ("electra", {"summary_type": "mean"}, UnsupportedError),
+    ("electra", {"summary_use_proj": False}, UnsupportedError),
+    ("electra", {"embedding_size": 0}, ConfigError),
+    ("mpnet", {"relative_attention_num_buckets": 64}, ConfigError),
+    ("mpnet", {"pad_token_id": 0}, ConfigError),
+]
+
+
+@pytest.mark.parametrize(("model_type", "fields", "error"), REFUSED, ids=lambda value: str(value)[:40])
+def test_a_value_that_is_not_implemented_is_refused(model_type, fields, error):
+    cls = config_class(model_type)
+    cls.from_dict({"model_type": model_type})
+    with pytest.raises(error, match=next(iter(fields))):
+        cls.from_dict({"model_type": model_type, **fields})

@@ -1,0 +1,24 @@
+"""The config of a DINOv2 checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..vit.config import VisionConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dinov2Config(VisionConfig):
+    model_type: str = "dinov2"
+    mlp_ratio: int = 4
+    layer_norm_eps: float = 1e-6
+    patch_size: int | list[int] | tuple[int, ...] = 14
+    qkv_bias: bool = True
+    drop_path_rate: float = 0.0
+    use_mask_token: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.positive("mlp_ratio")
+        self.fractions("drop_path_rate")
+        self.require(use_swiglu_ffn=False)

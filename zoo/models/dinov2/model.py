@@ -1,0 +1,88 @@
+"""DINOv2 (Oquab et al. 2023, https://arxiv.org/abs/2304.07193): ViT with scaled layers, for images of any size.
+
+Shapes: B batch, N = h w patches, T = N + 1, D hidden_size, F = D mlp_ratio, L labels.
+"""
+
+from __future__ import annotations
+
+from ... import ops
+from ...inputs import ImageInputs, ImageModel
+from ...nn import Dropout, LayerNorm, Linear, Module
+from ...typing import Array
+from ...weights import NameMap, Weights
+from ..vit import model as vit
+from .config import Dinov2Config
+
+NAME_MAP = NameMap(
+    prefix="dinov2",
+    base=("embeddings", "encoder", "layernorm"),
+    renames={k: v for k, v in vit.LAYER_NAMES.items() if "mlp" not in k},
+    ignored=(r"(^|\.)embeddings\.mask_token$", r"^classifier\."),
+)
+
+
+class Embeddings(vit.Embeddings):
+    def __init__(self, w: Weights, cfg: Dinov2Config, mask_token: bool):
+        super().__init__(w, cfg, mask_token=False)
+        self.mask = w.get("mask_token", (1, cfg.hidden_size)) if mask_token else None
+
+
+class Layer(Module):
+    def __init__(self, w: Weights, cfg: Dinov2Config):
+        D, eps, F = cfg.hidden_size, cfg.layer_norm_eps, cfg.hidden_size * cfg.mlp_ratio
+        self.norm_before, self.norm_after = LayerNorm(w / "norm1", D, eps), LayerNorm(w / "norm2", D, eps)
+        self.attention = vit.Attention(w / "attention", cfg)
+        self.up, self.down = Linear(w / "mlp.fc1", D, F, act=cfg.hidden_act), Linear(w / "mlp.fc2", F, D)
+        self.scale_1, self.scale_2 = (w.get(f"layer_scale{i}.lambda1", (D,)) for i in (1, 2))
+        self.drop_path = Dropout(cfg.drop_path_rate, of_rows=True)
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        x = ops.add_scaled(x, self.drop_path(self.attention(self.norm_before(x))), self.scale_1)
+        return ops.add_scaled(x, self.drop_path(self.down(self.up(self.norm_after(x)))), self.scale_2)
+
+
+class Dinov2Pretrained(ImageModel):
+    config_class = Dinov2Config
+    name_map = NAME_MAP
+    any_size = True
+
+    @property
+    def like(self) -> Array:
+        return self.base_model.embeddings.projection.weight
+
+
+class Dinov2Model(Dinov2Pretrained):
+    is_base_model = True
+    inputs = ("bool_masked_pos",)
+
+    def __init__(self, w: Weights, cfg: Dinov2Config, mask_token: bool | None = None):
+        self.config = cfg
+        if mask_token is None:
+            mask_token = "embeddings.mask_token" in w
+        self.embeddings = Embeddings(w / "embeddings", cfg, mask_token)
+        self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
+        self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
+
+    def encode(self, p: ImageInputs) -> Array:
+        """-> (B, T, D) of every token."""
+        x = self.embeddings(p)
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+
+    def forward(self, p: ImageInputs) -> vit.ViTModelOutput:
+        x = self.encode(p)
+        return vit.ViTModelOutput(x, x[:, 0])
+
+
+class Dinov2ForImageClassification(Dinov2Pretrained):
+    def __init__(self, w: Weights, cfg: Dinov2Config):
+        self.config = cfg
+        self.base_model = Dinov2Model(w / "dinov2", cfg, mask_token=False)
+        self.classifier = Linear(w / "classifier", 2 * cfg.hidden_size, cfg.num_labels)
+
+    def forward(self, p: ImageInputs) -> Array:
+        """-> logits (B, L)."""
+        x = self.base_model.encode(p)
+        return self.classifier(ops.cat([x[:, 0], ops.mean(x[:, 1:], 1)], 1))

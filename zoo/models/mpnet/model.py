@@ -1,0 +1,157 @@
+"""MPNet (Song et al. 2020, https://arxiv.org/abs/2004.09297): BERT's post-norm layers, RoBERTa's positions and heads,
+and a bias of relative positions that all layers share.
+
+Shapes: B batch, T tokens, D hidden_size, F intermediate_size, H heads, V vocab_size, C labels.
+"""
+
+from __future__ import annotations
+
+from ... import ops
+from ...inputs import ChoiceModel, TextInputs, TextModel
+from ...nn import Dropout, LayerNorm, Linear, Module
+from ...typing import Array
+from ...weights import NameMap, Weights
+from ..bert.model import BertModelOutput, QuestionAnsweringOutput
+from ..roberta.model import ClassificationHead, LMHead, RobertaEmbeddings
+from .config import BUCKETS, PADDING, MPNetConfig, bucket_starts
+
+NAME_MAP = NameMap(
+    prefix="mpnet",
+    base=("embeddings", "encoder", "pooler"),
+    ignored=(r"(^|\.)embeddings\.position_ids$", r"^(mpnet\.)?pooler\.", r"^lm_head\."),
+)
+TIED = {"lm_head.decoder.weight": "mpnet.embeddings.word_embeddings.weight", "lm_head.decoder.bias": "lm_head.bias"}
+
+
+class Embeddings(RobertaEmbeddings):
+    def __init__(self, w: Weights, cfg: MPNetConfig):
+        self.padding = self.pad = self.position_padding = PADDING
+        self.word = w.embedding("word_embeddings.weight", cfg.vocab_size, cfg.hidden_size)
+        self.position = w.get("position_embeddings.weight", (cfg.max_position_embeddings, cfg.hidden_size))
+        self.norm = LayerNorm(w / "LayerNorm", cfg.hidden_size, cfg.layer_norm_eps)
+        self.dropout = Dropout(cfg.hidden_dropout_prob)
+
+    def __call__(self, t: TextInputs) -> Array:
+        """-> (B, T, D)."""
+        x = ops.embedding(t.ids, self.word, "input_ids", PADDING)
+        return self.dropout(self.norm(x + ops.embedding(self.positions(t), self.position, "positions", PADDING)))
+
+
+class Layer(Module):
+    def __init__(self, w: Weights, cfg: MPNetConfig):
+        D, F, eps, rate = cfg.hidden_size, cfg.intermediate_size, cfg.layer_norm_eps, cfg.hidden_dropout_prob
+        self.heads = cfg.num_attention_heads
+        self.qkv = Linear.fused(w / "attention.attn", ["q", "k", "v"], D, [D, D, D])
+        self.dropout = Dropout(cfg.attention_probs_dropout_prob)
+        self.out = Linear(w / "attention.attn.o", D, D, dropout=rate)
+        self.attention_norm = LayerNorm(w / "attention.LayerNorm", D, eps)
+        self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
+        self.down = Linear(w / "output.dense", F, D, dropout=rate)
+        self.norm = LayerNorm(w / "output.LayerNorm", D, eps)
+
+    def __call__(self, x: Array, mask: Array | None, bias: Array) -> Array:
+        """x (B, T, D), mask (B, T), bias (1, H, T, T) -> (B, T, D)."""
+        q, k, v = ops.split_heads(self.qkv(x), self.heads)
+        a = ops.attention(q, k, v, mask=mask, bias=bias, dropout=self.dropout.rate)
+        x = self.attention_norm(self.out(a.reshape(x.shape)), residual=x)
+        return self.norm(self.down(self.up(x)), residual=x)
+
+
+class MPNetPretrained(TextModel):
+    config_class = MPNetConfig
+    name_map = NAME_MAP
+
+
+class MPNetModel(MPNetPretrained):
+    is_base_model = True
+
+    def __init__(self, w: Weights, cfg: MPNetConfig, pooler: bool | None = None):
+        self.config = cfg
+        self.embeddings = Embeddings(w / "embeddings", cfg)
+        self.table = w.get("encoder.relative_attention_bias.weight", (BUCKETS, cfg.num_attention_heads))
+        self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
+        pooler = "pooler" in w if pooler is None else pooler
+        self.pooler = Linear(w / "pooler.dense", cfg.hidden_size, cfg.hidden_size, act="tanh") if pooler else None
+
+    def bias(self, t: TextInputs) -> Array:
+        """-> (1, H, T, T)."""
+        at = ops.arange(t.shape[1], self.table)
+        distance = at[None] - at[:, None]
+        after = (distance > 0) * 1
+        bucket, distance = after * (BUCKETS // 2), distance * (2 * after - 1)
+        for start in bucket_starts():
+            bucket = bucket + (distance >= start) * 1
+        return ops.gather_bias(self.table, bucket)
+
+    def encode(self, t: TextInputs) -> Array:
+        """-> (B, T, D) of every token."""
+        x, bias = self.embeddings(t), self.bias(t)
+        for layer in self.layers:
+            x = layer(x, t.context.mask, bias)
+        return x
+
+    def forward(self, t: TextInputs) -> BertModelOutput:
+        x = self.encode(t)
+        return BertModelOutput(x, None if self.pooler is None else self.pooler(x[:, 0]))
+
+
+class MPNetHead(MPNetPretrained):
+    def __init__(self, w: Weights, cfg: MPNetConfig):
+        self.config = cfg
+        self.base_model = MPNetModel(w / "mpnet", cfg, pooler=False)
+
+
+class MPNetForMaskedLM(MPNetHead):
+    tied = TIED
+
+    def __init__(self, w: Weights, cfg: MPNetConfig):
+        super().__init__(w, cfg)
+        self.head = LMHead(w / "lm_head", cfg)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, V)."""
+        return self.head(self.base_model.encode(t))
+
+
+class MPNetForSequenceClassification(MPNetHead):
+    def __init__(self, w: Weights, cfg: MPNetConfig):
+        super().__init__(w, cfg)
+        self.classifier = ClassificationHead(w / "classifier", cfg)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, C)."""
+        return self.classifier(self.base_model.encode(t))
+
+
+class MPNetForMultipleChoice(ChoiceModel, MPNetPretrained):
+    def __init__(self, w: Weights, cfg: MPNetConfig):
+        self.config = cfg
+        self.base_model = MPNetModel(w / "mpnet", cfg, pooler=True)
+        self.dropout = Dropout(cfg.hidden_dropout_prob)
+        self.classifier = Linear(w / "classifier", cfg.hidden_size, 1)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, 1) of each choice by itself."""
+        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
+
+
+class MPNetForTokenClassification(MPNetHead):
+    def __init__(self, w: Weights, cfg: MPNetConfig):
+        super().__init__(w, cfg)
+        self.dropout = Dropout(cfg.hidden_dropout_prob)
+        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, C)."""
+        return self.classifier(self.dropout(self.base_model.encode(t)))
+
+
+class MPNetForQuestionAnswering(MPNetHead):
+    def __init__(self, w: Weights, cfg: MPNetConfig):
+        super().__init__(w, cfg)
+        self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
+
+    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
+        """-> logits (B, T) of an answer's first and last token."""
+        y = self.qa_outputs(self.base_model.encode(t))
+        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
