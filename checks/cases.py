@@ -94,7 +94,7 @@ GEMV = Budget(warps=16, stores128=False, narrow_loads=4)  # bias, residual and r
 PACKED_GEMV = Budget(warps=12, stores128=False, narrow_loads=16)  # and a scale a row and block
 PACKED_DOT = Budget(warps=8, stores128=False, narrow_loads=64, dot=True)
 
-# (name, arguments of attention but its scale, budget, dtypes)
+# (name, arguments of attention but its scale and window, budget, dtypes)
 _ATTENTION: tuple[tuple[str, tuple[Any, ...], Budget, tuple[str, ...]], ...] = (
     ("bert-base", (*_fused(8, 512, 12, 64), None, None, None), ATTENTION, ALL),
     ("bert-base, padded", (*_fused(8, 512, 12, 64), None, _mask(8, 512), None), MASKED, ("bfloat16", "float32")),
@@ -224,6 +224,19 @@ def _packed() -> list[Case]:
 CASES: tuple[Case, ...] = (
     *(Case(name, "attention.attention", (*a, 0.125), budget, dtypes) for name, a, budget, dtypes in _ATTENTION),
     *(Case(name, "decode.decode_attention", (*a, 0.125), budget, dtypes) for name, a, budget, dtypes in _DECODE),
+    *(
+        Case(name, "attention.attention", (*a, 0.125, window), ATTENTION, ("bfloat16",))
+        for name, a, window in (
+            ("modernbert-base", (*_fused(8, 512, 12, 64), None, None, None), 64),
+            ("mistral-7b prompt", (*_apart(1, 2048, 8192, 32, 128, 8), _start(1), None, None), 4095),
+        )
+    ),
+    Case(
+        "mistral-7b",
+        "decode.decode_attention",
+        (*_apart(1, 1, 8192, 32, 128, 8), _start(1), None, 0.125, 4095),
+        DECODE,
+    ),
     *_norms(),
     *_softmaxes(),
     *_pointwise(),

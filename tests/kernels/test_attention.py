@@ -45,10 +45,11 @@ def twin(
     mask: Tensor | None,
     bias: Tensor | None,
     scale: float,
+    window: int | None = None,
 ) -> np.ndarray:
     start_, mask_ = (None if x is None else x.cpu().numpy() for x in (start, mask))
     bias_ = None if bias is None else wide(bias)
-    return naive.attention(wide(q), wide(k), wide(v), start=start_, mask=mask_, bias=bias_, scale=scale)
+    return naive.attention(wide(q), wide(k), wide(v), start=start_, mask=mask_, bias=bias_, scale=scale, window=window)
 
 
 def agrees(
@@ -60,10 +61,23 @@ def agrees(
     bias: Tensor | None = None,
     scale: float = 0.2,
     config: AttentionConfig | None = None,
+    window: int | None = None,
 ) -> None:
-    got = attention(q, k, v, start, mask, bias, scale, config=config)
+    got = attention(q, k, v, start, mask, bias, scale, window, config=config)
     assert got.dtype == q.dtype
-    assert_close(got, twin(q, k, v, start, mask, bias, scale), ROUNDINGS)
+    assert_close(got, twin(q, k, v, start, mask, bias, scale, window), ROUNDINGS)
+
+
+@pytest.mark.parametrize("window", [0, 3, 64, 500])
+@pytest.mark.parametrize("given", ["", "start", "mask", "start mask bias"])
+def test_windows(window: int, given: str, device: str) -> None:
+    T, S = (70, 150) if "start" in given else (150, 150)
+    start = torch.tensor([80, 9], device=device) if "start" in given else None
+    mask = torch.ones(2, S, dtype=torch.bool, device=device)
+    mask[0, :40], mask[1, 100:] = False, False
+    bias = torch.randn(2, 4, T, S, device=device) if "bias" in given else None
+    q, k, v = made(2, T, S, 4, 2, 32, torch.float32, device)
+    agrees(q, k, v, start, mask if "mask" in given else None, bias, window=window)
 
 
 @pytest.mark.parametrize(

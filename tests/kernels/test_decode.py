@@ -31,9 +31,17 @@ def made(
     return q, k, v
 
 
-def twin(q: Tensor, k: Tensor, v: Tensor, start: Tensor | None, mask: Tensor | None, scale: float = 0.2) -> np.ndarray:
+def twin(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    start: Tensor | None,
+    mask: Tensor | None,
+    scale: float = 0.2,
+    window: int | None = None,
+) -> np.ndarray:
     start_, mask_ = (None if x is None else x.cpu().numpy() for x in (start, mask))
-    return naive.attention(wide(q), wide(k), wide(v), start=start_, mask=mask_, scale=scale)
+    return naive.attention(wide(q), wide(k), wide(v), start=start_, mask=mask_, scale=scale, window=window)
 
 
 def agrees(
@@ -44,10 +52,21 @@ def agrees(
     mask: Tensor | None = None,
     scale: float = 0.2,
     config: DecodeConfig | None = SMALL,
+    window: int | None = None,
 ) -> None:
-    got = decode_attention(q, k, v, start, mask, scale, config=config)
+    got = decode_attention(q, k, v, start, mask, scale, window, config=config)
     assert got.dtype == q.dtype
-    assert_close(got, twin(q, k, v, start, mask, scale), ROUNDINGS)
+    assert_close(got, twin(q, k, v, start, mask, scale, window), ROUNDINGS)
+
+
+@pytest.mark.parametrize("window", [0, 5, 64, 500])
+@pytest.mark.parametrize("T", [1, 4])
+def test_windows(T: int, window: int, device: str) -> None:
+    mask = torch.ones(2, 200, dtype=torch.bool, device=device)
+    mask[0, :120] = False
+    q, k, v = made(2, T, 200, 4, 2, 32, torch.float32, device)
+    for hidden in (None, mask):
+        agrees(q, k, v, torch.tensor([150, 9], device=device), hidden, window=window)
 
 
 HEADS = (8, 16, 32, 64, 80, 96, 100, 128, 256)

@@ -95,13 +95,14 @@ def test_linear_of_several_matrices_and_of_rows():
 
 
 @pytest.mark.parametrize("groups", [4, 2, 1])
+@pytest.mark.parametrize("window", [None, 2])
 @pytest.mark.parametrize("given", ["", "mask", "start", "start mask", "bias", "start mask bias"])
-def test_attention(groups, given):
+def test_attention(groups, given, window):
     shapes = {"mask": ("B", "S", "bool"), "start": ("B", "int64"), "bias": ("B", 1, "T", "S")}
     names = given.split()
 
     def call(f):
-        return lambda q, k, v, *more: f(q, k, v, **dict(zip(names, more, strict=True)), scale=0.3)
+        return lambda q, k, v, *more: f(q, k, v, **dict(zip(names, more, strict=True)), window=window, scale=0.3)
 
     def hiding(arrays):
         for name, array in zip(names, arrays[3:], strict=True):

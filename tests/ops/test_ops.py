@@ -213,6 +213,19 @@ def test_attention_masks(lib, mask, start, bias, T):
     check(y, naive.attention(q, k, v, start=start, mask=hidden, bias=bias))
 
 
+@pytest.mark.parametrize("window", [0, 2, 40])
+@pytest.mark.parametrize("given", ["", "start", "mask", "start mask", "start mask bias"])
+@pytest.mark.parametrize(("T", "groups"), [(1, 2), (5, 4), (150, 1)])
+def test_attention_within_a_window(lib, T, groups, given, window):
+    S = T + 20 if "start" in given else T
+    q, k, v = heads(2, T, 4, 8, 1), heads(2, S, groups, 8, 2), heads(2, S, groups, 8, 3)
+    hides = {"start": np.array([20, 3]), "mask": np.ones((2, S), bool), "bias": normal(2, 4, T, S)}
+    hides["mask"][0, : S // 3] = hides["mask"][1, -S // 4 :] = False
+    more = {name: hides[name] for name in given.split()}
+    y = ops.attention(lib(q), lib(k), lib(v), window=window, **{name: lib(a) for name, a in more.items()})
+    check(y, naive.attention(q, k, v, window=window, **more))
+
+
 @pytest.mark.parametrize("T", [3, 40])
 @pytest.mark.parametrize("size", [1e2, 1e4])
 @pytest.mark.parametrize("extra", ["none", "bias", "ragged"])

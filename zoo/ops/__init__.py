@@ -87,6 +87,7 @@ def attention(
     start: Array | None = None,
     mask: Array | None = None,
     bias: Array | None = None,
+    window: int | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Array:
@@ -94,10 +95,11 @@ def attention(
 
     q (B, T, H, K), k and v (B, S, G, K), H a multiple of G -> (B, T, H, K); query head h reads key head h // (H / G).
     start (B,) integers: query t of row b is at position start[b] + t, and sees no later key; None: it sees every key.
+    window: a query sees no key that is more than `window` positions before or after it.
     mask (B, S) bool: false hides a key.  bias: broadcasts to (B, H, T, S).  scale: K ** -0.5 by default.
     dropout: the rate at which weights are zeroed, in training on torch only.
     """
-    given = q, k, v, start, mask, bias, q.shape[-1] ** -0.5 if scale is None else scale
+    given = q, k, v, start, mask, bias, window, q.shape[-1] ** -0.5 if scale is None else scale
     return backend(q).attention(*given, dropout) if dropout else backend(q).attention(*given)
 
 

@@ -92,7 +92,7 @@ def linear(x, weight, bias=None, act=None, residual=None):
     return y if residual is None else y + _f64(residual)
 
 
-def attention(q, k, v, *, start=None, mask=None, bias=None, scale=None):
+def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=None):
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
     scale = K**-0.5 if scale is None else scale
@@ -107,6 +107,7 @@ def attention(q, k, v, *, start=None, mask=None, bias=None, scale=None):
                     for s in range(S)
                     if (mask is None or mask[b, s])
                     and (start is None or s <= start[b] + t)
+                    and (window is None or abs(s - t - (0 if start is None else start[b])) <= window)
                     and bias[b, h, t, s] > -np.inf
                 ]
                 if not seen:

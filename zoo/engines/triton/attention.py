@@ -31,6 +31,7 @@ def attention(
     mask: Tensor | None,
     bias: Tensor | None,
     scale: float,
+    window: int | None = None,
     *,
     config: AttentionConfig | None = None,
 ) -> Tensor:
@@ -62,8 +63,8 @@ def attention(
             q, k, v, *described, out, start, mask, bias,
             *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *((0, 0) if mask is None else mask.stride()),
             *((0, 0, 0, 0) if bias is None else bias.stride()),
-            T, S, H, H // G, tiles, S if bias is None else bias.shape[-1], scale * LOG2E.value,
-            CAUSAL=start is not None, K=K, KP=padded_size(K), BM=config.block_m, BN=config.block_n,
+            T, S, H, H // G, tiles, S if bias is None else bias.shape[-1], window or 0, scale * LOG2E.value,
+            CAUSAL=start is not None, LOCAL=window is not None, K=K, KP=padded_size(K), BM=config.block_m, BN=config.block_n,
             PRECISION=precision(q), num_warps=config.warps, num_stages=config.stages,
         )  # fmt: skip
     return out
@@ -156,8 +157,8 @@ def _go_through(
     described_k, described_v,
     mask, bias, b, g, rows, at,
     k_s, v_s, mask_s, bias_t, bias_s,
-    T, width, scale, lo, hi,
-    EDGE: tl.constexpr, CAUSAL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BN: tl.constexpr,
+    T, width, window, scale, lo, hi,
+    EDGE: tl.constexpr, CAUSAL: tl.constexpr, LOCAL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BN: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Keys lo to hi of row b and key head g, a tile at a time; those of an EDGE may be hidden, or end within a tile.
@@ -190,6 +191,8 @@ def _go_through(
             seen = (n < hi)[None, :]
             if CAUSAL:
                 seen = seen & (n[None, :] <= (at + rows)[:, None])
+            if LOCAL:
+                seen = seen & (tl.abs(n[None, :] - (at + rows)[:, None]) <= window)
             if mask is not None:
                 shown = tl.load(mask + n.to(tl.int64) * mask_s, mask=n < hi, other=0)
                 seen = seen & (shown != 0)[None, :]
@@ -212,14 +215,14 @@ def _go_through(
     return acc, total, top
 
 
-@triton.jit(do_not_specialize=["T", "S", "H", "R", "tiles"])
+@triton.jit(do_not_specialize=["T", "S", "H", "R", "tiles", "window"])
 def _attention(
     q, k, v,
     described_k, described_v,
     out, start, mask, bias,
     q_b, q_t, q_h, k_b, k_s, k_g, v_b, v_s, v_g, mask_b, mask_s, bias_b, bias_h, bias_t, bias_s,
-    T, S, H, R, tiles, width, scale,
-    CAUSAL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    T, S, H, R, tiles, width, window, scale,
+    CAUSAL: tl.constexpr, LOCAL: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One program for each tile of BM queries of each head, all on the grid's first axis: the others are short."""
@@ -243,15 +246,22 @@ def _attention(
         at = tl.load(start + b).to(tl.int32)
         hi = tl.minimum(S, at + tl.minimum(T, (tile + 1) * BM))
         sure = tl.minimum(hi, at + tile * BM + 1)
+    if LOCAL:  # every tile is an edge: rows begin and end at different keys
+        lo = tl.maximum(at + tile * BM - window, 0)
+        hi = tl.minimum(hi, at + tl.minimum(T, (tile + 1) * BM) + window)
+        lo = tl.minimum(lo, hi)
+        sure = 0
     if mask is not None:
         mask += b * mask_b
-        first, past, count = visible(mask, mask_s, 0, hi, 1024)
+        first, past, count = visible(mask, mask_s, lo, hi, 1024)
         hi = tl.minimum(hi, past)
-        lo = tl.minimum(first, hi)
+        lo = tl.minimum(tl.maximum(first, lo), hi)
         sure = tl.where(count == past - first, tl.minimum(sure, hi), 0)
     if bias is not None:
         bias += b * bias_b + h * bias_h
-        if mask is not None:  # tiles begin where loads of bias are aligned: the first of them may have hidden keys
+        if (
+            mask is not None or LOCAL
+        ):  # tiles begin where loads of bias are aligned: the first of them may have hidden keys
             sure = tl.where(lo % BN == 0, sure, 0)
             lo = lo // BN * BN
     interior = lo + tl.maximum(sure - lo, 0) // BN * BN
@@ -265,7 +275,7 @@ def _attention(
     for EDGE in tl.static_range(2):  # the interior, and then the edge
         acc, total, top = _go_through(
             acc, total, top, q_rows, k, v, described_k, described_v, mask, bias, bh // H, bh % H // R, rows, at, k_s,
-            v_s, mask_s, bias_t, bias_s, T, width, scale, lo, end, EDGE, CAUSAL, K, KP, BN, PRECISION,
+            v_s, mask_s, bias_t, bias_s, T, width, window, scale, lo, end, EDGE, CAUSAL, LOCAL, K, KP, BN, PRECISION,
         )  # fmt: skip
         lo = interior
         end = hi

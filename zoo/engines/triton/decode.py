@@ -53,6 +53,7 @@ def decode_attention(
     start: Tensor | None,
     mask: Tensor | None,
     scale: float,
+    window: int | None = None,
     *,
     config: DecodeConfig | None = None,
 ) -> Tensor:
@@ -84,8 +85,8 @@ def decode_attention(
         decode[(B * G, N)](
             q, k, v, partial, sums, tops, start, mask,
             *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *((0, 0) if mask is None else mask.stride()),
-            T, S, G, N, scale * LOG2E.value,
-            R=H // G, ROWS=max(16, 1 << (T * (H // G) - 1).bit_length()), WHOLE=N == 1, K=K, KP=padded_size(K),
+            T, S, G, N, window or 0, scale * LOG2E.value,
+            LOCAL=window is not None, R=H // G, ROWS=max(16, 1 << (T * (H // G) - 1).bit_length()), WHOLE=N == 1, K=K, KP=padded_size(K),
             BN=config.block_n, PRECISION=precision(q), num_warps=config.warps, num_stages=config.stages,
         )  # fmt: skip
         if N > 1:
@@ -95,12 +96,12 @@ def decode_attention(
     return out
 
 
-@triton.jit(do_not_specialize=["T", "S", "G", "N"])
+@triton.jit(do_not_specialize=["T", "S", "G", "N", "window"])
 def _decode(
     q, k, v, partial, sums, tops, start, mask,
     q_b, q_t, q_h, k_b, k_s, k_g, v_b, v_s, v_g, mask_b, mask_s,
-    T, S, G, N, scale,
-    R: tl.constexpr, ROWS: tl.constexpr, WHOLE: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BN: tl.constexpr,
+    T, S, G, N, window, scale,
+    LOCAL: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, WHOLE: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BN: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One program for each split of the keys of each key head; WHOLE: there is one split, which writes the result."""
@@ -120,8 +121,12 @@ def _decode(
     if start is not None:
         at = tl.load(start + b).to(tl.int32)
         hi = tl.minimum(S, at + T)
-    each = tl.cdiv(tl.cdiv(hi, N), BN) * BN
-    lo = tl.minimum(split * each, hi)
+    begin = 0
+    if LOCAL:
+        begin = tl.minimum(tl.maximum(at - window, 0), hi)
+        hi = tl.minimum(hi, at + T + window)
+    each = tl.cdiv(tl.cdiv(hi - begin, N), BN) * BN
+    lo = tl.minimum(begin + split * each, hi)
     hi = tl.minimum(lo + each, hi)
     if mask is not None:
         mask += b * mask_b
@@ -144,6 +149,8 @@ def _decode(
         seen = (n < hi)[None, :]
         if start is not None:
             seen = seen & (n[None, :] <= (at + t)[:, None])
+        if LOCAL:
+            seen = seen & (tl.abs(n[None, :] - (at + t)[:, None]) <= window)
         if mask is not None:
             seen = seen & (tl.load(mask + n.to(tl.int64) * mask_s, mask=n < hi, other=0) != 0)[None, :]
         s = tl.where(seen, s, float("-inf"))

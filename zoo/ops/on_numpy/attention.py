@@ -16,7 +16,7 @@ LEAST, MOST = 1e-28, 1e25
 
 
 class Block(NamedTuple):
-    """Rows b0 to b1 of the batch, key heads g0 to g1, queries t0 to t1, against the first `keys` keys."""
+    """Rows b0 to b1 of the batch, key heads g0 to g1, queries t0 to t1, against the keys from `first` to `keys`."""
 
     b0: int
     b1: int
@@ -24,6 +24,7 @@ class Block(NamedTuple):
     g1: int
     t0: int
     t1: int
+    first: int
     keys: int
 
 
@@ -34,6 +35,7 @@ def attention(
     start: np.ndarray | None,
     mask: np.ndarray | None,
     bias: np.ndarray | None,
+    window: int | None,
     scale: float,
 ) -> np.ndarray:
     B, T, H, K = q.shape
@@ -41,9 +43,14 @@ def attention(
     r, dtype, few = H // G, q.dtype, B * T <= FEW
     if T == 1 < r and bias is None:  # heads that share keys become queries: the keys are read once
         if start is not None:
-            seen = np.arange(S) <= np.asarray(start)[:, None]
+            at = np.asarray(start)[:, None]
+            seen = np.arange(S) <= at
+            if window is not None:
+                seen &= np.arange(S) >= at - window
             mask = seen if mask is None else mask & seen
-        each = attention(q.reshape(B, G, r, K).swapaxes(1, 2), k, v, None, mask, None, scale)
+        elif window is not None:
+            k, v, mask = k[:, : window + 1], v[:, : window + 1], None if mask is None else mask[:, : window + 1]
+        each = attention(q.reshape(B, G, r, K).swapaxes(1, 2), k, v, None, mask, None, None, scale)
         return each.swapaxes(1, 2).reshape(B, 1, H, K)
     # Heads as (group, member): queries (B, G, r, K, T), keys (B, G, 1, S, K), values (B, G, 1, K, S).
     Q = q.reshape(B, T, G, r, K).transpose(0, 2, 3, 4, 1)
@@ -60,28 +67,33 @@ def attention(
         out[...] = 0
         return out
     lengths, mask = _lengths(B, S, T, start, mask)
-    start = start if T > 1 else None
-    plain = bias is None and mask is None and start is None
+    start = start if T > 1 or window is not None else None
+    plain = bias is None and mask is None and start is None and window is None
     cost = B * H * T * S * (2 + K / 20)
-    blocks = _blocks(B, G, r, T, S, K, lengths, start, plain, threads.count(cost))
+    blocks = _blocks(B, G, r, T, S, K, lengths, start, window, plain, threads.count(cost))
     # Heads that share keys become more queries: the keys are read once for all of them.
     folds = r > 1 and bias is None and not few
 
     def job(i: int) -> None:
-        b0, b1, g0, g1, t0, t1, keys = block = blocks[i]
+        b0, b1, g0, g1, t0, t1, first, keys = block = blocks[i]
         y = Y[b0:b1, g0:g1, :, t0:t1] if few else Y[b0:b1, g0:g1, :, :, t0:t1]
-        if not keys:
+        keys -= first
+        if keys <= 0:
             y[...] = 0
             return
-        kt, vs = KT[b0:b1, g0:g1, :, :keys], V[b0:b1, g0:g1, ..., :keys]
+        kt, vs = KT[b0:b1, g0:g1, :, first : first + keys], V[b0:b1, g0:g1, ..., first : first + keys]
         heads, queries = (1, r * (t1 - t0)) if folds else (r, t1 - t0)
         qs = scratch("work", (b1 - b0, g1 - g0, heads, K, queries), dtype)
         p = scratch("work 2", (b1 - b0, g1 - g0, heads, keys, queries), dtype)
         np.multiply(Q[b0:b1, g0:g1, ..., t0:t1], scale, out=_unfolded(qs, r) if folds else qs)
-        extra = None if plain else _extra(block, r, G, start, mask, bias, dtype)
+        extra = None if plain else _extra(block, r, G, start, mask, bias, window, dtype)
         if extra is not None and folds and extra.shape[-1] > 1:
             extra = np.tile(extra, r)
-        ragged = [] if lengths is None else [(b - b0, lengths[b]) for b in range(b0, b1) if lengths[b] < keys]
+        ragged = (
+            []
+            if lengths is None
+            else [(b - b0, max(lengths[b] - first, 0)) for b in range(b0, b1) if lengths[b] < first + keys]
+        )
         ones = np.ones((1, keys), dtype)
 
         np.matmul(kt, qs, out=p)
@@ -157,6 +169,7 @@ def _blocks(
     K: int,
     lengths: list[int] | None,
     start: np.ndarray | None,
+    window: int | None,
     plain: bool,
     threads: int,
 ) -> list[Block]:
@@ -168,9 +181,11 @@ def _blocks(
     rows = room // (G * r * T * S) if plain and queries == T else 0
     if rows:
         return [
-            Block(b, min(b + rows, B), 0, G, 0, T, S if lengths is None else max(lengths[b : b + rows]))
+            Block(b, min(b + rows, B), 0, G, 0, T, 0, S if lengths is None else max(lengths[b : b + rows]))
             for b in range(0, B, rows)
         ]
+    if window is not None:  # a block of queries reads its own window alone
+        queries = min(queries, max(window, 64))
     queries = max(1, min(queries, room // (r * S)))
     heads = max(1, min(G, room // (r * queries * S)))
     found = []
@@ -178,9 +193,12 @@ def _blocks(
         for t in range(0, T, queries):
             end = min(t + queries, T)
             keys = S if lengths is None else lengths[b]
+            at, first = 0 if start is None else int(start[b]), 0
             if start is not None:
-                keys = min(keys, int(start[b]) + end)
-            found += [Block(b, b + 1, g, min(g + heads, G), t, end, keys) for g in range(0, G, heads)]
+                keys = min(keys, at + end)
+            if window is not None:
+                first, keys = max(at + t - window, 0), min(keys, at + end + window)
+            found += [Block(b, b + 1, g, min(g + heads, G), t, end, first, keys) for g in range(0, G, heads)]
     return found
 
 
@@ -191,10 +209,11 @@ def _extra(
     start: np.ndarray | None,
     mask: np.ndarray | None,
     bias: np.ndarray | None,
+    window: int | None,
     dtype: np.dtype,
 ) -> np.ndarray:
     """The array added to the scores of a block of one row: (1 or g, 1 or r, keys, 1 or t)."""
-    b, _, g0, g1, t0, t1, keys = block
+    b, _, g0, g1, t0, t1, first, keys = block
     extra = np.zeros((1, 1, 1, 1), dtype)
     if bias is not None:
         bias = bias.reshape((1,) * (4 - bias.ndim) + bias.shape)
@@ -203,11 +222,14 @@ def _extra(
             one = one[g0 * r : g1 * r]
         if one.shape[1] > 1:
             one = one[:, t0:t1]
-        one = one[..., :keys].swapaxes(1, 2)
+        one = one[..., first:keys].swapaxes(1, 2)
         extra = one.reshape(-1, r, *one.shape[1:]) if len(one) > 1 else one[None]
     if mask is not None:
-        extra = np.where(mask[b, :keys, None], extra, -np.inf)
-    if start is not None:
-        seen = np.arange(keys)[:, None] <= int(start[b]) + np.arange(t0, t1)
+        extra = np.where(mask[b, first:keys, None], extra, -np.inf)
+    if start is not None or window is not None:
+        at, keys = np.arange(t0, t1) + (0 if start is None else int(start[b])), np.arange(first, keys)[:, None]
+        seen = keys <= (at if start is not None else at + window)
+        if window is not None:
+            seen &= keys >= at - window
         extra = np.where(seen, extra, -np.inf)
     return extra.astype(dtype, copy=False)

@@ -16,6 +16,7 @@ def attention(
     start: Tensor | None,
     mask: Tensor | None,
     bias: Tensor | None,
+    window: int | None,
     scale: float,
     dropout: float = 0.0,
 ) -> Tensor:
@@ -24,9 +25,9 @@ def attention(
         decode = kernel("decode")
         if q.shape[-1] <= tiled.LARGEST:
             if bias is None and decode.suits(q, k):
-                return decode.decode_attention(q, k, v, start, mask, scale)
-            return tiled.attention(q, k, v, start, mask, bias, scale)
-    return _eager(q, k, v, start, mask, bias, scale, dropout)
+                return decode.decode_attention(q, k, v, start, mask, scale, window=window)
+            return tiled.attention(q, k, v, start, mask, bias, scale, window=window)
+    return _eager(q, k, v, start, mask, bias, window, scale, dropout)
 
 
 def skips_unseen(like: Tensor) -> bool:
@@ -40,6 +41,7 @@ def _eager(
     start: Tensor | None,
     mask: Tensor | None,
     bias: Tensor | None,
+    window: int | None,
     scale: float,
     dropout: float,
 ) -> Tensor:
@@ -49,9 +51,12 @@ def _eager(
     allowed = None
     if mask is not None:
         allowed = mask[:, None, None, :].expand(B, 1, T, S)
-    if start is not None:
-        at = start[:, None] + torch.arange(T, device=q.device)
-        seen = (torch.arange(S, device=q.device) <= at[:, :, None])[:, None]
+    if start is not None or window is not None:
+        at, keys = torch.arange(T, device=q.device)[None], torch.arange(S, device=q.device)
+        at = (at if start is None else start[:, None] + at)[:, None, :, None]
+        seen = keys <= (at if start is not None else at + window)
+        if window is not None:
+            seen = seen & (keys >= at - window)
         allowed = seen if allowed is None else allowed & seen
     if bias is not None:
         bias = bias.to(q.dtype).expand(B, H, T, S)

@@ -47,6 +47,7 @@ def attention(
     start: Symbol | None,
     mask: Symbol | None,
     bias: Symbol | None,
+    window: int | None,
     scale: float,
 ) -> Symbol:
     B, T, H, K = q.shape
@@ -60,13 +61,13 @@ def attention(
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues):
         assert start is not None
         assert mask is bias is None
-        before, causal = _of_cache(k, T, start)
+        before, causal = _of_cache(k, T, start, window)
         S = k.past.shape[1]
         parts = [_scores(rows, k.past, T, before), _scores(rows, k.recent, T, causal)]
         shares = _softmax(cat(parts, 3))
         y = _mixed(shares[..., :S], v.past) + _mixed(shares[..., S:], v.recent)
     else:
-        hidden = _hidden(k, T, start, mask, bias)
+        hidden = _hidden(k, T, start, mask, bias, window)
         scores = _scores(rows, k, T, None if hidden is None else hidden.added)
         y = _mixed(_softmax(scores), v)
         if hidden is not None and hidden.seen is not None:
@@ -100,34 +101,45 @@ def _shared(k: Symbol, key: tuple[object, ...], make: Callable[[], Hidden | tupl
     return memo[key]
 
 
-def _of_cache(k: CachedKeys, T: int, start: Symbol) -> tuple[Symbol, Symbol]:
+def _of_cache(k: CachedKeys, T: int, start: Symbol, window: int | None) -> tuple[Symbol, Symbol]:
     """The arrays added to the scores of cached keys (B, 1, 1, S) and of new ones (1, 1, T, T)."""
 
     def make() -> tuple[Symbol, Symbol]:
-        at = arange(T, k)
-        before = arange(k.past.shape[1], k)[None] < start[:, None]
-        return _lowered(before[:, None, None]), _lowered((at[None] <= at[:, None])[None, None])
+        at, keys = arange(T, k), arange(k.past.shape[1], k)
+        before, causal = (keys[None] < start[:, None])[:, None, None], (at[None] <= at[:, None])[None, None]
+        if window is not None:
+            first = start[:, None] + at - window  # (B, T)
+            before = before & (keys >= first[:, :, None])[:, None]
+            causal = causal & (at[None] + window >= at[:, None])[None, None]
+        return _lowered(before), _lowered(causal)
 
-    return _shared(k, ("cache", start.name, text_of(T), text_of(k.past.shape[1])), make)
+    return _shared(k, ("cache", start.name, window, text_of(T), text_of(k.past.shape[1])), make)
 
 
 def _lowered(visible: Symbol) -> Symbol:
     return visible.new("Where", [visible, np.zeros((), np.float32), LOWEST], visible.shape, FLOAT)
 
 
-def _hidden(k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None) -> Hidden | None:
-    if start is None and mask is None and bias is None:
+def _hidden(
+    k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None, window: int | None
+) -> Hidden | None:
+    if start is None and mask is None and bias is None and window is None:
         return None
     names = tuple(None if x is None else x.name for x in (start, mask, bias))
-    key = ("hidden", *names, text_of(T), text_of(k.shape[1]))
-    return _shared(k, key, lambda: _combined(k, T, start, mask, bias))
+    key = ("hidden", *names, window, text_of(T), text_of(k.shape[1]))
+    return _shared(k, key, lambda: _combined(k, T, start, mask, bias, window))
 
 
-def _combined(k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None) -> Hidden:
+def _combined(
+    k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None, window: int | None
+) -> Hidden:
     visible = None
-    if start is not None:
-        query = start[:, None] + arange(T, k)  # (B or 1, T)
-        visible = (arange(k.shape[1], k) <= query[:, :, None])[:, None]  # (B or 1, 1, T, S)
+    if start is not None or window is not None:
+        query = arange(T, k)[None] if start is None else start[:, None] + arange(T, k)
+        query, keys = query[:, None, :, None], arange(k.shape[1], k)  # (B or 1, 1, T, 1), (S,)
+        visible = keys <= (query if start is not None else query + window)  # (B or 1, 1, T, S)
+        if window is not None:
+            visible = visible & (keys >= query - window)
     if mask is not None:
         keys = mask[:, None, None]
         visible = keys if visible is None else visible & keys
@@ -143,7 +155,7 @@ def _combined(k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias
             bias = bias.new("Max", [bias, LOWEST], bias.shape)
         added = bias
     assert added is not None
-    if mask is None and bias is None:  # causal: every query sees at least the first key
+    if mask is None and bias is None and window is None:  # causal: every query sees at least the first key
         return Hidden(added, None)
     top = added.new("ReduceMax", [added, np.array([-1])], (*added.shape[:-1], 1), keepdims=1)
     return Hidden(added, (top > float(LOWEST) / 2).to(added.dtype))
