@@ -130,6 +130,12 @@ def _tokens(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.
     return found
 
 
+def _of_text(count: int, arrays: dict[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    """`_tokens` of a text's tokens: padding has no label, since within a window it may attend to nothing."""
+    found = _tokens(count, arrays["input_ids"].shape, rng)
+    return np.where(arrays.get("attention_mask", 1), found, ALL_IGNORED)
+
+
 def _pretraining(cfg: Any, arrays: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
     ids = arrays["input_ids"]
     return {"labels": _tokens(cfg.vocab_size, ids.shape, rng), "next_sentence_label": rng.integers(0, 2, len(ids))}
@@ -159,9 +165,9 @@ def _classes(cfg: Any, arrays: dict[str, np.ndarray], rng: np.random.Generator) 
 
 # The name of a loss -> labels of a batch with these arguments.
 LABELS: dict[str, Callable[[Any, dict[str, np.ndarray], np.random.Generator], Any]] = {
-    "tokens": lambda cfg, arrays, rng: _tokens(cfg.vocab_size, arrays["input_ids"].shape, rng),
-    "next token": lambda cfg, arrays, rng: _tokens(cfg.vocab_size, arrays["input_ids"].shape, rng),
-    "tags": lambda cfg, arrays, rng: _tokens(cfg.num_labels, arrays["input_ids"].shape, rng),
+    "tokens": lambda cfg, arrays, rng: _of_text(cfg.vocab_size, arrays, rng),
+    "next token": lambda cfg, arrays, rng: _of_text(cfg.vocab_size, arrays, rng),
+    "tags": lambda cfg, arrays, rng: _of_text(cfg.num_labels, arrays, rng),
     "replaced tokens": lambda cfg, arrays, rng: rng.integers(0, 2, arrays["input_ids"].shape),
     "text of an image": lambda cfg, arrays, rng: _tokens(cfg.decoder.vocab_size, (len(arrays["pixel_values"]), 7), rng),
     "visual tokens": lambda cfg, arrays, rng: rng.integers(0, cfg.vocab_size, int(arrays["bool_masked_pos"].sum())),

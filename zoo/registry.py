@@ -123,6 +123,7 @@ _TEXT = (
     "ForQuestionAnswering",
     "ForMultipleChoice",
 )
+_DECODER = ("Model", "ForCausalLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
 _IMAGE = ("Model", "ForImageClassification", "ForMaskedImageModeling")
 
 # model_type in config.json -> the row.
@@ -166,11 +167,12 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "ForImageClassification"),
         processor="BitImageProcessor",
     ),
-    "llama": Family(
-        module="zoo.models.llama3",
-        prefix="Llama",
-        heads=("Model", "ForCausalLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"),
-    ),
+    "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
+    "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
+    "olmo2": Family(module="zoo.models.olmo2", prefix="Olmo2", heads=_DECODER[:3]),
+    "qwen2": Family(module="zoo.models.qwen2", prefix="Qwen2", classes="Llama", heads=_DECODER),
+    "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
+    "smollm3": Family(module="zoo.models.smollm3", prefix="SmolLM3", classes="Llama", heads=_DECODER),
     "table-transformer": Family(
         module="zoo.models.table_transformer",
         prefix="TableTransformer",

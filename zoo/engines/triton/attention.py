@@ -64,8 +64,9 @@ def attention(
             *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *((0, 0) if mask is None else mask.stride()),
             *((0, 0, 0, 0) if bias is None else bias.stride()),
             T, S, H, H // G, tiles, S if bias is None else bias.shape[-1], window or 0, scale * LOG2E.value,
-            CAUSAL=start is not None, LOCAL=window is not None, K=K, KP=padded_size(K), BM=config.block_m, BN=config.block_n,
-            PRECISION=precision(q), num_warps=config.warps, num_stages=config.stages,
+            CAUSAL=start is not None, LOCAL=window is not None, K=K, KP=padded_size(K),
+            BM=config.block_m, BN=config.block_n, PRECISION=precision(q),
+            num_warps=config.warps, num_stages=config.stages,
         )  # fmt: skip
     return out
 

@@ -86,7 +86,8 @@ def decode_attention(
             q, k, v, partial, sums, tops, start, mask,
             *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *((0, 0) if mask is None else mask.stride()),
             T, S, G, N, window or 0, scale * LOG2E.value,
-            LOCAL=window is not None, R=H // G, ROWS=max(16, 1 << (T * (H // G) - 1).bit_length()), WHOLE=N == 1, K=K, KP=padded_size(K),
+            LOCAL=window is not None, R=H // G,
+            ROWS=max(16, 1 << (T * (H // G) - 1).bit_length()), WHOLE=N == 1, K=K, KP=padded_size(K),
             BN=config.block_n, PRECISION=precision(q), num_warps=config.warps, num_stages=config.stages,
         )  # fmt: skip
         if N > 1:
@@ -101,7 +102,8 @@ def _decode(
     q, k, v, partial, sums, tops, start, mask,
     q_b, q_t, q_h, k_b, k_s, k_g, v_b, v_s, v_g, mask_b, mask_s,
     T, S, G, N, window, scale,
-    LOCAL: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, WHOLE: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BN: tl.constexpr,
+    LOCAL: tl.constexpr,
+    R: tl.constexpr, ROWS: tl.constexpr, WHOLE: tl.constexpr, K: tl.constexpr, KP: tl.constexpr, BN: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One program for each split of the keys of each key head; WHOLE: there is one split, which writes the result."""

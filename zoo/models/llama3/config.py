@@ -67,6 +67,19 @@ class LlamaConfig(Config):
         return self.num_attention_heads if self.num_key_value_heads is None else self.num_key_value_heads
 
     @property
+    def qkv_bias(self) -> bool:
+        """True if the projections to queries, keys and values have a bias."""
+        return self.attention_bias
+
+    def window(self, layer: int) -> int | None:
+        """The number of tokens before itself that a token of this layer attends to; None for all."""
+        return None
+
+    def rotates(self, layer: int) -> bool:
+        """True if this layer has rotary positions."""
+        return True
+
+    @property
     def max_positions(self) -> int:
         """The length of the longest text that the positions allow."""
         return self.rope().max_positions

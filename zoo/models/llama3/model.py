@@ -9,7 +9,7 @@ K head size, V vocab_size, C labels.  Masks are true for a token and false for p
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...cache import LayerCache
@@ -63,22 +63,31 @@ class Embeddings(Module):
 
 
 class Attention(Module):
-    def __init__(self, w: Weights, cfg: LlamaConfig):
+    """Grouped-query attention; in some layers of some families within a window, or without positions."""
+
+    def __init__(self, w: Weights, cfg: LlamaConfig, layer: int):
         D, K = cfg.hidden_size, cfg.head_size
         self.heads, self.groups = cfg.num_attention_heads, cfg.key_heads
         H, G = self.heads, self.groups
-        self.qkv = Linear.fused(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.attention_bias)
+        self.qkv = Linear.fused(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.qkv_bias)
         self.dropout = Dropout(cfg.attention_dropout or 0.0)
         self.out = Linear(w / "o_proj", H * K, D, cfg.attention_bias)
+        self.window, self.rotates = cfg.window(layer), cfg.rotates(layer)
+
+    def project(self, x: Array) -> tuple[Array, Array, Array]:
+        """x (B, T, D) -> queries (B, T, H, K), keys and values (B, T, G, K)."""
+        return ops.split_heads(self.qkv(x), self.heads, self.groups)
 
     def __call__(self, x: Array, c: RopeContext, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        q, k, v = ops.split_heads(self.qkv(x), self.heads, self.groups)
-        if cache is None:
+        q, k, v = self.project(x)
+        if cache is None and self.rotates:
             q, k = ops.rope(q, *c.cos_sin), ops.rope(k, *c.cos_sin)
-        else:
+        elif self.rotates:
             q, k, v = cache.extend_rotated(q, k, v, c.cos_sin, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
+        elif cache is not None:
+            k, v = cache.extend(k, v, masked=c.mask is not None)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start, window=self.window, dropout=self.dropout.rate)
         return self.out(a.reshape(*x.shape[:2], -1))
 
 
@@ -95,10 +104,12 @@ class MLP(Module):
 
 
 class Layer(Module):
-    def __init__(self, w: Weights, cfg: LlamaConfig):
+    attention_class: ClassVar[type[Attention]] = Attention
+
+    def __init__(self, w: Weights, cfg: LlamaConfig, layer: int):
         D, eps = cfg.hidden_size, cfg.rms_norm_eps
         self.input_norm = RMSNorm(w / "input_layernorm", D, eps)
-        self.attention = Attention(w / "self_attn", cfg)
+        self.attention = self.attention_class(w / "self_attn", cfg, layer)
         self.post_attention_norm = RMSNorm(w / "post_attention_layernorm", D, eps)
         self.mlp = MLP(w / "mlp", cfg)
 
@@ -133,11 +144,12 @@ class LlamaModel(LlamaPretrained):
 
     is_base_model = True
     options = ("cache",)
+    layer_class: ClassVar[type[Module]] = Layer  # made of (weights, config, its number)
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg
         self.embeddings = Embeddings(w / "embed_tokens", cfg)
-        self.layers = [Layer(w / "layers" / i, cfg) for i in range(cfg.num_hidden_layers)]
+        self.layers = [self.layer_class(w / "layers" / i, cfg, i) for i in range(cfg.num_hidden_layers)]
         self.norm = RMSNorm(w / "norm", cfg.hidden_size, cfg.rms_norm_eps)
         self.rope = cfg.rope()
 
@@ -158,9 +170,11 @@ class LlamaModel(LlamaPretrained):
 class LlamaHead(LlamaPretrained):
     """The base of the classes with a head: the base model under its name in the checkpoint."""
 
+    base_class: ClassVar[type[LlamaModel]] = LlamaModel
+
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg
-        self.base_model = LlamaModel(w / self.name_map.prefix, cfg)
+        self.base_model = self.base_class(w / self.name_map.prefix, cfg)
 
 
 class LlamaForCausalLM(CausalLM, LlamaHead):

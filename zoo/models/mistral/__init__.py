@@ -1,0 +1,4 @@
+"""Mistral (Jiang et al. 2023, https://arxiv.org/abs/2310.06825): Llama's models, with attention within a window."""
+
+from ..llama3.model import *
+from .config import MistralConfig as MistralConfig

@@ -1,0 +1,25 @@
+"""The config of a Mistral checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..llama3.config import LlamaConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class MistralConfig(LlamaConfig):
+    model_type: str = "mistral"
+    intermediate_size: int = 14336
+    num_key_value_heads: int | None = 8
+    max_position_embeddings: int = 4096 * 32
+    sliding_window: int | None = 4096
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sliding_window is not None:
+            self.positive("sliding_window")
+        self.require(layer_types=None)
+
+    def window(self, layer: int) -> int | None:
+        return None if self.sliding_window is None else self.sliding_window - 1
