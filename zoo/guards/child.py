@@ -4,8 +4,9 @@ It runs as a script, without zoo and without site-packages: `child.py FILE FUNCT
 own that imports the standard library and the packages in the FOLDERs.  Its `prepare()` is called while files can still
 be opened; then the process gives up files, network and processes for good, and answers requests until they end.
 
-A request is marshalled by the process that started this one.  An answer is a status and bytes, and no more to its
-reader.
+A request's arguments are marshalled by the process that started this one; data of megabytes may follow them, and is
+the function's last argument, a bytearray.  An answer is a status and bytes (the function returns them, or a tuple of
+buffers), and no more to its reader.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ try:
 except ImportError:  # not on Windows
     resource = None
 
-REQUEST = struct.Struct("<QQI")  # bytes that follow, bytes of memory and seconds of the processor to answer in
+# Bytes of arguments, bytes of data behind them, bytes of memory and seconds of the processor to answer in.
+REQUEST = struct.Struct("<QQQI")
 ANSWER = struct.Struct("<cQ")  # status, bytes that follow
 DONE, FAILED, STOPPED = b"d", b"f", b"s"  # the function's result; its exception; it took too much
 MAX_MESSAGE = 2000  # characters of an exception's message
@@ -47,11 +49,13 @@ def main(file: str, function: str, *folders: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the process that asks
     sys.setrecursionlimit(RECURSION)
     sys.path += folders
-    requests, answers = os.fdopen(0, "rb"), os.fdopen(1, "wb")
+    requests, answers = os.fdopen(0, "rb"), os.fdopen(1, "wb", 0)
 
-    def answer(status: bytes, data: bytes) -> None:
-        answers.write(ANSWER.pack(status, len(data)) + data)
-        answers.flush()
+    def answer(status: bytes, *parts: bytes) -> None:
+        for part in (ANSWER.pack(status, sum(map(len, parts))), *parts):
+            left = memoryview(part)
+            while left:
+                left = left[answers.write(left) :]
 
     spec = importlib.util.spec_from_file_location("job", file)
     assert spec is not None
@@ -66,11 +70,17 @@ def main(file: str, function: str, *folders: str) -> None:
         _limit(name, most, for_good=True)
     answer(DONE, b"")
     while head := requests.read(REQUEST.size):
-        size, memory, seconds = REQUEST.unpack(head)
+        size, more, memory, seconds = REQUEST.unpack(head)
         _limit("AS", own + min(memory, MAX_MEMORY))
         _limit("CPU", int(time.process_time() + seconds))  # the limit counts whole seconds
         try:
-            answer(DONE, call(*marshal.loads(requests.read(size))))
+            arguments = marshal.loads(requests.read(size))
+            if more:
+                data = bytearray(more)
+                requests.readinto(data)
+                arguments = *arguments, data
+            result = call(*arguments)
+            answer(DONE, *(result if isinstance(result, tuple) else (result,)))
         except MemoryError:
             answer(STOPPED, b"it takes too much memory")
         except RecursionError:

@@ -3,7 +3,7 @@
     process = Confined(Job(Path("job.py"), "function", "reading maps"))
     answer = process.ask(data, most=1 << 20)
 
-A process serves one owner, say one checkpoint: a hostile file that took it over must not reach the data of another.
+A process serves one owner, say one checkpoint or PDF: a hostile file that took it over must not reach another's data.
 """
 
 from __future__ import annotations
@@ -19,14 +19,22 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
 
 from ..errors import UnsupportedError
 from . import child
 from .child import ANSWER, DONE, FAILED, MAX_MESSAGE, REQUEST, STOPPED
 
 START = 60.0  # seconds for the process to be ready
+SOON = 0.5  # seconds after a request: a process that dies within them may have been killed while it was idle
+PIPE = 1 << 20  # bytes that a pipe holds on Linux, for images
 _ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # what a Python may need to start
 _OUT_OF_TIME = -signal.SIGXCPU if hasattr(signal, "SIGXCPU") else None
 
@@ -42,7 +50,8 @@ class Job(NamedTuple):
     seconds: int = 3  # of the processor, for one request
     patience: float = 4.0  # seconds of the clock, on a busy machine or one that cannot limit the processor's
     memory: int = 224 << 20  # bytes of address space, beyond the process's own and those for a request
-    memory_per_byte: int = 32  # of a request
+    memory_per_byte: int = 32  # of a request's arguments
+    warm: bool = False  # once two processes have been needed, the next is started ahead of its need
 
 
 class StoppedError(Exception):
@@ -54,10 +63,14 @@ class FailedError(Exception):
 
 
 class Confined:
-    """A confined process for one job; threads may share it, and a fork starts one of its own."""
+    """A confined process for one job; threads may share it, and a fork starts one of its own.
 
-    def __init__(self, job: Job):
+    first: a request that each new process answers before any other, say to open a file; data, memory: as for `ask`.
+    """
+
+    def __init__(self, job: Job, *first: Any, data: bytes = b"", memory: int = 0):
         self._job = job
+        self._first = self._packed(first, data, memory) if first else ()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         _EVERY.add(self)
@@ -65,24 +78,34 @@ class Confined:
     def __del__(self) -> None:
         self._stop()
 
-    def ask(self, *request: Any, most: int) -> bytes:
-        """The function's answer, of at most `most` bytes, to arguments of Python's plain types."""
-        job, data = self._job, marshal.dumps(request)
-        data = REQUEST.pack(len(data), job.memory + job.memory_per_byte * len(data), job.seconds) + data
+    def ask(self, *request: Any, most: int, memory: int = 0) -> bytes | bytearray:
+        """The function's answer, of at most `most` bytes, to arguments of Python's plain types.
+
+        memory: bytes that it may take beyond those of the job.
+        """
+        parts, patience = self._packed(request, b"", memory), self._job.patience
         with self._lock:
             is_new = self._process is None or self._process.poll() is not None
             if is_new:
                 self._start()
             began = time.monotonic()
-            answer = self._exchange(data, job.patience, most)
-            if answer is None and not is_new:  # it may have been killed while it was idle
+            answer = self._exchange(parts, patience, most)
+            if answer is None and not is_new and time.monotonic() - began < SOON:
                 self._start()
-                answer = self._exchange(data, max(job.patience - (time.monotonic() - began), 0.5), most)
-            if answer is None:
-                raise StoppedError("the process died of it")
-            if answer[0] == STOPPED:
-                self._stop()  # it may still hold what it took
+                answer = self._exchange(parts, patience, most)
+            return self._result(answer)
+
+    def _packed(self, request: tuple[Any, ...], data: bytes, memory: int) -> tuple[bytes, ...]:
+        job, arguments = self._job, marshal.dumps(request)
+        memory += job.memory + job.memory_per_byte * len(arguments) + len(data)
+        return REQUEST.pack(len(arguments), len(data), memory, job.seconds) + arguments, data
+
+    def _result(self, answer: tuple[bytes, bytes | bytearray] | None) -> bytes | bytearray:
+        if answer is None:
+            raise StoppedError(f"the process died of it, as where it takes more than {self._job.memory >> 20} MiB")
         status, result = answer
+        if status == STOPPED:
+            self._stop()  # it may still hold what it took
         if status != DONE:
             raise {FAILED: FailedError}.get(status, StoppedError)(result.decode("utf-8", "replace"))
         return result
@@ -105,31 +128,31 @@ class Confined:
         needs = f"{self._job.task} needs a Python process of its own"
         if not sys.executable or getattr(sys, "frozen", False):
             raise UnsupportedError(f"{needs}, and there is no Python to start")
-        command = [sys.executable, "-I", "-S", "-B", child.__file__, str(self._job.file), self._job.function, *folders]
+        command = (sys.executable, "-I", "-S", "-B", child.__file__, str(self._job.file), self._job.function, *folders)
         try:
-            self._process = subprocess.Popen(
-                command,
-                bufsize=0,  # nothing is left in a fork to be written
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-            )
+            self._process = _started(command, spare=self._job.warm)
         except OSError as e:
             raise UnsupportedError(f"{needs}, which cannot be started: {e}") from None
-        if self._exchange(b"", START, 0) is None:
+        if self._exchange((), START, 0) is None:
             packages = f" with {' and '.join(self._job.packages)}" if self._job.packages else ""
             raise UnsupportedError(f"{needs}, which does not start: {sys.executable}{packages}")
+        if self._first:
+            try:
+                self._result(self._exchange(self._first, self._job.patience, MAX_MESSAGE))
+            except BaseException:
+                self._stop()
+                raise
 
-    def _exchange(self, request: bytes, seconds: float, most: int) -> tuple[bytes, bytes] | None:
+    def _exchange(self, request: Iterable[bytes], seconds: float, most: int) -> tuple[bytes, bytes | bytearray] | None:
         """Status and bytes of the answer; None if the process has died."""
         assert self._process is not None
         watch = _Watch(self._process, seconds)
         try:
-            status, size = ANSWER.unpack(_transfer(self._process, request, ANSWER.size))
+            for part in request:
+                _send(self._process, part)
+            status, size = ANSWER.unpack(_received(self._process, ANSWER.size))
             if size <= (most if status == DONE else 4 * MAX_MESSAGE):
-                return status, _transfer(self._process, b"", size)
+                return status, _received(self._process, size)
             self._stop()
             return STOPPED, b"its answer is too long"
         except (OSError, EOFError):
@@ -141,8 +164,10 @@ class Confined:
             if watch.ended():
                 self._stop()
         code = self._stop()
-        if watch.late or (code is not None and code == _OUT_OF_TIME):
-            return STOPPED, b"it takes too long"
+        if watch.late:
+            return STOPPED, f"it takes too long, more than {seconds:g} s".encode()
+        if code is not None and code == _OUT_OF_TIME:
+            return STOPPED, f"it takes too long, more than {self._job.seconds} s of the processor".encode()
         return None
 
     def _stop(self) -> int | None:
@@ -185,20 +210,23 @@ class _Watch:
             return self.late
 
 
-def _transfer(process: subprocess.Popen[bytes], request: bytes, size: int) -> bytes:
-    """Send a request, and read `size` bytes."""
+def _send(process: subprocess.Popen[bytes], data: bytes) -> None:
     assert process.stdin is not None
-    assert process.stdout is not None
-    left = memoryview(request)
+    left = memoryview(data)
     while left:
         left = left[process.stdin.write(left) :]
-    parts = []
-    while size:
-        if not (part := process.stdout.read(min(size, 1 << 20))):
+
+
+def _received(process: subprocess.Popen[bytes], size: int) -> bytearray:
+    """The next `size` bytes; EOFError if there are fewer."""
+    assert process.stdout is not None
+    data = bytearray(size)
+    left = memoryview(data)
+    while left:
+        if not (read := process.stdout.readinto(left)):  # type: ignore[attr-defined]
             raise EOFError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+        left = left[read:]
+    return data
 
 
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:
@@ -209,17 +237,54 @@ def _close_pipes(process: subprocess.Popen[bytes]) -> None:
 
 
 _EVERY: weakref.WeakSet[Confined] = weakref.WeakSet()
+# By command, a process that waits for its first request; None until a second one is needed.
+_SPARE: dict[tuple[str, ...], subprocess.Popen[bytes] | None] = {}
+
+
+def _started(command: tuple[str, ...], spare: bool) -> subprocess.Popen[bytes]:
+    """A process that nobody has used; with `spare`, once one has been needed, the next is started as well."""
+    was_used, kept = command in _SPARE, _SPARE.pop(command, None)
+    process = kept if kept is not None and kept.poll() is None else _popen(command)
+    if spare:
+        _SPARE[command] = _popen(command) if was_used else None
+    return process
+
+
+def _popen(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        command,
+        bufsize=0,  # nothing is left in a fork to be written
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError, AttributeError):  # fewer bytes are permitted, or it is not Linux
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)  # type: ignore[union-attr]
+    return process
 
 
 @atexit.register
 def _close_every() -> None:
     for process in list(_EVERY):
         process.close()
+    while _SPARE:
+        _, spare = _SPARE.popitem()
+        if spare is not None:
+            spare.kill()
+            _close_pipes(spare)
+            spare.wait()
 
 
 def _forget_every() -> None:
     for process in list(_EVERY):
         process.forget()
+    for spare in filter(None, _SPARE.values()):
+        _close_pipes(spare)
+        spare.returncode = 0
+    _SPARE.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -68,7 +68,8 @@ class Document:
         select([(number, number)], len(self), self.name)
         if isinstance(self._pages, ImagePages):
             return Page(self.name, number, len(self), np.asarray(self._pages.page(number)))
-        return Page(self.name, number, len(self), *self._pages.read(number))
+        found = self._pages.read(number)
+        return Page(self.name, number, len(self), found.image, found.words)
 
     def numbers(self, selection: str | Selection | None = None) -> list[int]:
         """The numbers of all pages, or of a selection such as "3-7,9" or "5-"; InputError if a page does not exist."""
