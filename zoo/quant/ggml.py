@@ -6,12 +6,13 @@ are those of ggml's ggml-common.h and ggml-quants.c; `d` and `m` (K: `dmin`) are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .matrix import Field, QuantType
+from .matrix import Affine, Field, QuantType
 
 Records = np.ndarray  # (..., B) of a type's record
 f32 = np.float32
@@ -34,31 +35,28 @@ def _wide(scale: np.ndarray) -> np.ndarray:
     return scale.astype(f32)[..., None]
 
 
-def _q8_0(x: Records, out: np.ndarray) -> None:
-    np.multiply(x["qs"], _wide(x["d"]), out=out)
+def _q8_0(x: Records) -> Affine:
+    return Affine(x["qs"], _wide(x["d"]))
 
 
-def _q4_0(x: Records, out: np.ndarray) -> None:
-    np.multiply(_wide(x["d"]), _nibbles(x["qs"], 16).view(np.int8) - np.int8(8), out=out)
+def _q4_0(x: Records) -> Affine:
+    return Affine(_nibbles(x["qs"], 16), _wide(x["d"]), zero=8)
 
 
-def _q4_1(x: Records, out: np.ndarray) -> None:
-    np.multiply(_wide(x["d"]), _nibbles(x["qs"], 16), out=out)
-    out += _wide(x["m"])
+def _q4_1(x: Records) -> Affine:
+    return Affine(_nibbles(x["qs"], 16), _wide(x["d"]), _wide(x["m"]))
 
 
-def _q5_0(x: Records, out: np.ndarray) -> None:
-    bits = _nibbles(x["qs"], 16) | _fifth_bits(x["qh"])
-    np.multiply(_wide(x["d"]), bits.view(np.int8) - np.int8(16), out=out)
+def _q5_0(x: Records) -> Affine:
+    return Affine(_nibbles(x["qs"], 16) | _fifth_bits(x["qh"]), _wide(x["d"]), zero=16)
 
 
-def _q5_1(x: Records, out: np.ndarray) -> None:
-    np.multiply(_wide(x["d"]), _nibbles(x["qs"], 16) | _fifth_bits(x["qh"]), out=out)
-    out += _wide(x["m"])
+def _q5_1(x: Records) -> Affine:
+    return Affine(_nibbles(x["qs"], 16) | _fifth_bits(x["qh"]), _wide(x["d"]), _wide(x["m"]))
 
 
-def _scales_and_minima(x: Records) -> tuple[np.ndarray, np.ndarray]:
-    """The scales of the eight parts of a block, and the minima that are subtracted: two of (..., 8, 1) float32.
+def _scales_and_offsets(x: Records) -> tuple[np.ndarray, np.ndarray]:
+    """The scales of the eight parts of a block, and the negative minima: two of (..., 8) float32.
 
     They have six bits each, in 12 bytes: the first four bytes have scales 0-3, the next four minima 0-3, the last four
     the lower four bits of scales and minima 4-7, whose upper two bits are the upper two of the first eight bytes.
@@ -66,33 +64,26 @@ def _scales_and_minima(x: Records) -> tuple[np.ndarray, np.ndarray]:
     low, high, both = (x["scales"][..., i : i + 4] for i in (0, 4, 8))
     scales = np.concatenate([low & 63, both & 15 | low >> 2 & 48], axis=-1)
     minima = np.concatenate([high & 63, both >> 4 | high >> 2 & 48], axis=-1)
-    return (_wide(x["d"]) * scales)[..., None], (_wide(x["dmin"]) * minima)[..., None]
+    return _wide(x["d"]) * scales, -_wide(x["dmin"]) * minima
 
 
-def _q4_k(x: Records, out: np.ndarray) -> None:
-    scales, minima = _scales_and_minima(x)
-    parts = out.reshape(*out.shape[:-1], 8, 32)
-    np.multiply(scales, _nibbles(x["qs"], 32).reshape(parts.shape), out=parts)
-    parts -= minima
+def _q4_k(x: Records) -> Affine:
+    return Affine(_nibbles(x["qs"], 32), *_scales_and_offsets(x))
 
 
-def _q5_k(x: Records, out: np.ndarray) -> None:
-    scales, minima = _scales_and_minima(x)
-    parts = out.reshape(*out.shape[:-1], 8, 32)
+def _q5_k(x: Records) -> Affine:
     fifth = (x["qh"][..., None, :] >> np.arange(8, dtype=np.uint8)[:, None] & 1) << 4
-    np.multiply(scales, _nibbles(x["qs"], 32).reshape(parts.shape) | fifth, out=parts)
-    parts -= minima
+    bits = _nibbles(x["qs"], 32)
+    return Affine(bits | fifth.reshape(bits.shape), *_scales_and_offsets(x))
 
 
-def _q6_k(x: Records, out: np.ndarray) -> None:
+def _q6_k(x: Records) -> Affine:
     low = _nibbles(x["ql"], 64)
     high = x["qh"].reshape(*x.shape, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
-    bits = (low | high.reshape(low.shape) << 4).view(np.int8) - np.int8(32)
-    parts = out.reshape(*out.shape[:-1], 16, 16)
-    np.multiply((_wide(x["d"]) * x["scales"])[..., None], bits.reshape(parts.shape), out=parts)
+    return Affine(low | high.reshape(low.shape) << 4, _wide(x["d"]) * x["scales"], zero=32)
 
 
-def _kind(name: str, block: int, numbers: Callable[[Records, np.ndarray], None], **fields: str) -> QuantType:
+def _kind(name: str, block: int, affine: Callable[[Records], Affine], **fields: str) -> QuantType:
     record = np.dtype(list(fields.items()))
     halves = [field for field, dtype in fields.items() if dtype == "<f2"]
 
@@ -100,15 +91,20 @@ def _kind(name: str, block: int, numbers: Callable[[Records, np.ndarray], None],
         data = np.asarray(arrays[0])
         return np.ascontiguousarray(data).view(record)
 
-    def dequantise(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+    def of_rows(arrays: Sequence[np.ndarray]) -> Affine:
+        """Of records (R, B): codes (R, groups, numbers of one), the rest (R, groups)."""
         found = records(arrays)
-        numbers(found, out.reshape(*found.shape, block))
+        R, B = found.shape
+        codes, scale, offset, zero = affine(found)
+        G = B * math.prod(scale.shape[2:])
+        scale, offset = scale.reshape(R, G), None if offset is None else offset.reshape(R, G)
+        return Affine(codes.reshape(R, G, B * block // max(G, 1)), scale, offset, zero)
 
     def scales(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         found = records(arrays)
         return [found[field] for field in halves]
 
-    return QuantType(name, block, (Field("data", "uint8", record.itemsize),), dequantise, scales=scales)
+    return QuantType(name, block, (Field("data", "uint8", record.itemsize),), affine=of_rows, scales=scales)
 
 
 GGML: tuple[QuantType, ...] = (

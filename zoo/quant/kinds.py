@@ -34,7 +34,7 @@ import numpy as np
 
 from ..typing import Array
 from .ggml import GGML
-from .matrix import Field, QuantRows, QuantTensor, QuantType
+from .matrix import Affine, Field, QuantRows, QuantTensor, QuantType
 
 BLOCK = 32
 
@@ -47,59 +47,53 @@ def _bfloat16(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.left_shift(arrays[0], 16, out=out.view(np.uint32), dtype=np.uint32)
 
 
-def _int8(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+def _int8(arrays: Sequence[np.ndarray]) -> Affine:
     data, scale = arrays
-    np.multiply(data, scale[:, None], out=out)
+    return Affine(data[:, None], scale[:, None])
 
 
 def _in_blocks(
-    out: np.ndarray,
     data: np.ndarray,
     scale: np.ndarray,
     zero: np.ndarray | None = None,
     offset: np.ndarray | None = None,
     scale_step: np.ndarray | None = None,
     offset_step: np.ndarray | None = None,
-) -> None:
-    if data.dtype == np.int8:
-        np.copyto(out, data)
-    else:
-        np.copyto(out[:, 0::2], data & 15)
-        np.copyto(out[:, 1::2], data >> 4)
-    blocks = out.reshape(*scale.shape, out.shape[1] // scale.shape[1])
-    if zero is not None:
-        blocks -= zero[..., None]
-    elif data.dtype == np.uint8 and offset is None:
-        blocks -= 8
-    np.multiply(blocks, _factors(scale, scale_step), out=blocks)
-    if offset is not None:
-        blocks += _factors(offset, offset_step)
+) -> Affine:
+    codes = data if data.dtype == np.int8 else np.stack([data & 15, data >> 4], -1)
+    eight = 8 if data.dtype == np.uint8 and offset is None else 0
+    return Affine(
+        codes.reshape(*scale.shape, codes.size // scale.size if scale.size else 1),
+        _factors(scale, scale_step),
+        None if offset is None else _factors(offset, offset_step),
+        eight if zero is None else zero,
+    )
 
 
 def _factors(each: np.ndarray, step: np.ndarray | None) -> np.ndarray:
-    """Factors (R, blocks), times the steps (R, C) if there are any -> (R, blocks, 1) float32."""
+    """Factors (R, blocks), times the steps (R, C) if there are any -> (R, blocks) float32."""
     wide = each.astype(np.float32)
     if step is not None:
         wide *= np.repeat(step, each.shape[1] // step.shape[1], axis=1)
-    return wide[..., None]
+    return wide
 
 
 def _kind(name: str, block: int, **fields: tuple[str, int]) -> QuantType:
     """A QuantType with a scale for each block.  fields: name -> type, and count in a block."""
 
-    def dequantise(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
-        _in_blocks(out, **kind.named(arrays))
+    def affine(arrays: Sequence[np.ndarray]) -> Affine:
+        return _in_blocks(**kind.named(arrays))
 
-    kind = QuantType(name, block, tuple(Field(field, *of) for field, of in fields.items()), dequantise)
+    kind = QuantType(name, block, tuple(Field(field, *of) for field, of in fields.items()), affine=affine)
     return kind
 
 
 F64, F32, F16 = (
-    QuantType(name, 1, (Field("data", dtype, 1),), _copy, plain=True)
+    QuantType(name, 1, (Field("data", dtype, 1),), _copy)
     for name, dtype in (("F64", "float64"), ("F32", "float32"), ("F16", "float16"))
 )
-BF16 = QuantType("BF16", 1, (Field("data", "uint16", 1),), _bfloat16, plain=True)
-INT8 = QuantType("INT8", 1, (Field("data", "int8", 1), Field("scale", "float32", 0)), _int8)
+BF16 = QuantType("BF16", 1, (Field("data", "uint16", 1),), _bfloat16)
+INT8 = QuantType("INT8", 1, (Field("data", "int8", 1), Field("scale", "float32", 0)), affine=_int8)
 
 _HALF = ("float16", 1)
 _OFFSETS = {"scale": _HALF, "offset": _HALF}

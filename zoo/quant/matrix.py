@@ -25,21 +25,50 @@ class Field(NamedTuple):
     per_block: int
 
 
+class Affine(NamedTuple):
+    """R rows as whole numbers in G groups of N that share a scale: number = (code - zero) * scale + offset."""
+
+    codes: np.ndarray  # (R, G, N) int8 or uint8
+    scale: np.ndarray  # (R, G) float32
+    offset: np.ndarray | None = None  # (R, G) float32; None: 0
+    zero: int | np.ndarray = 0  # or (R, G) uint8
+
+
 @dataclass(frozen=True, eq=False)
 class QuantType:
     """A storage format of numbers: `block` of them at a time, in these fields.
 
-    dequantise(arrays, out): writes the numbers of the fields of R rows to out (R, blocks * block), float32 and
-    C-contiguous.  plain: the one field has the numbers themselves.
-    scales(arrays): the floating-point numbers inside of fields that are records of bytes.
+    widen(arrays, out): writes the numbers of a floating-point type to out.  affine(arrays): the fields of rows of any
+    other type as Affine.  scales(arrays): the floating-point numbers inside of fields that are records of bytes.
     """
 
     name: str
     block: int
     fields: tuple[Field, ...]
-    dequantise: Callable[[Sequence[np.ndarray], np.ndarray], None]
-    plain: bool = False
+    widen: Callable[[Sequence[np.ndarray], np.ndarray], None] | None = None
+    affine: Callable[[Sequence[np.ndarray]], Affine] | None = None
     scales: Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]] | None = None
+
+    @property
+    def plain(self) -> bool:
+        """True if the one field has the numbers themselves."""
+        return self.affine is None
+
+    def dequantise(self, arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+        """Write the numbers of the fields of R rows to out (R, blocks * block), float32 and C-contiguous."""
+        if self.affine is None:
+            assert self.widen is not None
+            self.widen(arrays, out)
+            return
+        codes, scale, offset, zero = self.affine(arrays)
+        groups = out.reshape(codes.shape)
+        if isinstance(zero, np.ndarray):
+            np.subtract(codes, zero[..., None], out=groups, dtype=np.float32)
+        else:
+            np.copyto(groups, codes.view(np.int8) - np.int8(zero) if zero else codes)
+        groups *= scale[..., None]
+        if offset is not None:
+            groups += offset[..., None]
 
     def shapes(self, rows: int, columns: int) -> list[tuple[int, ...]]:
         """The shape of each field, for a matrix of that size."""

@@ -157,7 +157,9 @@ def write_graph(traced: Traced, folder: Path, method: str, takes: str) -> Cached
     """Write a graph into a folder of the cache."""
     signature = traced.signature
     name = hashlib.sha256(json.dumps([method, takes, signature.to_json()]).encode()).hexdigest()[:32]
-    weight_bytes = sum(nbytes(stored) for stored in traced.constants.values())
+    # Unpacked, MatMulNBits takes seconds for a row: such graphs are packed at once.
+    waits = not any(node.op == "MatMulNBits" for node in traced.nodes)
+    weight_bytes = sum(nbytes(stored) for stored in traced.constants.values()) * waits
     base, places = _places(traced)
     rest = sum(nbytes(stored) for name, stored in traced.constants.items() if name not in places)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".", ignore_cleanup_errors=True) as part:

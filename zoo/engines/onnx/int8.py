@@ -25,9 +25,9 @@ COARSE = 8  # squares along an edge of the random images
 
 
 def precision_of(model: Module, weights: str | None) -> str:
-    """The precision of a model's products: int8 if `weights` asks for it or if its matrices are stored in int8."""
-    kinds = {part.kind.name for _, leaf in leaves(model) if isinstance(leaf, QuantTensor) for part in leaf.parts}
-    return "int8" if weights == "int8" or "INT8" in kinds else "float32"
+    """The precision of a model's products: what `weights` asks for, or int8 if its matrices are stored so."""
+    parts = [part for _, leaf in leaves(model) if isinstance(leaf, QuantTensor) for part in leaf.parts]
+    return weights or ("int8" if {part.kind.name for part in parts if not part.kind.plain} == {"INT8"} else "float32")
 
 
 def int8(fn: Callable[..., Any], *records: Any, exact: bool = False) -> Int8:

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...errors import UnsupportedError
 from ...quant import QuantRows
-from .ops.graph import Node, Stored
+from .ops.graph import Made, Node, Recipe, Stored
+from .ops.packed import tiles
 
 if TYPE_CHECKING:
     from .trace import Traced
@@ -72,7 +73,12 @@ def save(traced: Traced, path: str | os.PathLike[str]) -> None:
             if nbytes(stored) > SMALL:
                 file.write(b"\0" * (-file.tell() % ALIGNED))
                 for part in stored.parts:
-                    file.write(Stored((part,)).array().data)
+                    if isinstance(part, Made):
+                        file.write(part.array().data)
+                    else:
+                        for _, rows in tiles([part], None, "") if len(stored.shape) == 2 else [(0, part)]:
+                            file.write(np.ascontiguousarray(rows).data)
+    Recipe.forget()
     path.write_bytes(proto.SerializeToString())
 
 
@@ -99,8 +105,10 @@ def save_placed(traced: Traced, path: Path, places: Places) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-def numbers(part: np.ndarray | QuantRows) -> np.ndarray | None:
-    """The stored array of a part of a constant, bfloat16 as uint16; None if it is float64 or quantised."""
+def numbers(part: np.ndarray | QuantRows | Made) -> np.ndarray | None:
+    """The stored array of a part of a constant, bfloat16 as uint16; None if it is float64, quantised or made later."""
+    if isinstance(part, Made):
+        return None
     if not isinstance(part, QuantRows):
         return part
     return part.arrays[0] if part.kind.plain and part.kind.name != "F64" else None

@@ -25,13 +25,14 @@ from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
 from .decoder import OnnxDecoder, room
 from .exported import INDEX, about_export
 from .int8 import has_exact_sums, int8, of_steps, precision_of
+from .ops.packed import Int4, is_exact
 from .session import Session
 from .session import provider_of as check
 from .signature import Signature
 from .trace import Traced, trace
 
 R = TypeVar("R")
-QUANTISES = ("int8",)  # values of `weights=` that the graphs apply themselves to float32 weights, which is more exact
+QUANTISES = ("int8", "int4")  # values of `weights=`: matrices are rounded while a graph is written
 # Optional fields of a record: a graph takes them, and gets a default if they are None.
 FILLED = ("mask", "token_type_ids", "encoder_mask", "pixel_mask", "bool_masked_pos")
 MAX_GRAPHS = 8  # of one method and form of records; each is for other lengths
@@ -48,7 +49,7 @@ class OnnxRunner(Runner):
     """Runs a model's methods by sessions of ONNX Runtime.  Threads may share it."""
 
     def __init__(self, model: Pretrained, device: str, files: Iterable[Path] = (), precision: str = "float32"):
-        """precision: of matrix products, "float32" or "int8"."""
+        """precision: of matrix products, "float32", "int8" or "int4"."""
         self._model, self._device, self._files, self._precision = model, device, tuple(files), precision
         self._provider = check(device)
         self._lock = threading.RLock()
@@ -84,16 +85,24 @@ class OnnxRunner(Runner):
             if method not in self._graphs:
                 kept = next(self._graph_folder().graphs(method, ""), None)
                 if kept is None:
-                    precision = of_steps(model, has_exact_sums()) if self._precision == "int8" else None
-                    kept = write_graph(make(precision), self._graph_folder().writable(), method, "")
+                    kept = write_graph(
+                        make(self._policy(model, of_steps, model)), self._graph_folder().writable(), method, ""
+                    )
                 self._graphs[method] = [self.opened(kept)]
             return self._graphs[method][0]
 
     def _graph_folder(self) -> GraphFolder:
         if self._folder is None:
-            of_processor = has_exact_sums() if self._precision == "int8" else ""
-            self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {self._precision} {of_processor}")
+            of_products = has_exact_sums() if self._precision == "int8" else is_exact()
+            self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {self._precision} {of_products}")
         return self._folder
+
+    def _policy(self, model: Any, int8: Callable[..., Any], *of: Any) -> Any:
+        """The precision of a graph for `trace`; int8: makes it where products are in int8."""
+        if self._precision == "int8":
+            return int8(*of, exact=has_exact_sums())
+        texts = getattr(model, "decoder", model)
+        return Int4(getattr(texts.config, "vocab_size", 0)) if self._precision == "int4" else None
 
     def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:
         """A graph that fits the records: from the cache, or else traced."""
@@ -115,7 +124,7 @@ class OnnxRunner(Runner):
         return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes))
 
     def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...], method: str, takes: str) -> CachedGraph:
-        precision = int8(fn, *records, exact=has_exact_sums()) if self._precision == "int8" else None
+        precision = self._policy(fn.__self__, int8, fn, *records)  # type: ignore[attr-defined]
         traced = trace(fn, *records, precision=precision)
         if fed(traced.signature, records) is None:
             traced = trace(fn, *records, any_size=True, precision=precision)

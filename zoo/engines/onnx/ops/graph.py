@@ -5,7 +5,8 @@ Nothing here needs the package onnx; `zoo.engines.onnx.proto` writes the format.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,10 +25,44 @@ class Node(NamedTuple):
     domain: str = ""
 
 
-class Stored(NamedTuple):
-    """A constant: an array, or arrays and quantised matrices that are concatenated by rows."""
+class Recipe:
+    """Makes arrays from a weight when they are written; those of only one recipe are in memory at a time."""
 
-    parts: tuple[np.ndarray | QuantRows, ...]
+    _latest: ClassVar[tuple[Recipe | None, Sequence[np.ndarray]]] = None, ()
+
+    def __init__(self, make: Callable[[], Sequence[np.ndarray]]):
+        self.make = make
+
+    def array(self, index: int) -> np.ndarray:
+        owner, made = Recipe._latest
+        if owner is not self:
+            Recipe._latest = None, ()
+            del made
+            made = self.make()
+            Recipe._latest = self, made
+        return made[index]
+
+    @staticmethod
+    def forget() -> None:
+        Recipe._latest = None, ()
+
+
+class Made(NamedTuple):
+    """Array number `index` of a recipe."""
+
+    recipe: Recipe
+    index: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def array(self) -> np.ndarray:
+        return self.recipe.array(self.index)
+
+
+class Stored(NamedTuple):
+    """A constant: an array, one that is made later, or arrays and quantised matrices concatenated by rows."""
+
+    parts: tuple[np.ndarray | QuantRows | Made, ...]
 
     @property
     def dtype(self) -> np.dtype:
@@ -41,7 +76,9 @@ class Stored(NamedTuple):
 
     def array(self) -> np.ndarray:
         """The C-contiguous array; one that is stored so is not copied."""
-        parts = [p.dequantise() if isinstance(p, QuantRows) else p for p in self.parts]
+        parts = [
+            p.dequantise() if isinstance(p, QuantRows) else p.array() if isinstance(p, Made) else p for p in self.parts
+        ]
         # ascontiguousarray would turn a scalar into a vector.
         return np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts), order="C")
 
@@ -75,7 +112,7 @@ class GraphBuilder:
         self.nodes.append(Node(op, tuple(inputs), names, attributes, domain))
         return names[0] if outputs == 1 else names
 
-    def store(self, *parts: np.ndarray | QuantRows, name: str | None = None) -> str:
+    def store(self, *parts: np.ndarray | QuantRows | Made, name: str | None = None) -> str:
         """Add a constant and return its name; the same arrays, and small equal ones, are stored once."""
         first = parts[0]
         if len(parts) == 1 and isinstance(first, np.ndarray) and first.size <= 64:

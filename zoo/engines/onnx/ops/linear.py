@@ -17,7 +17,8 @@ def linear(
 ) -> Symbol:
     policy = x.graph.precision
     y = None if policy is None else policy.linear(x, weight, bias)
-    y = packed.linear(x, weight, bias) if y is None else y
+    if y is None:
+        y = packed.linear(x, weight, bias)
     if y is None:
         parts = _parts(weight)
         y = _product(x, weight, bias) if len(parts) == 1 else _products(x, parts, bias)
@@ -48,7 +49,9 @@ def _products(x: Symbol, parts: list[Symbol], bias: Symbol | None) -> Symbol:
     found, begin = [], 0
     for part in parts:
         end = begin + part.shape[0]
-        found.append(_product(x, part, None if bias is None else bias[begin:end]))
+        own = None if bias is None else bias[begin:end]
+        y = packed.linear(x, part, own)
+        found.append(_product(x, part, own) if y is None else y)
         begin = end
     y = cat(found, -1)
     y.joined, y.seam = tuple(found), y.ndim - 1

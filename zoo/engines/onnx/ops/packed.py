@@ -1,61 +1,273 @@
-"""Products with quantised matrices, and rows of int8 tables, without dequantising them in the file.
+"""Products with quantised matrices, and rows of quantised tables, with the numbers of their file.
 
-ONNX Runtime's MatMulNBits also quantises its inputs in blocks (accuracy_level 4: int8).  Without that, one token takes
-4 times as long with int4 and 80 times with int8, on AVX2.  With the standard's operators matrices are float32.
+ONNX Runtime's MatMulNBits multiplies by (code - zero) * scale, with codes of 4 or 8 bits and a scale for each group of
+16 numbers or more; codes of 5 and 6 bits are stored in 8.  Offsets (Q4_1, K-blocks) that no zero can express are a
+second product, with the sums of x over each group.
+
+By default MatMulNBits rounds x to int8 in each group (its accuracy_level 4), as llama.cpp does.  With
+ZOO_ONNX_ACTIVATIONS=float32 it multiplies in float32, and codes of 8 bits are two products of 4, since its float32
+product of 8 bits takes a hundred times as long.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from ....quant import QuantRows
-from ....quant.kinds import BLOCK
-from .graph import MICROSOFT
+from ....errors import InputError, nearest
+from ....ops.on_numpy.quantise import quantise
+from ....quant import QUANT_TYPES, QuantRows, QuantType
+from ....typing import RawTensor
+from ....weights.mapped import release
+from .graph import MICROSOFT, Made, Recipe
 from .symbol import FLOAT, Symbol
 
-BITS = {"INT8_32": 8, "INT4_32": 4}
+FOUR = frozenset({"INT4_32", "UINT4_32", "UINT4_OFFSET", "UINT4_K", "Q4_0", "Q4_1", "Q4_K"})  # types of four bits
+OF_ROWS = 128  # the group of a type with one scale for a row
+TILE = 1 << 22  # numbers of a matrix that are converted at a time
+SMALLEST = 32  # rows or columns below which a matrix is not quantised
+ACTIVATIONS = "ZOO_ONNX_ACTIVATIONS"
+
+Part = np.ndarray | QuantRows
+u8, f32 = np.dtype(np.uint8), np.dtype(np.float32)
 
 
-def kind_of(matrix: Symbol) -> str | None:
-    """The quantisation that all parts of a constant have in common, or None."""
-    kinds = {p.kind.name if isinstance(p, QuantRows) else None for p in matrix.graph.constants[matrix.name].parts}
-    return kinds.pop() if len(kinds) == 1 else None
+def is_exact() -> bool:
+    """Return True if activations stay in float32 in products with quantised matrices."""
+    found = os.environ.get(ACTIVATIONS, "int8")
+    if found not in ("int8", "float32"):
+        raise InputError(f"{ACTIVATIONS} is {found!r}, expected int8 or float32{nearest(found, ('int8', 'float32'))}")
+    return found == "float32"
 
 
-def fields(matrix: Symbol) -> list[np.ndarray]:
-    """The arrays of a quantised constant, concatenated over its parts."""
+def kind_of(matrix: Symbol) -> QuantType | None:
+    """The QuantType of all parts of a constant; None if they differ or are floating-point numbers."""
     parts = matrix.graph.constants[matrix.name].parts
-    each = zip(*(part.arrays for part in parts if isinstance(part, QuantRows)), strict=True)
-    return [arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for arrays in each]
+    kinds = {p.kind if isinstance(p, QuantRows) else None for p in parts}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    return None if kind is None or kind.plain else kind
 
 
-def linear(x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol | None:
-    """x (..., I) times a matrix (O, I) quantised in blocks -> (..., O); None for other matrices."""
-    bits = BITS.get(kind_of(weight) or "") if weight.is_constant else None
-    if bits is None or x.graph.standard:
+class Int4:
+    """A precision: floating-point matrices in INT4_32, and those of a vocabulary in INT8, rounded as they are written.
+
+    This is what weights="int4" means on NumPy too.
+    """
+
+    def __init__(self, vocabulary: int):
+        self.vocabulary = vocabulary
+
+    def linear(self, x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol | None:
+        return linear(x, weight, bias, self._kind(weight))
+
+    def embedding(self, ids: Symbol, table: Symbol) -> Symbol | None:
+        return embedding(ids, table, self._kind(table)) if table.shape[0] == self.vocabulary else None
+
+    def _kind(self, matrix: Symbol) -> QuantType | None:
+        if not matrix.is_constant or min(matrix.shape) < SMALLEST:
+            return None
+        return QUANT_TYPES["INT8" if matrix.shape[0] == self.vocabulary else "INT4_32"]
+
+
+class Form(NamedTuple):
+    """The constants of MatMulNBits for a QuantType."""
+
+    bits: int
+    group: int  # numbers that share a scale
+    has_zeros: bool  # each group has its own zero
+    center: int | None  # subtracted from codes, in the offsets of each group; None: there are no offsets
+
+
+def form_of(kind: QuantType, parts: Sequence[Part] = ()) -> Form:
+    """The form of a matrix's parts of that type."""
+    assert kind.affine is not None
+    shapes = zip(kind.fields, kind.shapes(1, kind.block), strict=True)
+    codes, _, offset, zero = kind.affine([np.zeros(shape, field.dtype) for field, shape in shapes])
+    bits = 4 if kind.name in FOUR else 8
+    center = None if offset is None else 8 if bits == 4 else 16 if codes.dtype == u8 else 0  # of 5 bits
+    zeros = [part.arrays[-1] for part in parts if isinstance(part, QuantRows) and isinstance(zero, np.ndarray)]
+    if any(array.max(initial=0) >> bits for array in zeros):  # GPTQ adds one to a zero of four bits
+        zero, center = 0, 8
+    return Form(bits, OF_ROWS if kind.block == 1 else codes.shape[2], isinstance(zero, np.ndarray), center)
+
+
+def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | None = None) -> Symbol | None:
+    """x (..., I) times a matrix (O, I) in blocks -> (..., O); None for other matrices.
+
+    kind: the type that floating-point numbers are rounded to.
+    """
+    graph = x.graph
+    if graph.standard or not weight.is_constant:
         return None
-    O, I = weight.shape  # noqa: E741
-    key = "blocks", weight.name
-    if key not in x.graph.memo:
-        data, scale = fields(weight)
-        whole = data.view(np.uint8) + np.uint8(128) if bits == 8 else data
-        x.graph.memo[key] = whole.reshape(O, -1, BLOCK * bits // 8), scale.astype(np.float32)
-    attributes = {"K": I, "N": O, "bits": bits, "block_size": BLOCK, "accuracy_level": 4}
-    inputs = [x, *x.graph.memo[key], "", "", *([] if bias is None else [bias])]
-    return x.new("MatMulNBits", inputs, (*x.shape[:-1], O), domain=MICROSOFT, **attributes)
-
-
-def embedding(ids: Symbol, table: Symbol) -> Symbol | None:
-    """Rows (..., D) of an int8 table (V, D); None for other tables."""
-    if not table.is_constant or kind_of(table) != "INT8":
+    kind = kind_of(weight) or kind
+    if kind is None:
         return None
-    key = "int8 table", table.name
-    if key not in table.graph.memo:
-        table.graph.memo[key] = tuple(fields(table))
-    return rows(ids, table, *table.graph.memo[key])
+    (O, I), parts, exact = weight.shape, graph.constants[weight.name].parts, is_exact()  # noqa: E741
+    key, form = ("packed", weight.name), form_of(kind, parts)
+    if key not in graph.memo:
+        graph.memo[key] = _constants(parts, (O, I), kind, form, exact, weight.name)
+    *products, offset = graph.memo[key]
+    shared = {"K": I, "N": O, "block_size": form.group, "accuracy_level": 0 if exact else 4}
+    bits = 4 if exact else form.bits
+    y: Any = None
+    for codes, scale, zero in products:
+        inputs = [x, codes, scale, "" if zero is None else zero, ""]
+        if y is None and bias is not None:
+            inputs.append(bias)
+        part = x.new("MatMulNBits", inputs, (*x.shape[:-1], O), domain=MICROSOFT, bits=bits, **shared)
+        y = part if y is None else y + part
+    if offset is not None:
+        sums = _sums(x, form.group)
+        rows = sums.reshape(-1, sums.shape[-1])
+        y = y + x.new("Gemm", [rows, offset], (rows.shape[0], O), transB=1).reshape(*x.shape[:-1], O)
+    return y
 
 
-def rows(ids: Symbol, table: Symbol, data: np.ndarray, scale: np.ndarray) -> Symbol:
-    """Rows (..., D) of data (V, D) int8, each times its scale (V,)."""
-    found = table.new("Gather", [data, ids], (*ids.shape, data.shape[1]), np.dtype(np.int8), axis=0).to(FLOAT)
-    return found * table.new("Gather", [scale[:, None], ids], (*ids.shape, 1), axis=0)
+def _sums(x: Symbol, group: int) -> Symbol:
+    """The sums of each group of x (..., I) -> (..., ceil(I / group))."""
+    memo, key = x.graph.memo, ("sums", x.name, group)
+    if key not in memo:
+        *lead, I = x.shape  # noqa: E741
+        count, wide = -(-I // group), x
+        if I % group:
+            ends = np.zeros(2 * x.ndim, np.int64)
+            ends[-1] = count * group - I
+            wide = x.new("Pad", [x, ends], (*lead, count * group))
+        wide = wide.reshape(*lead, count, group)
+        memo[key] = wide.new("ReduceSum", [wide, np.array([-1])], (*lead, count), keepdims=0)
+    return memo[key]
+
+
+def _constants(
+    parts: Sequence[Part], shape: tuple[int, int], kind: QuantType, form: Form, exact: bool, name: str
+) -> list[Any]:
+    """For each product its codes, scales and zeros, and then the offsets; they are computed when they are written."""
+    (O, I), (bits, group, has_zeros, center) = shape, form  # noqa: E741
+    G, two = -(-I // group), exact and bits == 8
+    width = 4 if exact else bits
+    shapes = [((O, G, group * width // 8), u8), ((O, G), f32)]
+    if two:
+        shapes = [*shapes, *shapes, ((O, -(-G // 2)), u8)]
+    if has_zeros:
+        shapes.append(((O, -(-G * bits // 8)), u8))
+    if center is not None:
+        shapes.append(((O, G), f32))
+
+    def make() -> list[np.ndarray]:
+        made = [np.zeros(*each) for each in shapes]
+        for begin, rows in tiles(parts, kind, name):
+            codes, scale, offset, zero = _groups(rows, group, G)
+            own = slice(begin, begin + len(codes))
+            scale_out = made[1][own]
+            scale_out[:] = scale
+            less = center if center is not None else 0 if has_zeros else zero
+            codes = codes.view(u8)
+            if bits == 8:
+                codes = codes + np.uint8(128 - less)
+            if two:
+                made[0][own], made[2][own] = _pairs(codes >> 4), _pairs(codes & 15)
+                made[3][own] = scale
+                scale_out *= 16
+            else:
+                made[0][own] = _pairs(codes) if bits == 4 else codes
+            if has_zeros:
+                made[2][own] = _pairs(np.pad(zero, ((0, 0), (0, G % 2))))
+            if center is not None:
+                made[-1][own] = (center - np.asarray(zero, np.float32)) * scale
+                if offset is not None:
+                    made[-1][own] += offset
+        return made
+
+    recipe = Recipe(make)
+    found = [Made(recipe, i, *each) for i, each in enumerate(shapes)]
+    offsets = found.pop() if center is not None else None
+    if two:
+        return [(found[0], found[1], None), (found[2], found[3], found[4]), offsets]
+    return [(found[0], found[1], found[2] if has_zeros else None), offsets]
+
+
+def tiles(parts: Sequence[Part], kind: QuantType | None, name: str) -> Iterator[tuple[int, Any]]:
+    """Yield (first row, rows) of a matrix some rows at a time, and release the memory of mapped files behind them.
+
+    Floating-point numbers are rounded to `kind`; None: all are dequantised.
+    """
+    begin = 0
+    for part in parts:
+        stored = part if isinstance(part, QuantRows) else QuantRows(QUANT_TYPES["F32"], part.shape[1], (part,))
+        step = max(1, TILE // max(1, stored.columns))
+        for a in range(0, len(stored), step):
+            rows = stored[a : a + step]
+            if kind is None:
+                yield begin + a, rows.dequantise()
+            elif rows.kind.plain:
+                yield begin + a, quantise(RawTensor(np.asarray(rows.arrays[0]), rows.kind.name), kind.name, name)
+            else:
+                yield begin + a, rows
+            for array in rows.arrays:
+                release(array)
+        begin += len(stored)
+
+
+def _groups(rows: QuantRows, group: int, count: int) -> tuple[np.ndarray, np.ndarray, Any, Any]:
+    """The codes (R, count, group) and scales (R, count), offsets and zeros of rows."""
+    assert rows.kind.affine is not None
+    codes, scale, offset, zero = rows.kind.affine([np.asarray(array) for array in rows.arrays])
+    if codes.shape[1] == 1 and rows.kind.block == 1:
+        codes = np.pad(codes[:, 0], ((0, 0), (0, count * group - codes.shape[2]))).reshape(len(codes), count, group)
+        return codes, np.repeat(scale, count, axis=1), offset, zero
+    cut = [a[:, :count] if isinstance(a, np.ndarray) else a for a in (codes, scale, offset, zero)]
+    return np.ascontiguousarray(cut[0]), cut[1], cut[2], cut[3]
+
+
+def _pairs(codes: np.ndarray) -> np.ndarray:
+    """(..., N) of four bits -> (..., N / 2): two neighbours in a byte."""
+    return codes[..., 0::2] | codes[..., 1::2] << 4
+
+
+def embedding(ids: Symbol, table: Symbol, kind: QuantType | None = None) -> Symbol | None:
+    """Rows (..., D) of a quantised table (V, D); None for other tables.  kind: as for `linear`."""
+    kind = (kind_of(table) or kind) if table.is_constant else None
+    if kind is None:
+        return None
+    graph, (V, D) = table.graph, table.shape
+    key = "packed table", table.name
+    if key not in graph.memo:
+        graph.memo[key] = _table(graph.constants[table.name].parts, V, D, kind, table.name)
+    codes, scale, offset = graph.memo[key]
+    (_, G, N), wanted = codes.shape, (*ids.shape, D)
+    taken = partial(_taken, table, ids)
+    y = taken(codes).to(FLOAT) * taken(scale)[..., None]
+    y = y if offset is None else y + taken(offset)[..., None]
+    return y.reshape(*ids.shape, G * N)[..., :D].reshape(*wanted)
+
+
+def _taken(table: Symbol, ids: Symbol, of: Made) -> Symbol:
+    return table.new("Gather", [of, ids], (*ids.shape, *of.shape[1:]), of.dtype, axis=0)
+
+
+def _table(parts: Sequence[Part], V: int, D: int, kind: QuantType, name: str) -> tuple[Made, Made, Made | None]:
+    """A table's codes as int8, scales and offsets."""
+    form = form_of(kind)
+    group = D if kind.block == 1 else form.group
+    G = -(-D // group)
+    has_offsets = form.has_zeros or form.center is not None
+    shapes = [((V, G, group), np.dtype(np.int8)), ((V, G), f32), ((V, G), f32)][: 2 + has_offsets]
+
+    def make() -> list[np.ndarray]:
+        made = [np.zeros(*each) for each in shapes]
+        for begin, rows in tiles(parts, kind, name):
+            codes, scale, offset, zero = _groups(rows, group, G)
+            own, of_codes = slice(begin, begin + len(codes)), 0 if has_offsets else zero
+            made[0][own] = (codes.view(u8) - np.uint8(of_codes)).view(np.int8)
+            made[1][own] = scale
+            if has_offsets:
+                made[2][own] = -np.asarray(zero, np.float32) * scale if offset is None else offset
+        return made
+
+    recipe = Recipe(make)
+    codes, scale, *offset = (Made(recipe, i, *each) for i, each in enumerate(shapes))
+    return codes, scale, offset[0] if offset else None

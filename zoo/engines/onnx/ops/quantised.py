@@ -19,11 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .graph import MICROSOFT
-from .packed import BITS, fields, kind_of, rows
+from ....quant import QUANT_TYPES
+from . import packed
+from .graph import MICROSOFT, Made, Recipe
+from .packed import f32, kind_of, tiles
 from .symbol import FLOAT, Symbol
 
-SMALLEST = 32  # rows or columns below which a matrix stays in float32, such as a classifier's
+SMALLEST = packed.SMALLEST  # rows or columns below which a matrix stays in float32, such as a classifier's
+INT8 = QUANT_TYPES["INT8"]
 PAIR = 128  # the largest sum of two neighbours of the same sign
 LARGE = 1 << 20  # elements from which an embedding table is stored in int8
 MANY = 8  # the largest number of outliers of a product
@@ -81,7 +84,7 @@ def plan_for(rows: np.ndarray) -> ProductPlan:
 
 
 def _is_taken(weight: Symbol) -> bool:
-    return weight.is_constant and min(weight.shape) >= SMALLEST and kind_of(weight) not in BITS
+    return weight.is_constant and min(weight.shape) >= SMALLEST and kind_of(weight) in (None, INT8)
 
 
 class Observer:
@@ -127,38 +130,50 @@ class Int8:
 
     def embedding(self, ids: Symbol, table: Symbol) -> Symbol | None:
         """Rows (..., D) of a table (V, D) stored in int8; None for a small table, which stays as it is."""
-        if not table.is_constant or table.shape[0] * table.shape[1] < LARGE:
-            return None
-        memo, key = table.graph.memo, ("int8 table", table.name)
-        if key not in memo:
-            memo[key] = tuple(fields(table)) if kind_of(table) == "INT8" else rounded(table.value, exact=True)
-        return rows(ids, table, *memo[key])
+        is_large = table.is_constant and table.shape[0] * table.shape[1] >= LARGE
+        return packed.embedding(ids, table, INT8) if is_large else None
 
     def _matrix(self, weight: Symbol, channels: np.ndarray) -> Matrix:
-        """The quantised weight, made once for all products with it."""
+        """The quantised weight, for all products with it; it is made when it is written."""
         memo, key = weight.graph.memo, ("int8", weight.name)
         if key not in memo:
-            whole, few, mask = weight.value, None, None
-            if len(channels):
-                few, mask = np.ascontiguousarray(whole[:, channels].T), np.ones(whole.shape[1], np.float32)
+            (O, I), few = weight.shape, len(channels)  # noqa: E741
+            parts, as_stored = weight.graph.constants[weight.name].parts, self.exact and kind_of(weight) is INT8
+            shapes = [((I, O), np.dtype(np.int8)), ((O,), f32), ((few, O), f32)]
+
+            def make() -> list[np.ndarray]:
+                data, scale, outliers = made = [np.zeros(*each) for each in shapes]
+                for begin, rows in tiles(parts, INT8 if as_stored else None, weight.name):
+                    own = slice(begin, begin + len(rows))
+                    whole = rows.dequantise() if as_stored else rows
+                    outliers[:, own] = whole[:, channels].T
+                    if as_stored:
+                        codes, scale[own] = rows.arrays
+                    else:
+                        whole = np.array(whole)
+                        whole[:, channels] = 0
+                        codes, scale[own] = rounded(whole, self.exact)
+                    data[:, own] = codes.T
+                data[channels] = 0
+                return made
+
+            mask = None
+            if few:
+                mask = np.ones(I, np.float32)
                 mask[channels] = 0
-                whole = whole * mask
-            if self.exact and kind_of(weight) == "INT8":  # as it is stored
-                data, scale = fields(weight)
-                data = data if mask is None else data * mask.astype(np.int8)
-            else:
-                data, scale = rounded(whole, self.exact)
-            memo[key] = Matrix(np.ascontiguousarray(data.T), scale, mask, few)
+            recipe = Recipe(make)
+            data, scale, outliers = (Made(recipe, i, *each) for i, each in enumerate(shapes))
+            memo[key] = Matrix(data, scale, mask, outliers if few else None)
         return memo[key]
 
 
 class Matrix(NamedTuple):
     """The constants of a product."""
 
-    data: np.ndarray  # (I, O) int8
-    scale: np.ndarray  # (O,)
+    data: Made  # (I, O) int8
+    scale: Made  # (O,)
     mask: np.ndarray | None  # (I,): 0 for outliers, else 1
-    outliers: np.ndarray | None  # (N, O)
+    outliers: Made | None  # (N, O)
 
 
 PLAIN = ProductPlan(np.empty(0, np.int64), True)
@@ -174,12 +189,12 @@ def _size(x: Symbol, is_gelu: bool) -> Symbol:
 def _product(x: Symbol, matrix: Matrix, bias: Symbol | None) -> Symbol:
     """x (..., I) times the matrix in int8, x with one scale and zero point."""
     data, scale = matrix.data, matrix.scale
-    shape = (*x.shape[:-1], len(scale))
+    shape = (*x.shape[:-1], *scale.shape)
     if not x.graph.standard:
         inputs = [x, data, scale] if bias is None else [x, data, scale, "", bias]
         return x.new("DynamicQuantizeMatMul", inputs, shape, domain=MICROSOFT)
     q, step, zero = x.graph.node("DynamicQuantizeLinear", [x.name], 3)
     y = x.new("MatMulInteger", [q, data, zero], shape, np.dtype(np.int32))
     y = y.new("Cast", [y], shape, FLOAT, to=FLOAT)
-    y = y * y.new("Mul", [step, scale], (len(scale),))
+    y = y * y.new("Mul", [step, scale], scale.shape)
     return y if bias is None else y + bias
