@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import tables
 from .harness import RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -97,7 +98,7 @@ def _machine(environment: Mapping[str, Any], path: Path) -> str:
     return f"{environment['date'][:10]}, {environment['cpu']}, {cores}; {versions} (`{path.name}`):"
 
 
-SHOWN = ("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers", "gmft", "img2table", "pdfplumber")
+SHOWN = ("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers")
 
 
 # Tables
@@ -179,41 +180,38 @@ def _coldstart(result: Result) -> str:
 
 
 def _tables(result: Result) -> str:
-    """Means of all scores, GriTS-Con and TEDS of each table, where zoo is behind, and time and memory."""
-    rows, names = result["rows"], list(result["rows"][0]["scores"])
-    metrics = {"top": "GriTS-Top", "con": "GriTS-Con", "loc": "GriTS-Loc", "teds": "TEDS"}
+    """Both halves of each set, and the tables that a peer gets better than zoo."""
+    return "".join(f"\n{tables_of_half(result, half)}\n{_behind(result, half)}" for half in ("final", "look")).lstrip()
 
-    def of(row: Result, name: str, metric: str) -> float | None:
-        return row["scores"][name][metric]
 
-    def mean(name: str, metric: str) -> str:
-        known = [value for row in rows if (value := of(row, name, metric)) is not None]
-        return f"{sum(known) / len(known):.3f}" + (f" of {len(known)}" if len(known) < len(rows) else "")
-
-    text = _markdown(["mean", *names], [[title, *(mean(n, m) for n in names)] for m, title in metrics.items()])
-    lines = []
-    for row in rows:
-        what = row["table"] if row["detected"] else f"{row['table']}, objects made of the truth"
-        lines.append([what, *(f"{of(row, n, 'con'):.3f}, {of(row, n, 'teds'):.3f}" for n in names)])
-    text += f"\n{_markdown(['GriTS-Con, TEDS', *names], lines)}"
-    behind = [
-        f"{title} of {row['table']} ({name} {theirs:.3f}, zoo {of(row, 'zoo', metric):.3f})"
-        for metric, title in metrics.items()
-        for row in rows
-        for name in names[1:]
-        if (theirs := of(row, name, metric)) is not None and theirs > (of(row, "zoo", metric) or 0)
-    ]
-    text += f"\nzoo is behind in {len(behind)} scores{': ' if behind else ''}{'; '.join(behind)}.\n"
-    if result["speed"]:
-        clock, pages = result["environment"]["clock"], result["pages"]
-        speed = [
-            [n, f"{found['start'][clock]:.2f}", f"{found['page'][clock]:.3f}", _mb(found["peak"])]
-            for n, found in result["speed"].items()
-        ]
-        text += f"\n{_markdown([f'{pages} pages', 'start, s', 'a page, s', 'peak memory'], speed)}"
-    if result["jobs"]:
-        text += f"\n{_markdown(['zoo table', 's'], [[k, f'{v:.1f}'] for k, v in result['jobs'].items()])}"
+def tables_of_half(result: Result, half: str) -> str:
+    """The figures of every contender on one half of each set; the best of those that are told nothing is bold."""
+    text = f"**The half {HALVES[half]}**\n"
+    for name, found in result["sets"].items():
+        mine = [i for i, file in enumerate(found["files"]) if file["half"] == half]
+        of = {who: tables.summary(files[i] for i in mine) for who, files in found["contenders"].items()}
+        lines = [[who, *tables.figures(one), *tables.speed(one)] for who, one in of.items() if one["files"]]
+        text += (
+            f"\n{_markdown([f'{tables.SETS[name]}: {len(mine)} files', *tables.HEAD, *tables.HEAD_OF_SPEED], lines)}"
+        )
     return text
+
+
+def _behind(result: Result, half: str) -> str:
+    """The tables in which a peer that is told as little as zoo has a higher GriTS-Con."""
+    lines = []
+    for found in result["sets"].values():
+        for i, file in enumerate(found["files"]):
+            for who in tables.CONTENDERS if file["half"] == half else ():
+                if who not in found["contenders"]:
+                    continue
+                pairs = zip(found["contenders"][who][i]["tables"], found["contenders"]["zoo"][i]["tables"], strict=True)
+                of = [f"{t[3]:.3f} to {z[3]:.3f}" for t, z in pairs if t[3] > z[3]]
+                lines += [f"{'/'.join(file['file'].split('/')[-2:])}: {who} {', '.join(of)}"] if of else []
+    return f"zoo is behind in GriTS-Con here: {'; '.join(lines) or 'nowhere'}.\n"
+
+
+HALVES = {"final": "that was opened for these figures only", "look": "that was looked at while zoo was improved"}
 
 
 def _gpu_tables(paths: Sequence[Path]) -> str:
@@ -226,7 +224,7 @@ def _gpu_tables(paths: Sequence[Path]) -> str:
 KINDS = {
     "cpu": Kind("Texts and images", "Encoders, from ids or pixel values to outputs; a JPEG to pixel values.", _rows),
     "table": Kind("Table Transformer", "A table's image to boxes.", _rows, "cpu --models table-structure"),
-    "tables": Kind("Tables of PDFs", "zoo beside other libraries, see [tables.md](tables.md).", _tables),
+    "tables": Kind("Tables", "Pictures and PDFs, nothing given, see [tables.md](tables.md).", _tables),
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
     "onnx_int8": Kind("int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _int8),
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),

@@ -1,249 +1,198 @@
-"""One library on the pages of `benchmarks.tables`, in a process of its own.
+"""Table libraries alone in a process: `python -m benchmarks.table_contenders NAME FILE... > lines`.
 
-    python -m benchmarks.table_contenders NAME FOLDER
-
-FOLDER has pages.pdf, job.json (the samples' objects, how many pages) and, with them, the checkpoints; NAME.json is
-written into it: for each sample cells as (row, column, row span, column span, text, box in points or None), seconds,
-peak memory.
-
-zoo and gmft are given the same detected objects.  Where there are checkpoints (of random weights, since none of the
-hub's come with the benchmark) both compute them on every page and table first: the time is that of the whole way, and
-what is found does not depend on weights.
+Nobody is given anything but the picture or the PDF.  For each file a line of JSON: for each page its tables, a table
+as cells (row, column, row span, column span, text); seconds of the wall and of the CPU; peak memory so far.  The
+contenders' packages need not be beside zoo's: nothing of zoo is imported here.
 """
 
 from __future__ import annotations
 
+import html.parser
 import json
 import os
+import resource
+import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .memory import peak
-
-Cells = list[list[Any]]  # row, column, row span, column span, text, box or None
-Extract = Callable[[int, Mapping[str, Any]], Cells]
-
-
-def main(name: str, folder: Path) -> None:
-    start = time.perf_counter(), time.process_time()
-    job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-    found: list[Cells] = []
-    extract = CONTENDERS[name](folder, job)
-    ready = time.perf_counter(), time.process_time()
-    samples = job["samples"]
-    for i in range(job["pages"]):
-        cells = extract(i, samples[i % len(samples)])
-        if i < len(samples):
-            found.append(cells)
-    end = time.perf_counter(), time.process_time()
-    result = {
-        "tables": found,
-        "start": {"wall": ready[0] - start[0], "cpu": ready[1]},  # with the interpreter's own
-        "page": {clock: (end[i] - ready[i]) / job["pages"] for i, clock in enumerate(("wall", "cpu"))},
-        "peak": peak(),
-    }
-    (folder / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
+Cells = list[list[Any]]
+Pages = dict[int, list[Cells]]  # from 1
+LIMIT = 300  # seconds for a file
 
 
-def zoo(folder: Path, job: Mapping[str, Any]) -> Extract:
-    from zoo.apps.documents import open_document
-    from zoo.apps.tables.extract import TableCrop, TableExtractor
-    from zoo.images.boxes import Detection
-    from zoo.tasks import load_task
-
-    models = [load_task(folder / name, task="detect") for name in CHECKPOINTS] if job["checkpoints"] else [None, None]
-    document = open_document(folder / "pages.pdf")
-    now: dict[str, Any] = {}
-
-    def detection(image: Any, threshold: float) -> list[Detection]:
-        if models[0] is not None:
-            models[0](image, threshold=threshold)
-        now["scale"] = scale = image.shape[1] / job["width"]
-        return [Detection("table", 1.0, tuple(scale * v for v in now["sample"]["place"]))]
-
-    def structure(pixels: Any, threshold: float) -> list[Detection]:
-        if models[1] is not None:
-            models[1](pixels, threshold=threshold)
-        crop: TableCrop = now["crop"]
-        return [
-            Detection(label, score, crop.from_page(tuple(now["scale"] * v for v in box)))
-            for label, score, box in now["sample"]["objects"]
-        ]
-
-    class Extractor(TableExtractor):
-        def crop(self, page: Any, found: Detection, words: Any = ()) -> TableCrop:
-            now["crop"] = super().crop(page, found, words)
-            return now["crop"]
-
-    extractor = Extractor(structure, detection)
-
-    def extract(i: int, sample: Mapping[str, Any]) -> Cells:
-        now["sample"] = sample
-        page = document.page(i + 1)
-        tables = extractor(page.image, page.words)
-        for table in tables:
-            table.to_csv()
-        return [
-            [c.row, c.column, c.row_span, c.column_span, c.text, [v / now["scale"] for v in c.box]]
-            for table in tables[:1]
-            for c in table.cells
-        ]
-
-    return extract
-
-
-def gmft(folder: Path, job: Mapping[str, Any]) -> Extract:
-    import torch
-
-    tatr, configs = import_module("gmft.formatters.tatr"), import_module("gmft.impl.tatr.config")
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    processor, numbers = str(folder / "processor"), tatr.TATRFormattedTable.label2id
-    detector = formatter = None
-    if job["checkpoints"]:
-        paths = [str(folder / name) for name in CHECKPOINTS]
-        detectors = import_module("gmft.detectors.tatr")
-        detector = detectors.TATRDetector(configs.TATRDetectorConfig(processor, paths[0], no_timm=False))
-        config = configs.TATRFormatConfig(image_processor_path=processor, formatter_path=paths[1], no_timm=False)
-        formatter = tatr.TATRFormatter(config)
-    document = import_module("gmft.pdf_bindings.pdfium").PyPDFium2Document(str(folder / "pages.pdf"))
-
-    def extract(i: int, sample: Mapping[str, Any]) -> Cells:
-        page = document.get_page(i)
-        if detector is not None:
-            detector.extract(page)
-        table = import_module("gmft.detectors.base").CroppedTable(page, sample["place"], 1.0, 0)
-        if formatter is not None:
-            formatter.extract(table)
-        x, y = sample["place"][:2]
-        config = configs.TATRFormatConfig(verbosity=-1)
-        # As the formatter keeps them: above its lowest threshold, in points from the table's corner.
-        objects = [o for o in sample["objects"] if o[1] > config.formatter_base_threshold]
-        results = {
-            "scores": [score for _, score, _ in objects],
-            "labels": [numbers[label] for label, *_ in objects],
-            "boxes": [[a - x, b - y, c - x, d - y] for *_, (a, b, c, d) in objects],
-        }
-        formatted = tatr.TATRFormattedTable(table, results, config)
+def main(name: str, files: Sequence[str]) -> None:
+    lines = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries and their programs print is no answer
+    begin = time.perf_counter()
+    extract = CONTENDERS[name]()
+    start = time.perf_counter() - begin
+    signal.signal(signal.SIGALRM, _too_long)
+    for file in files:
+        wall, cpu = time.perf_counter(), _cpu()
+        pages: Pages = {}
+        error = None
+        signal.alarm(LIMIT)
         try:
-            frame = formatted.df()
-        except ValueError as e:  # how it says that it gives up
-            print(f"gmft: {sample['name']}: {e}", file=sys.stderr)
-            return []
-        frame.to_csv(index=False)
-        return _of_frame(frame, formatted.predictions.effective, x, y)
-
-    return extract
-
-
-def _of_frame(frame: Any, effective: Mapping[str, Any], x: float, y: float) -> Cells:
-    """gmft's table: a row of headings, and rows that are headings across; boxes if its rows are those it shows."""
-    heads = [str(name) for name in frame.columns]
-    across = frame["is_projecting_row"].tolist() if "is_projecting_row" in heads else [False] * len(frame)
-    kept = [c for c, name in enumerate(heads) if name != "is_projecting_row"]
-    rows = [[heads[c] for c in kept]] + [[_text(row[c]) for c in kept] for row in frame.itertuples(index=False)]
-    lanes = [sorted(one["bbox"] for one in effective[of]) for of in ("columns", "rows")]
-    lanes[1].sort(key=lambda box: box[1])
-    has_boxes = len(lanes[0]) == len(kept) and len(lanes[1]) == len(rows)
-
-    def place(r: int, c: int, last: int) -> list[float] | None:
-        if not has_boxes:
-            return None
-        return [lanes[0][c][0] + x, lanes[1][r][1] + y, lanes[0][last][2] + x, lanes[1][r][3] + y]
-
-    cells: Cells = []
-    for r, row in enumerate(rows):
-        if r and across[r - 1]:
-            last = len(kept) - 1
-            cells.append([r, 0, 1, len(kept), " ".join(filter(None, row)), place(r, 0, last)])
-        else:
-            cells += [[r, c, 1, 1, text, place(r, c, c)] for c, text in enumerate(row)]
-    return cells
+            pages = extract(Path(file))
+        except Exception as e:  # whatever a library raises: the file counts as one where nothing was found
+            error = f"{type(e).__name__}: {e}"[:300]
+        signal.alarm(0)
+        found = {
+            "pages": pages,
+            "error": error,
+            "start": start,
+            "wall": time.perf_counter() - wall,
+            "cpu": _cpu() - cpu,
+            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }
+        print(json.dumps(found), file=lines, flush=True)
 
 
-def _text(value: Any) -> str:
-    return "" if value is None or value != value else str(value)  # NaN where there is nothing
+def _cpu() -> float:
+    """Seconds, of programs that were called too."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def img2table(folder: Path, job: Mapping[str, Any]) -> Extract:
-    PDF = import_module("img2table.document").PDF
-    import_module("cv2").setNumThreads(int(os.environ["OMP_NUM_THREADS"]))
-
-    def extract(i: int, sample: Mapping[str, Any]) -> Cells:
-        document = PDF(str(folder / "pages.pdf"), pages=[i])
-        tables = document.extract_tables(borderless_tables=True)[i]
-        scale = document.images[0].shape[1] / job["width"]
-        boxes = [[v / scale for v in (t.bbox.x1, t.bbox.y1, t.bbox.x2, t.bbox.y2)] for t in tables]
-        best = _nearest(boxes, sample["place"])
-        rows = [] if best is None else list(tables[best].content.values())
-        grid = [
-            [(c.value or "", tuple(v / scale for v in (c.bbox.x1, c.bbox.y1, c.bbox.x2, c.bbox.y2))) for c in row]
-            for row in rows
-        ]
-        return _merged(grid)
-
-    return extract
+def _too_long(*_: object) -> None:
+    raise TimeoutError(f"more than {LIMIT} seconds")
 
 
-def pdfplumber(folder: Path, job: Mapping[str, Any]) -> Extract:
-    document = import_module("pdfplumber").open(folder / "pages.pdf")
-    # Its default looks for ruled lines, and pictures have none that it sees: by text it finds rows and columns.
-    by_text = {"vertical_strategy": "text", "horizontal_strategy": "text"}
+def img2table(ocr: str) -> Callable[[], Callable[[Path], Pages]]:
+    """Ruled tables and others; the words of a PDF are its text layer's, if it has one."""
 
-    def extract(i: int, sample: Mapping[str, Any]) -> Cells:
-        page = document.pages[i]
-        tables = page.find_tables(by_text)
-        best = _nearest([table.bbox for table in tables], sample["place"])
-        cells: Cells = []
-        if best is not None:
-            texts = tables[best].extract()
-            for r, row in enumerate(tables[best].rows):
-                cells += [[r, c, 1, 1, texts[r][c] or "", box and list(box)] for c, box in enumerate(row.cells)]
-        page.close()
-        return cells
+    def load() -> Callable[[Path], Pages]:
+        document = import_module("img2table.document")
+        engine = getattr(import_module("img2table.ocr"), ocr)()
 
-    return extract
+        def extract(path: Path) -> Pages:
+            kind = document.PDF if path.suffix == ".pdf" else document.Image
+            found = kind(str(path)).extract_tables(ocr=engine, borderless_tables=True)
+            pages = found if isinstance(found, dict) else {0: found}
+            return {page + 1: [_merged(list(t.content.values())) for t in tables] for page, tables in pages.items()}
 
+        return extract
 
-def _nearest(boxes: Sequence[Sequence[float]], place: Sequence[float]) -> int | None:
-    """The index of the box that overlaps a place most; None if none does."""
-
-    def shared(box: Sequence[float]) -> float:
-        width = min(box[2], place[2]) - max(box[0], place[0])
-        height = min(box[3], place[3]) - max(box[1], place[1])
-        return max(0.0, width) * max(0.0, height)
-
-    best = max(range(len(boxes)), key=lambda i: shared(boxes[i]), default=None)
-    return best if best is not None and shared(boxes[best]) > 0 else None
+    return load
 
 
 def _merged(grid: Sequence[Sequence[Any]]) -> Cells:
-    """A grid where a spanning cell stands at each of its positions."""
+    """img2table's grid, in which a spanning cell stands at each of its positions."""
     cells: Cells = []
+    places = [[(c.value or "", c.bbox.x1, c.bbox.y1, c.bbox.x2, c.bbox.y2) for c in row] for row in grid]
     done: set[tuple[int, int]] = set()
-    for r, row in enumerate(grid):
+    for r, row in enumerate(places):
         for c, one in enumerate(row):
             if (r, c) in done:
                 continue
             wide = next((w for w in range(1, len(row) - c) if row[c + w] != one), len(row) - c)
-            high = next(
-                (h for h in range(1, len(grid) - r) if grid[r + h][c : c + wide] != [one] * wide), len(grid) - r
-            )
+            rest = range(1, len(places) - r)
+            high = next((h for h in rest if places[r + h][c : c + wide] != [one] * wide), len(places) - r)
             done |= {(r + i, c + j) for i in range(high) for j in range(wide)}
-            cells.append([r, c, high, wide, one[0], list(one[1])])
+            cells.append([r, c, high, wide, one[0]])
     return cells
 
 
-CHECKPOINTS = ("detection", "structure")
-CONTENDERS: dict[str, Callable[[Path, Mapping[str, Any]], Extract]] = {
-    "zoo": zoo,
-    "gmft": gmft,
-    "img2table": img2table,
+def rapid_table() -> Callable[[Path], Pages]:
+    """SLANet, with RapidOCR's words.  It takes every picture as one table: it has no detector."""
+    table = import_module("rapid_table").RapidTable()
+    ocr = import_module("rapidocr").RapidOCR()
+    image = import_module("PIL.Image")
+    numpy = import_module("numpy")
+
+    def extract(path: Path) -> Pages:
+        pixels = numpy.asarray(image.open(path).convert("RGB"))[..., ::-1].copy()
+        read = ocr(pixels)
+        if read.boxes is None:
+            return {1: []}
+        words = [
+            [box.tolist(), text, score] for box, text, score in zip(read.boxes, read.txts, read.scores, strict=True)
+        ]
+        parser = _Html()
+        parser.feed(table(pixels, words)[0])
+        return {1: [parser.cells()]}
+
+    return extract
+
+
+class _Html(html.parser.HTMLParser):
+    """The cells of one table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[list[Any]]] = []  # [row span, column span, text]
+        self.inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th") and self.rows:
+            spans = dict(attrs)
+            self.rows[-1].append([int(spans.get("rowspan") or 1), int(spans.get("colspan") or 1), ""])
+            self.inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.rows[-1][-1][2] += data
+
+    def cells(self) -> Cells:
+        taken: set[tuple[int, int]] = set()
+        found: Cells = []
+        for r, row in enumerate(self.rows):
+            c = 0
+            for row_span, column_span, text in row:
+                while (r, c) in taken:
+                    c += 1
+                row_span = min(row_span, len(self.rows) - r)
+                taken |= {(r + i, c + j) for i in range(row_span) for j in range(column_span)}
+                found.append([r, c, row_span, column_span, text])
+        return found
+
+
+def camelot(flavor: str) -> Callable[[], Callable[[Path], Pages]]:
+    def load() -> Callable[[Path], Pages]:
+        read_pdf = import_module("camelot").read_pdf
+
+        def extract(path: Path) -> Pages:
+            pages: Pages = {}
+            for table in read_pdf(str(path), pages="all", flavor=flavor, suppress_stdout=True):
+                pages.setdefault(int(table.page), []).append(_plain(table.df.values.tolist()))
+            return pages
+
+        return extract
+
+    return load
+
+
+def pdfplumber() -> Callable[[Path], Pages]:
+    """By its default: ruled tables."""
+    open_pdf = import_module("pdfplumber").open
+
+    def extract(path: Path) -> Pages:
+        with open_pdf(path) as document:
+            return {page.page_number: [_plain(t) for t in page.extract_tables()] for page in document.pages}
+
+    return extract
+
+
+def _plain(rows: Sequence[Sequence[str | None]]) -> Cells:
+    return [[r, c, 1, 1, text or ""] for r, row in enumerate(rows) for c, text in enumerate(row)]
+
+
+CONTENDERS: dict[str, Callable[[], Callable[[Path], Pages]]] = {
+    "img2table + RapidOCR": img2table("RapidOCR"),
+    "img2table + tesseract": img2table("TesseractOCR"),
+    "rapid_table": rapid_table,
+    "camelot": camelot("auto"),
     "pdfplumber": pdfplumber,
 }
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2:])

@@ -1,19 +1,18 @@
-"""Tables of PDFs: zoo beside gmft, img2table and pdfplumber, each in a process of its own, on the same pages.
+"""Real tables, found and read by zoo and by other libraries, each alone in a process, with nothing given.
 
-    pip install '.[bench]'
-    python -m benchmarks.tables                          # 100 pages, wall time: a quiet machine
-    python -m benchmarks.tables --clock cpu --threads 1 --pages 30
-    python -m benchmarks.tables --no-speed               # how good they are, alone
-    python -m benchmarks.tables --pictures PubTabNet/examples
+    python -m benchmarks.table_material                      # fetches the pictures and PDFs
+    python -m venv PEERS && PEERS/bin/pip install -r benchmarks/table_peers.txt
+    python -m benchmarks.tables --peers PEERS/bin/python     # all, and writes benchmarks/results/tables-...json
+    python -m benchmarks.tables --half look --only zoo --sets pubtabnet gmft --rows    # while zoo is improved
 
-Five tables in which Table Transformer's objects were recorded, with the text that a person sees in them, and ten of
-PubTabNet, whose objects are made of its annotations, off by up to 1.2 pixels.  PubTabNet's pictures are not in the
-repository (github.com/ibm-aur-nlp/PubTabNet, examples); without them the words are drawn.  Each page is a picture with
-a text layer.
+zoo is `zoo table FILES -o tables.jsonl`, as README has it.  Two rows are told more than the others, and say so:
+"told it is a table" is --no-detection, and "objects and words given" hands over the truth, off by up to 1.2 pixels.
+rapid_table takes every picture as one table.  The peers' answers are kept in the cache folder by the file's sha256.
 
-zoo and gmft get the same objects; img2table and pdfplumber find tables by themselves, and of what they find the table
-counts that shares most with the true one.  GriTS and TEDS, 0 ... 1: texts with runs of white space as one space; TEDS
-without <thead>, which not all of them tell.
+Of the tables of a page each true one is compared with the found one that shares most words with it.  GriTS-Con and
+GriTS-Top, 0 ... 1, are means over the true tables, 0 for one that was not found.  A row is right if all of its texts
+are, white space left out, and no other row comes between.  A table is right if it has the true number of rows and of
+columns and a GriTS-Con of 0.95; a file, if all of its tables are and nothing else was taken for one.
 """
 
 from __future__ import annotations
@@ -21,203 +20,317 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
+import resource
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from html import escape
-from importlib import import_module
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import harness
+from .checkpoints import cache_folder
+from .table_contenders import CONTENDERS
+from .table_material import Material, material, material_folder, pubtabnet, table_of
+from .table_samples import annotated
 
-NAMES = ("zoo", "gmft", "img2table", "pdfplumber")
-METRICS = ("top", "con", "loc", "teds")
-SPECS = {
-    "detection": "table-transformer-detection-no-timm",
-    "structure": "table-transformer-structure-recognition-v1.1-all",
+if TYPE_CHECKING:
+    from zoo.apps.tables import Table
+
+ALONE, TOLD, GIVEN = "zoo", "zoo told it is a table", "zoo with objects and words given"
+SETS = {
+    "pages": "pages and screenshots",
+    "pubtabnet": "PubTabNet's tables, cut out",
+    "gmft": "gmft's tables, cut out (answer: gmft's)",
+    "icdar": "PDFs of ICDAR 2013",
+    "ruled": "ruled PDFs (answer: pdfplumber's)",
 }
-# Processes and the threads that they share.
-WAYS = {"1 process, 1 thread": (1, 1), "2 processes, 1 thread each": (2, 2), "1 process, 2 threads": (1, 2)}
-LONGEST = 800  # pixels of an image's long side, for both and both models: what the v1.1 checkpoints say
-MOST_TIME, LEAST_SPEEDUP = 0.8, 1.7  # what was set as a goal
+PDFS = ("icdar", "ruled")
+FOR = {  # the sets that a contender can take
+    TOLD: ("pubtabnet", "gmft"),
+    GIVEN: ("pubtabnet",),
+    "rapid_table": ("pubtabnet", "gmft", "pages"),
+    "camelot": PDFS,
+    "pdfplumber": ("icdar",),  # the answer of the ruled ones is its own
+}
+NAMES = (ALONE, TOLD, GIVEN, *CONTENDERS)
+RIGHT = 0.95  # GriTS-Con of a table that counts as right
+INSTALL = "it is missing: pip install -r benchmarks/table_peers.txt, and name that Python with --peers"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.tables", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pages", type=int, default=100, help="of the PDF; the tables take turns (default: 100)")
-    parser.add_argument("--pictures", type=Path, metavar="DIR", help="where PubTabNet's examples are")
-    parser.add_argument("--no-speed", action="store_true", help="without checkpoints: no figures of time and memory")
-    parser.add_argument("--threads", type=int, help="default: as many as there are cores")
-    parser.add_argument("--json", type=Path, help="default: benchmarks/results/tables-...")
-    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, help="some of the contenders")
-    harness.add_clock(parser)
-    args = parser.parse_args(argv)
-    threads = harness.take_threads(args.threads)
-
-    from .table_pages import PAGE, samples, write_pdf
-
-    of = [sample.placed() for sample in samples(args.pictures)]
-    pages = len(of) if args.no_speed else max(args.pages, len(of))
-    result: dict[str, Any] = {"environment": harness.environment(threads, args.clock), "pages": pages}
-    result["environment"]["versions"] |= versions(("gmft", "img2table", "pdfplumber", "table-recognition-metric"))
-    result["pictures"] = args.pictures is not None
-    print(harness.summary(result["environment"]))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_pdf(folder / "pages.pdf", of, pages)
-        job = {
-            "pages": pages,
-            "width": PAGE[0],
-            "checkpoints": not args.no_speed,
-            "samples": [{"name": s.name, "place": s.place, "objects": [list(o) for o in s.objects]} for s in of],
-        }
-        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        if not args.no_speed:
-            checkpoints(folder)
-        found = {name: run(name, folder) for name in args.only}
-        # What processes gain is a matter of the wall clock.
-        result["jobs"] = jobs(folder) if args.clock == "wall" and not args.no_speed else {}
-    result["speed"] = (
-        {} if args.no_speed else {n: {k: f[k] for k in ("start", "page", "peak")} for n, f in found.items()}
+    parser.add_argument("--half", choices=("look", "final"), help="default: both")
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="default: all")
+    parser.add_argument("--files", nargs="+", default=(), metavar="PART", help="only files with this in their path")
+    parser.add_argument("--rows", action="store_true", help="a line for each table, too")
+    parser.add_argument("--material", type=Path, default=material_folder(), metavar="DIR", help="default: %(default)s")
+    parser.add_argument(
+        "--peers", default=sys.executable, metavar="PYTHON", help="the one that has the other libraries"
     )
-    result["rows"] = [
-        {
-            "table": sample.name,
-            "detected": sample.detected,
-            "scores": {name: scores(sample.true, found[name]["tables"][i]) for name in args.only},
-        }
-        for i, sample in enumerate(of)
+    parser.add_argument("--keep", type=Path, default=cache_folder() / "tables", help="answers (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="default: benchmarks/results/tables-..., if nothing was left out")
+    args = parser.parse_args(argv)
+    threads = harness.take_threads(None)
+
+    wanted = [
+        one
+        for one in material(args.material)
+        if one.set in args.sets
+        and args.half in (None, one.half)
+        and (not args.files or any(part in one.path for part in args.files))
     ]
-    show(result, args.clock)
-    harness.write(args.json or harness.dated("tables", result["environment"]), result)
+    for one in wanted:
+        if not one.file.is_file():
+            print(f"skipped: {one.path} of {one.repo} is missing: python -m benchmarks.table_material")
+    wanted = [one for one in wanted if one.file.is_file()]
+    result: dict[str, Any] = {"environment": harness.environment(threads), "sets": {}}
+    print(harness.summary(result["environment"]))
+    for name in dict.fromkeys(one.set for one in wanted):
+        of = [one for one in wanted if one.set == name]
+        truth = truths(of, args.keep, args.peers)
+        runs = {}
+        for contender in args.only if truth else ():
+            if name in FOR.get(contender, SETS):
+                answers = run(contender, of, args.keep, args.peers)
+                runs[contender] = answers and [score(truth[one.sha256], answers[one.sha256], one.pages) for one in of]
+        result["sets"][name] = {
+            "files": [{"file": one.path, "repo": one.repo, "half": one.half, "sha256": one.sha256} for one in of],
+            "contenders": {contender: found for contender, found in runs.items() if found is not None},
+        }
+        show(name, result["sets"][name], args.rows)
+    if args.json or not (args.half or args.files or len(args.only) < len(NAMES) or len(args.sets) < len(SETS)):
+        harness.write(args.json or harness.RESULTS / f"tables-{result['environment']['processor']}.json", result)
     return 0
 
 
-def checkpoints(folder: Path) -> None:
-    """Random ones of full size, and a processor for transformers, which does not take {"longest_edge": 800} alone."""
-    from parity.checkpoints import build
-
-    for name, spec in SPECS.items():
-        (folder / name).mkdir()
-        config = build(spec, folder / name, "full") / "config.json"
-        # The hub's say null, which transformers 5 refuses, and gmft mends for names of the hub alone.
-        config.write_text(config.read_text(encoding="utf-8").replace('"dilation": null', '"dilation": false'))
-    processor = json.loads((folder / "structure" / "preprocessor_config.json").read_text(encoding="utf-8"))
-    processor["size"] = {"shortest_edge": LONGEST, "longest_edge": LONGEST}
-    (folder / "processor").mkdir()
-    (folder / "processor" / "preprocessor_config.json").write_text(json.dumps(processor), encoding="utf-8")
+# Answers by the file's sha256: {"pages": {number: [cells of a table, ...]}, "wall", "cpu", "peak", ...}
 
 
-def run(name: str, folder: Path) -> dict[str, Any]:
-    """Run a contender in a process of its own -> the tables that it found, and its seconds and memory."""
-    subprocess.run([sys.executable, "-m", "benchmarks.table_contenders", name, str(folder)], check=True)
-    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+def run(name: str, of: Sequence[Material], keep: Path, peers: str) -> dict[str, Any] | None:
+    """The answers of a contender; None if it cannot run here."""
+    if name == GIVEN:
+        return {one.sha256: given(one) for one in of}
+    if name in (ALONE, TOLD):
+        return zoo(of, ["--no-detection"] if name == TOLD else [], keep)
+    folder = keep / name.replace(" ", "")
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [peers, "-m", "benchmarks.table_contenders", name]
+    with open(folder / "log.txt", "w") as log:
+        missing = [one for one in of if not (folder / f"{one.sha256}.json").is_file()]
+        if missing and subprocess.run(command, stderr=log, cwd=harness.ROOT).returncode:
+            print(f"{name} is skipped: {INSTALL} (why: {log.name})")
+            return None
+        while missing:
+            process = subprocess.Popen(
+                [*command, *(str(one.file.resolve()) for one in missing)],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=harness.ROOT,
+            )
+            assert process.stdout
+            for line in process.stdout:
+                (folder / f"{missing.pop(0).sha256}.json").write_text(line, encoding="utf-8")
+            if process.wait() and missing:  # it died in this one
+                died = {"pages": {}, "error": f"the process died: {process.returncode}", "wall": 0, "cpu": 0, "peak": 0}
+                (folder / f"{missing.pop(0).sha256}.json").write_text(json.dumps(died), encoding="utf-8")
+    return {one.sha256: json.loads((folder / f"{one.sha256}.json").read_text(encoding="utf-8")) for one in of}
 
 
-def jobs(folder: Path) -> dict[str, float]:
-    """Seconds of `zoo table` on the whole PDF by one process, by two of one thread each, and by one with two threads.
-
-    With random weights nothing is found in most tables, which is said in warnings: no matter for the time.
-    """
-    out: dict[str, float] = {}
-    for label, (count, threads) in WAYS.items():
-        command = [sys.executable, "-m", "zoo", "table", str(folder / "pages.pdf"), "-o", str(folder / "out.jsonl")]
-        command += ["--structure", str(folder / "structure"), "--detection", str(folder / "detection")]
-        start = time.perf_counter()
-        subprocess.run(
-            [*command, "--jobs", str(count)],
-            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-            stderr=subprocess.DEVNULL,
-            check=True,
-        )
-        out[label] = time.perf_counter() - start
-    return out
-
-
-def versions(packages: Sequence[str]) -> dict[str, str]:
-    import importlib.metadata
-
-    return {package: importlib.metadata.version(package) for package in packages}
-
-
-def scores(true: Any, cells: Sequence[Sequence[Any]]) -> dict[str, float | None]:
-    """By metric; all 0 where no table was found, None for "loc" where the library tells no boxes."""
-    from zoo.apps.tables.grits import Metric, grits
-
-    if not cells:
-        return dict.fromkeys(METRICS, 0.0)
-    predicted = table_of(cells)
-    found: dict[str, float | None] = {}
-    metrics: tuple[Metric, ...] = ("top", "con", "loc")
-    for metric in metrics:
-        known = metric != "loc" or all(box is not None for *_, box in cells)
-        found[metric] = round(grits(true, predicted, metric).f, 4) if known else None
-    found["teds"] = round(import_module("table_recognition_metric").TEDS()(html_of(predicted), html_of(true)), 4)
-    return found
+def zoo(of: Sequence[Material], options: Sequence[str], keep: Path) -> dict[str, Any]:
+    """The command, as a user types it, on all files at once."""
+    keep.mkdir(parents=True, exist_ok=True)
+    name = keep / "zoo.jsonl"
+    name.unlink(missing_ok=True)
+    files = [str(one.file) for one in of]
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "zoo", "table", *files, "-o", str(name), *options]
+    with open(keep / "zoo.txt", "w") as log:
+        process = subprocess.Popen(command, stderr=log, cwd=harness.ROOT)
+        _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - begin
+    if not name.is_file():
+        raise SystemExit(f"zoo table wrote nothing, exit status {status >> 8}:\n{(keep / 'zoo.txt').read_text()}")
+    by_file: dict[str, list[Any]] = {file: [] for file in files}
+    for line in name.read_text(encoding="utf-8").splitlines():
+        page = json.loads(line)
+        by_file[page["source"]].append(page)
+    inside = sum(page["seconds"] for pages in by_file.values() for page in pages)
+    answers = {}
+    for one in of:
+        pages = by_file[str(one.file)]
+        fields = ("row", "column", "row_span", "column_span", "text")
+        seconds = sum(page["seconds"] for page in pages)
+        answers[one.sha256] = {
+            "pages": {p["page"]: [[[c[f] for f in fields] for c in t["cells"]] for t in p["tables"]] for p in pages},
+            "error": next((page["error"] for page in pages if page["error"]), None if pages else "no page"),
+            "start": wall - inside,
+            "wall": seconds,
+            "cpu": (used.ru_utime + used.ru_stime) * seconds / wall,
+            "peak": used.ru_maxrss * 1024,
+        }
+    return answers
 
 
-def table_of(cells: Sequence[Sequence[Any]]) -> Any:
-    """A Table of cells; positions that none covers are empty."""
-    from zoo.apps.tables import Cell, Table
+def given(one: Material) -> dict[str, Any]:
+    """zoo is handed the true rows, columns and spanning cells, and the true words."""
+    from zoo.apps.tables import build_table
 
-    rows, columns = max(c[0] + c[2] for c in cells), max(c[1] + c[3] for c in cells)
-    at = {(c[0] + i, c[1] + j) for c in cells for i in range(c[2]) for j in range(c[3])}
-    holes = [[r, c, 1, 1, "", None] for r in range(rows) for c in range(columns) if (r, c) not in at]
-    nowhere = (0.0, 0.0, 0.0, 0.0)
-    made = tuple(
-        Cell(r, c, rs, cs, box or nowhere, " ".join(text.split())) for r, c, rs, cs, text, box in [*cells, *holes]
-    )
-    return Table(made, (nowhere,) * rows, (nowhere,) * columns, nowhere)
-
-
-def html_of(table: Any) -> str:
-    lines = []
-    for r, row in enumerate(table.grid()):
-        starts = [cell for c, cell in enumerate(row) if (cell.row, cell.column) == (r, c)]
-        lines.append(
-            "".join(f'<td colspan="{c.column_span}" rowspan="{c.row_span}">{escape(c.text)}</td>' for c in starts)
-        )
-    return f"<html><body><table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table></body></html>"
+    data = next(data for data in pubtabnet(one.beside(one.answer_path or "")) if data["filename"] in one.path)
+    sample = annotated(data)
+    wall, cpu = time.perf_counter(), time.process_time()
+    table = build_table(sample.objects, sample.words)
+    cells = [[c.row, c.column, c.row_span, c.column_span, c.text] for c in table.cells]
+    return {
+        "pages": {1: [cells]},
+        "error": None,
+        "start": 0.0,
+        "wall": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
 
 
-def show(result: Mapping[str, Any], clock: str) -> None:
-    names = list(result["rows"][0]["scores"])
-    for metric in METRICS:
-        print(f"\n{'TEDS' if metric == 'teds' else f'GriTS-{metric.capitalize()}'}")
-        lines = [[row["table"], *(_score(row["scores"][n][metric]) for n in names)] for row in result["rows"]]
-        lines.append(["mean", *(_score(mean(result["rows"], n, metric)) for n in names)])
-        print(harness.table(["", *names], lines))
-    if not result["speed"]:
-        return
-    print(f"\n{result['pages']} pages; seconds by the {clock} clock")
-    lines = [
-        [n, f"{f['start'][clock]:.2f}", f"{f['page'][clock]:.3f}", f"{f['peak'] / 1e6:.0f} MB"]
-        for n, f in result["speed"].items()
+# Scores
+
+
+def truths(of: Sequence[Material], keep: Path, peers: str) -> dict[str, dict[int, list[Table]]]:
+    """The true tables of each file by its sha256; empty if they are pdfplumber's, and it cannot run."""
+    if of[0].set != "ruled":
+        return {one.sha256: one.answer for one in of}
+    answers = run("pdfplumber", of, keep, peers) or {}
+    return {digest: tables_of(answer) for digest, answer in answers.items()}
+
+
+def tables_of(answer: Mapping[str, Any]) -> dict[int, list[Table]]:
+    return {int(page): [table_of(cells) for cells in tables if cells] for page, tables in answer["pages"].items()}
+
+
+def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Of one file of so many pages: its true tables as [page, shape, found shape, Con, Top, rows, right rows]."""
+    from zoo.apps.tables.grits import grits
+
+    pages = tables_of(answer)
+    rows: list[list[Any]] = []
+    false = sum(len(found) for page, found in pages.items() if page not in truth)
+    for page, true_tables in truth.items():
+        found = pages.get(page, [])
+        pairs = matched(true_tables, found)
+        false += len(found) - len(pairs)
+        for i, true in enumerate(true_tables):
+            of = len(true.row_boxes)
+            if i not in pairs:
+                rows.append([page, list(true.shape), None, 0.0, 0.0, of, 0])
+                continue
+            best = found[pairs[i]]
+            con, top = (round(grits(true, best, metric).f, 4) for metric in ("con", "top"))
+            rows.append([page, list(true.shape), list(best.shape), con, top, of, right_rows(true, best)])
+    kept = {key: answer[key] for key in ("error", "start", "wall", "cpu", "peak")}
+    return {"tables": rows, "false": false, "pages": count, **kept}
+
+
+def matched(true: Sequence[Table], found: Sequence[Table]) -> dict[int, int]:
+    """Pairs of a true and a found table, those that share most of their words first; a table is in one pair at most."""
+    words = [[Counter(" ".join(cell.text for cell in table.cells).split()) for table in some] for some in (true, found)]
+    shared = [
+        (2 * (a & b).total() / max(1, a.total() + b.total()), -i, -j)
+        for i, a in enumerate(words[0])
+        for j, b in enumerate(words[1])
     ]
-    print(harness.table(["", "start", "a page", "peak memory"], lines))
-    if {"zoo", "gmft"} <= result["speed"].keys():
-        ratio = result["speed"]["zoo"]["page"][clock] / result["speed"]["gmft"]["page"][clock]
-        print(f"zoo / gmft: {ratio:.2f} of a page's time (goal: {MOST_TIME})")
-    for label, seconds in result["jobs"].items():
-        print(f"zoo table, {label}: {seconds:.1f} s")
-    if result["jobs"]:
-        one, two = (result["jobs"][label] for label in list(WAYS)[:2])
-        print(f"2 processes are {one / two:.2f} x one (goal: {LEAST_SPEEDUP})")
+    pairs: dict[int, int] = {}
+    for share, i, j in sorted(shared, reverse=True):
+        alone = len(true) == len(found) == 1  # so that a table whose text was not read is found
+        if (share or alone) and -i not in pairs and -j not in pairs.values():
+            pairs[-i] = -j
+    return pairs
 
 
-def mean(rows: Sequence[Mapping[str, Any]], name: str, metric: str) -> float | None:
-    known = [row["scores"][name][metric] for row in rows if row["scores"][name][metric] is not None]
-    return statistics.mean(known) if known else None
+def right_rows(true: Table, found: Table) -> int:
+    """How many of the true rows were found, in their order, with all texts right."""
+    texts = [[tuple(map(_plain, row)) for row in table.rows(repeat=False)] for table in (true, found)]
+    return sum(block.size for block in SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks())
 
 
-def _score(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+def _plain(text: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", text).split())
+
+
+def is_right(table: Sequence[Any]) -> bool:
+    return table[1] == table[2] and table[3] >= RIGHT
+
+
+def summary(files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The figures of a contender on some files."""
+    files = list(files)
+    tables = [table for file in files for table in file["tables"]]
+    of = max(1, len(tables))
+    pages = sum(file["pages"] for file in files)
+    return {
+        "files": len(files),
+        "tables": len(tables),
+        "con": sum(table[3] for table in tables) / of,
+        "top": sum(table[4] for table in tables) / of,
+        "rows": sum(table[5] for table in tables),
+        "right rows": sum(table[6] for table in tables),
+        "right tables": sum(map(is_right, tables)),
+        "missed": sum(table[2] is None for table in tables),
+        "false": sum(file["false"] for file in files),
+        "right files": sum(not file["false"] and all(map(is_right, file["tables"])) for file in files),
+        "errors": sum(file["error"] is not None for file in files),
+        "start": max((file.get("start", 0.0) for file in files), default=0.0),
+        "wall": sum(file["wall"] for file in files) / max(1, pages),
+        "cpu": sum(file["cpu"] for file in files) / max(1, pages),
+        "peak": max((file["peak"] for file in files), default=0),
+    }
+
+
+HEAD = ("GriTS-Con", "GriTS-Top", "rows right", "tables right", "missed", "false", "files right")
+HEAD_OF_SPEED = ("s a page", "CPU s a page", "start, s", "peak, MB")
+
+
+def figures(found: Mapping[str, Any]) -> list[str]:
+    """A summary as texts, in the order of HEAD."""
+    return [
+        f"{found['con']:.3f}",
+        f"{found['top']:.3f}",
+        f"{found['right rows']} of {found['rows']}",
+        f"{found['right tables']} of {found['tables']}",
+        str(found["missed"]),
+        str(found["false"]),
+        f"{found['right files']} of {found['files']}",
+    ]
+
+
+def speed(found: Mapping[str, Any]) -> list[str]:
+    """A summary as texts, in the order of HEAD_OF_SPEED."""
+    return [f"{found['wall']:.2f}", f"{found['cpu']:.2f}", f"{found['start']:.1f}", f"{found['peak'] / 1e6:.0f}"]
+
+
+def show(name: str, result: Mapping[str, Any], rows: bool) -> None:
+    found = result["contenders"]
+    print(f"\n{SETS[name]}: {len(result['files'])} files")
+    for contender, files in found.items():
+        for i, file in enumerate(files):
+            where = "/".join(result["files"][i]["file"].split("/")[-2:])
+            if file["error"]:
+                print(f"{contender}: {where}: {file['error']}")
+            for page, true, shape, con, top, of, right in file["tables"] if rows else ():
+                shapes = f"{true[0]}x{true[1]} as {'x'.join(map(str, shape)) if shape else 'nothing'}"
+                print(f"{contender}: {where} page {page}: {shapes}, con {con:.3f}, top {top:.3f}, rows {right} of {of}")
+            if rows and file["false"]:
+                print(f"{contender}: {where}: {file['false']} that are no tables")
+    summaries = {contender: summary(files) for contender, files in found.items()}
+    print(
+        harness.table(["", *HEAD, *HEAD_OF_SPEED], [[c, *figures(s), *speed(s)] for c, s in summaries.items()]),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

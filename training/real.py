@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 import zoo
-from benchmarks.table_pages import Sample, samples
+from benchmarks.table_samples import Sample, samples
 from training.text import score
 from zoo.apps.tables import Table, TableExtractor, Word, build_table
 from zoo.apps.tables.grits import grits

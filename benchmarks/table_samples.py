@@ -1,7 +1,6 @@
-"""Tables of real pages with what a person sees in them, laid out on the pages of a PDF with a text layer.
+"""Tables of real pages with their objects and words handed over: the answer, for tests of what is made of it.
 
-Boxes are (x0, y0, x1, y1): in pixels of its picture as a sample holds them, in points of its page once it is placed,
-y downwards.
+Boxes are (x0, y0, x1, y1) in pixels of the sample's picture, y downwards.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ import itertools
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,6 @@ from zoo.apps.tables.boxes import bounding_box
 from zoo.images.boxes import Box, Detection
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "tables"
-PAGE = 612.0, 792.0  # points
-CORNER = 36.0, 96.0  # of a table's picture
-WIDEST = 540.0
 JITTER = 1.2  # pixels by which objects that are made of the truth are off
 
 
@@ -39,29 +34,6 @@ class Sample:
     picture: Path | None
     detected: bool  # by Table Transformer; else made of the truth
 
-    def placed(self) -> Sample:
-        """In points of a page."""
-        scale = min(0.5 if self.detected else 1.0, WIDEST / self.size[0])
-
-        def moved(box: Box) -> Box:
-            x0, y0, x1, y1 = (v * scale + CORNER[i % 2] for i, v in enumerate(box))
-            return x0, y0, x1, y1
-
-        return replace(
-            self,
-            size=(self.size[0] * scale, self.size[1] * scale),
-            place=moved(self.place),
-            objects=[o._replace(box=moved(o.box)) for o in self.objects],
-            words=[replace(w, box=moved(w.box)) for w in self.words],
-            true=replace(
-                self.true,
-                cells=tuple(replace(cell, box=moved(cell.box)) for cell in self.true.cells),
-                row_boxes=tuple(map(moved, self.true.row_boxes)),
-                column_boxes=tuple(map(moved, self.true.column_boxes)),
-                box=moved(self.true.box),
-            ),
-        )
-
 
 def samples(pictures: Path | None = None) -> Iterator[Sample]:
     """The samples of tests/data/tables.  pictures: a folder with PubTabNet's pictures, which are not with zoo."""
@@ -69,7 +41,7 @@ def samples(pictures: Path | None = None) -> Iterator[Sample]:
     for name, truth in seen.items():
         yield _detected(name, truth)
     for line in (DATA / "pubtabnet.jsonl").read_text(encoding="utf-8").splitlines():
-        yield _annotated(json.loads(line), pictures)
+        yield annotated(json.loads(line), pictures)
 
 
 def _detected(name: str, truth: Mapping[str, Any]) -> Sample:
@@ -105,7 +77,7 @@ def _detected(name: str, truth: Mapping[str, Any]) -> Sample:
     )
 
 
-def _annotated(data: Mapping[str, Any], pictures: Path | None) -> Sample:
+def annotated(data: Mapping[str, Any], pictures: Path | None = None) -> Sample:
     """A table of PubTabNet, with objects made of its annotations, each off by up to JITTER."""
     bare = Table.from_html(f"<table>{data['structure']}</table>")
     cells = [
@@ -186,46 +158,3 @@ def _lanes(cells: Sequence[tuple[Any, ...]], axis: int) -> list[tuple[float, flo
     in_order = [ends[i] for i in range(len(ends))]
     lines = [in_order[0][0], *((a[1] + b[0]) / 2 for a, b in itertools.pairwise(in_order)), in_order[-1][1]]
     return list(itertools.pairwise(lines))
-
-
-def write_pdf(path: Path, of: Sequence[Sample], pages: int) -> None:
-    """Placed samples in turns: their pictures, and over them their words, which are not seen."""
-    library, font = import_module("fpdf"), _font()
-    pdf = library.FPDF(unit="pt", format=PAGE)
-    pdf.add_font("text", fname=str(font))
-    pdf.set_auto_page_break(False)
-    for sample in itertools.islice(itertools.cycle(of), pages):
-        pdf.add_page()
-        pdf.set_stretching(100)
-        pdf.image(sample.picture or _drawn(sample, font), *CORNER, *sample.size)
-        with pdf.local_context(text_mode=library.TextMode.INVISIBLE):
-            for word in sample.words:
-                x0, y0, x1, y1 = word.box
-                size = (y1 - y0) / 1.164  # DejaVu's lines are so much higher than its size, 0.928 of it above
-                pdf.set_font("text", size=size)
-                pdf.set_stretching(100)
-                pdf.set_stretching(100 * (x1 - x0) / pdf.get_string_width(word.text))
-                pdf.text(x0, y0 + 0.928 * size, word.text)
-    pdf.output(str(path))
-
-
-def _font() -> Path:
-    import matplotlib
-
-    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
-
-
-def _drawn(sample: Sample, font: Path) -> Any:
-    """The words alone, for want of the picture."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    fine = 3
-    image = Image.new("L", (round(fine * sample.size[0]), round(fine * sample.size[1])), 255)
-    for word in sample.words:
-        x0, y0, x1, y1 = (fine * (v - CORNER[i % 2]) for i, v in enumerate(word.box))
-        face = ImageFont.truetype(str(font), max(4, (y1 - y0) / 1.164))
-        wide = max(1, round(face.getlength(word.text)))
-        one = Image.new("L", (wide, max(1, round(y1 - y0))), 255)
-        ImageDraw.Draw(one).text((0, 0), word.text, 0, face)
-        image.paste(one.resize((max(1, round(x1 - x0)), one.height)), (round(x0), round(y0)))
-    return image
