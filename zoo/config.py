@@ -113,7 +113,11 @@ def named_labels(count: int | None, names: Mapping[int, str] | Sequence[str] | N
         if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MAX_LABELS:
             raise InputError(f"num_labels is {count!r}, expected 1 ... {MAX_LABELS}")
         return {i: f"LABEL_{i}" for i in range(count)}
-    found = {int(i): str(name) for i, name in (names.items() if isinstance(names, Mapping) else enumerate(names))}
+    pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
+    try:
+        found = {int(i): str(name) for i, name in pairs}
+    except (TypeError, ValueError):
+        raise InputError(f"id2label has a key that is not an integer: {[*names][:5]!r:.200}") from None
     if not found or sorted(found) != list(range(len(found))):
         raise InputError(f"id2label must name every index 0 ... {len(found) - 1} once, found {sorted(found)[:5]}")
     if count not in (None, len(found)):

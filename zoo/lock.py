@@ -33,6 +33,7 @@ from .files.inside import checkpoint_file
 from .files.json_file import read_json
 from .guards.names import is_file_name
 from .options import DEFAULTS, FIND, Options
+from .weights.adapter import FILES as ADAPTER_FILES
 from .weights.files import WEIGHT_FILES, read_index
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def lock(
     if _path(path).exists():
         read_lock(path)  # a damaged one is an error before anything is downloaded
     for name in names:
-        found = hub.find(name, **options)
+        found = _adapter(name) or hub.find(name, **options)
         entries[_key(name)] = entry_of(found)
     write_lock(path, entries)
     return entries
@@ -189,6 +190,23 @@ def find(
         others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise LockError(f"{lock}: {key!r}: {problems[0]}{others}")
     return replace(found, fingerprint=entry.fingerprint)
+
+
+def find_adapter(folder: str | os.PathLike[str], lock: str | os.PathLike[str] | None) -> Path:
+    """The folder of an adapter; with a lock, LockError where this does not name it, or names other files."""
+    if lock is not None:
+        find(folder, Options(lock=lock))
+    return Path(folder).expanduser()
+
+
+def _adapter(name: str | os.PathLike[str]) -> Checkpoint | None:
+    """A folder with a LoRA adapter and no checkpoint, as a checkpoint without weights."""
+    given, is_path = hub.display_name(name)
+    contents = CheckpointFolder(Path(given).expanduser())
+    if not is_path or not contents.has(ADAPTER_FILES[0]) or contents.has("config.json"):
+        return None
+    files = tuple(name for name in ADAPTER_FILES if contents.has(name))
+    return Checkpoint(given, contents.path, None, files, (), contents)
 
 
 def check(
@@ -256,7 +274,7 @@ def _located(
         if entry.revision is not None:
             raise LockError(f"{where} is a folder here, and the lock names commit {entry.revision} of the hub")
         try:
-            return hub.find(name)
+            return _adapter(name) or hub.find(name)
         except NotFoundError as e:
             hint = "" if os.path.isabs(os.path.expanduser(given)) else _relative()
             raise LockError(f"{where}: {e}{hint}") from e

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from . import ops
@@ -179,7 +178,11 @@ class Pretrained(Trainable):
             raise UnsupportedError(
                 f"{checkpoint.name} is a {config.model_type} checkpoint, and {cls.__name__} is not of that family"
             )
-        adapter = None if options.adapter is None else Adapter(Path(options.adapter).expanduser())
+        adapter = None
+        if options.adapter is not None:
+            from .lock import find_adapter
+
+            adapter = Adapter(find_adapter(options.adapter, options.lock))
         if options.num_labels is not None or options.id2label is not None:
             config = replace(config, id2label=named_labels(options.num_labels, options.id2label))
             options = replace(options, new_head=True)

@@ -9,10 +9,11 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors.numpy import save_file
 
 import zoo
 from zoo.apps.cli import main
-from zoo.errors import CheckpointError, InputError, NotFoundError, UnsupportedError, ZooError
+from zoo.errors import CheckpointError, InputError, LockError, NotFoundError, UnsupportedError, ZooError
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
@@ -256,6 +257,100 @@ def test_adapters_that_do_not_fit(made, tmp_path):
     (out / "adapter_config.json").write_text(json.dumps({**config, "use_dora": True}))
     with pytest.raises(UnsupportedError, match="use_dora = True is not implemented"):
         zoo.load("stories260k", adapter=out)
+
+
+QUERY = "base_model.model.bert.encoder.layer.0.attention.self.query"
+
+
+def adapter_in(folder, tensors=None, **fields):
+    """The folder of a small adapter for BERT's first query."""
+    folder.mkdir(exist_ok=True)
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none", "target_modules": ["query"]}
+    (folder / "adapter_config.json").write_text(json.dumps({**config, **fields}))
+    size = 48
+    pair = {"A": np.ones((2, size), np.float32), "B": np.full((size, 2), 0.01, np.float32)}
+    save_file(tensors or {f"{QUERY}.lora_{k}.weight": v for k, v in pair.items()}, folder / "adapter_model.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"lora_alpha": 1e308}, "has NaN or infinity with the adapter"),
+        ({"lora_alpha": float("nan")}, "NaN is not a JSON number"),
+        ({"lora_alpha": "4"}, "expected numbers"),
+        ({"r": 0}, "expected numbers"),
+        ({"labels": '{"x": "a"}'}, "a key that is not an integer"),
+        ({"labels": '{"0": "a", "2": "b"}'}, "must name every index"),
+        ({"labels": '{"0": "a", "1": null}'}, "None is not a text"),
+    ],
+)
+def test_adapters_that_are_damaged(fields, message, made, tmp_path):
+    labels = fields.pop("labels", None)
+    folder = adapter_in(tmp_path / "adapter", **fields)
+    if labels is not None:
+        (folder / "id2label.json").write_text(labels)
+    with pytest.raises(ZooError, match=message):
+        zoo.load(made("bert-emotion"), adapter=folder)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (np.ones(2, np.float32), None, "of shape \\(2,\\), expected a matrix"),
+        (np.ones((2, 48, 1), np.float32), None, "expected a matrix"),
+        (np.ones((2, 48), np.int64), None, "is I64 of shape"),
+        (np.ones((2, 47), np.float32), None, "does not fit"),
+        (np.full((2, 48), np.nan, np.float32), None, "has NaN or infinity with the adapter"),
+        (np.ones((2, 48), np.float32), "twice", "are the same matrix"),
+    ],
+)
+def test_adapters_whose_matrices_are_none(a, b, message, made, tmp_path):
+    tensors = {f"{QUERY}.lora_A.weight": a, f"{QUERY}.lora_B.weight": np.ones((48, 2), np.float32)}
+    if b == "twice":
+        tensors[f"{QUERY}.lora_A.default.weight"] = a
+    with pytest.raises(CheckpointError, match=message):
+        zoo.load(made("bert-emotion"), adapter=adapter_in(tmp_path / "adapter", tensors))
+
+
+@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors", "id2label.json"])
+def test_no_link_is_followed_out_of_an_adapter(name, made, tmp_path):
+    folder = adapter_in(tmp_path / "adapter")
+    (folder / "id2label.json").write_text("{}")
+    (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(tmp_path / name)
+    with pytest.raises(CheckpointError, match="a link out of its folder"):
+        zoo.load(made("bert-emotion"), adapter=folder)
+
+
+def test_a_lock_covers_adapters(made, tmp_path):
+    base, folder, path = made("bert-emotion"), adapter_in(tmp_path / "adapter"), tmp_path / "zoo.lock"
+    zoo.lock.lock([base], path)
+    with pytest.raises(LockError, match=r"has no .*adapter"):
+        zoo.load(base, adapter=folder, lock=path)
+    assert main(["lock", str(folder), "-o", str(path)]) == 0
+    locked = zoo.load(base, adapter=folder, lock=path)
+    assert locked("a text") == zoo.load(base, adapter=folder)("a text")
+    assert zoo.lock.check(path) == {str(base): [], str(folder): []}
+    (folder / "id2label.json").write_text("{}")
+    with pytest.raises(LockError, match="would be loaded, and the lock does not name it"):
+        zoo.load(base, adapter=folder, lock=path)
+    (folder / "id2label.json").unlink()
+    adapter_in(folder, lora_alpha=5)
+    with pytest.raises(LockError, match=r"adapter_config\.json has sha256"):
+        zoo.load(base, adapter=folder, lock=path)
+
+
+@pytest.mark.filterwarnings("ignore:.*drawn at random", "ignore:.*does not know")
+def test_labels_are_looked_up_once(made, tmp_path, monkeypatch):
+    from zoo.config import Config
+
+    asked, own = [], Config.label2id.fget
+    monkeypatch.setattr(Config, "label2id", property(lambda self: asked.append(1) or own(self)))
+    data = tmp_path / "data.csv"
+    data.write_text("text,label\n" + "".join(f"t,l{i}\n" for i in range(300)))
+    finetune(made("bert-base-uncased"), data, tmp_path / "out", task="classify", steps=1, device="torch:cpu")
+    assert len(asked) < 10
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,24 @@ def test_the_state_of_another_run_is_not_gone_on_from(tmp_path):
         run(tmp_path, steps=5)
 
 
+@pytest.mark.parametrize("field", ["step", "losses", "rng", "tensors", "optimiser"])
+def test_a_state_of_another_shape_is_one_error(field, tmp_path):
+    run(tmp_path, steps=5).train()
+    state = read_state(tmp_path / "state.pt")
+    wrong = [None, -1, 10**12, "x", torch.zeros(0), float("nan"), [None] * 3, {"a": 1}]
+    if field in ("tensors", "optimiser"):
+        wrong += [{name: torch.zeros(1) for name in ("weight", "bias")}, {**state["optimiser"], "state": {0: None}}]
+        moments = {0: {"step": torch.tensor(5.0), "exp_avg": torch.zeros(2), "exp_avg_sq": torch.zeros(2)}}
+        wrong.append({**state["optimiser"], "state": moments})
+    for value in wrong:
+        torch.save({**state, field: value}, tmp_path / "state.pt")
+        with pytest.raises(CheckpointError, match="is not a state of this run, or is damaged"):
+            run(tmp_path, steps=5)
+    torch.save({k: v for k, v in state.items() if k != field}, tmp_path / "state.pt")
+    with pytest.raises(CheckpointError, match="is not a state of this run, or is damaged"):
+        run(tmp_path, steps=5)
+
+
 def test_a_full_disk_leaves_the_state_of_before(tmp_path, monkeypatch):
     one = run(tmp_path, steps=10)
 

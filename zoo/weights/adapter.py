@@ -13,14 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CheckpointError, ConfigError, NotFoundError, UnsupportedError
-from ..files.json_file import read_json
+from ..config import named_labels
+from ..errors import CheckpointError, ConfigError, InputError, NotFoundError, UnsupportedError
+from ..files.folder import CheckpointFolder
 from ..typing import RawTensor
 from .name_map import NameMap
 from .source import Source
 
 CONFIG, WEIGHTS, LABELS = "adapter_config.json", "adapter_model.safetensors", "id2label.json"
 PREFIX = "base_model.model."
+FILES = (CONFIG, WEIGHTS, LABELS)
+_FLOATS = ("F32", "F16", "BF16", "F64")
+_LISTED = "F32, F16, BF16 and F64"
 # Options that would change the result, with the values that are supported.
 _PLAIN: dict[str, tuple[Any, ...]] = {
     "peft_type": ("LORA",),
@@ -41,10 +45,11 @@ class Adapter:
     def __init__(self, folder: Path):
         from .files import open_weights
 
+        contents = CheckpointFolder(folder)
         for name in (CONFIG, WEIGHTS):
-            if not (folder / name).is_file():
+            if not contents.has(name):
                 raise NotFoundError(f"{folder} is not an adapter: it has no {name}")
-        config = read_json(folder / CONFIG)
+        config = contents.json(CONFIG)
         for name, plain in _PLAIN.items():
             value = config.get(name, plain[0])
             if value is not None and value not in plain:
@@ -54,7 +59,7 @@ class Adapter:
         rank, alpha = config.get("r"), config.get("lora_alpha")
         if type(rank) is not int or rank < 1 or isinstance(alpha, bool) or not isinstance(alpha, int | float):
             raise ConfigError(f"{folder / CONFIG}: r = {rank!r} and lora_alpha = {alpha!r}, expected numbers")
-        self.folder, self.rank = folder, rank
+        self.folder, self.rank, self.contents = folder, rank, contents
         self.scale = alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
         self.source = open_weights([folder / WEIGHTS])
         self.pairs: dict[str, dict[str, str]] = {}  # name of a matrix -> the adapter's tensors by "A" and "B"
@@ -63,7 +68,15 @@ class Adapter:
             bare = name.removeprefix(PREFIX)
             found = re.fullmatch(r"(.*)\.lora_([AB])(\.default)?\.weight", bare)
             if found:
-                self.pairs.setdefault(f"{found[1]}.weight", {})[found[2]] = name
+                pair = self.pairs.setdefault(f"{found[1]}.weight", {})
+                if found[2] in pair:
+                    raise CheckpointError(f"{folder / WEIGHTS}: {pair[found[2]]!r} and {name!r} are the same matrix")
+                shape, dtype = self.source.shape(name), self.source.dtype(name)
+                if len(shape) != 2 or dtype not in _FLOATS:
+                    raise CheckpointError(
+                        f"{folder / WEIGHTS}: {name!r} is {dtype} of shape {shape}, expected a matrix in {_LISTED}"
+                    )
+                pair[found[2]] = name
             elif bare != name and "lora_" not in bare:
                 self.whole[re.sub(r"\.modules_to_save(\.default)?", "", bare)] = name
             else:
@@ -77,10 +90,16 @@ class Adapter:
         return Adapted(source, self, name_map)
 
     def labels(self) -> dict[int, str] | None:
-        """The labels of the head in the adapter; None if the folder has none."""
-        if not (self.folder / LABELS).is_file():
+        """The labels of the head in the adapter; None if the folder has none.  ConfigError: they are no labels."""
+        if not self.contents.has(LABELS):
             return None
-        return {int(i): str(label) for i, label in read_json(self.folder / LABELS).items()}
+        found = self.contents.json(LABELS)
+        if bad := [label for label in found.values() if not isinstance(label, str)]:
+            raise ConfigError(f"{self.folder / LABELS}: {bad[0]!r:.200} is not a text")
+        try:
+            return named_labels(None, found)
+        except InputError as e:
+            raise ConfigError(f"{self.folder / LABELS}: {e}") from None
 
 
 class Adapted:
@@ -91,6 +110,8 @@ class Adapted:
         self.name_map = name_map
         own = {self._canonical(name): name for name in source.names()}
         self.pairs = {own.get(self._canonical(name), ""): pair for name, pair in adapter.pairs.items()}
+        if len(self.pairs) < len(adapter.pairs) and "" not in self.pairs:
+            raise CheckpointError(f"{adapter.folder / WEIGHTS}: two of its matrices are for the same one of the model")
         self.whole = {own.get(self._canonical(name), name): given for name, given in adapter.whole.items()}
         if "" in self.pairs:
             name = next(n for n in adapter.pairs if self._canonical(n) not in own)
@@ -115,20 +136,31 @@ class Adapted:
 
     def read(self, name: str) -> Any:
         if name in self.whole:
-            return self.adapter.source.read(self.whole[name])
+            found = self.adapter.source.read(self.whole[name])
+            if isinstance(found, RawTensor) and found.dtype in _FLOATS:
+                self._check_finite(name, _wide(found))
+            return found
         stored = self.source.read(name)
         if name not in self.pairs:
             return stored
-        if not isinstance(stored, RawTensor) or stored.dtype not in ("F32", "F16", "BF16", "F64"):
+        if not isinstance(stored, RawTensor) or stored.dtype not in _FLOATS:
             raise UnsupportedError(
-                f"{name} is stored as {self.source.dtype(name)}: adapters can be added to F32, F16, BF16 and F64 only"
+                f"{name} is stored as {self.source.dtype(name)}: adapters can be added to {_LISTED} only"
             )
         a, b = (_wide(self.adapter.source.read(self.pairs[name][key])) for key in "AB")
         if (b.shape[0], a.shape[1]) != stored.array.shape or a.shape[0] != b.shape[1]:
             raise CheckpointError(
                 f"the adapter's {b.shape} x {a.shape} does not fit {name!r} of shape {stored.array.shape}"
             )
-        return _narrow(_wide(stored) + self.adapter.scale * (b @ a), stored.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            wide = _wide(stored)
+            changed = _narrow(wide + self.adapter.scale * (b @ a), stored.dtype)
+        self._check_finite(name, np.where(np.isfinite(wide), _wide(changed), 0))
+        return changed
+
+    def _check_finite(self, name: str, x: np.ndarray) -> None:
+        if not np.isfinite(x).all():
+            raise CheckpointError(f"{name} has NaN or infinity with the adapter {self.adapter.folder}")
 
 
 def _wide(stored: Any) -> np.ndarray:

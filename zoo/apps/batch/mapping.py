@@ -15,6 +15,7 @@ from ...images.open import MAX_BYTES
 from ...optional import optional
 from ...options import DEFAULTS, Options
 from ...tasks.base import Progress
+from ...weights.adapter import FILES as ADAPTER_FILES
 from .engine import Summary, check_engine, run
 from .files import is_uri, read, sha256_of
 from .output import output_of
@@ -272,6 +273,8 @@ def _key(found: CheckpointTask, arguments: Mapping[str, str], options: Mapping[s
 
     checkpoint = found.checkpoint
     files = [checkpoint.folder / name for name in checkpoint.files] if checkpoint.revision is None else []
+    if loading.adapter is not None:
+        files += [Path(loading.adapter).expanduser() / name for name in ADAPTER_FILES]
     of_files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.is_file()]
     more = asdict(replace(loading, local_files_only=False, cache_dir=None, token=None))
     if loading.lock is not None:

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import InputError, ZooError, nearest
+from ...errors import CheckpointError, InputError, ZooError, nearest
 from .curve import write_curve
 from .state import read_state, write_state
 
@@ -280,11 +280,28 @@ class Run:
                 f"{self.path} is the state of another run (it differs in {', '.join(differs) or 'its fields'}): train "
                 "into another folder, or remove the file to start from the beginning"
             )
+        try:
+            self._restore(state)
+        except Exception as e:  # torch raises many kinds
+            raise CheckpointError(f"{self.path} is not a state of this run, or is damaged: {e!r:.200}") from e
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        step, losses = state["step"], state["losses"]
+        if type(step) is not int or not 0 <= step <= self.settings.steps:
+            raise ValueError(f"step is {step!r:.50}")
+        if not isinstance(losses, list) or not all(isinstance(x, float) and math.isfinite(x) for x in losses):
+            raise ValueError("losses are not a list of numbers")
         with torch.no_grad():
             for name, tensor in {**self.statistics(), **self.parameters}.items():
-                tensor.copy_(self._like(state["tensors"][name], tensor))
+                found = state["tensors"][name]
+                if found.shape != tensor.shape or not found.isfinite().all():
+                    raise ValueError(f"{name} has another shape, or NaN or infinity")
+                tensor.copy_(self._like(found, tensor))
         optimiser, owners = state["optimiser"], [p for g in self.optimiser.param_groups for p in g["params"]]
         for i, moments in optimiser["state"].items():
+            shapes = {v.shape for v in moments.values() if isinstance(v, Tensor) and v.ndim}
+            if not shapes <= {owners[i].shape}:
+                raise ValueError(f"a moment of tensor {i} has another shape")
             optimiser["state"][i] = {k: self._like(v, owners[i]) for k, v in moments.items()}
         self.optimiser.load_state_dict(optimiser)
         self.step, self.losses = state["step"], state["losses"]

@@ -101,7 +101,8 @@ class ClassifyTexts(TrainingRecipe):
 
     def prepare(self, task: Any) -> None:
         self.encodings = self._encoded(task, column(self.rows, self.texts, self.source))
-        self.targets = [task.config.label2id[answer] for answer in self.answers]
+        ids = task.config.label2id  # which is made anew each time
+        self.targets = [ids[answer] for answer in self.answers]
 
     def loss(self, chosen: list[int]) -> Tensor:
         return compute_loss(self.model, self._inputs(self.encodings, chosen), [self.targets[i] for i in chosen])
@@ -112,7 +113,8 @@ class ClassifyImages(ClassifyTexts):
 
     def prepare(self, task: Any) -> None:
         self.task, self.model = task, task.model
-        self.targets = [task.config.label2id[answer] for answer in self.answers]
+        ids = task.config.label2id
+        self.targets = [ids[answer] for answer in self.answers]
         self.paths = images_of(self.rows, self.texts, self.source)
 
     def loss(self, chosen: list[int]) -> Tensor:
