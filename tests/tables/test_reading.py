@@ -84,8 +84,10 @@ def test_cells_with_ink_are_read_and_no_others(options: dict[str, Any]) -> None:
     assert [found[at] for at in sorted(found)] == [
         "line 0", "line 1", "line 2", "line 3 line 4", "line 5", "line 6", "line 7",
     ]  # fmt: skip
+    score = 1.0 if options.get("ruled") else 0.9  # of the rows and columns: rules leave no doubt
     for cell in table.cells:
-        assert cell.confidence == pytest.approx((0.9 + 0.9 + 0.5) / 3 if cell.text else 0.9)
+        assert cell.origin == ("ink" if options.get("ruled") else "model")
+        assert cell.confidence == pytest.approx((score + score + 0.5) / 3 if cell.text else score)
     for crop in crops:
         assert crop.dtype == np.uint8
         assert crop.flags.c_contiguous

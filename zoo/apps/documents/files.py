@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import InputError
 from ...images import MAX_PIXELS
 from ...images.open import ImagePages, read_file
+from .rules import Rules
 from .selection import Selection, select
 from .word import Word
 
@@ -34,6 +35,7 @@ class Page:
     count: int  # of the document's pages
     image: np.ndarray  # (H, W, 3) uint8, upright
     words: list[Word] | None = None  # of a PDF's text layer, in pixels of the image; None without one (a scan)
+    rules: Rules | None = None  # of a PDF, in pixels of the image
 
     @property
     def name(self) -> str:
@@ -69,7 +71,7 @@ class Document:
         if isinstance(self._pages, ImagePages):
             return Page(self.name, number, len(self), np.asarray(self._pages.page(number)))
         found = self._pages.read(number)
-        return Page(self.name, number, len(self), found.image, found.words)
+        return Page(self.name, number, len(self), found.image, found.words, found.rules)
 
     def numbers(self, selection: str | Selection | None = None) -> list[int]:
         """The numbers of all pages, or of a selection such as "3-7,9" or "5-"; InputError if a page does not exist."""

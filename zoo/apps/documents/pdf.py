@@ -18,6 +18,7 @@ from ...guards.confined import Confined, FailedError, Job, StoppedError
 from ...images import MAX_PIXELS
 from ...optional import optional
 from ...warning import warn
+from .rules import Rules, page_rules
 from .word import Word
 
 MAX_CHARACTERS = 200_000  # of a page: a full page of print has 5,000
@@ -44,6 +45,7 @@ class PageContent:
 
     image: np.ndarray  # (H, W, 3) uint8
     words: list[Word] | None  # None without a text layer
+    rules: Rules
 
 
 class PdfFile:
@@ -88,6 +90,7 @@ class PdfFile:
             characters, unreadable, off = (int(found.get(key, 0)) for key in ("characters", "unreadable", "off"))
             listed = found.get("words")
             words = None if listed is None else [Word(text, box, 1.0, angle) for text, box, angle in listed]
+            rules = page_rules(found.get("edges", ()), image)
         except (AttributeError, TypeError, ValueError, RecursionError, ZooError) as e:
             raise InputError(f"{name}: damaged: the process that reads it gives a wrong answer ({e})") from None
         if characters > MAX_CHARACTERS:
@@ -96,7 +99,7 @@ class PdfFile:
             warn(f"{name}: the text layer has no Unicode for its letters, and is not used")
         if words is not None and off:
             warn(f"{name}: {off} of {off + len(words)} words are off the page, and are left out")
-        return PageContent(image, words)
+        return PageContent(image, words, rules)
 
     def _size(self, number: int, name: str, scale: float) -> tuple[int, int]:
         """Width and height of a page's image."""

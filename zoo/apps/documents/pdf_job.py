@@ -1,11 +1,13 @@
-"""PDFium opens a PDF, draws its pages and reads their text layers; the job of a confined process (see `guards.child`).
+"""PDFium opens a PDF, draws its pages, reads their texts and lists their lines; the job of a confined process.
 
+How the process is kept in: `guards.child`.
 Boxes are (x0, y0, x1, y1): in points of the page, y up, or in pixels of its image, y down, where they are so called.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import math
 import unicodedata
@@ -25,6 +27,17 @@ MAX_UNREADABLE = 0.5  # the share of characters without Unicode above which a te
 MAX_LETTER_GAP = 0.9
 MAX_LETTER_STEP = 0.6
 MAX_LETTER_HEIGHT = 2.0  # a higher box is a mistake of the font
+
+MAX_OBJECTS = 100_000  # of a page that are looked at for lines, those inside of forms too
+MAX_POINTS = 300_000  # of paths
+MAX_EDGES = 60_000  # of its lines and boxes: a full table of 100 x 30 cells with a box for each has 12,000
+MAX_DEPTH = 8  # of forms in forms, and of clips
+MAX_CLIP = 24  # points of a clip that is a box
+THIN = 3.0  # points: a box that is no wider is a line
+DASHED = 0.3  # the share of a dashed line that is drawn, at least
+
+Matrix = tuple[float, float, float, float, float, float]  # as in PDF: x' = a x + c y + e, y' = b x + d y + f
+Edge = tuple[float, float, float, float, float, float]  # x0, y0, x1, y1, width, the share that is drawn
 
 
 class Character(NamedTuple):
@@ -76,6 +89,7 @@ def read(page: Any, width: int, height: int, scale: float, most: int) -> tuple[b
         found = {"characters": count} if count > most else words(page, text, count, (height, width))
     finally:
         text.close()
+    found["edges"] = edges(page, (height, width))
     return json.dumps(found).encode() + b"\n", image
 
 
@@ -189,3 +203,122 @@ def _is_apart(a: Character, b: Character) -> bool:
     gaps = max(bx0 - ax1, ax0 - bx1), max(by0 - ay1, ay0 - by1)  # negative: they overlap
     centres = abs((ax0 + ax1 - bx0 - bx1) / 2), abs((ay0 + ay1 - by0 - by1) / 2)
     return max(gaps) > MAX_LETTER_GAP * size or (min(centres) > MAX_LETTER_STEP * size and max(gaps) > 0)
+
+
+def edges(page: Any, size: tuple[int, int]) -> list[Edge]:
+    """The upright lines and sides of boxes of a page, in pixels, whether they are seen or not."""
+    to_pixels, along = _to_pixels(page, size)
+    scale = max(map(abs, along[0] + along[1]))
+    listed = dict.fromkeys(itertools.islice(_edges(page), MAX_EDGES))
+    boxes = (
+        (to_pixels((min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))), width * scale, share)
+        for x0, y0, x1, y1, width, share in listed
+    )
+    return [
+        (*(round(v, 2) for v in (*box, width)), share) for box, width, share in boxes if all(map(math.isfinite, box))
+    ]
+
+
+def _edges(page: Any) -> Iterator[Edge]:
+    """Lines (x0, y0, x1, y1, width, share that is drawn) in points."""
+    width, x, y = ctypes.c_float(), ctypes.c_float(), ctypes.c_float()
+    mode, stroked = ctypes.c_int(), ctypes.c_int()
+    left = MAX_POINTS
+    objects = _objects(raw.FPDFPage_CountObjects(page), lambda i: raw.FPDFPage_GetObject(page, i))
+    for one, matrix in itertools.islice(objects, MAX_OBJECTS):
+        if one is None or not raw.FPDFPath_GetDrawMode(one, mode, stroked) or not (mode.value or stroked.value):
+            continue
+        own = _times(_matrix(one), matrix)
+        wide, share = 0.0, 1.0
+        if stroked.value:
+            if raw.FPDFPageObj_GetStrokeWidth(one, width):
+                wide = width.value * max(abs(own[0]), abs(own[1]))
+            share = DASHED if raw.FPDFPageObj_GetDashCount(one) > 0 else 1.0
+        clip = None if stroked.value else _clip(one, matrix)
+        points: list[tuple[float, float]] = []
+        count = min(raw.FPDFPath_CountSegments(one), left)
+        left -= count
+        for i in range(count + 1):
+            segment = raw.FPDFPath_GetPathSegment(one, i) if i < count else None
+            begins = segment is None or raw.FPDFPathSegment_GetType(segment) == raw.FPDF_SEGMENT_MOVETO
+            if begins:
+                yield from _sides(points, wide, share, bool(mode.value), clip)
+                points = []
+            if segment is not None:
+                raw.FPDFPathSegment_GetPoint(segment, x, y)
+                points.append(_at(own, x.value, y.value))
+                if raw.FPDFPathSegment_GetClose(segment):
+                    points.append(points[0])
+
+
+def _sides(
+    points: list[tuple[float, float]], wide: float, share: float, filled: bool, clip: tuple[float, ...] | None
+) -> Iterator[Edge]:
+    """The upright sides of a polygon in points; of a thin one its middle line."""
+    if len(points) < 2:
+        return
+    if clip is not None:
+        points = [(min(max(x, clip[0]), clip[2]), min(max(y, clip[1]), clip[3])) for x, y in points]
+    x0, y0 = map(min, zip(*points, strict=True))
+    x1, y1 = map(max, zip(*points, strict=True))
+    flat = min(x1 - x0, y1 - y0)
+    if flat <= THIN and wide <= THIN:
+        x, y = (x0 + x1) / 2, (y0 + y1) / 2
+        yield (x0, y, x1, y, flat + wide, share) if x1 - x0 >= y1 - y0 else (x, y0, x, y1, flat + wide, share)
+        return
+    for (a, b), (c, d) in itertools.pairwise([*points, points[0]] if filled else points):
+        if not min(abs(a - c), abs(b - d)) <= 0.5 < max(abs(a - c), abs(b - d)):
+            continue
+        if wide <= THIN:
+            yield a, b, c, d, wide, share
+        else:  # a line as wide as a box
+            x, y = (0.0, wide / 2) if abs(b - d) <= 0.5 else (wide / 2, 0.0)
+            yield a - x, b - y, c - x, d - y, 0.0, share
+            yield a + x, b + y, c + x, d + y, 0.0, share
+
+
+def _objects(
+    count: int, get: Callable[[int], Any], matrix: Matrix = (1, 0, 0, 1, 0, 0), depth: int = 0
+) -> Iterator[tuple[Any, Matrix]]:
+    """The paths of a page or form with the form's matrix, those of forms inside too; None for other objects."""
+    for i in range(count):
+        one = get(i)
+        kind = raw.FPDFPageObj_GetType(one)
+        yield (one if kind == raw.FPDF_PAGEOBJ_PATH else None), matrix
+        if kind == raw.FPDF_PAGEOBJ_FORM and depth < MAX_DEPTH:
+            inner = _times(_matrix(one), matrix)
+            parts = raw.FPDFFormObj_CountObjects(one)
+            yield from _objects(parts, lambda k, form=one: raw.FPDFFormObj_GetObject(form, k), inner, depth + 1)
+
+
+def _clip(one: Any, matrix: Matrix) -> tuple[float, ...]:
+    """The box around what an object's clip paths leave of it."""
+    clip, x, y = raw.FPDFPageObj_GetClipPath(one), ctypes.c_float(), ctypes.c_float()
+    box = (-math.inf, -math.inf, math.inf, math.inf)
+    for i in range(min(raw.FPDFClipPath_CountPaths(clip), MAX_DEPTH)):
+        points = []
+        for k in range(count := raw.FPDFClipPath_CountPathSegments(clip, i)):
+            if count > MAX_CLIP:
+                break
+            raw.FPDFPathSegment_GetPoint(raw.FPDFClipPath_GetPathSegment(clip, i, k), x, y)
+            points.append(_at(matrix, x.value, y.value))
+        if points:
+            (x0, y0), (x1, y1) = map(min, zip(*points, strict=True)), map(max, zip(*points, strict=True))
+            box = max(x0, box[0]), max(y0, box[1]), min(x1, box[2]), min(y1, box[3])
+    return box
+
+
+def _matrix(one: Any) -> Matrix:
+    matrix = raw.FS_MATRIX()
+    raw.FPDFPageObj_GetMatrix(one, matrix)
+    return matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f
+
+
+def _times(first: Matrix, then: Matrix) -> Matrix:
+    turn = (*then[:4], 0.0, 0.0)
+    return *_at(turn, *first[:2]), *_at(turn, *first[2:4]), *_at(then, *first[4:])
+
+
+def _at(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
+    a, b, c, d, e, f = matrix
+    return a * x + c * y + e, b * x + d * y + f

@@ -14,7 +14,7 @@ from .grid import Cell, G, Grid
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
 WORD = tuple(field.name for field in dataclasses.fields(Word))
-OPTIONAL = ("angle",)  # fields of a word that older files do not have
+OPTIONAL = ("angle", "origin")  # fields of a word and of a cell that older files do not have
 GRID = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
 
 
@@ -34,11 +34,13 @@ def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
     for name in ("cells", "row_boxes", "column_boxes", "outside", "row_pages"):
         if not isinstance(fields.get(name, []), list | tuple):
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
-    fields["cells"] = [Cell(**_fields(cell, CELL, f"cells[{i}]")) for i, cell in enumerate(fields["cells"])]
+    wanted = [name for name in CELL if name not in OPTIONAL]
+    cells = enumerate(fields["cells"])
+    fields["cells"] = [Cell(**_fields(cell, wanted, f"cells[{i}]", OPTIONAL[1:])) for i, cell in cells]
     if "outside" in fields:
         wanted = [name for name in WORD if name not in OPTIONAL]
         words = enumerate(fields["outside"])
-        fields["outside"] = [Word(**_fields(word, wanted, f"outside[{i}]", OPTIONAL)) for i, word in words]
+        fields["outside"] = [Word(**_fields(word, wanted, f"outside[{i}]", OPTIONAL[:1])) for i, word in words]
     return cls(**fields)
 
 

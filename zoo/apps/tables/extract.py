@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,14 @@ from ...errors import InputError, UnsupportedError
 from ...images import MAX_PIXELS, ImageInput, open_image
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
+from ..documents import Rules
 from .boxes import HALF, check_box, inside, shared_height
 from .crop import TableCrop, crop_table
 from .direction import text_direction
+from .lattice import Lattice
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, read_cells
+from .ruled import ruled_places, ruled_table
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
 from .windows import find_objects
@@ -102,6 +106,7 @@ class TableExtractor:
         image: ImageInput,
         words: Sequence[Word] | None = None,
         *,
+        rules: Rules | None = None,
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
     ) -> list[Table]:
@@ -109,8 +114,11 @@ class TableExtractor:
 
         words: the page's words, in pixels of the upright page; they go into the cells, and rows and columns without
         words are dropped.  Without words the reader reads the cells; without a reader the texts are "".
+        rules: the lines of a PDF's page (`Page.rules`); of a picture they are looked for.
         data_format, max_pixels: as in `open_image`.
 
+        Where lines that cross one another hold three quarters of a place's words, or ink, they are the borders of its
+        cells, and `structure` is not asked for its rows (`Cell.origin`).
         A table is first turned so that its text runs from left to right, by the angles of its words or, for words
         without angles, by a tilt of their lines of up to 10 degrees.  Without words, a table that detection calls
         rotated is read from the bottom of the page up: its rows are upright on the page, the first on the left.  All
@@ -123,9 +131,10 @@ class TableExtractor:
         places = self.places(page)
         if words is None and self.ocr is not None:
             words = self._ocr_words(self.ocr, page, places)
+        lattices = ruled_places(page, places, words, rules, self.detection is not None)
         tables = []
-        for found in places:
-            table = self._table(self.crop(page, found, words or ()), words)
+        for found in _reading_order(list(lattices)):
+            table = self._table(self.crop(page, found, words or ()), words, lattices[found])
             if not table.cells:
                 if self.detection is not None:
                     box = ", ".join(f"{v:.0f}" for v in found.box)
@@ -173,13 +182,19 @@ class TableExtractor:
             words += [replace(w, box=crop.to_page(w.box), angle=crop.angle + (w.angle or 0.0)) for w in read]
         return words
 
-    def _table(self, crop: TableCrop, words: Sequence[Word] | None) -> Table:
-        """The table of a crop, its boxes on the page."""
+    def _table(self, crop: TableCrop, words: Sequence[Word] | None, lattice: Lattice | None = None) -> Table:
+        """The table of a crop, of the lattice or else of the network's objects, its boxes on the page."""
         own = None if words is None else crop.words(words)
-        objects = find_objects(self.structure, crop.pixels, own, self.threshold, self.options)
-        table = build_table(objects, own, thresholds=self.threshold)
+        build: Callable[[Sequence[Word]], Table]
+        if lattice is None:
+            objects = find_objects(self.structure, crop.pixels, own, self.threshold, self.options)
+            build = partial(build_table, objects, thresholds=self.threshold)
+        else:
+            look = partial(self.structure, threshold=self.threshold, **self.options)
+            build = partial(ruled_table, lattice.mapped(crop.from_page), crop.pixels, look)
+        table = build(own or [])
         if words is None and self.reader is not None:
-            table = build_table(objects, read_cells(crop.pixels, table, self.reader), thresholds=self.threshold)
+            table = build(read_cells(crop.pixels, table, self.reader))
         return replace(
             table,
             cells=tuple(replace(cell, box=crop.to_page(cell.box)) for cell in table.cells),

@@ -17,6 +17,9 @@ G = TypeVar("G", bound="Grid")
 
 MAX_POSITIONS = 1_000_000  # rows x columns of a grid: a small file may claim more than memory holds
 
+# The network, the rules of a PDF's page, and those seen in a picture.
+ORIGINS = ("model", "rules", "ink")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -31,6 +34,7 @@ class Cell:
     confidence: float = 1.0
     is_header: bool = False  # part of the column header
     is_projected_row_header: bool = False  # a heading across the table, for the rows below it
+    origin: str = "model"  # what its borders were made of, one of ORIGINS
 
     def __post_init__(self) -> None:
         where = f"the cell at row {self.row}, column {self.column}"
@@ -43,6 +47,8 @@ class Cell:
                 raise TableError(f"{name} of {where} is {value!r}, expected True or False")
             set_fields(self, **{name: bool(value)})
         check_text(self.text, where)
+        if self.origin not in ORIGINS:
+            raise TableError(f"origin of {where} is {self.origin!r}, expected one of {', '.join(ORIGINS)}")
 
 
 @dataclass(frozen=True, repr=False)

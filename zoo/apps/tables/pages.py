@@ -77,7 +77,7 @@ class PageTables:
 
 def page_tables(extractor: TableExtractor, page: Page, document: str) -> PageTables:
     """The tables of a page; document: the sha256 of its file."""
-    found = extractor(page.image, page.words)
+    found = extractor(page.image, page.words, rules=page.rules)
     tables = tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in found)
     height, width = page.image.shape[:2]
     around = surroundings_of(page, tables)

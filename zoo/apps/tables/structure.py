@@ -88,13 +88,13 @@ def build_table(
     if columns:
         columns = refine_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
     columns = columns or [Interval(around[0], around[2], None)]
-    rows = refine_rows(rows, columns, _inside(words, rows, columns), _header_rows(found[HEADER], rows))
+    rows = refine_rows(rows, columns, _inside(words, rows, columns), count_header_rows(found[HEADER], rows))
     if len(rows) * len(columns) > MAX_POSITIONS:
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
     spanning = sorted(found[SPANNING] + found[PROJECTED], key=lambda o: (-o.score, o.box, o.label))
     while True:  # again if rows or columns go, since the cells that span them shrink
-        header_rows = _header_rows(found[HEADER], rows)
+        header_rows = count_header_rows(found[HEADER], rows)
         spans = _spans(spanning, rows, columns, header_rows)
         words = _inside(words, rows, columns)
         ys, xs = overlapping(words, rows, 1), overlapping(words, columns, 0)
@@ -169,7 +169,7 @@ def _covered(interval: Interval, others: Sequence[Interval]) -> float:
     return covered
 
 
-def _header_rows(headers: Sequence[Detection], rows: Sequence[Interval]) -> int:
+def count_header_rows(headers: Sequence[Detection], rows: Sequence[Interval]) -> int:
     """The number of header rows: all up to the end of the first run of rows that a header covers by half."""
     covered = [any(share(row.start, row.end, o.box[1], o.box[3]) >= HALF for o in headers) for row in rows]
     if True not in covered:

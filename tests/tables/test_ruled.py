@@ -1,0 +1,149 @@
+"""Tables whose cells are ruled, in PDFs and in pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from tests.small_pdf import line, pdf, text
+from zoo.apps.documents import Page, open_document
+from zoo.apps.tables import Table, TableExtractor
+from zoo.apps.tables.pages import page_tables
+from zoo.images.boxes import Box, Detection
+
+X, Y = (40, 120, 200, 260), (170, 140, 110, 80, 50)  # borders in points: 4 rows, 3 columns
+
+
+def ruled(xs: Sequence[float] = X, ys: Sequence[float] = Y) -> str:
+    """Lines around and between the cells."""
+    across = "".join(line(xs[0], y, xs[-1], y) for y in ys)
+    return across + "".join(line(x, ys[0], x, ys[-1]) for x in xs)
+
+
+def page_of(content: str) -> Page:
+    pytest.importorskip("pypdfium2", reason="needs pypdfium2")
+    with open_document(pdf([content])) as document:
+        return document.page(1)
+
+
+def no_network(*args: Any, **options: Any) -> list[Detection]:
+    raise AssertionError("the network is asked")
+
+
+def tables_of(page: Page, *places: Box, structure: Callable[..., Any] = no_network, **options: Any) -> list[Table]:
+    """The tables of a page on which a detector finds these places, in points from the upper left."""
+    found = [Detection("table", 0.9, tuple(2 * v for v in place)) for place in places]
+    extractor = TableExtractor(structure, lambda image, threshold: found, **options)
+    return list(page_tables(extractor, page, "").tables)
+
+
+WORDS = [(45, 150, "Name"), (125, 150, "Before"), (205, 150, "After"), (45, 120, "a"), (125, 120, "1"), (205, 120, "2")]
+WORDS += [(45, 60, "c"), (125, 60, "3"), (205, 60, "4")]  # the third row is empty
+TEXTS = "".join(text(x, y, words) for x, y, words in WORDS)
+ROWS = [["Name", "Before", "After"], ["a", "1", "2"], ["", "", ""], ["c", "3", "4"]]
+PLACE = (30, 25, 270, 160)
+
+
+@pytest.mark.parametrize("places", [[PLACE], [], [(42, 32, 255, 145)]], ids=["found", "not found", "cut"])
+def test_rules_are_the_borders_of_cells(places: list[Box]) -> None:
+    (table,) = tables_of(page_of(ruled() + TEXTS), *places)
+    assert table.rows() == ROWS
+    assert table.header_rows == 1  # words above numbers
+    assert {cell.origin for cell in table.cells} == {"rules"}
+    assert [round(v / 2) for v in table.box] == [40, 30, 260, 150]
+    assert Table.from_json(table.to_json()) == table
+
+
+def test_older_json_has_no_origin() -> None:
+    (table,) = tables_of(page_of(ruled() + TEXTS), PLACE)
+    data = table.to_dict()
+    for cell in data["cells"]:
+        del cell["origin"]
+    assert {cell.origin for cell in Table.from_dict(data).cells} == {"model"}
+
+
+def test_cells_span_where_no_line_parts_them() -> None:
+    content = "".join(line(40, y, 260, y) for y in (170, 110, 80, 50)) + line(120, 140, 260, 140)
+    content += "".join(line(x, 170, x, 50) for x in (40, 120, 260)) + line(200, 140, 200, 50)
+    content += TEXTS.replace("(Before)", "(2023)").replace("(After)", "()")
+    (table,) = tables_of(page_of(content), PLACE, structure=lambda image, threshold: [])
+    spans = {
+        (c.row, c.column): (c.row_span, c.column_span) for c in table.cells if (c.row_span, c.column_span) != (1, 1)
+    }
+    assert spans == {(0, 0): (2, 1), (0, 1): (1, 2)}
+    assert table.shape == (4, 3)
+
+
+def test_two_lattices_in_one_place_are_two_tables() -> None:
+    upper, lower = (190, 165, 140, 115), (90, 65, 40, 15)
+    content = ruled(ys=upper) + ruled(ys=lower)
+    content += "".join(text(x + 5, y + 7, f"{x}{y}") for x in X[:3] for y in (*upper[1:], *lower[1:]))
+    tables = tables_of(page_of(content), (30, 5, 270, 190), structure=lambda image, threshold: [])
+    assert [table.shape for table in tables] == [(3, 3), (3, 3)]
+
+
+def test_more_than_the_lattice_is_left_to_the_network() -> None:
+    """Three columns are ruled, and as many words lie beside them."""
+    content = ruled(xs=(40, 80, 120)) + "".join(
+        text(x, y, "12 34") for x in (45, 85, 130, 180, 230) for y in (150, 120, 60)
+    )
+    parts = [Detection("table row", 0.9, (60.0, 30.0 + 60 * i, 540.0, 90.0 + 60 * i)) for i in range(4)]
+    parts += [Detection("table column", 0.9, (80.0 + 80 * i, 30.0, 160.0 + 80 * i, 330.0)) for i in range(5)]
+    (table,) = tables_of(page_of(content), (30, 25, 270, 160), structure=lambda image, threshold: parts, padding=0)
+    assert {cell.origin for cell in table.cells} == {"model"}
+
+
+def words_at(*rows: float) -> str:
+    return "".join(text(x, y, "text here", 8) for x in (45, 150, 210) for y in rows)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        line(5, 5, 295, 5) + line(5, 195, 295, 195) + line(5, 5, 5, 195) + line(295, 5, 295, 195) + words_at(150, 100),
+        ruled(xs=(20, 30, 290), ys=(195, 185, 5)) + words_at(150, 130, 110, 90),  # a frame around columns of text
+        ruled() + "".join(text(30, y, "12", 8) for y in Y),  # a chart's grid: the words are beside it
+        "".join(ruled((x, x + 8), (y + 8, y)) + text(x + 12, y, "choice", 8) for x in (40, 140) for y in (60, 80, 99)),
+        ruled(xs=range(40, 260, 12), ys=(120, 105)),  # a field for one letter each
+        "".join(line(40, y, 260, y) for y in Y) + words_at(150, 120),  # nothing but lines across
+    ],
+    ids=["page border", "frame", "chart", "boxes", "field", "lines"],
+)
+def test_what_is_no_table(content: str) -> None:
+    assert tables_of(page_of(content)) == []
+
+
+def drawn(scale: float = 1.0, width: int = 2, ink: str = "black", fill: str | None = None) -> Image.Image:
+    """A picture of 3 columns and 4 rows, with words as bars."""
+    xs, ys = ([round(v * scale) for v in of] for of in ((60, 180, 300, 420), (50, 90, 130, 170, 210)))
+    image = Image.new("RGB", (round(480 * scale), round(260 * scale)), "white")
+    draw = ImageDraw.Draw(image)
+    if fill:
+        draw.rectangle((xs[0], ys[0], xs[-1], ys[1]), fill)
+    for y in ys:
+        draw.line((xs[0], y, xs[-1], y), ink, width)
+    for x in xs:
+        draw.line((x, ys[0], x, ys[-1]), ink, width)
+    for x in xs[:-1]:
+        for y in ys[:-1]:
+            draw.text((x + 10 * scale, y + 10 * scale), "word", fill="black", font_size=16 * scale)
+    return image
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"width": 1, "ink": "#cccccc"}, {"scale": 2.5, "width": 4}, {"scale": 0.6, "width": 1}, {"fill": "#4472c4"}],
+    ids=str,
+)
+def test_rules_of_a_picture(options: dict[str, Any]) -> None:
+    image, scale = np.asarray(drawn(**options)), options.get("scale", 1.0)
+    place = Detection("table", 0.9, (50 * scale, 40 * scale, 430 * scale, 220 * scale))
+    (table,) = TableExtractor(lambda *args, **more: [], lambda image, threshold: [place])(image)
+    assert table.shape == (4, 3)
+    assert {cell.origin for cell in table.cells} == {"ink"}
+    edges = [box[0] / scale for box in table.column_boxes]
+    assert np.allclose(edges, (60, 180, 300), atol=3)

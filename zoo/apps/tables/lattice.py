@@ -1,0 +1,250 @@
+"""Tables whose cells are ruled: lattices of lines that cross, from the rules of a PDF's page or found in its image.
+
+Boxes are (x0, y0, x1, y1) in pixels of the page.  Shapes: R rows, C columns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...images.boxes import Box
+from ..documents import Rules, Word
+from .boxes import HALF, inside
+from .grid import MAX_POSITIONS
+from .table import Cell, Table
+from .words import join
+
+DRAWN = 0.6  # the share of a cell's side that is drawn, at least
+RAGGED = 0.2  # the share of positions in cells that are no rectangles, from which a lattice is not used
+MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
+FILLED = 0.7  # the share of columns with words in such a line
+ALIKE = 0.8  # the share of such lines
+WIDE = 1.5  # heights of a word: the words of one cell are nearer
+MIN_APART = 3  # lines of cells in one column, of which half have wider gaps: rules do not part all of the columns
+MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those around other lattices
+MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
+FEW = 6  # the least number of cells with words of such a lattice
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """A grid of ruled cells."""
+
+    xs: tuple[float, ...]  # C + 1 borders of columns
+    ys: tuple[float, ...]  # R + 1 borders of rows
+    cells: tuple[tuple[int, int, int, int], ...]  # row, column, row span, column span
+    origin: str  # of `Cell.origin`
+
+    @property
+    def box(self) -> Box:
+        return self.xs[0], self.ys[0], self.xs[-1], self.ys[-1]
+
+    def boxes(self) -> list[Box]:
+        """The boxes of the cells."""
+        return [(self.xs[c], self.ys[r], self.xs[c + cs], self.ys[r + rs]) for r, c, rs, cs in self.cells]
+
+    def mapped(self, to: Callable[[Box], Box]) -> Lattice:
+        """The lattice where a map by quarter turns and shifts brings its boxes."""
+        boxes = np.array([to(box) for box in self.boxes()]).round(3)
+        xs, ys = np.unique(boxes[:, ::2]), np.unique(boxes[:, 1::2])
+        left, right = np.searchsorted(xs, boxes[:, ::2]).T
+        top, bottom = np.searchsorted(ys, boxes[:, 1::2]).T
+        cells = sorted(zip(*(v.tolist() for v in (top, left, bottom - top, right - left)), strict=True))
+        return replace(self, xs=tuple(xs.tolist()), ys=tuple(ys.tolist()), cells=tuple(cells))
+
+    def held(self, words: Sequence[Word]) -> list[list[Word]]:
+        """The words of each cell, by their middles."""
+        owner = np.zeros((len(self.ys) - 1, len(self.xs) - 1), int)
+        for i, (r, c, rs, cs) in enumerate(self.cells):
+            owner[r : r + rs, c : c + cs] = i
+        of: list[list[Word]] = [[] for _ in self.cells]
+        for word in words:
+            x, y = (word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2
+            if self.xs[0] <= x < self.xs[-1] and self.ys[0] <= y < self.ys[-1] and word.text.strip():
+                of[owner[np.searchsorted(self.ys, y, "right") - 1, np.searchsorted(self.xs, x, "right") - 1]].append(
+                    word
+                )
+        return of
+
+
+def find_lattices(rules: Rules, near: float, origin: str) -> list[Lattice]:
+    """The lattices of rules that touch one another, those of the most cells first.  near: in pixels."""
+    across, down = (np.array(of, np.float64).reshape(-1, 3) for of in (rules.across, rules.down))
+    touching = (
+        (across[:, None, 1] - near <= down[:, 0])
+        & (down[:, 0] <= across[:, None, 2] + near)
+        & (down[:, 1] - near <= across[:, None, 0])
+        & (across[:, None, 0] <= down[:, 2] + near)
+    )
+    found = [_lattice(across[a], down[d], near, origin) for a, d in _groups(touching)]
+    return sorted((one for one in found if one is not None), key=lambda one: -len(one.cells))
+
+
+def _groups(touching: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The groups of rules across and down (indices of each) of a matrix (N, M) of those that touch."""
+    left = touching.any(1)
+    while left.any():
+        a = np.zeros(len(left), bool)
+        a[np.argmax(left)] = True
+        while True:
+            d = touching[a].any(0)
+            more = touching[:, d].any(1)
+            if (more == a).all():
+                break
+            a = more
+        left &= ~a
+        yield np.flatnonzero(a), np.flatnonzero(d)
+
+
+def _lattice(across: np.ndarray, down: np.ndarray, near: float, origin: str) -> Lattice | None:
+    if len(across) < 2:
+        return None
+    # A lattice that is open at its sides is closed where most of its rules end.
+    ends = [np.quantile(of, q, method="nearest") for of, q in ((across[:, 1], 0.25), (across[:, 2], 0.75))]
+    xs = _borders([*down[:, 0], *ends], near)
+    ends = [np.quantile(of, q, method="nearest") for of, q in ((down[:, 1], 0.25), (down[:, 2], 0.75))]
+    ys = _borders([*across[:, 0], *ends], near)
+    if min(len(xs), len(ys)) < 3 or (len(xs) - 1) * (len(ys) - 1) > MAX_POSITIONS // 4:
+        return None
+    below, beside = _drawn(across, ys, xs, near), _drawn(down, xs, ys, near).T  # (R + 1, C), (R, C + 1)
+    # A border that is drawn nowhere along its length is none: a short rule inside of a cell.
+    ys, xs = _kept(ys, below[1:-1].any(1)), _kept(xs, beside[:, 1:-1].any(0))
+    if min(len(xs), len(ys)) < 3:
+        return None
+    below, beside = _drawn(across, ys, xs, near), _drawn(down, xs, ys, near).T
+    cells, ragged = _cells(below[1:-1], beside[:, 1:-1])
+    if len(cells) < 4 or ragged > RAGGED * (len(ys) - 1) * (len(xs) - 1):
+        return None
+    return Lattice(tuple(xs.tolist()), tuple(ys.tolist()), tuple(cells), origin)
+
+
+def _borders(values: Sequence[float], near: float) -> np.ndarray:
+    """The middles of values that are near one another: two lines beside each other are one border."""
+    at = np.sort(np.array(values))
+    first = np.flatnonzero(np.append(True, np.diff(at) > 1.5 * near))
+    return np.add.reduceat(at, first) / np.diff(np.append(first, len(at)))
+
+
+def _kept(borders: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    return borders[np.concatenate([[True], drawn, [True]])]
+
+
+def _drawn(rules: np.ndarray, at: np.ndarray, between: np.ndarray, near: float) -> np.ndarray:
+    """True for each border (its place in `at`) and each gap of the borders `between`, where most of it is drawn."""
+    length = np.zeros((len(at), len(between) - 1))
+    nearest = np.abs(rules[:, :1] - at).argmin(1)
+    low, high = between[:-1], between[1:]
+    for i, (place, start, end) in zip(nearest.tolist(), rules.tolist(), strict=True):
+        if abs(at[i] - place) <= 1.5 * near + 1:
+            length[i] += (np.minimum(end, high) - np.maximum(start, low)).clip(0)
+    return length >= DRAWN * (high - low)
+
+
+def _cells(below: np.ndarray, beside: np.ndarray) -> tuple[list[tuple[int, int, int, int]], int]:
+    """The cells, and the number of positions in areas that are no rectangles, whose positions are cells one by one.
+
+    below (R - 1, C), beside (R, C - 1): True where two positions are parted.
+    """
+    R, C = len(beside), below.shape[1]
+    parent = list(range(R * C))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = i = parent[parent[i]]
+        return i
+
+    for r, c in np.argwhere(~beside).tolist():
+        parent[root(r * C + c + 1)] = root(r * C + c)
+    for r, c in np.argwhere(~below).tolist():
+        parent[root((r + 1) * C + c)] = root(r * C + c)
+    areas: dict[int, list[tuple[int, int]]] = {}
+    for i in range(R * C):
+        areas.setdefault(root(i), []).append(divmod(i, C))
+    cells, ragged = [], 0
+    for area in areas.values():
+        rows, columns = zip(*area, strict=True)
+        top, left, high, wide = min(rows), min(columns), max(rows) - min(rows) + 1, max(columns) - min(columns) + 1
+        if len(area) == high * wide:
+            cells.append((top, left, high, wide))
+        else:
+            cells += [(r, c, 1, 1) for r, c in area]
+            ragged += len(area)
+    return sorted(cells), ragged
+
+
+def text_rows(words: Sequence[Word]) -> list[list[Word]]:
+    """Words by lines, from the top, by their lower edges."""
+    lines: list[list[Word]] = []
+    for word in sorted(words, key=lambda w: w.box[3]):
+        if lines and word.box[3] - lines[-1][0].box[3] < HALF * (word.box[3] - word.box[1]):
+            lines[-1].append(word)
+        else:
+            lines.append([word])
+    return lines
+
+
+def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice with a row for each line of words, where four lines or more fill the columns that no rule parts."""
+    xs, ys, C = lattice.xs, [lattice.ys[0]], len(lattice.xs) - 1
+    whole = np.ones(len(lattice.ys) - 1, bool)
+    for r, _, rs, _ in lattice.cells:
+        whole[r : r + rs] &= rs == 1
+    starts = [0]
+    for r, (top, bottom) in enumerate(itertools.pairwise(lattice.ys)):
+        own = [w for w in words if top <= (w.box[1] + w.box[3]) / 2 < bottom and xs[0] <= w.box[0] < xs[-1]]
+        lines = text_rows(own) if whole[r] and len(own) >= MIN_LINES * FILLED * C else []
+        filled = [len({int(np.searchsorted(xs, (w.box[0] + w.box[2]) / 2)) for w in line}) for line in lines]
+        if len(lines) >= MIN_LINES and sum(n >= max(2, FILLED * C) for n in filled) >= ALIKE * len(lines):
+            ys += [(a[0].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
+        ys.append(bottom)
+        starts.append(len(ys) - 1)
+    cells = []
+    for r, c, rs, cs in lattice.cells:
+        first, last = starts[r], starts[r + rs]
+        cells += [(first, c, last - first, cs)] if rs > 1 else [(k, c, 1, cs) for k in range(first, last)]
+    return replace(lattice, ys=tuple(ys), cells=tuple(sorted(cells)))
+
+
+def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word], detected: bool) -> bool:
+    """False for frames around tables or text, grids of charts, boxes of forms, and lattices without all columns.
+
+    words: of the page.  detected: a detector found a table here, too.
+    """
+    held = lattice.held(words)
+    filled, every, open_words = sum(map(bool, held)), sum(map(len, held)), 0
+    alike: dict[tuple[int, int], list[list[Word]]] = {}
+    for (_, c, _, cs), box, own in zip(lattice.cells, lattice.boxes(), held, strict=True):
+        if any(inside(o.box, box) > HALF for o in others if o is not lattice):
+            open_words += len(own)
+        else:
+            alike.setdefault((c, cs), []).extend(text_rows(own))
+    for lines in alike.values():
+        if len(lines) >= MIN_APART and sum(map(_is_apart, lines)) >= HALF * len(lines):
+            open_words += sum(map(len, lines))
+    if open_words > MOST_OPEN * every:
+        return False
+    return filled > 0 if detected else filled >= max(FEW, MIN_FILLED * len(lattice.cells))
+
+
+def _is_apart(line: Sequence[Word]) -> bool:
+    """True for a line with a gap wider than those between words; a "$" may be apart from its number."""
+    line = sorted((w for w in line if any(map(str.isalnum, w.text))), key=lambda w: w.box[0])
+    return any(b.box[0] - a.box[2] > WIDE * (b.box[3] - b.box[1]) for a, b in itertools.pairwise(line))
+
+
+def lattice_table(lattice: Lattice, words: Sequence[Word], header_rows: int = 0) -> Table:
+    """The table of a lattice, with the words in the cells that their middles are in; empty rows are kept."""
+    (x0, y0, x1, y1), cells = lattice.box, []
+    for (r, c, rs, cs), box, own in zip(lattice.cells, lattice.boxes(), lattice.held(words), strict=True):
+        confidence = (
+            (2 + statistics.mean(word.confidence for word in own)) / 3 if own else 1.0
+        )  # rows and columns are sure
+        cells.append(Cell(r, c, rs, cs, box, join(own), confidence, r < header_rows, origin=lattice.origin))
+    rows = tuple((x0, a, x1, b) for a, b in itertools.pairwise(lattice.ys))
+    columns = tuple((a, y0, b, y1) for a, b in itertools.pairwise(lattice.xs))
+    return Table(tuple(cells), rows, columns, lattice.box, header_rows=header_rows)

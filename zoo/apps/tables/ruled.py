@@ -1,0 +1,144 @@
+"""Tables of a page whose cells are ruled: where they are, their words and their headers.
+
+Boxes are (x0, y0, x1, y1) in pixels.  Shapes: H, W of the page, Y, X of a crop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...images.boxes import Box, Detection
+from ...images.lines import spans
+from ..documents import Rules, Word
+from .boxes import HALF, inside
+from .cell_borders import INK
+from .ink_rules import ink_rules
+from .lattice import Lattice, find_lattices, is_table, lattice_table, with_lines
+from .structure import HEADER, TABLE, count_header_rows
+from .table import Table
+from .words import Interval
+
+NEAR = 1 / 300  # of the page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
+MOST = 0.75  # the share of a place's words, or ink, in a lattice that is its table
+SHADE = 12  # grey levels between the papers of a header and of other rows
+FIRST = 16  # rows in which the network looks for a header
+WORD_GAP = 0.8  # of a line's height: between words of one column there is less
+
+
+def ruled_places(
+    page: np.ndarray, places: Sequence[Detection], words: Sequence[Word] | None, rules: Rules | None, detected: bool
+) -> dict[Detection, Lattice | None]:
+    """The places of a page (H, W, 3) with the lattice that is the table of each; None leaves it to the network.
+
+    A place that lattices fill is replaced by them; lattices that nobody detected are added.  detected: False for the
+    whole page as the one place.
+    """
+    near = max(2.0, NEAR * min(page.shape[:2]))
+    lattices = find_lattices(rules, near, "rules") if rules is not None else []
+    lattices = lattices or find_lattices(ink_rules(page, near), near, "ink")
+    left: dict[Detection, Lattice | None] = dict.fromkeys(places)
+    if not detected:  # one table: its title and notes are part of it
+        lattices = lattices[:1]
+    tables: dict[Detection, Lattice | None] = {}
+    for found in places:
+        own = [one for one in lattices if max(inside(one.box, found.box), inside(found.box, one.box)) >= HALF]
+        own = [one for one in own if is_table(one, lattices, _words(page, one, words), True)]
+        if own and _share(page, found.box, [one.box for one in own], words) >= MOST:
+            del left[found]
+            tables |= {found._replace(box=one.box): one for one in own}
+    for one in lattices if detected else ():
+        apart = all(max(inside(one.box, f.box), inside(f.box, one.box)) < HALF for f in [*tables, *left])
+        if apart and is_table(one, lattices, _words(page, one, words), False):
+            tables[Detection(TABLE, 1.0, one.box)] = one
+    return tables | left
+
+
+def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word] | None) -> float:
+    """The share of the words in a box, or without words of its ink, that is in the boxes `held` too."""
+    if words is not None:
+        own = [word.box for word in words if inside(word.box, box) >= HALF]
+        return sum(any(inside(word, one) >= HALF for one in held) for word in own) / max(1, len(own))
+    x0, y0, x1, y1 = (int(v) for v in box)
+    ink = _ink(page[y0:y1, x0:x1])
+    every = int(np.count_nonzero(ink))
+    for left, top, right, bottom in held:
+        ink[max(0, int(top) - y0) : max(0, int(bottom) + 1 - y0), max(0, int(left) - x0) : int(right) + 1 - x0] = False
+    return 1 - np.count_nonzero(ink) / max(1, every)
+
+
+def _ink(part: np.ndarray) -> np.ndarray:
+    if not part.size:
+        return np.zeros(part.shape[:2], bool)
+    grey = part.mean(-1)
+    return np.abs(grey - np.median(grey)) > INK
+
+
+def _words(page: np.ndarray, lattice: Lattice, words: Sequence[Word] | None) -> Sequence[Word]:
+    """The page's words, or without them blocks of ink in the lattice's cells that are as far apart as words."""
+    if words is not None:
+        return words
+    found = []
+    for x0, y0, x1, y1 in lattice.boxes():
+        left, top = int(x0) + 3, int(y0) + 3
+        ink = _ink(page[top : int(y1) - 2, left : int(x1) - 2])
+        for a, b in spans(ink.any(1)) if ink.size else ():
+            blocks: list[tuple[int, int]] = []
+            for start, end in spans(ink[a:b].any(0)) if b - a >= 3 else ():
+                if blocks and start - blocks[-1][1] < WORD_GAP * (b - a):
+                    blocks[-1] = blocks[-1][0], end
+                else:
+                    blocks.append((start, end))
+            found += [Word("x", (left + s, top + a, left + e, top + b)) for s, e in blocks]
+    return found
+
+
+def ruled_table(
+    lattice: Lattice, pixels: np.ndarray, structure: Callable[[np.ndarray], Sequence[Detection]], words: Sequence[Word]
+) -> Table:
+    """The table of a lattice in a crop (Y, X, 3); structure: finds the header, if nothing else shows it."""
+    lattice = with_lines(lattice, words)
+    table = lattice_table(lattice, words)
+    return lattice_table(lattice, words, _header_rows(table, pixels, structure))
+
+
+def _header_rows(table: Table, pixels: np.ndarray, structure: Callable[[np.ndarray], Sequence[Detection]]) -> int:
+    """The number of header rows: those on another paper than all others, or else those of words above numbers."""
+    rows, count = table.shape[0], 0
+    shades = [
+        np.median(_part(pixels, box), (0, 1)) if _part(pixels, box).size else np.zeros(3) for box in table.row_boxes
+    ]
+    same = [bool(np.abs(shade - shades[0]).max() <= SHADE) for shade in shades]
+    first = same.index(False) if False in same else rows
+    if first <= rows // 2 and not any(same[first:]):
+        count = first
+    elif _is_above_numbers(table):
+        count = 1
+    elif any(cell.text for cell in table.cells):
+        top = round(table.row_boxes[min(FIRST, rows) - 1][3])
+        found = [one for one in structure(pixels[:top]) if one.label == HEADER]
+        count = count_header_rows(found, [Interval(box[1], box[3], None) for box in table.row_boxes])
+    while 0 < count < rows:  # no cell reaches across the line below the header
+        end = max(cell.row + cell.row_span for cell in table.cells if cell.row < count)
+        if end == count:
+            break
+        count = end
+    return count if count < rows else 0
+
+
+def _part(pixels: np.ndarray, box: Box) -> np.ndarray:
+    x0, y0, x1, y1 = (max(0, round(v)) for v in box)
+    return pixels[y0:y1, x0:x1]
+
+
+def _is_above_numbers(table: Table) -> bool:
+    """True if the first row has a text without a number for each column that has numbers alone below."""
+    grid = table.rows(repeat=True)
+    below = [[row[c] for row in grid[1:] if row[c]] for c in range(table.shape[1])]
+    numbers = [c for c, of in enumerate(below) if len(of) > 1 and all(map(_is_number, of))]
+    return bool(numbers) and all(grid[0][c] and not _is_number(grid[0][c]) for c in numbers)
+
+
+def _is_number(text: str) -> bool:
+    return sum(map(str.isdigit, text)) >= HALF * len(text)
