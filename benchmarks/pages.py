@@ -1,9 +1,9 @@
-"""docs/performance.md, made of the files in benchmarks/results.
+"""docs/performance.md, and the figures of docs/tables.md, made of the files in benchmarks/results.
 
-    python -m benchmarks.pages            # writes the page
-    python -m benchmarks.pages --check    # exit status 1 if the page is not what the files give
+    python -m benchmarks.pages            # writes them
+    python -m benchmarks.pages --check    # exit status 1 if they are not what the files give
 
-The page holds what the files hold, the rows that lose among it, and nothing else that could change from run to run.
+They hold what the files hold, the rows that lose among it, and nothing else that could change from run to run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from . import tables
 from .harness import RESULTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+TABLES = PAGE.with_name("tables.md")
+FIGURES = "<!-- Made by `python -m benchmarks.pages`: do not edit. -->", "<!-- End of the figures. -->"
 HEAD = """\
 # Performance
 
@@ -51,14 +53,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     args = parser.parse_args(argv)
-    text = page(RESULTS)
-    if not args.check:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{PAGE} is not what the results give: run python -m benchmarks.pages", file=sys.stderr)
-    return 1
+    status = 0
+    for path, text in ((PAGE, page(RESULTS)), (TABLES, with_figures(TABLES.read_text(encoding="utf-8"), RESULTS))):
+        if not args.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            print(f"{path} is not what the results give: run python -m benchmarks.pages", file=sys.stderr)
+            status = 1
+    return status
+
+
+def with_figures(text: str, results: Path) -> str:
+    """docs/tables.md with the figures of the newest result between its two comments."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob("tables-*.json")]
+    before, _, rest = text.partition(FIGURES[0])
+    newest = max(found, key=lambda result: result["environment"]["date"], default=None)
+    figures = "" if newest is None else f"\n{tables_of_half(newest, 'final')}\n"
+    return f"{before}{FIGURES[0]}\n{figures}{FIGURES[1]}{rest.partition(FIGURES[1])[2]}"
 
 
 def page(results: Path) -> str:
@@ -190,11 +201,16 @@ def tables_of_half(result: Result, half: str) -> str:
     for name, found in result["sets"].items():
         mine = [i for i, file in enumerate(found["files"]) if file["half"] == half]
         of = {who: tables.summary(files[i] for i in mine) for who, files in found["contenders"].items()}
-        lines = [[who, *tables.figures(one), *tables.speed(one)] for who, one in of.items() if one["files"]]
-        text += (
-            f"\n{_markdown([f'{tables.SETS[name]}: {len(mine)} files', *tables.HEAD, *tables.HEAD_OF_SPEED], lines)}"
-        )
-    return text
+        best = max((one["con"] for who, one in of.items() if who not in (tables.TOLD, tables.GIVEN)), default=0)
+        lines = []
+        for who, one in of.items():
+            con, *more = tables.figures(one)
+            lines.append([who, f"**{con}**" if one["con"] == best else con, *more, *tables.speed(one)])
+        head = [f"{tables.SETS[name]}: {len(mine)} files", *tables.HEAD, *tables.HEAD_OF_SPEED]
+        text += f"\n{_markdown(head, lines)}" if mine else ""
+    return text + "\n{}: {wall:.2f} s, {cpu:.2f} s of the CPU, {peak:.0f} MB.\n".format(
+        tables.PROCESS, **result["process"]
+    )
 
 
 def _behind(result: Result, half: str) -> str:

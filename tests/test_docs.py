@@ -216,6 +216,8 @@ def test_the_performance_page_of_other_results(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match=r"no table for speed\.json"):
         pages.page(tmp_path)
     monkeypatch.setattr(pages, "PAGE", tmp_path / "performance.md")
+    monkeypatch.setattr(pages, "TABLES", tmp_path / "tables.md")
+    (tmp_path / "tables.md").write_text("Before" + "".join(pages.FIGURES) + "after")
     assert pages.main(["--check"]) == 1
     assert "run python -m benchmarks.pages" in capsys.readouterr().err
     assert pages.main([]) == pages.main(["--check"]) == 0

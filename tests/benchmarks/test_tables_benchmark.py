@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from benchmarks import table_contenders, table_material, table_samples, tables
+from benchmarks import pages, table_contenders, table_material, table_samples, tables
 from zoo.apps.tables import Table, build_table
 from zoo.apps.tables.grits import grits
 
@@ -74,3 +76,25 @@ def test_scores_of_a_file():
     figures = tables.summary([found])
     assert (figures["right tables"], figures["missed"], figures["right rows"], figures["right files"]) == (2, 1, 6, 0)
     assert tables.right_rows(TRUE, table_material.table_of(wrong)) == 2
+
+
+def test_figures_in_the_docs(tmp_path):
+    """The final half alone, losing tables with their peer, the newest result."""
+    rest = {"error": None, "start": 1.0, "wall": 1.0, "cpu": 1.0, "peak": 1, "pages": 1, "false": 0}
+    table = lambda con: [1, [2, 2], [2, 2], con, 1.0, 2, 1]
+    found = {"files": [{"file": f"x/{half}.png", "half": half} for half in ("final", "look")], "contenders": {}}
+    for who, con in (("zoo", 0.96), ("rapid_table", 0.98)):
+        found["contenders"][who] = [{"tables": [table(con)], **rest}, {"tables": [table(0.1)], **rest}]
+    process = {"wall": 1.0, "cpu": 0.9, "peak": 100.0}
+    for name, date in (("tables-a.json", "2026-01-01"), ("tables-b.json", "2026-01-02")):
+        result = {"environment": {"date": date}, "sets": {"pages": found}, "process": process}
+        (tmp_path / name).write_text(json.dumps(result))
+        process = {**process, "wall": 2.0}
+    text = pages.with_figures("Before" + "".join(pages.FIGURES) + "after", tmp_path)
+    assert "| zoo | 0.960 | 1.000 | 1 of 2 | 1 of 1 | 0 | 0 | 1 of 1 |" in text
+    assert "0.100" not in text
+    assert "2.00 s" in text
+    assert text.startswith("Before")
+    assert text.endswith("after")
+    assert pages.with_figures(text, tmp_path) == text
+    assert "zoo is behind in GriTS-Con here: x/final.png: rapid_table 0.980 to 0.960." in pages._tables(result)
