@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from zoo.engines.onnx import decoder
 from zoo.engines.onnx.step import CROSS, PAST, PRESENT, trace_cross, trace_step
 from zoo.errors import UnsupportedError
 from zoo.models.bert import BertConfig, BertLMHeadModel
@@ -57,6 +60,48 @@ def test_a_step_is_the_models(name, running):
             for b in range(B):
                 kept[b, :, start[b] : start[b] + count[b]] = x[b, :, : count[b]]
         start += count
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_that_write_to_the_cache(name, tmp_path, monkeypatch):
+    """By GroupQueryAttention, on CPUs: ragged prompts, their chunks, rows dropped and repeated, a cache that grows."""
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+    monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path))
+    cls, config, cross = MODELS[name]
+    width = {"d_model": 32} if "d_model" in vars(config) else {"hidden_size": 32}
+    config, rng = replace(config, **width), np.random.default_rng(0)
+    model, run = cls.from_config(config), cls.from_config(config, device="onnx")
+    assert run.runner.in_place(run)
+    monkeypatch.setattr(decoder, "SCORES", 1)
+    monkeypatch.setattr(decoder, "LEAST", 2)
+    monkeypatch.setattr(decoder, "ROOM_IN_PLACE", 6)
+    first: dict = {}
+    if cross:  # each serves two rows
+        states = rng.normal(size=(2, 9, getattr(config, model.inputs["encoder_hidden_states"]))).astype(np.float32)
+        mask = np.ones((2, 9), np.int64)
+        mask[1, 6:] = 0
+        first = {"encoder_hidden_states": states, "encoder_attention_mask": mask}
+    caches = [one.new_cache(B, ROOM) for one in (model, run)]
+    for T, lengths, rows in (
+        (5, np.array([5, 3, 1, 4]), None),
+        (1, None, [0, 1, 3, 3]),
+        (3, np.array([1, 2, 3, 3]), [2, 3] if cross else [3, 0, 1]),
+        (1, None, None),
+    ):
+        count = len(caches[0].counts)
+        ids, lengths = rng.integers(2, 90, (count, T)), None if lengths is None else lengths[:count]
+        wanted, found = (
+            one.next_logits(ids, lengths, cache, **first) for one, cache in zip((model, run), caches, strict=True)
+        )
+        assert np.linalg.norm(found - wanted) <= 1e-5 * np.linalg.norm(wanted)
+        first = {}
+        for cache in caches:
+            if rows is not None:
+                cache.select(np.array(rows))
+    keys = caches[1].keys[0]
+    ids = rng.integers(2, 90, (len(keys), 1))
+    run.next_logits(ids, None, caches[1])
+    assert caches[1].keys[0] is keys  # as long as there is room, nothing is copied
 
 
 def test_positions_that_a_texts_length_changes_have_no_graph():

@@ -30,6 +30,9 @@ class Written:
             for method, (path, traced) in files.items()
         }
 
+    def in_place(self, model: Any) -> bool:
+        return False
+
     def made(self, method: str, model: Any, make: Any) -> OpenGraph:
         return self.graphs[method]
 

@@ -14,12 +14,16 @@ from ...cache import KVCache
 from ...inputs import Context
 from ...inputs.causal import CHUNK, CausalLM
 from ...typing import Array
-from .step import CROSS, PAST, trace_cross, trace_step
+from .step import CROSS, PAST, PRESENT, trace_cross, trace_step
 
 if TYPE_CHECKING:
-    from .runner import OnnxRunner
+    from .runner import OnnxRunner, OpenGraph
+    from .trace import Traced
 
 ROOM = 64  # capacity of a new cache in tokens; it doubles as the cache grows
+ROOM_IN_PLACE = 4096  # of one whose unused part no graph reads
+SCORES = 1 << 25  # numbers: heads, times tokens of a prompt's chunk, times capacity of the cache
+LEAST = 32  # tokens of a chunk
 
 
 class OnnxDecoder:
@@ -41,11 +45,17 @@ class OnnxDecoder:
     def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
         """Logits (B, V) after the last token of each row, as `CausalLM.next_logits` returns them."""
         t = self._model.tokens(input_ids, cache=cache, **context)
-        (B, T), ids = t.shape, np.asarray(t.ids)
+        (B, T), ids = t.shape, np.asarray(t.ids, np.int64)
         count = np.full(B, T) if lengths is None else cache.checked(lengths, T)
         cache.check_room(B, T)
         if t.context.encoder_states is not None:
             self._see(cache, t.context)
+        if self._runner.in_place(self._model):
+            room(cache, cache.length + T, ROOM_IN_PLACE)
+            rows = [slice(b, b + 1) for b in range(B)] if T > 1 else [slice(0, B)]
+            logits = np.concatenate([self._written(cache, ids[own, : count[own].max()], own) for own in rows])
+            cache.advance(count)
+            return logits
         logits = None
         for a in range(0, T, CHUNK):
             own = np.clip(count - a, 0, CHUNK)
@@ -54,29 +64,54 @@ class OnnxDecoder:
         assert logits is not None
         return logits
 
+    def _written(self, cache: KVCache, ids: np.ndarray, rows: slice) -> np.ndarray:
+        """Logits (R, V) after ids (R, T) of some rows, whose keys and values are put into the cache; R or T is 1."""
+        feed, into = self._cached(cache, rows), {}
+        for i, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
+            into |= {f"{PRESENT}.{i}.{part}": _turned(x[rows]) for part, x in (("key", k), ("value", v))}
+        heads = getattr(self.config, "num_attention_heads", self._model.cache_shape[1])
+        chunk = max(LEAST, min(CHUNK, SCORES // (heads * cache.keys[0].shape[1])))
+        graph, logits = self._graph(bool(cache.cross), in_place=True), np.empty(0)
+        for a in range(0, ids.shape[1], chunk):
+            feed |= {"input_ids": np.ascontiguousarray(ids[:, a : a + chunk]), "past_lengths": cache.counts[rows] + a}
+            (logits,) = graph.session(feed, into)
+        return logits
+
     def _step(self, cache: KVCache, ids: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), which are added to the cache."""
-        start, seen = cache.counts, bool(cache.cross)
+        start = cache.counts
         room(cache, cache.length + ids.shape[1])
-        feed = {"input_ids": ids, "past_lengths": start, "last": np.maximum(own - 1, 0)}
-        for i, pair in enumerate(zip(cache.keys, cache.values, strict=True)):
-            feed |= _named(f"{PAST}.{i}", *pair)
-        for i, (k, v, mask) in cache.cross.items():
-            feed |= _named(f"{CROSS}.{i}", k, v)
-            if i == 0:
-                mask = np.ones(k.shape[:2]) if mask is None else mask
-                feed["encoder_attention_mask"] = np.asarray(mask, np.int64)
-        name = f"{type(self._model).__name__}.step" + ("" if seen or not crosses(self._model) else ", alone")
-        graph = self._runner.made(
-            name, self._model, lambda precision: trace_step(self._model, seen, precision=precision)
-        )
-        logits, *new = graph.session(feed)
+        feed = self._cached(cache, slice(0, len(start)))
+        feed |= {"input_ids": ids, "past_lengths": start, "last": np.maximum(own - 1, 0)}
+        logits, *new = self._graph(bool(cache.cross)).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
             for kept, x in zip((cache.keys[i], cache.values[i]), pair, strict=True):
                 for b, (at, n) in enumerate(zip(start, own, strict=True)):
                     kept[b, at : at + n] = x[b, :, :n].transpose(1, 0, 2)
         cache.advance(own)
         return logits
+
+    def _graph(self, seen: bool, in_place: bool = False) -> OpenGraph:
+        name = f"{type(self._model).__name__}.step" + ("" if seen or not crosses(self._model) else ", alone")
+
+        def make(precision: Any) -> Traced:
+            return trace_step(self._model, seen, precision=precision, in_place=in_place)
+
+        return self._runner.made(name + (", in place" if in_place else ""), self._model, make)
+
+    def _cached(self, cache: KVCache, rows: slice) -> dict[str, np.ndarray]:
+        """The graph's inputs of a cache: keys and values of some rows, and of their encoder's states."""
+        feed = {}
+        for i, pair in enumerate(zip(cache.keys, cache.values, strict=True)):
+            feed |= _named(f"{PAST}.{i}", *(x[rows] for x in pair))
+        for i, (k, v, mask) in cache.cross.items():
+            each = len(cache.counts) // len(k)  # rows that share an encoder's states
+            own = slice(rows.start // each, -(-rows.stop // each))
+            feed |= _named(f"{CROSS}.{i}", k[own], v[own])
+            if i == 0:
+                mask = np.ones(k.shape[:2]) if mask is None else mask
+                feed["encoder_attention_mask"] = np.ascontiguousarray(np.asarray(mask)[own], np.int64)
+        return feed
 
     def _see(self, cache: KVCache, c: Context) -> None:
         """Store the keys and values of the encoder's states in the cache."""
@@ -92,18 +127,23 @@ def crosses(model: CausalLM) -> bool:
     return bool(getattr(model.config, "add_cross_attention", "encoder_hidden_states" in model.inputs))
 
 
-def room(cache: KVCache, tokens: int) -> None:
+def room(cache: KVCache, tokens: int, least: int = ROOM) -> None:
     """Lay a cache's keys and values out as a graph reads them, with a capacity of at least `tokens`."""
     for arrays in (cache.keys, cache.values):
         for i, x in enumerate(map(np.asarray, arrays)):
             B, S, G, K = x.shape
-            if tokens > S or not x.transpose(0, 2, 1, 3).flags.c_contiguous:
-                wanted = min(cache.capacity, max(tokens + ROOM, 2 * cache.length))
+            if tokens > S or not _turned(x).flags.c_contiguous:
+                wanted = min(cache.capacity, max(tokens + least, 2 * cache.length))
                 y = np.zeros((B, G, wanted, K), x.dtype).transpose(0, 2, 1, 3)
                 y[:, : cache.length] = x[:, : cache.length]
                 arrays[i] = y
 
 
+def _turned(x: Any) -> np.ndarray:
+    """(B, S, G, K) as a graph has it, (B, G, S, K)."""
+    return x.transpose(0, 2, 1, 3)
+
+
 def _named(name: str, k: Any, v: Any) -> dict[str, np.ndarray]:
     """Keys and values (B, S, G, K) as inputs of the graph, (B, G, S, K)."""
-    return {f"{name}.{part}": np.ascontiguousarray(x.transpose(0, 2, 1, 3)) for part, x in (("key", k), ("value", v))}
+    return {f"{name}.{part}": np.ascontiguousarray(_turned(x)) for part, x in (("key", k), ("value", v))}

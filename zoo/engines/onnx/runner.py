@@ -20,7 +20,9 @@ from ...files.inside import checkpoint_file
 from ...inputs.causal import CausalLM
 from ...nn import Module
 from ...pretrained import Pretrained
+from ...quant import QuantTensor
 from ...runner import Runner
+from ...weights.mapped import release
 from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
 from .decoder import OnnxDecoder, room
 from .exported import INDEX, about_export
@@ -78,6 +80,10 @@ class OnnxRunner(Runner):
 
     def decoder(self, model: Any) -> Any:
         return OnnxDecoder(model, self) if isinstance(model, CausalLM) and not model.depends_on_length else model
+
+    def in_place(self, model: CausalLM) -> bool:
+        """Return True if a decoder's steps write to its cache, which GroupQueryAttention does on CPUs."""
+        return self._provider == "CPUExecutionProvider" and model.cache_shape[2] % 8 == 0
 
     def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
         """The only graph of a decoder's method.  make: returns the traced graph in a precision."""
@@ -160,6 +166,9 @@ class ExportedRunner(OnnxRunner):
                 self._graphs[method] = [self._open(method)]
         return self._graphs[method][0]
 
+    def in_place(self, model: CausalLM) -> bool:
+        return False
+
     def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
         return self.graph(method)
 
@@ -207,7 +216,10 @@ def attach(model: Pretrained, device: str, files: Iterable[Path] = (), weights: 
         node = waiting.pop()
         if isinstance(node, Pretrained):
             node.runner = runner
-        if isinstance(node, Module):
+        if isinstance(node, QuantTensor):  # whose pages loading has read, and a graph does not
+            for array in (array for part in node.parts for array in part.arrays):
+                release(array)
+        elif isinstance(node, Module):
             waiting += vars(node).values()
         elif isinstance(node, (list, tuple)):
             waiting += node

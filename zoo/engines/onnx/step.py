@@ -2,6 +2,7 @@
 
 The cache is the caller's, in arrays (B, G, S, K) of any capacity S, which the graph reads without copying: in row b
 only the keys before past_lengths[b] are seen.  One graph serves prompts, their chunks, and single tokens.
+In place, the graph also writes the new keys and values to the cache.
 
 Shapes: B rows, T new tokens, S capacity of the cache, G key heads, K head size, V vocab_size; C rows of encoder states
 (B is a multiple of C: consecutive rows share one), M states in each, E their width, H heads.
@@ -31,37 +32,44 @@ HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11}
 class _Layer:
     """One layer's part of the cache: inputs of the graph, and the keys and values that the layer adds."""
 
-    def __init__(self, keys: Symbol, values: Symbol, cross: Any):
+    def __init__(self, keys: Symbol, values: Symbol, cross: Any, in_place: bool):
         self.keys, self.values, self.cross = keys, values, cross  # (B, G, S, K) twice, and the encoder's
-        self.new: tuple[Symbol, Symbol] | None = None
+        self.in_place = in_place
+        self.pair: tuple[CachedKeys, CachedValues]
 
     def extend(self, k: Any, v: Any, masked: bool = False) -> tuple[Symbol, Symbol]:
-        self.new = k, v
-        return CachedKeys(self.keys, k), CachedValues(self.values, v)
+        self.pair = CachedKeys(self.keys, k, self.in_place), CachedValues(self.values, v, self.in_place)
+        return self.pair
 
     def extend_rotated(self, q: Any, k: Any, v: Any, cos_sin: Any, masked: bool = False) -> tuple[Any, Any, Any]:
         return (ops.rope(q, *cos_sin), *self.extend(ops.rope(k, *cos_sin), v))
 
 
-def trace_step(model: CausalLM, cross: bool = False, standard: bool = False, precision: Any = None) -> Traced:
+def trace_step(
+    model: CausalLM, cross: bool = False, standard: bool = False, precision: Any = None, in_place: bool = False
+) -> Traced:
     """Trace a step: input_ids (B, T), past_lengths (B,), last (B,) and past_key_values.I.key and .value (B, G, S, K) ->
     logits (B, V) after the new token last[b] of each row, and present.I.key and .value (B, G, T, K).
 
     cross: it also takes the encoder's keys and values, cross_key_values.I.key and .value (C, H, M, K), as the graph of
     `trace_cross` returns them, and encoder_attention_mask (C, M).
+
+    in_place: there is no `last`, since B or T is 1 and no row is padded, and the outputs present are the whole cache
+    (B, G, S, K), which shares the memory of past.  K must be a multiple of 8.
     """
     step = _Step(model, standard, precision)
-    t, last = step.tokens(), step.input("last", ("B",), INT)
-    cache = step.cache(t.start, cross)
+    t = step.tokens()
+    last = None if in_place else step.input("last", ("B",), INT)
+    cache = step.cache(cross, in_place)
     x: Any = step.model.base_model.encode(t._replace(cache=cache))
     B, T, D = x.shape
-    rows = ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "last")
+    rows = x[:, -1] if last is None else ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "last")
     outputs = [("logits", step.model.head(rows), False)]
     for i, layer in enumerate(cache):
-        assert layer.new is not None
-        for name, new in zip(("key", "value"), layer.new, strict=True):
-            outputs.append((f"{PRESENT}.{i}.{name}", new.transpose(0, 2, 1, 3), False))
-    return finish(step.graph, step.inputs, outputs)
+        for name, one in zip(("key", "value"), layer.pair, strict=True):
+            new = one.present if in_place else one.recent.transpose(0, 2, 1, 3)
+            outputs.append((f"{PRESENT}.{i}.{name}", new, False))
+    return finish(step.graph, step.inputs, outputs, direct=in_place)
 
 
 def trace_cross(model: CausalLM, standard: bool = False, precision: Any = None) -> Traced:
@@ -72,7 +80,7 @@ def trace_cross(model: CausalLM, standard: bool = False, precision: Any = None) 
     width = getattr(model.config, model.inputs["encoder_hidden_states"])
     states: Any = step.input("encoder_hidden_states", ("C", "M", width), FLOAT)
     t = step.tokens()
-    cache = step.cache(t.start, cross=False)
+    cache = step.cache(cross=False)
     t = t._replace(context=t.context._replace(encoder_states=states), cache=cache)  # type: ignore[arg-type]
     step.model.base_model.encode(t)
     outputs = [
@@ -105,7 +113,7 @@ class _Step:
         start: Any = self.input("past_lengths", ("B",), INT)
         return TextInputs(ids, None, None, None, Context(start=start), None, ids.shape[1])
 
-    def cache(self, start: Any, cross: bool) -> Any:
+    def cache(self, cross: bool, in_place: bool = False) -> Any:
         layers, heads, size = self.model.cache_shape
         mask, found = None, []
         if cross:
@@ -118,5 +126,5 @@ class _Step:
             if cross:
                 k, v = (self.input(f"{CROSS}.{i}.{name}", ("C", heads, "M", size), FLOAT) for name in ("key", "value"))
                 seen = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), mask
-            found.append(_Layer(keys, values, seen))
+            found.append(_Layer(keys, values, seen, in_place))
         return found

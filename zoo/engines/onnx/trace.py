@@ -73,10 +73,18 @@ def trace(
     return finish(graph, inputs, [_output(*named, is_image) for named in _named(found, output)])
 
 
-def finish(graph: GraphBuilder, inputs: list[GraphInput], outputs: list[tuple[str, Symbol, bool]]) -> Traced:
-    """The part of the recorded graph that the outputs (name, array, is_image) depend on."""
+def finish(
+    graph: GraphBuilder, inputs: list[GraphInput], outputs: list[tuple[str, Symbol, bool]], direct: bool = False
+) -> Traced:
+    """The part of the recorded graph that the outputs (name, array, is_image) depend on.
+
+    direct: the nodes that make them write to them, where an Identity would copy.
+    """
     nodes = [Node("Identity", (array.name,), (name,), {}) for name, array, _ in outputs]
-    used, kept = {array.name for _, array, _ in outputs}, []
+    if direct:
+        names, nodes = {array.name: name for name, array, _ in outputs}, []
+        graph.nodes[:] = [n._replace(outputs=tuple(names.get(one, one) for one in n.outputs)) for n in graph.nodes]
+    used, kept = {name if direct else array.name for name, array, _ in outputs}, []
     for node in reversed(graph.nodes):
         if used.intersection(node.outputs):
             kept.append(node)

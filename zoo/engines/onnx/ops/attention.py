@@ -13,18 +13,24 @@ import numpy as np
 
 from .arrays import arange, cat
 from .dims import text_of
+from .graph import MICROSOFT
 from .symbol import FLOAT, Symbol
 
+INT32 = np.dtype(np.int32)
 LOWEST = np.array(np.finfo(np.float32).min, np.float32)
 
 
 class _Cached(Symbol):
-    """Cached keys or values (B, G, S, K) and new ones (B, T, G, K), as one (B, S + T, G, K) without a copy."""
+    """Cached keys or values (B, G, S, K) and new ones (B, T, G, K), as one (B, S + T, G, K) without a copy.
 
-    def __init__(self, past: Symbol, recent: Symbol):
+    in_place: attention also puts the new ones into the cache; `present` is then the cache with them.
+    """
+
+    def __init__(self, past: Symbol, recent: Symbol, in_place: bool = False):
         B, T, G, K = recent.shape
         super().__init__(past.graph, f"{past.name} and {recent.name}", (B, past.shape[2] + T, G, K), past.dtype)
-        self.past, self.recent = past.transpose(0, 2, 1, 3), recent
+        self.stored, self.past, self.recent = past, past.transpose(0, 2, 1, 3), recent
+        self.in_place, self.present = in_place, past
 
 
 class CachedKeys(_Cached): ...
@@ -53,6 +59,9 @@ def attention(
     B, T, H, K = q.shape
     G = k.shape[2]
     R = H // G
+    if isinstance(k, CachedKeys) and isinstance(v, CachedValues) and k.in_place:
+        assert start is not None
+        return _in_place(q, k, v, start, scale)
     if R == 1:
         rows = q.transpose(0, 2, 1, 3)
     else:  # the queries that share a key head are rows of one product
@@ -73,6 +82,31 @@ def attention(
         if hidden is not None and hidden.seen is not None:
             y = y * hidden.seen
     return y.transpose(0, 2, 1, 3)
+
+
+def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, scale: float) -> Symbol:
+    """GroupQueryAttention, for one row or one token: it writes new keys and values to the cache if the memory of past
+    and present is the same.
+    """
+    B, T, H, K = q.shape
+    graph, memo, key = q.graph, q.graph.memo, ("lengths", start.name, text_of(T))
+    if key not in memo:
+        most = start.new("ReduceMax", [start, np.array([0])], (1,), keepdims=1)
+        memo[key] = [x.new("Cast", [x], x.shape, INT32, to=INT32) for x in (start + (T - 1), most + T)]
+    flat = [x.reshape(B, T, x.shape[2] * K).name for x in (q, k.recent, v.recent)]
+    lengths = [x.name for x in memo[key]]
+    names = graph.node(
+        "GroupQueryAttention",
+        [*flat, k.stored.name, v.stored.name, *lengths],
+        3,
+        MICROSOFT,
+        num_heads=H,
+        kv_num_heads=k.recent.shape[2],
+        scale=float(scale),
+    )
+    for one, name in zip((k, v), names[1:], strict=True):
+        one.present = Symbol(graph, name, one.stored.shape, one.dtype)
+    return Symbol(graph, names[0], (B, T, H * K), q.dtype).reshape(B, T, H, K)
 
 
 def _scores(rows: Symbol, k: Symbol, T: int, added: Symbol | None) -> Symbol:
