@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,7 @@ from .checkpoint.conflicts import (
     refuse_package,
 )
 from .errors import UnsupportedError, ZooError
-from .files.atomic_write import atomic_write
+from .files.atomic_folder import atomic_folder
 from .nn import leaves
 from .ops import backend
 from .pretrained import Pretrained
@@ -36,15 +36,21 @@ def save_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str 
     """Write config.json and model.safetensors, with the names and the element types of the checkpoint that was read.
 
     dtype: another element type for all tensors ("float32", "float16", "bfloat16").  Without one, quantised matrices
-    stay quantised, in zoo's own layout (see `zoo.weights.packed_names`).  Files appear complete or not at all.
+    stay quantised, in zoo's own layout (see `zoo.weights.packed_names`).  The folder changes at once, or not at all.
     ZooError where the folder has other weights, or a checkpoint of another class of model.
     """
     refuse_other_kind(Path(folder).expanduser(), _saved_config(model, dtype))
     return write_model(model, folder, dtype=dtype)
 
 
-def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str | None = None) -> Path:
-    """`save_model` without its check of the folder's other files."""
+def write_model(
+    model: Pretrained,
+    folder: str | os.PathLike[str],
+    *,
+    dtype: str | None = None,
+    beside: Callable[[Path], object] = lambda path: None,
+) -> Path:
+    """`save_model` without its check of the folder's other files.  beside(folder): writes more files."""
     folder = Path(folder).expanduser()
     types = {None: None, "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
     if dtype not in types:
@@ -56,11 +62,10 @@ def write_model(model: Pretrained, folder: str | os.PathLike[str], *, dtype: str
     text = json.dumps(_saved_config(model, dtype), indent=2, ensure_ascii=False) + "\n"
     header = {name: (tensor.dtype, tuple(tensor.array.shape)) for name, tensor in tensors.items()}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Neither takes its place before both are written.
-        with atomic_write(folder / CONFIG) as config, atomic_write(folder / name) as weights:
-            config.write_text(text, encoding="utf-8")
-            write_tensors(weights, header, lambda name: _converted(name, tensors[name]))
+        with atomic_folder(folder) as staged:
+            (staged / CONFIG).write_text(text, encoding="utf-8")
+            write_tensors(staged / name, header, lambda name: _converted(name, tensors[name]))
+            beside(staged)
     except OSError as e:
         raise ZooError(f"cannot write to {folder}: {e.strerror or e}") from e
     return folder

@@ -104,6 +104,6 @@ def test_a_model_into_its_own_folder_or_one_with_a_tokenizer_alone(tiny, encoder
 
 def test_the_checkpoint_that_comes_with_zoo_stays(monkeypatch):
     llm = zoo.load("stories260k")
-    monkeypatch.setattr(zoo.saving, "atomic_write", lambda path: pytest.fail(f"would write {path}"))
+    monkeypatch.setattr(zoo.saving, "atomic_folder", lambda path: pytest.fail(f"would write {path}"))
     with pytest.raises(ZooError, match="package zoo itself"):
         zoo.save(llm, llm.checkpoint.folder)

@@ -22,9 +22,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         yield partial
-        _to_disk(partial)
+        to_disk(partial)
         os.replace(partial, path)
-        _to_disk(path.parent)
+        to_disk(path.parent)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -56,7 +56,8 @@ def one_writer(path: Path, patience: float, error: type[ZooError] = ZooError) ->
         lock.release()
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """Wait until a file or a folder is on the disk."""
     is_folder = path.is_dir()
     if is_folder and os.name == "nt":  # Windows cannot open folders, and flushes renames itself
         return

@@ -85,12 +85,7 @@ class Task:
 
         path = Path(folder).expanduser()
         self.check_beside(path)
-        write_model(self.model, path, dtype=dtype)
-        try:
-            self.save_beside(path)
-        except OSError as e:
-            raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
-        return path
+        return write_model(self.model, path, dtype=dtype, beside=self.save_beside)
 
     def check_beside(self, path: Path) -> None:
         """Raise ZooError if the task cannot be saved to a folder, before any file is written."""

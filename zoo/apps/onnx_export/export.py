@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from ...engines.onnx.runner import method_of
 from ...engines.onnx.step import trace_cross, trace_step
 from ...engines.onnx.trace import trace
 from ...errors import UnsupportedError, ZooError, nearest
-from ...files.atomic_write import atomic_write
+from ...files.atomic_folder import atomic_folder
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.image_to_text import ImageToText
@@ -35,6 +34,8 @@ from ...pretrained import Pretrained
 from .card import GraphFile, card
 from .proof import proof
 
+# Files of an earlier export, the description of its page among them, which would run the new model like the old one.
+EARLIER = (INDEX, "*.onnx", "*.onnx.data", "web/page.json")
 PRECISIONS = ("float32", "int8")
 
 
@@ -46,8 +47,11 @@ def export_model(
     precision: str = "float32",
     standard: bool = False,
     prepare: Callable[[Path], object] = lambda path: None,
+    finish: Callable[[Path], object] = lambda path: None,
 ) -> Path:
-    """Write a model's graphs into a folder.  prepare(folder): writes the tokenizer or image processor.
+    """Write a model's graphs into a folder, which changes at once, in place of an earlier export.
+
+    prepare(folder): writes the tokenizer or image processor.  finish(folder): writes more files beside the graphs.
 
     ZooError: the folder has files of another checkpoint that the export would not replace.
     """
@@ -64,34 +68,34 @@ def export_model(
     refuse_other_weights(path, INDEX)
     graphs = graphs_of(model, precision, standard)
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        prepare(path)
-        about = _written(graphs, path)
-        config = {**model.config.to_dict(), "architectures": [model.architecture]}
-        index = {
-            "metadata": {
-                "format": "zoo",
-                "version": VERSION,
-                "class": model.architecture,
-                "precision": precision,
-                "standard": standard,
-                "tensors": {tensor: list(shape) for tensor, shape in shapes_of(model).items()},
-                "graphs": about,
-            },
-            "weight_map": {file: file for one in about.values() for file in _files(path, one["file"])},
-        }
-        outputs = proof(model, {one.method: (path / f"{one.file}.onnx", one.traced) for one in graphs})
-        sha256 = {one["file"]: one["sha256"] for one in about.values()}
-        report = {"against": "zoo on NumPy", "precision": precision, "graphs": sha256, "outputs": outputs}
-        text = card(name or model.architecture, graphs, precision, path, outputs)
-        for file, content in (
-            (CONFIG, _json(config)),
-            ("parity.json", _json(report)),
-            ("README.md", text),
-            (INDEX, _json(index)),
-        ):
-            with atomic_write(path / file) as part:
-                part.write_text(content, encoding="utf-8")
+        with atomic_folder(path, EARLIER) as staged:
+            prepare(staged)
+            about = _written(graphs, staged)
+            config = {**model.config.to_dict(), "architectures": [model.architecture]}
+            index = {
+                "metadata": {
+                    "format": "zoo",
+                    "version": VERSION,
+                    "class": model.architecture,
+                    "precision": precision,
+                    "standard": standard,
+                    "tensors": {tensor: list(shape) for tensor, shape in shapes_of(model).items()},
+                    "graphs": about,
+                },
+                "weight_map": {file: file for one in about.values() for file in _files(staged, one["file"])},
+            }
+            outputs = proof(model, {one.method: (staged / f"{one.file}.onnx", one.traced) for one in graphs})
+            sha256 = {one["file"]: one["sha256"] for one in about.values()}
+            report = {"against": "zoo on NumPy", "precision": precision, "graphs": sha256, "outputs": outputs}
+            text = card(name or model.architecture, graphs, precision, staged, outputs)
+            for file, content in (
+                (CONFIG, _json(config)),
+                ("parity.json", _json(report)),
+                ("README.md", text),
+                (INDEX, _json(index)),
+            ):
+                (staged / file).write_text(content, encoding="utf-8")
+            finish(staged)
     except OSError as e:
         raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
     return path
@@ -139,10 +143,12 @@ def export(
     check_page(given, web)
     given.check_beside(path)
     name = given.checkpoint.name if given.checkpoint else ""
-    export_model(given.model, path, name=name, prepare=given.save_beside, **options)
-    if web:
-        write_page(given, path, libraries=None if web is True else web)
-    return path
+
+    def finish(folder: Path) -> None:
+        if web:
+            write_page(given, folder, libraries=None if web is True else web)
+
+    return export_model(given.model, path, name=name, prepare=given.save_beside, finish=finish, **options)
 
 
 def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[GraphFile]:
@@ -187,26 +193,17 @@ def images(model: Any) -> Any:
 
 
 def _written(graphs: list[GraphFile], path: Path) -> dict[str, Any]:
-    """Write the graphs in place of those of an earlier export -> their entries in the index, by method."""
-    from .web.page import remove_page
-
+    """Write the graphs -> their entries in the index, by method."""
     about: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(dir=path, prefix=".", ignore_cleanup_errors=True) as part:
-        for one in graphs:
-            onnx = Path(part) / f"{one.file}.onnx"
-            one.traced.save(onnx)
-            data = onnx.with_name(f"{onnx.name}.data")
-            about[one.method] = {
-                "file": onnx.name,
-                "sha256": hashlib.sha256(onnx.read_bytes()).hexdigest(),
-                "data_bytes": os.path.getsize(data),
-                "signature": one.traced.signature.to_json(),
-            }
-        remove_page(path)
-        for old in (path / INDEX, *path.glob("*.onnx"), *path.glob("*.onnx.data")):
-            old.unlink(missing_ok=True)
-        for file in Path(part).iterdir():
-            os.replace(file, path / file.name)
+    for one in graphs:
+        onnx = path / f"{one.file}.onnx"
+        one.traced.save(onnx)
+        about[one.method] = {
+            "file": onnx.name,
+            "sha256": hashlib.sha256(onnx.read_bytes()).hexdigest(),
+            "data_bytes": os.path.getsize(onnx.with_name(f"{onnx.name}.data")),
+            "signature": one.traced.signature.to_json(),
+        }
     return about
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ...errors import InputError, UnsupportedError, ZooError
-from ...files.atomic_write import atomic_write
+from ...files.atomic_folder import atomic_folder
 from ...nn import modules
 from ...ops.on_torch import to_raw
 from ...weights.adapter import CONFIG, LABELS, PREFIX, WEIGHTS
@@ -105,14 +105,11 @@ class LoRA:
         }
         tensors = {name: to_raw(p, "F32") for name, p in self.named_parameters()}
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with atomic_write(folder / CONFIG) as first, atomic_write(folder / WEIGHTS) as second:
-                first.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-                write_safetensors(second, tensors)
-            if self.whole:
-                with atomic_write(folder / LABELS) as labels:
-                    labels.write_text(
-                        json.dumps(self.model.config.id2label, ensure_ascii=False) + "\n", encoding="utf-8"
-                    )
+            with atomic_folder(folder, [LABELS]) as staged:
+                (staged / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+                write_safetensors(staged / WEIGHTS, tensors)
+                if self.whole:
+                    text = json.dumps(self.model.config.id2label, ensure_ascii=False) + "\n"
+                    (staged / LABELS).write_text(text, encoding="utf-8")
         except OSError as e:
             raise ZooError(f"cannot write to {folder}: {e.strerror or e}") from e

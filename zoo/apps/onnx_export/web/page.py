@@ -68,11 +68,6 @@ def check_page(of: Any, wanted: object) -> None:
         describe(of)
 
 
-def remove_page(folder: Path) -> None:
-    """Remove the description of an earlier page, which would run the new model like the old one."""
-    (folder / FOLDER / ABOUT).unlink(missing_ok=True)
-
-
 def describe(task: Task) -> dict[str, Any]:
     """The content of page.json for a task, without its graph; UnsupportedError if the page cannot do the same."""
     about: dict[str, Any] = {"name": _name(task)}
