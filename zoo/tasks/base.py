@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
-from ..errors import InputError, TokenizerError, ZooError
+from ..errors import CheckpointError, InputError, TokenizerError, ZooError
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
@@ -194,6 +194,8 @@ class TextTask(Task):
                 for index in batches(lengths, self.batch_tokens):
                     batch = self.tokenizer.pad(encodings, index, padding_side="right")
                     items: Any = compute(batch)
+                    if len(items) != len(index):  # of an export whose graph is not the model's
+                        raise CheckpointError(f"{self.name}: {len(items)} rows of output for {len(index)} of input")
                     for i, item in zip(index, items, strict=True):
                         found[i] = item
                     advance(int(begins[index].sum()))

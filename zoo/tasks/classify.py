@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 import numpy as np
 
 from .. import ops
-from ..errors import InputError, nearest
+from ..errors import CheckpointError, InputError, nearest
 from .base import TextTask, as_list, as_texts, check_count, check_text, sigmoid, softmax
 
 if TYPE_CHECKING:
@@ -105,6 +105,10 @@ def function_for(config: Config) -> str:
 
 def best_labels(config: Config, scores: np.ndarray, top_k: int | None) -> list[Label]:
     """scores (C,) -> the highest of them, all if top_k is None; those that are equal in the order of the labels."""
+    if scores.shape != (config.num_labels,):  # of an export whose graph is not the model's
+        raise CheckpointError(
+            f"scores of shape {scores.shape}, expected {config.num_labels} (num_labels in config.json)"
+        )
     order = np.argsort(-scores, kind="stable")[:top_k]
     return [Label(config.id2label[i], float(scores[i])) for i in order.tolist()]
 

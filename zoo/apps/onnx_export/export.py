@@ -19,6 +19,7 @@ import numpy as np
 
 from ...checkpoint.conflicts import CONFIG, refuse_other_files, refuse_other_weights, refuse_package
 from ...checkpoint.files import beside_weights
+from ...engines.onnx.checked import known, remember
 from ...engines.onnx.decoder import crosses
 from ...engines.onnx.exported import INDEX, VERSION
 from ...engines.onnx.int8 import int8, of_steps
@@ -204,6 +205,7 @@ def _written(graphs: list[GraphFile], path: Path) -> dict[str, Any]:
             "data_bytes": os.path.getsize(onnx.with_name(f"{onnx.name}.data")),
             "signature": one.traced.signature.to_json(),
         }
+        remember(known(about[one.method]["sha256"], about[one.method]["data_bytes"], one.traced.signature))
     return about
 
 

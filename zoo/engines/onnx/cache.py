@@ -107,7 +107,7 @@ class GraphFolder:
                 if (raw["method"], raw["takes"]) != (method, takes):
                     continue
                 kept = _checked(path, raw)
-            except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 for part in (path, path.with_suffix(".onnx"), path.with_suffix(".onnx.data")):
                     with suppress(OSError):
                         part.unlink()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ...errors import CheckpointError, InputError, UnsupportedError
+from ...errors import CheckpointError, InputError, UnsupportedError, ZooError
 from ...files.inside import checkpoint_file
 from ...inputs.causal import CausalLM
 from ...nn import Module
@@ -24,6 +24,7 @@ from ...quant import QuantTensor
 from ...runner import Runner
 from ...weights.mapped import release
 from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
+from .checked import CheckedSession
 from .decoder import OnnxDecoder, room
 from .exported import INDEX, about_export
 from .int8 import has_exact_sums, int8, of_steps, precision_of
@@ -44,7 +45,7 @@ class OpenGraph(NamedTuple):
     """A graph with the session that runs it."""
 
     signature: Signature
-    session: Session
+    session: Callable[..., list[np.ndarray]]
 
 
 class OnnxRunner(Runner):
@@ -155,10 +156,15 @@ class ExportedRunner(OnnxRunner):
 
     def run(self, fn: Callable[..., R], *records: Any) -> R:
         graph = self.graph(method_of(fn))
-        feed = graph.signature.feed(*records)
-        if (broken := graph.signature.broken(feed)) is not None:
-            raise InputError(f"{self._files[0].parent} was exported for inputs with {broken}")
-        return graph.signature.result(fn, graph.session(feed))
+        try:
+            feed = graph.signature.feed(*records)
+            if (broken := graph.signature.broken(feed)) is not None:
+                raise InputError(f"{self._files[0].parent} was exported for inputs with {broken}")
+            return graph.signature.result(fn, graph.session(feed))
+        except (AttributeError, LookupError, TypeError, ValueError) as e:
+            if isinstance(e, ZooError):
+                raise
+            raise CheckpointError(f"{self._files[0]}: the signature of {method_of(fn)} is not the model's: {e}") from e
 
     def graph(self, method: str) -> OpenGraph:
         with self._lock:
@@ -191,7 +197,7 @@ class ExportedRunner(OnnxRunner):
                 )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             raise CheckpointError(f"{index}: the entry of {method} is damaged: {e!r}") from None
-        return OpenGraph(signature, Session(path, self._provider, None, weight_bytes))
+        return OpenGraph(signature, CheckedSession(path, about["sha256"], self._provider, weight_bytes, signature))
 
 
 def method_of(fn: Callable[..., Any]) -> str:

@@ -6,6 +6,7 @@ Names and the order of image axes are Hugging Face's: input_ids, pixel_values (B
 from __future__ import annotations
 
 import json
+import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -46,6 +47,10 @@ FIELDS: dict[type, tuple[RecordField, ...]] = {
         RecordField("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),
     ),
 }
+
+
+PATHS = {field.path for fields in FIELDS.values() for field in fields}
+DTYPES = ("bool", "int32", "int64", "float32")
 
 
 def get(record: Any, path: str) -> Any:
@@ -91,14 +96,27 @@ class Signature:
 
     @classmethod
     def from_json(cls, text: str) -> Signature:
-        raw = json.loads(text)
-        if raw["version"] != VERSION:
-            raise ValueError(f"version {raw['version']}, expected {VERSION}")
-        return cls(
-            tuple(GraphInput(**{**i, "dims": tuple(i["dims"])}) for i in raw["inputs"]),
-            tuple(GraphOutput(**{**o, "dims": tuple(o["dims"])}) for o in raw["outputs"]),
-            tuple(raw["guards"]),
-        )
+        """ValueError: a field is missing, or is not of its kind."""
+        try:
+            raw = json.loads(text)
+            if raw["version"] != VERSION:
+                raise ValueError(f"version {raw['version']}, expected {VERSION}")
+            inputs = tuple(GraphInput(**{**i, "dims": tuple(i["dims"])}) for i in raw["inputs"])
+            outputs = tuple(GraphOutput(**{**o, "dims": tuple(o["dims"])}) for o in raw["outputs"])
+            guards = tuple(raw["guards"])
+        except (LookupError, RecursionError, TypeError) as e:
+            raise ValueError(f"a signature that is damaged: {e!r}") from None
+        for one in (*inputs, *outputs):
+            sides = [isinstance(n, str) or (type(n) is int and 0 <= n < 1 << 31) for n in one.dims]
+            if not isinstance(one.name, str) or one.dtype not in DTYPES or not all(sides):
+                raise ValueError(f"{one!r:.300} is no input or output of a graph")
+        for one in inputs:
+            known = type(one.record) is int and -1 <= one.record < 8 and type(one.fill) is int
+            if not known or one.path not in (PATHS if one.record >= 0 else {one.name}):
+                raise ValueError(f"{one!r:.300} is no field of a model's inputs")
+        if not inputs or not outputs or not all(isinstance(guard, str) for guard in guards):
+            raise ValueError("a signature without inputs or outputs, or with guards that are no texts")
+        return cls(inputs, outputs, guards)
 
     def feed(self, *records: Any) -> dict[str, np.ndarray]:
         """The graph's inputs from records like those it was traced with; a missing mask hides nothing.
@@ -123,19 +141,38 @@ class Signature:
         for one in self.inputs:
             if one.name not in found:
                 shape = [lengths[n] if isinstance(n, str) else n for n in one.dims]
+                if math.prod(shape) > max(array.size for array in found.values()):
+                    raise ValueError(f"the input {one.name} {one.dims} is larger than those that are given")
                 found[one.name] = np.full(shape, one.fill, one.dtype)
+        return found
+
+    def lengths(self, feed: Mapping[str, np.ndarray]) -> dict[str, int]:
+        """The lengths that are named in the inputs' dims."""
+        found: dict[str, int] = {}
+        for one in self.inputs:
+            found.update(
+                (n, size) for n, size in zip(one.dims, feed[one.name].shape, strict=True) if isinstance(n, str)
+            )
         return found
 
     def broken(self, feed: Mapping[str, np.ndarray]) -> str | None:
         """The fixed shape or the guard that these inputs break, as text; None if they fit the graph."""
-        lengths: dict[str, int] = {}
         for one in self.inputs:
-            for n, found in zip(one.dims, feed[one.name].shape, strict=True):
-                if isinstance(n, str):
-                    lengths[n] = found
-                elif n != found:
-                    return f"{one.name} of shape {one.dims}"
+            if any(isinstance(n, int) and n != found for n, found in zip(one.dims, feed[one.name].shape, strict=True)):
+                return f"{one.name} of shape {one.dims}"
+        lengths = self.lengths(feed)
         return next((guard for guard in self.guards if not evaluate(guard, lengths)), None)
+
+    def check_outputs(self, feed: Mapping[str, np.ndarray], arrays: Sequence[Any]) -> None:
+        """ValueError: outputs are not those of the signature, or are not numbers."""
+        lengths = self.lengths(feed)
+        for one, array in zip(self.outputs, arrays, strict=True):
+            shape = tuple(n if isinstance(n, int) else evaluate(n, lengths) for n in one.dims)
+            if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != one.dtype:
+                found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+                raise ValueError(f"its output {one.name} is {found}, expected {one.dtype} {shape}")
+            if array.dtype.kind == "f" and array.size and np.isnan(array.max()):
+                raise ValueError(f"its output {one.name} has values that are not numbers (NaN)")
 
     def result(self, fn: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
         """The graph's outputs as `fn`, the traced method, returns them: an array or a named tuple."""
@@ -145,7 +182,10 @@ class Signature:
         cls = typing.get_type_hints(fn)["return"]
         if not (isinstance(cls, type) and hasattr(cls, "_fields")):
             return next(iter(found.values()))
-        return cls(*(_field(name, found) for name in cls._fields))  # type: ignore[attr-defined]
+        fields = {name: _field(name, found) for name in cls._fields}  # type: ignore[attr-defined]
+        if missing := [name for name in fields.keys() - cls._field_defaults if fields[name] is None]:  # type: ignore[attr-defined]
+            raise ValueError(f"the graph has no output {missing[0]}, only {', '.join(found)}")
+        return cls(**fields)
 
 
 def _field(name: str, found: Mapping[str, np.ndarray]) -> Any:

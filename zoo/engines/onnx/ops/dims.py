@@ -8,12 +8,15 @@ decided by the value in the trace and recorded as a guard, which is what the gra
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .graph import GraphBuilder
+
+MAX_EXPRESSION = 4000  # characters
 
 # A sum of products: (sorted factors of a product) -> its coefficient.
 Terms = dict[tuple[str, ...], int]
@@ -203,24 +206,32 @@ def _quotient(a: int, b: int) -> int:
 
 
 def evaluate(text: str, lengths: Mapping[str, int]) -> Any:
-    """The value of a guard or an expression for these lengths of a graph's inputs."""
+    """The value of a guard or an expression for these lengths of a graph's inputs; ValueError if it has none."""
 
     def value(node: ast.AST) -> Any:
-        if isinstance(node, ast.Expression):
-            return value(node.body)
         if isinstance(node, ast.Name):
             return lengths[node.id]
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return node.value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return -value(node.operand)
-        if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        if isinstance(node, ast.BinOp):
             return ARITHMETIC[type(node.op)](value(node.left), value(node.right))
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             return COMPARISONS[type(node.ops[0])](value(node.left), value(node.comparators[0]))
-        raise ValueError(f"{text!r} is not an expression of lengths")
+        raise TypeError
 
-    return value(ast.parse(text, mode="eval"))
+    try:
+        return value(_parsed(text))
+    except (ArithmeticError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
+        raise ValueError(f"{text!r:.200} is not an expression of lengths {', '.join(lengths)}") from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(text: str) -> ast.expr:
+    if len(text) > MAX_EXPRESSION:
+        raise ValueError
+    return ast.parse(text, mode="eval").body
 
 
 ARITHMETIC: dict[type, Callable[[int, int], int]] = {

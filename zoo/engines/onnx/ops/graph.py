@@ -14,6 +14,15 @@ from ....quant import QuantRows
 from .dims import OPPOSITE, Dim, terms_of, text_of
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
+_STANDARD = """
+Abs Add And Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear Equal Expand Floor
+Gather Gelu Gemm Greater GreaterOrEqual HardSwish Identity LayerNormalization LeakyRelu Less LessOrEqual MatMul
+MatMulInteger Max MaxPool Min Mod Mul Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize Shape
+Sigmoid Sin Slice Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile Transpose Unsqueeze Where
+"""
+_MICROSOFT = "DynamicQuantizeMatMul GroupQueryAttention MatMulNBits"
+# The operators that graphs are made of, by domain; an export with any other was not written by zoo, and is refused.
+OPERATORS = {"": frozenset(_STANDARD.split()), MICROSOFT: frozenset(_MICROSOFT.split())}
 DTYPES = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))
 
 
@@ -107,6 +116,7 @@ class GraphBuilder:
         self, op: str, inputs: list[str] | tuple[str, ...], outputs: int = 1, domain: str = "", **attributes: Any
     ) -> Any:
         """Append a node -> the name of its output, or the names of several."""
+        assert op in OPERATORS[domain], f"list {op} in OPERATORS, so that exports with it are accepted"
         names = tuple(f"{op.lower()}_{self._count + i}" for i in range(outputs))
         self._count += outputs
         self.nodes.append(Node(op, tuple(inputs), names, attributes, domain))

@@ -1,0 +1,113 @@
+"""Graphs of an export, which may be a stranger's: each is looked at and first run in a confined process.
+
+A graph that has passed is remembered by its hash, as are those that zoo exports here, so that it is looked at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import CheckpointError
+from ...guards.confined import Confined, FailedError, Job, StoppedError
+from .cache import root
+from .ops.graph import OPERATORS
+from .session import Session
+from .signature import Signature
+
+VERSION = 1  # of the checks
+# Bytes of weights that are run with in a second, at the slowest.
+PACE = 50 << 20
+
+JOB = Job(
+    Path(__file__).with_name("graph_job.py"),
+    "check",
+    "looking at ONNX graphs",
+    packages=("numpy", "onnx", "onnxruntime"),
+    extra="onnx",
+    seconds=5,
+    patience=60.0,
+    memory=384 << 20,
+    memory_per_byte=8,
+)
+
+
+class CheckedSession:
+    """The session of an exported graph, which starts at the first call, once the graph is known to be harmless.
+
+    path: the ONNX file.  weight_bytes: of the file beside it.  CheckpointError: the graph is not one of zoo's, takes
+    too much, or has other outputs than its signature says, or NaN.
+    """
+
+    def __init__(self, path: Path, sha256: str, provider: str, weight_bytes: int, signature: Signature):
+        self._path, self._provider, self._weight_bytes, self._signature = path, provider, weight_bytes, signature
+        self._known = known(sha256, weight_bytes, signature)
+        self._session: Session | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        with self._lock:
+            if self._session is None:
+                if not self._known.exists():
+                    self._check(feeds)
+                    remember(self._known)
+                self._session = Session(self._path, self._provider, None, self._weight_bytes)
+        found = self._session(feeds)
+        try:
+            self._signature.check_outputs(feeds, found)
+        except ValueError as e:
+            raise CheckpointError(f"{self._path}: {e}") from None
+        return found
+
+    def _check(self, feeds: Mapping[str, np.ndarray]) -> None:
+        data, signature = self._path.read_bytes(), self._signature
+        try:
+            inputs = _small(signature, feeds)
+        except (KeyError, ValueError) as e:
+            raise CheckpointError(f"{self._path}: its signature is not for the inputs of the model: {e}") from None
+        sides = [[(one.name, one.dtype, one.dims) for one in side] for side in (signature.inputs, signature.outputs)]
+        small = [(name, x.dtype.str, x.shape, x.tobytes()) for name, x in inputs.items()]
+        seconds = JOB.seconds + self._weight_bytes // PACE
+        process = Confined(JOB._replace(seconds=seconds, patience=JOB.patience + 5 * seconds))
+        try:
+            process.ask(
+                *(data, {domain: sorted(names) for domain, names in OPERATORS.items()}, *sides),
+                *(f"{self._path.name}.data", self._weight_bytes, small),
+                most=0,
+                memory=self._weight_bytes,
+            )
+        except (FailedError, StoppedError) as e:
+            raise CheckpointError(f"{self._path}: a graph that is damaged or hostile: {e}") from None
+        finally:
+            process.close()
+
+
+def known(sha256: str, weight_bytes: int, signature: Signature) -> Path:
+    """The file that is there once a graph has passed the checks."""
+    text = json.dumps([VERSION, sha256, weight_bytes, signature.to_json(), sorted(map(sorted, OPERATORS.values()))])
+    return root().with_name("onnx-checked") / hashlib.sha256(text.encode()).hexdigest()
+
+
+def remember(path: Path) -> None:
+    with suppress(OSError):  # without a place to write, a graph is looked at each time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def _small(signature: Signature, feeds: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """Inputs of few rows and tokens that the graph is for; those given where it is for no smaller ones."""
+    given = signature.lengths(feeds)
+    for lengths in (dict.fromkeys(given, 2), dict.fromkeys(given, 3), {**given, "B": 1}, {**given, "B": 2}):
+        small = {
+            one.name: np.full([lengths[n] if isinstance(n, str) else n for n in one.dims], one.fill, one.dtype)
+            for one in signature.inputs
+        }
+        if signature.broken(small) is None:
+            return small
+    return feeds
