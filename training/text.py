@@ -2,8 +2,13 @@
 
 import functools
 import random
+import re
 import string
+from collections import Counter
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 ACCENTED = "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖØÙÚÛÜÝÞßàáâãäåæçèéêëìíîïðñòóôõöøùúûüýþÿŒœŠšŽžČčĆćŁłŃńŚśŻżĄąĘęĚěŘřŮůŐőŰűĞğİıŞş"
 PUNCTUATION = ".,:;!?'\"()[]/\\-–+*=<>%$€£#&@_|{}^~°±×§©®™µ½²³’“”…•"
@@ -159,6 +164,63 @@ def distance(a: str, b: str) -> int:
             now.append(min(before[j] + 1, now[-1] + 1, before[j - 1] + (c != d)))
         before = now
     return before[-1]
+
+
+# Characters of a kind, whose errors are counted by themselves.
+COUNTED = {
+    "digits": "23456789",
+    "0 O o": "0Oo",
+    "1 l I |": "1lI|",
+    ". ,": ".,",
+    "; : '": ";:'\"",
+    "dashes": "-–−",
+    "* † signs above": "*†‡°²³¹",
+    "currencies": "$€£¥¢",
+    "% ± × < = >": "%±×<=>≤≥~",
+    "brackets": "()[]{}",
+    "accents": "".join(c for c in ACCENTED if c.isalpha()),
+    "spaces": " ",
+}
+_ALIKE = str.maketrans("−–—‐‑‘’“”μ∗²³¹", "-----''\"\"µ*231") | str.maketrans({"…": "...", "\xa0": " ", "\xad": "-"})
+
+
+def folded(text: str) -> str:
+    """A text in which characters that look alike in most fonts are the same, and leaders have three dots."""
+    return re.sub(r"(?:\. ?){3,}", "... ", " ".join(text.translate(_ALIKE).split())).strip()
+
+
+def aligned(found: str, wanted: str) -> list[tuple[str, str]]:
+    """The steps of the shortest edit: (found, wanted) characters, "" for one that is missing."""
+    table = np.zeros((len(found) + 1, len(wanted) + 1), np.int64)
+    table[:, 0], table[0] = range(len(found) + 1), range(len(wanted) + 1)
+    for i, a in enumerate(found, 1):
+        for j, b in enumerate(wanted, 1):
+            table[i, j] = min(table[i - 1, j] + 1, table[i, j - 1] + 1, table[i - 1, j - 1] + (a != b))
+    i, j, steps = len(found), len(wanted), list[tuple[str, str]]()
+    while i or j:
+        if i and j and table[i, j] == table[i - 1, j - 1] + (found[i - 1] != wanted[j - 1]):
+            i, j = i - 1, j - 1
+            steps.append((found[i], wanted[j]))
+        elif i and table[i, j] == table[i - 1, j] + 1:
+            i -= 1
+            steps.append((found[i], ""))
+        else:
+            j -= 1
+            steps.append(("", wanted[j]))
+    return steps[::-1]
+
+
+def by_kind(found: list[str], wanted: list[str]) -> dict[str, list[Any]]:
+    """For each kind: how many characters are wanted, the part misread, how many are too many, what is read for what."""
+    steps = Counter(step for pair in zip(found, wanted, strict=True) for step in aligned(*pair))
+    out: dict[str, list[Any]] = {}
+    for kind, characters in {**COUNTED, "letters": string.ascii_letters}.items():
+        of = {step: n for step, n in steps.items() if step[1] and step[1] in characters}
+        wrong = Counter({f"{b}>{a}": n for (a, b), n in of.items() if a != b})
+        more = sum(n for (a, b), n in steps.items() if a and a in characters and b not in characters)
+        if count := sum(of.values()):
+            out[kind] = [count, round(sum(wrong.values()) / count, 4), more, dict(wrong.most_common(4))]
+    return out
 
 
 def score(found: list[str], wanted: list[str]) -> dict[str, float]:

@@ -42,7 +42,7 @@ def make(
             if (r, c) not in covered:
                 high, wide = spans.get((r, c), (1, 1))
                 box = (10.0 * c, 5.0 * r, 10.0 * (c + wide), 5.0 * (r + high))
-                cells.append(Cell(r, c, high, wide, box, text, 0.5, r < header_rows))
+                cells.append(Cell(r, c, high, wide, box, text, 1.0, r < header_rows))
     return of_cells(cells, len(rows), len(rows[0]) if rows else 0, header_rows)
 
 

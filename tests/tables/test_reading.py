@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import Table, TableExtractor, Word, build_table
 from zoo.apps.tables.boxes import bounding_box, inside
-from zoo.apps.tables.reading import LINES_AT_ONCE, read_cells, text_lines
+from zoo.apps.tables.reading import LINES_AT_ONCE, cell_lines, read_cells, text_lines
 from zoo.errors import InputError
 from zoo.images.boxes import Detection
 
@@ -205,3 +205,16 @@ def test_a_reader_that_does_not_answer_as_it_should(answers: list[Any], message:
     table: Table = build_table(grid(4, 3))
     with pytest.raises(InputError, match=message):
         read_cells(paper(4, 3, TEXTS), table, lambda lines: answers)
+
+
+def test_letters_without_ascenders_keep_their_size_beside_tall_ones() -> None:
+    """A line that is cut at x-height would be enlarged until its letters are as high as capitals."""
+    image = paper(3, 2, {(0, 0): "Height", (0, 1): "no", (1, 0): "Bold", (1, 1): "Height", (2, 0): "oo"})
+    image = image[6:]  # no space above "no" in its cell
+    boxes = [(c * 120.0, max(0.0, r * 40.0 - 6), (c + 1) * 120.0, r * 40.0 + 34) for r in range(3) for c in range(2)]
+    lines = [line for _, line in cell_lines(image, boxes)]
+    assert len(lines) == 5
+    usual = np.median([len(line) for line in lines])
+    assert all(len(line) >= 0.85 * usual for line in lines)
+    no = np.flatnonzero((lines[1] < 128).any((1, 2)))  # its ink is in the middle
+    assert abs(no[0] - (len(lines[1]) - 1 - no[-1])) <= 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import pytest
 from random_tables import make
 
-from zoo.apps.tables.values import Number, column_values, parse_number, table_values
+from zoo.apps.tables import Table, build_table
+from zoo.apps.tables.values import Number, column_values, parse_number, table_values, uncertain_numbers
 
 DAY = datetime.date
 
@@ -126,3 +128,41 @@ def test_pandas() -> None:
     assert frame["price"].isna().tolist() == [False, True]
     assert list(frame.columns) == ROWS[0]
     assert make(ROWS, header_rows=1).to_pandas()["price"].tolist() == ["1,204.50", ""]
+
+
+@pytest.mark.parametrize(
+    ("texts", "doubted"),
+    [
+        (["$14.181.59", "$1,204.50", "$9.95"], [0]),
+        (["1,204.50", "14.181", "3.25"], [1]),  # 14,181 or 14.181
+        (["14.181", "9.95", "1.250"], [0, 2]),
+        (["14.181", "9,950", "1,200"], [0]),
+        (["1,5", "2.5", "3.5"], [0]),
+        (["l6", "17", "18", "1O5"], [0, 3]),
+        (["0.123", "1.250", "14.181"], []),
+        (["14,181", "9,950", "n/a", ""], []),
+        (["Room l6", "B 1", "3"], []),
+        ([], []),
+    ],
+    ids=str,
+)
+def test_a_number_unlike_its_column_is_doubted_where_it_was_read_in_pixels(texts: list[str], doubted: list[int]):
+    def table(confidence: float) -> Table:
+        plain = make([[text] for text in texts]) if texts else build_table([])
+        return replace(plain, cells=tuple(replace(cell, confidence=confidence) for cell in plain.cells))
+
+    found = uncertain_numbers(table(0.999))
+    assert sorted(i for of in found.values() for i in of) == doubted
+    assert uncertain_numbers(table(1.0)) == {}  # a text layer says what it says
+    values = table_values(table(0.999))
+    assert all(values[i] == [None] for i in doubted)
+
+
+def test_a_number_with_an_uncertain_character_stays_a_text():
+    table = make([["1,204"], ["950"], ["about"]])
+    sure, unsure = (
+        replace(table, cells=tuple(replace(cell, confidence=c) for cell in table.cells)) for c in (0.99, 0.8)
+    )
+    assert [row[0] and row[0].value for row in table_values(sure)] == [1204, 950, None]
+    assert table_values(unsure) == [[None], [None], [None]]
+    assert uncertain_numbers(unsure) == {"a number with an uncertain character": [0, 1]}

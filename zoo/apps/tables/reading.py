@@ -25,7 +25,7 @@ SPECKS = 4  # pixels of ink: a cell with fewer has no text
 FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much ink is a rule
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
-LOW_LINE = 0.6  # of the usual height of lines: lower ones, such as "-" and "_", are read with the space around them
+LOW_LINE = 0.75  # of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
 
@@ -34,30 +34,48 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
 
     Cells without ink are not read; a line that the reader finds empty gives no Word.
     """
-    found = [(box, *line) for box in fitted_cell_boxes(image, table) for line in text_lines(image, box)]
-    usual = float(np.median([place[3] - place[1] for _, place, _ in found])) if found else 0.0
+    found = cell_lines(image, fitted_cell_boxes(image, table))
     words: list[Word] = []
     for i in range(0, len(found), LINES_AT_ONCE):
         part = found[i : i + LINES_AT_ONCE]
-        lines = [
-            line if len(line) >= LOW_LINE * usual else _higher(image, place, box, usual) for box, place, line in part
-        ]
+        lines = [line for _, line in part]
         read = list(reader(lines))
         if len(read) != len(lines):
             raise InputError(f"the reader returned {len(read)} texts for {len(lines)} lines")
-        for (_, place, _), one in zip(part, read, strict=True):
+        for (place, _), one in zip(part, read, strict=True):
             text, confidence = _reading(one)
             if text.strip():
                 words.append(Word(text, place, confidence))
     return words
 
 
+def cell_lines(image: np.ndarray, boxes: Sequence[Box]) -> list[tuple[Box, np.ndarray]]:
+    """The lines of text in the boxes of cells of an image (Y, X, 3) uint8: (box, pixels) of each.
+
+    A line without tall letters, such as "-" or "no", gets the usual height of the lines: only so its letters are seen
+    to be small.
+    """
+    found = [(box, *line) for box in boxes for line in text_lines(image, box)]
+    usual = float(np.median([len(line) for *_, line in found])) if found else 0.0
+    return [
+        (place, line if len(line) >= LOW_LINE * usual else _higher(image, place, box, usual))
+        for box, place, line in found
+    ]
+
+
 def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarray:
-    """The pixels of a low line, such as a lone dash, with space of its cell above and below up to the usual height."""
+    """The pixels of a low line, such as a lone dash, with space above and below up to the usual height.
+
+    The space is that of its cell, and paper where the cell has none.
+    """
     x0, y0, x1, y1 = place
-    more = max(0.0, (height - (y1 - y0)) / 2)
+    more = max(0, round((height - (y1 - y0)) / 2))
     top, bottom = max(y0 - more, min(y0, math.ceil(box[1])), 0), min(y1 + more, max(y1, math.floor(box[3])))
-    return np.ascontiguousarray(image[round(top) : round(bottom), round(x0) : round(x1)])
+    line = image[round(top) : round(bottom), round(x0) : round(x1)]
+    out = np.empty((round(y1 - y0) + 2 * more, *line.shape[1:]), np.uint8)
+    out[:] = np.median(line, (0, 1))
+    out[(begin := round(top - (y0 - more))) : begin + len(line)] = line
+    return out
 
 
 def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:

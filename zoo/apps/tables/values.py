@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -14,9 +15,12 @@ from .grid import Grid
 
 MAX_DIGITS = 15  # of a number: as many are exact in a double, and in a spreadsheet
 MAX_CHARACTERS = 64  # of a number as printed, with its signs and spaces
+SURE = 0.5  # that all characters of a number are right: with less it is doubtful
 CURRENCIES = "$€£¥₹₩₽¢"
 MINUS = "-\u2212\u2013"  # hyphen, minus sign, and the dash that many tables print for it
+_LETTERS = "lIOoSB|"  # that are read for digits
 _SPACES = " \u00a0\u202f\u2009"  # between thousands, and before a percent sign
+LIKE_NUMBERS = f".,'’()%+{CURRENCIES}{MINUS}{_SPACES}{_LETTERS}"
 
 _NUMBER = re.compile(
     rf"(?P<open>\()?\s*(?P<sign>[{MINUS}+])?\s*(?P<before>[{CURRENCIES}]|[A-Z]{{3}}(?=\s))?\s*(?P<sign2>[{MINUS}+])?"
@@ -51,14 +55,36 @@ def table_values(table: Grid) -> list[list[Value | None]]:
 
     Columns are read one by one: the decimal mark is "." or "," if the texts of the column leave no doubt, or else those
     of the table, or else ".".  Dates such as 03/04/2024 are read only if another date of the column shows whether the
-    day or the month comes first.
+    day or the month comes first.  What `uncertain_numbers` has stays a text.
     """
     rows, body = table.rows(), slice(table.header_rows, None)
     columns = [[row[c] for row in rows] for c in range(table.shape[1])]
     marks = {mark for column in columns if len(mark := _marks(column[body])) == 1}
     usual = next(iter(marks))[0] if len(marks) == 1 else "."
     read = [[None] * table.header_rows + column_values(column[body], usual) for column in columns]
+    for cell in (table.cells[i] for of in uncertain_numbers(table).values() for i in of):
+        for c in range(cell.column, cell.column + cell.column_span):
+            read[c][cell.row : cell.row + cell.row_span] = [None] * cell.row_span
     return [list(row) for row in zip(*read, strict=True)] if read else [[] for _ in rows]
+
+
+def uncertain_numbers(table: Grid) -> dict[str, list[int]]:
+    """The cells whose number was perhaps misread, by the reason: numbers of `table.cells`.
+
+    Only texts that a reader found in pixels are doubted: those of a text layer have a confidence of 1.
+    """
+    found: dict[str, list[int]] = {}
+    grid = table.grid()[table.header_rows :]
+    for c in range(table.shape[1]):
+        cells = list({id(row[c]): row[c] for row in grid if row[c].column == c}.values())
+        for cell, reason in zip(cells, _misread([cell.text for cell in cells]), strict=True):
+            # The confidence is the mean of the characters: here that of all of them together.
+            together = cell.confidence ** (len(cell.text) + 1)
+            if together < SURE and any(c.isdigit() for c in cell.text) and len(cell.text) <= MAX_CHARACTERS:
+                reason = reason or "a number with an uncertain character"
+            if reason and cell.confidence < 1:
+                found.setdefault(reason, []).append(table.cells.index(cell))
+    return found
 
 
 def column_values(texts: Sequence[str], usual: str = ".") -> list[Value | None]:
@@ -100,6 +126,38 @@ def parse_number(text: str, mark: str = ".") -> Number | None:
     share = 2 if found["percent"] else 0
     value = float(f"{digits or 0}.{decimals or 0}e-{share}") if decimals or share else int(digits)
     return Number(-value if negative else value, len(decimals), len(groups) > 1, bool(share))
+
+
+def _misread(texts: Sequence[str]) -> list[str]:
+    """For each text of a column the reason why it may be a misread number, or ""."""
+    shapes = [_shape(text) for text in texts]
+    numbers = [shape for shape in shapes if shape]
+    if 2 * len(numbers) < sum(map(bool, texts)):
+        return [""] * len(texts)
+    ends = Counter(end[0] for shape in numbers for end in re.findall("[.,]0{1,2}$|[.,]0{4,}$", shape))
+    threes = Counter(end for shape in numbers for end in re.findall("^0{1,3}([.,])000$", shape))
+
+    def reason(text: str, shape: str) -> str:
+        if not shape:
+            like = any(c.isdigit() for c in text) and all(c.isdigit() or c in LIKE_NUMBERS for c in text)
+            return "not a number, as others in its column are" if like else ""
+        mark = shape.strip("0")[-1:]
+        other = {".": ",", ",": "."}.get(mark, "")
+        if re.fullmatch("0{1,3}[.,]000", shape) and (ends[mark] or threes[other] > threes[mark]):
+            return "a mark of thousands or of decimals"
+        if re.search("[.,](0{1,2}|0{4,})$", shape) and ends[other] > ends[mark]:
+            return "another decimal mark than others in its column"
+        return ""
+
+    return list(map(reason, texts, shapes))
+
+
+def _shape(text: str) -> str:
+    """The digits of a number, whichever its decimal mark is, as zeros, with the marks between them; or ""."""
+    if parse_number(text) is None and parse_number(text, ",") is None:
+        return ""
+    found = _NUMBER.fullmatch(text.strip())
+    return re.sub("[0-9]", "0", found["digits"]) if found else ""
 
 
 def _marks(texts: Sequence[str]) -> str:
