@@ -202,7 +202,10 @@ def test_checkpoints_are_loaded_once_and_their_errors_stay_errors(models, tmp_pa
 # What stands before Gradio.
 
 
-def ask(app: Any, method: str, path: str, body: bytes = b"", parts: int = 3) -> tuple[int, dict[bytes, bytes], bytes]:
+def ask(
+    app: Any, method: str, path: str, body: bytes = b"", parts: int = 3, *, query: str | None = None, **headers: str
+) -> tuple[int, dict[bytes, bytes], bytes]:
+    """Status, headers and body of the answer; with the token in the query, unless another query is given."""
     cut = max(1, -(-len(body) // parts))
     messages = [
         {"type": "http.request", "body": body[i : i + cut], "more_body": i + cut < len(body)}
@@ -216,7 +219,15 @@ def ask(app: Any, method: str, path: str, body: bytes = b"", parts: int = 3) -> 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app({"type": "http", "method": method, "path": path}, receive, send))
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": (f"token={app.token}" if query is None else query).encode(),
+        "headers": [(k.encode(), v.encode()) for k, v in ({"host": "localhost:7860"} | headers).items()],
+        "server": ("127.0.0.1", 7860),
+    }
+    asyncio.run(app(scope, receive, send))
     return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
 
 
@@ -227,7 +238,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 def test_the_guard(tmp_path, monkeypatch):
-    app = guard.Guard(echo, tmp_path / "uploads")
+    app = guard.Guard(echo, tmp_path / "uploads", "127.0.0.1")
     inside, outside = str(tmp_path / "uploads" / "ab" / "x.pdf"), str(tmp_path / "uploads" / ".." / "x.pdf")
     body = json.dumps({"data": [{"path": inside, "url": "http://127.0.0.1/x"}, "text", None]}).encode()
     status, headers, back = ask(app, "POST", "/gradio_api/queue/join", body)
@@ -240,12 +251,62 @@ def test_the_guard(tmp_path, monkeypatch):
         assert b"was not uploaded" in back
         assert b"content-security-policy" in headers
     assert ask(app, "POST", "/gradio_api/queue/join", b"[" * 100_000)[0] == 200  # no JSON: Gradio says so
-    assert ask(app, "GET", "/")[0] == 200
+    assert ask(app, "GET", "/config")[0] == 200
     monkeypatch.setattr(guard, "MAX_REQUEST", 1000)
     monkeypatch.setattr(guard, "MAX_UPLOAD", 5000)
     assert ask(app, "POST", "/gradio_api/queue/join", b"x" * 1001)[0] == 413
     assert ask(app, "POST", "/gradio_api/upload", b"x" * 6000)[0] == 200
     assert ask(app, "POST", "/gradio_api/upload", b"x" * 6001)[0] == 413
+
+
+def test_who_may_ask(tmp_path):
+    app = guard.Guard(echo, tmp_path, "box.lan")
+    for host in ("localhost:7860", "127.0.0.1:7860", "[::1]:7860", "192.168.0.7", "BOX.lan:7860"):
+        assert ask(app, "GET", "/config", host=host)[0] == 200
+    for host in ("evil.example:7860", "127.0.0.1.evil.example", "", "a\tb", "[::1", "box.lan.evil.example"):
+        status, _, back = ask(app, "GET", "/config", host=host)
+        assert (status, b"is not this machine's name" in back) == (403, True), host
+    for origin in ("http://evil.example", "null", "http://localhost:7861", "http://evil.example:7860", ""):
+        status, _, back = ask(app, "POST", "/gradio_api/upload", b"x", origin=origin)
+        assert (status, b"not of this page" in back) == (403, True), origin
+    assert ask(app, "POST", "/gradio_api/upload", b"x", origin="http://localhost:7860")[0] == 200
+
+
+def test_the_token(tmp_path):
+    app = guard.Guard(echo, tmp_path, "127.0.0.1")
+    for query in ("", "token=", "token=x", f"token={app.token}x", "token=%ff"):
+        status, _, back = ask(app, "GET", "/", query=query, cookie="zoo-demo-7860=x; a")
+        assert (status, b"the address that `zoo demo` prints" in back) == (403, True)
+    status, headers, _ = ask(app, "GET", "/")
+    assert (status, headers[b"location"]) == (303, b"/")
+    cookie = headers[b"set-cookie"].decode()
+    assert "HttpOnly; SameSite=Lax" in cookie
+    assert ask(app, "GET", "/", query="", cookie=f"a=b; {cookie.partition(';')[0]}")[0] == 200
+    assert ask(app, "GET", "/", query="", cookie=cookie.replace("7860", "7861"))[0] == 403
+
+
+def test_uploads_are_bounded_together_and_in_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(guard, "MAX_HELD", 1000)
+    monkeypatch.setattr(guard, "CHUNK_SECONDS", 0.05)
+    app = guard.Guard(echo, tmp_path, "127.0.0.1")
+    assert ask(app, "POST", "/gradio_api/upload", b"x" * 1001)[0] == 503
+    assert ask(app, "POST", "/gradio_api/upload", b"x" * 1000)[0] == 200
+    assert app._held == 0
+    stalled: list[Any] = []
+
+    async def receive() -> Any:
+        if stalled:
+            await asyncio.sleep(60)
+        stalled.append(1)
+        return {"type": "http.request", "body": b"x" * 600, "more_body": True}
+
+    async def send(message: Any) -> None:
+        stalled.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/upload", "query_string": f"token={app.token}".encode()}
+    asyncio.run(app({**scope, "headers": [(b"host", b"[::1]")], "server": ("::1", 1)}, receive, send))
+    assert stalled[1]["status"] == 408
+    assert app._held == 0
 
 
 # The command.

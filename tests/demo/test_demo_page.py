@@ -72,8 +72,10 @@ def opened(browser: Any, address: str, **context: Any) -> Any:
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("dialog", lambda dialog: page.problems.append(dialog.message))
-    page.on("request", lambda request: page.problems.append(request.url) if is_stray(request.url, address) else None)
+    own = address.partition("?")[0]
+    page.on("request", lambda request: page.problems.append(request.url) if is_stray(request.url, own) else None)
     page.goto(address)
+    assert page.url == own  # the token has become a cookie
     page.wait_for_selector("#tables-run")
     return page
 
@@ -152,18 +154,29 @@ def test_what_cannot_be_used_is_one_message_on_a_phone_too(browser: Any, address
     assert page.problems == []
 
 
+def test_strangers_see_nothing(address: str) -> None:
+    own, _, query = address.partition("?")
+    for to, headers in (("", {}), (f"?{query}", {"Host": "evil.example"}), ("gradio_api/upload", {})):
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(urllib.request.Request(own + to, headers=headers))
+    request = urllib.request.Request(f"{own}gradio_api/upload?{query}", b"", {"Origin": "http://evil.example"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(request)
+
+
 def test_nobody_reads_what_was_not_uploaded(address: str) -> None:
+    own, _, query = address.partition("?")
     for path in (str(CATS), "http://127.0.0.1:9/x.png"):
         data = {"data": [{"path": path, "meta": {"_type": "gradio.FileData"}}], "fn_index": 0, "session_hash": "a"}
         headers = {"Content-Type": "application/json"}
         for to in ("queue/join", "run/run", "api/run", "call/run"):
-            request = urllib.request.Request(f"{address}/gradio_api/{to}", json.dumps(data).encode(), headers)
+            request = urllib.request.Request(f"{own}gradio_api/{to}?{query}", json.dumps(data).encode(), headers)
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 urllib.request.urlopen(request)
     for to in (f"file={CATS}", "file=http://127.0.0.1:9/x.png", f"file=../../../../../../../..{CATS}"):
         with pytest.raises(urllib.error.HTTPError, match=r"403|404"):
-            urllib.request.urlopen(f"{address}/gradio_api/{to}")
-    with urllib.request.urlopen(address) as page:
+            urllib.request.urlopen(f"{own}gradio_api/{to}?{query}")
+    with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(address) as page:
         assert "connect-src 'self'" in page.headers["Content-Security-Policy"]
         config = page.read().decode()
     assert '"analytics_enabled":false' in config.replace(" ", "")

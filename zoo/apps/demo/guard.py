@@ -1,15 +1,24 @@
-"""A guard in front of Gradio: limits on requests, security headers, and only uploaded files as paths."""
+"""A guard in front of Gradio: who may ask, limits on requests, security headers, and only uploaded files as paths."""
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import json
 import os
+import secrets
+import socket
+import time
 from collections.abc import Iterator
+from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 MAX_UPLOAD = 64 << 20  # bytes of a file
 MAX_REQUEST = 1 << 20  # bytes of any other request
+MAX_HELD = 160 << 20  # bytes of all requests that are being read or answered
+CHUNK_SECONDS, REQUEST_SECONDS = 20.0, 300.0  # for the next bytes of a request, and for all of them
 
 # The browser contacts no other address, whatever a text or a model contains.
 POLICY = (
@@ -22,16 +31,24 @@ HEADERS = {"content-security-policy": POLICY, "referrer-policy": "no-referrer", 
 class Guard:
     """An ASGI application around Gradio's.
 
+    A request must name this machine as its host (another name may be a stranger's page that had its name point here),
+    and prove by the token that it comes from someone who has seen the address that `zoo demo` prints: in the query,
+    which leads to a cookie, or in that cookie.  Requests that change something must come from this page.
+
     Gradio's own check of paths is weaker: it downloads any public address that a request gives as a "path", and limits
     the size of uploads only.  Here every "path" must be a file in the upload folder.
     """
 
-    def __init__(self, app: Any, uploads: str | os.PathLike[str]):
-        self.app, self.uploads = app, Path(uploads).resolve()
+    def __init__(self, app: Any, uploads: str | os.PathLike[str], host: str):
+        self.app, self.uploads, self.token = app, Path(uploads).resolve(), secrets.token_urlsafe(16)
+        self._names = {"localhost", host.lower(), socket.gethostname().lower()}
+        self._held = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
+        if scope["type"] != "http":  # Gradio has no use for WebSockets
+            return await send({"type": "websocket.close", "code": 1008})
 
         async def guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -39,25 +56,70 @@ class Guard:
                 message["headers"] = [*message["headers"], *more]
             await send(message)
 
-        read: list[Any] = []
-        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-            is_upload, body, more = scope["path"].endswith("/upload"), b"", True
-            limit = MAX_REQUEST + is_upload * MAX_UPLOAD
-            while more:
-                message = await receive()
-                body += message.get("body", b"")
-                more = message.get("more_body", False)
-                if len(body) > limit:
-                    return await _refuse(guarded, 413, f"a request of more than {limit} bytes")
-            for path in () if is_upload else _paths(body):
-                if not self._is_upload(path):
-                    return await _refuse(guarded, 403, f"{path!r:.200} was not uploaded")
-            read = [{"type": "http.request", "body": body, "more_body": False}]
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        asked = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
+        cookie = f"zoo-demo-{scope['server'][1]}"
+        changes, host = scope["method"] not in ("GET", "HEAD", "OPTIONS"), headers.get("host", "")
+        if not self._is_here(host):
+            return await _refuse(guarded, 403, f"the host {host!r:.100} is not this machine's name")
+        if changes and "origin" in headers and urlsplit(headers["origin"]).netloc.lower() != host.lower():
+            return await _refuse(guarded, 403, f"a request of {headers['origin']!r:.100}, and not of this page")
+        if not any(self._is_token(one) for one in (asked, _cookie(headers.get("cookie", ""), cookie))):
+            return await _refuse(guarded, 403, "open the address that `zoo demo` prints, with its token")
+        if asked and scope["path"] == "/" and not changes:
+            set_cookie = f"{cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax"
+            moved = [(b"location", b"/"), (b"set-cookie", set_cookie.encode()), (b"cache-control", b"no-store")]
+            await guarded({"type": "http.response.start", "status": 303, "headers": moved})
+            return await guarded({"type": "http.response.body", "body": b""})
+        body, size = bytearray(), 0
+        try:
+            if changes and (refused := await self._read(body, scope["path"], receive)):
+                return await _refuse(guarded, *refused)
+            read = [{"type": "http.request", "body": bytes(body), "more_body": False}] if changes else []
+            size = len(body)
+            body.clear()
 
-        async def received() -> Any:
-            return read.pop() if read else await receive()
+            async def received() -> Any:
+                return read.pop() if read else await receive()
 
-        await self.app(scope, received, guarded)
+            await self.app(scope, received, guarded)
+        finally:
+            self._held -= size + len(body)
+
+    async def _read(self, body: bytearray, path: str, receive: Any) -> tuple[int, str] | None:
+        """Read a request's body; status and reason if it is refused."""
+        is_upload, more = path.endswith("/upload"), True
+        limit, end = MAX_REQUEST + is_upload * MAX_UPLOAD, time.monotonic() + REQUEST_SECONDS
+        while more:
+            try:
+                message = await asyncio.wait_for(receive(), min(CHUNK_SECONDS, end - time.monotonic()))
+            except asyncio.TimeoutError:
+                return 408, "the request takes too long"
+            part = message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) + len(part) > limit:
+                return 413, f"a request of more than {limit} bytes"
+            if self._held + len(part) > MAX_HELD:
+                return 503, "too many uploads at once"
+            self._held += len(part)
+            body += part
+        for one in () if is_upload else _paths(bytes(body)):
+            if not self._is_upload(one):
+                return 403, f"{one!r:.200} was not uploaded"
+        return None
+
+    def _is_here(self, host: str) -> bool:
+        """True if a Host header is an address, or a name of this machine: no stranger's name can be pointed here."""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            if name not in self._names:
+                ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def _is_upload(self, path: Any) -> bool:
         try:
@@ -80,6 +142,14 @@ def _paths(body: bytes) -> Iterator[Any]:
             waiting += one.values()
         elif isinstance(one, list):
             waiting += one
+
+
+def _cookie(header: str, name: str) -> str:
+    try:
+        found = SimpleCookie(header).get(name)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
 
 
 async def _refuse(send: Any, status: int, why: str) -> None:

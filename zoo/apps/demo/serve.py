@@ -11,9 +11,11 @@ from .guard import MAX_UPLOAD, Guard
 from .models import Models
 from .page import CSS, build, gradio
 
+MAX_CONNECTIONS = 100
 
-def application(models: Models) -> Any:
-    """The page as an ASGI application."""
+
+def application(models: Models, host: str) -> Guard:
+    """The page as an ASGI application.  host: the name or address that it is served at."""
     gr, fastapi = gradio(), optional("fastapi", "the demo", "zoo[demo]")
     fonts = {
         "font": [gr.themes.Font("system-ui")],
@@ -35,7 +37,7 @@ def application(models: Models) -> Any:
         css=CSS,
     )
     page.has_launched = True  # Gradio leaves it unset for a mounted page, and then checks no paths
-    return Guard(app, gr.utils.get_upload_folder())
+    return Guard(app, gr.utils.get_upload_folder(), host)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -48,15 +50,19 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(models: Models, host: str, port: int, ready: Any = None) -> None:
-    """Serve until Ctrl-C.  port: 0 takes a free one.  ready: called with the address and the server."""
+    """Serve until Ctrl-C.  port: 0 takes a free one.  ready: called with the address and its token, and the server."""
     gradio()  # a missing package is reported before anything else
     uvicorn: Any = optional("uvicorn", "the demo", "zoo[demo]")
     with listen(host, port) as at:
+        app = application(models, host)
         # uvicorn logs closed and open connections at the end as errors.
-        config = uvicorn.Config(application(models), log_level="critical", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app, log_level="critical", timeout_graceful_shutdown=1, ws="none", limit_concurrency=MAX_CONNECTIONS
+        )
         server = uvicorn.Server(config)
         if ready is not None:
-            ready(f"http://{f'[{host}]' if ':' in host else host}:{at.getsockname()[1]}", server)
+            name = f"[{host}]" if ":" in host else host
+            ready(f"http://{name}:{at.getsockname()[1]}/?token={app.token}", server)
         server.run(sockets=[at])
     if not server.started:
         raise ZooError("the server did not start")
