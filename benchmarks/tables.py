@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for contender in args.only if truth else ():
             if name in FOR.get(contender, SETS):
                 answers = run(contender, of, args.keep, args.peers)
-                runs[contender] = answers and [score(truth[one.sha256], answers[one.sha256], one.pages) for one in of]
+                runs[contender] = answers and [score(truth[one.sha256], answers[one.sha256], one) for one in of]
         result["sets"][name] = {
             "files": [{"file": one.path, "repo": one.repo, "half": one.half, "sha256": one.sha256} for one in of],
             "contenders": {contender: found for contender, found in runs.items() if found is not None},
@@ -241,11 +241,20 @@ def tables_of(answer: Mapping[str, Any]) -> dict[int, list[Table]]:
     return {int(page): [table_of(cells) for cells in tables if cells] for page, tables in answer["pages"].items()}
 
 
-def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """Of one file of so many pages: its true tables as [page, shape, found shape, Con, Top, rows, right rows]."""
+def without_spans(table: Table) -> Table:
+    """A spanning cell's text in its first position alone, as pdfplumber has it."""
+    return table_of(
+        [(r, c, 1, 1, text) for r, row in enumerate(table.rows(repeat=False)) for c, text in enumerate(row)]
+    )
+
+
+def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], of: Material) -> dict[str, Any]:
+    """Of one file: its true tables as [page, shape, found shape, GriTS-Con, GriTS-Top, rows, right rows]."""
     from zoo.apps.tables.grits import grits
 
     pages = tables_of(answer)
+    if of.set == "ruled":
+        pages = {page: [without_spans(table) for table in tables] for page, tables in pages.items()}
     rows: list[list[Any]] = []
     false = sum(len(found) for page, found in pages.items() if page not in truth)
     for page, true_tables in truth.items():
@@ -253,15 +262,14 @@ def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], count: in
         pairs = matched(true_tables, found)
         false += len(found) - len(pairs)
         for i, true in enumerate(true_tables):
-            of = len(true.row_boxes)
             if i not in pairs:
-                rows.append([page, list(true.shape), None, 0.0, 0.0, of, 0])
+                rows.append([page, list(true.shape), None, 0.0, 0.0, true.shape[0], 0])
                 continue
             best = found[pairs[i]]
             con, top = (round(grits(true, best, metric).f, 4) for metric in ("con", "top"))
-            rows.append([page, list(true.shape), list(best.shape), con, top, of, right_rows(true, best)])
+            rows.append([page, list(true.shape), list(best.shape), con, top, true.shape[0], right_rows(true, best)])
     kept = {key: round(answer[key], 3) for key in ("start", "wall", "cpu", "peak") if key in answer}
-    return {"tables": rows, "false": false, "pages": count, "error": answer["error"], **kept}
+    return {"tables": rows, "false": false, "pages": of.pages, "error": answer["error"], **kept}
 
 
 def matched(true: Sequence[Table], found: Sequence[Table]) -> dict[int, int]:

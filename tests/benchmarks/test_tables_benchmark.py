@@ -70,9 +70,11 @@ def test_scores_of_a_file():
     cells = [[c.row, c.column, c.row_span, c.column_span, c.text] for c in TRUE.cells]
     wrong = [[r, c, rs, cs, text.replace("2", "5")] for r, c, rs, cs, text in cells]
     rest = {"error": None, "start": 1, "wall": 1, "cpu": 1, "peak": 1}
-    found = tables.score({1: [TRUE, TRUE], 2: [TRUE]}, {"pages": {"1": [wrong, cells, cells], "3": [cells]}, **rest}, 3)
+    answer = {"pages": {"1": [wrong, cells, cells], "3": [cells]}, **rest}
+    found = tables.score({1: [TRUE, TRUE], 2: [TRUE]}, answer, MATERIAL[0])
     assert [row[5:] for row in found["tables"]] == [[3, 3], [3, 3], [3, 0]]
     assert found["false"] == 2
+    assert tables.without_spans(TRUE).rows() == TRUE.rows(repeat=False)
     figures = tables.summary([found])
     assert (figures["right tables"], figures["missed"], figures["right rows"], figures["right files"]) == (2, 1, 6, 0)
     assert tables.right_rows(TRUE, table_material.table_of(wrong)) == 2
