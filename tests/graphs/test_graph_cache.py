@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import zoo
 from parity.checkpoints import build
 from zoo.engines.onnx import cache, runner
+from zoo.errors import ZooError
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
@@ -137,3 +140,73 @@ def test_processes_that_begin_at_once(tmp_path, kept):
     for path in kept.glob("*/*.json"):
         assert json.loads(path.read_text())["method"] == "BertForMaskedLM.forward"
     assert {path.suffix for path in kept.glob("*/*")} == {".json", ".onnx"}  # and nothing half done
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path, kept):
+    folder = build("bert-base-uncased", tmp_path / "a")
+    given(folder)
+    (path,) = kept.glob("*/*.json")
+    path.unlink()
+    left = path.with_name(".half")
+    left.mkdir()
+    (left / "x.onnx.data").write_bytes(b"1")
+    given(folder)
+    assert path.exists()
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("where", ["before", "while writing"])
+def test_a_full_disk_is_one_error(where, tmp_path, kept, monkeypatch):
+    folder = build("bert-base-uncased", tmp_path / "a")
+    model = zoo.load_model(folder, device="onnx", weights="int8")
+    monkeypatch.setattr(cache, "EMBEDDED", 0)
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as m:
+        if where == "before":
+            m.setattr(cache.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+            message = r"needs .* on the disk, and 0 MB are free: free some, or set HF_ASSETS_CACHE"
+        else:
+            m.setattr("zoo.engines.onnx.trace.Traced.save", full)
+            message = r"cannot be written: No space left on device: free some"
+        with pytest.raises(ZooError, match=message):
+            model(IDS)
+    assert not [path for path in kept.glob("*/*") if path.is_file()]  # nothing half done
+    model(IDS)
+
+
+def test_a_model_larger_than_memory_is_refused(tmp_path, kept, monkeypatch):
+    folder = build("bert-base-uncased", tmp_path / "a")
+    given(folder)
+    monkeypatch.setattr(cache, "memory", lambda: 1000)
+    with pytest.raises(ZooError, match=r"the graph of .*forward needs .* MB of memory, and there are 0 MB"):
+        zoo.load_model(folder, device="onnx")(IDS)
+
+
+def test_long_writing_is_announced(tmp_path, kept, monkeypatch, capsys):
+    monkeypatch.setattr(cache, "EMBEDDED", 0)
+    folder = build("bert-base-uncased", tmp_path / "a")
+    given(folder)
+    assert not capsys.readouterr().err
+    monkeypatch.setattr(cache, "ANNOUNCED", 1000)
+    given(build("bert-base-uncased", tmp_path / "a", seed=1))
+    assert re.fullmatch(
+        r"zoo: writing \d+ MB for ONNX Runtime \(BertForMaskedLM.forward, once\): \d+ s\n", capsys.readouterr().err
+    )
+
+
+def test_an_old_runtime_is_told_what_it_lacks(tmp_path, kept, monkeypatch):
+    model = zoo.load_model("stories260k", device="onnx", weights="int4")
+    ort = sys.modules["onnxruntime"]
+
+    def refused(*args, **options):
+        raise RuntimeError("MatMulNBits(-1) is not a registered function/op")
+
+    monkeypatch.setattr(ort, "__version__", "1.20.1")
+    monkeypatch.setattr(ort, "InferenceSession", refused)
+    with pytest.raises(
+        ZooError, match=r"ONNX Runtime 1.20.1 cannot .*registered.*; update it: .* need ONNX Runtime 1.23"
+    ):
+        model.next_logits(IDS, None, model.new_cache(2))

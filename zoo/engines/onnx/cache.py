@@ -5,7 +5,7 @@ refer to the checkpoint's own files; only if too many of them differ from those 
 Each file is written whole or not at all, the JSON last; a graph that does not match its JSON is traced again.
 
 The folder is `assets/zoo/onnx` beside the hub's cache (HF_HOME, HF_ASSETS_CACHE).  The graphs used least recently are
-removed while all of them together have more than LIMIT bytes.
+removed while all of them together have more than LIMIT bytes.  One process writes at a time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from filelock import FileLock, Timeout
 
+from ...errors import ZooError
 from ...files.atomic_write import atomic_write
 from ...nn import leaves
 from ...quant import QuantTensor
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from .trace import Traced
 
 LIMIT = 8 << 30  # bytes
+ANNOUNCED = 100 << 20  # bytes whose writing is announced
+PATIENCE = 600  # seconds to wait for another process's graph
 EMBEDDED = 64 << 20  # bytes of weights that NAME.onnx may hold beside references to the checkpoint's files
 VERSION = 1  # of the files' format
 SAMPLES, SAMPLE = 8, 16  # places of each array that a fingerprint reads, and numbers at each
@@ -46,7 +52,7 @@ class CachedGraph(NamedTuple):
     signature: Signature
     onnx: Path
     folder: Path | None
-    weight_bytes: int
+    weight_bytes: int  # that a session packs after some runs; 0: it packs all at once
 
 
 def root() -> Path:
@@ -127,6 +133,22 @@ class GraphFolder:
                 self._is_ours = tempfile.TemporaryDirectory(prefix="zoo-onnx-", ignore_cleanup_errors=True)
             return Path(self._is_ours.name)
 
+    @contextmanager
+    def making(self) -> Iterator[Path]:
+        """The folder to write a graph to; meanwhile no other process writes there, where the file system has locks."""
+        folder = self.writable()
+        lock = FileLock(folder.parent.with_suffix(".lock") if folder == self.path else folder / ".lock")
+        try:
+            lock.acquire(PATIENCE)
+            for left in folder.glob(".*"):  # by a process that was killed
+                shutil.rmtree(left, ignore_errors=True)
+        except (OSError, NotImplementedError, Timeout):
+            pass
+        try:
+            yield folder
+        finally:
+            lock.release()
+
 
 def _checked(path: Path, raw: dict[str, Any]) -> CachedGraph:
     """Return the graph that a JSON file describes.  ValueError: a file beside it has changed."""
@@ -139,13 +161,15 @@ def _checked(path: Path, raw: dict[str, Any]) -> CachedGraph:
     for name, size in raw["uses"].items():
         if folder is None or os.path.getsize(folder / name) != size:
             raise ValueError(f"{folder / name} is another file")
+    check_memory(raw["method"], raw["memory"])
     return CachedGraph(Signature.from_json(raw["signature"]), onnx, folder, raw["weight_bytes"])
 
 
 def digest_of(path: Path) -> str:
-    """A hash of a file's size and some of its blocks."""
-    size = os.path.getsize(path)
-    digest = hashlib.sha256(str(size).encode())
+    """A hash of a file's size, time of change and some of its blocks."""
+    about = os.stat(path)
+    size = about.st_size
+    digest = hashlib.sha256(f"{size} {about.st_mtime_ns}".encode())
     with path.open("rb") as file:
         for at in np.linspace(0, max(0, size - 4096), 64).astype(int):
             file.seek(int(at))
@@ -154,22 +178,20 @@ def digest_of(path: Path) -> str:
 
 
 def write_graph(traced: Traced, folder: Path, method: str, takes: str) -> CachedGraph:
-    """Write a graph into a folder of the cache."""
+    """Write a graph into a folder of the cache.
+
+    ZooError: it needs more memory than the machine has, or more room than the disk.
+    """
     signature = traced.signature
     name = hashlib.sha256(json.dumps([method, takes, signature.to_json()]).encode()).hexdigest()[:32]
+    whole = sum(nbytes(stored) for stored in traced.constants.values())
+    check_memory(method, whole)
     # Unpacked, MatMulNBits takes seconds for a row: such graphs are packed at once.
-    waits = not any(node.op == "MatMulNBits" for node in traced.nodes)
-    weight_bytes = sum(nbytes(stored) for stored in traced.constants.values()) * waits
-    base, places = _places(traced)
-    rest = sum(nbytes(stored) for name, stored in traced.constants.items() if name not in places)
+    weight_bytes = 0 if any(node.op == "MatMulNBits" for node in traced.nodes) else whole
     with tempfile.TemporaryDirectory(dir=folder, prefix=".", ignore_cleanup_errors=True) as part:
         onnx = Path(part) / f"{name}.onnx"
         data = onnx.with_name(f"{name}.onnx.data")
-        if rest <= EMBEDDED and base is not None:
-            save_placed(traced, onnx, places)
-        else:
-            base, places = None, {}
-            traced.save(onnx)
+        base, uses = save_beside(traced, onnx, method)
         about = {
             "method": method,
             "takes": takes,
@@ -177,8 +199,9 @@ def write_graph(traced: Traced, folder: Path, method: str, takes: str) -> Cached
             "sha256": hashlib.sha256(onnx.read_bytes()).hexdigest(),
             "data": digest_of(data) if data.exists() else None,
             "folder": None if base is None else str(base),
-            "uses": {place[0]: os.path.getsize(base / place[0]) for of in places.values() for place in of if base},
+            "uses": uses,
             "weight_bytes": weight_bytes,
+            "memory": whole,
         }
         for path in (data, onnx):
             if path.exists():
@@ -187,6 +210,60 @@ def write_graph(traced: Traced, folder: Path, method: str, takes: str) -> Cached
         path.write_text(json.dumps(about), encoding="utf-8")
     _bound(folder)
     return CachedGraph(signature, folder / f"{name}.onnx", base, weight_bytes)
+
+
+def save_beside(traced: Traced, onnx: Path, method: str) -> tuple[Path | None, dict[str, int]]:
+    """Write a graph that refers to the checkpoint's files -> their folder, their names and sizes; None: all of it.
+
+    Writing much is announced in a line on stderr, with its seconds.
+    """
+    base, places = _places(traced)
+    rest = sum(nbytes(stored) for name, stored in traced.constants.items() if name not in places)
+    if rest > EMBEDDED:
+        base, places, rest = None, {}, sum(map(nbytes, traced.constants.values()))
+    free, began = shutil.disk_usage(onnx.parent).free, time.monotonic()
+    full = f"{onnx.parent.parent}: the graph of {method} needs {_size(rest)} on the disk"
+    advice = "free some, or set HF_ASSETS_CACHE to a folder on another disk"
+    if rest > free:
+        raise ZooError(f"{full}, and {_size(free)} are free: {advice}")
+    says = rest > ANNOUNCED and sys.stderr is not None
+    if says:
+        print(f"zoo: writing {_size(rest)} for ONNX Runtime ({method}, once)", end="", file=sys.stderr, flush=True)
+    try:
+        if base is None:
+            traced.save(onnx)
+        else:
+            save_placed(traced, onnx, places)
+    except OSError as e:
+        raise ZooError(f"{full}, which cannot be written: {e.strerror or e}: {advice}") from e
+    finally:
+        if says:
+            print(f": {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    return base, {place[0]: os.path.getsize(base / place[0]) for of in places.values() for place in of if base}
+
+
+def check_memory(method: str, needed: int) -> None:
+    """Raise ZooError if a graph's constants are larger than the machine's memory, or what its container may use."""
+    there = memory()
+    if there is not None and needed > there:
+        raise ZooError(
+            f"the graph of {method} needs {_size(needed)} of memory, and there are {_size(there)}: "
+            "weights='int4' needs the least"
+        )
+
+
+def memory() -> int | None:
+    """The bytes of this machine's or container's memory; None where they are unknown."""
+    found = []
+    with suppress(AttributeError, OSError, ValueError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(OSError, ValueError):
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found, default=None)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
 
 
 def _places(traced: Traced) -> tuple[Path | None, Places]:
@@ -209,7 +286,7 @@ def _bound(kept: Path) -> None:
     with suppress(OSError):
         for folder in root().iterdir():
             with suppress(OSError):
-                stats = [os.stat(path) for path in folder.iterdir()]
+                stats = [os.stat(path) for path in folder.rglob("*")]
                 folders.append((max((s.st_mtime for s in stats), default=0.0), sum(s.st_size for s in stats), folder))
     total = sum(size for _, size, _ in folders)
     for _, size, folder in sorted(folders):

@@ -14,9 +14,9 @@ from ...inputs import ImageInputs, TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Module, leaves
 from ...quant import QuantTensor
+from .cache import save_beside
 from .ops.quantised import Int8, Observer, ProductPlan, plan_for
 from .ops.symbol import Symbol
-from .proto import nbytes
 from .session import Session
 from .trace import trace
 
@@ -70,9 +70,9 @@ def _plans(fn: Any, records: Sequence[Any]) -> dict[str, ProductPlan]:
     traced = trace(MethodType(inputs, fn.__self__), *records, precision=observer)
     with tempfile.TemporaryDirectory(prefix="zoo-int8-") as folder:
         path = Path(folder) / "observed.onnx"
-        traced.save(path)
-        weight_bytes = sum(nbytes(stored) for stored in traced.constants.values())
-        (flat,) = Session(path, "CPUExecutionProvider", None, weight_bytes)(traced.signature.feed(*records))
+        base, _ = save_beside(traced, path, "outliers")
+        run = Session(path if base is None else path.read_bytes(), "CPUExecutionProvider", base, once=True)
+        (flat,) = run(traced.signature.feed(*records))
     seen: dict[str, list[np.ndarray]] = {}
     for name, rows in observer.seen:
         shape = [int(n) for n in rows.shape]  # the trace saw the same records

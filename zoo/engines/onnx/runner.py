@@ -90,13 +90,24 @@ class OnnxRunner(Runner):
         """The only graph of a decoder's method.  make: returns the traced graph in a precision."""
         with self._lock:
             if method not in self._graphs:
-                kept = next(self._graph_folder().graphs(method, ""), None)
-                if kept is None:
-                    kept = write_graph(
-                        make(self._policy(model, of_steps, model)), self._graph_folder().writable(), method, ""
-                    )
+                kept = self._kept(method, "", lambda kept: True, lambda: make(self._policy(model, of_steps, model)))
                 self._graphs[method] = [self.opened(kept)]
             return self._graphs[method][0]
+
+    def _kept(
+        self, method: str, takes: str, fits: Callable[[CachedGraph], bool], make: Callable[[], Traced]
+    ) -> CachedGraph:
+        """A graph from the cache that fits, or else one that is made now."""
+        folder = self._graph_folder()
+
+        def found() -> CachedGraph | None:
+            return next(filter(fits, folder.graphs(method, takes)), None)
+
+        kept = found()
+        if kept is None:
+            with folder.making() as path:  # another process may have made it meanwhile
+                kept = found() or write_graph(make(), path, method, takes)
+        return kept
 
     def _graph_folder(self) -> GraphFolder:
         if self._folder is None:
@@ -113,15 +124,11 @@ class OnnxRunner(Runner):
 
     def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:
         """A graph that fits the records: from the cache, or else traced."""
-        known = self._graphs.get(key, [])
-        takes = "; ".join(key[1])
-        method = method_of(fn)
-        for kept in self._graph_folder().graphs(method, takes):
-            if fed(kept.signature, records) is not None:
-                graph = self.opened(kept)
-                break
-        else:
-            graph = self.opened(self._traced(fn, records, method, takes))
+        known, (takes, method) = self._graphs.get(key, []), ("; ".join(key[1]), method_of(fn))
+        kept = self._kept(
+            method, takes, lambda kept: fed(kept.signature, records) is not None, lambda: self._traced(fn, records)
+        )
+        graph = self.opened(kept)
         self._graphs[key] = [graph, *known][:MAX_GRAPHS]
         return graph
 
@@ -130,12 +137,10 @@ class OnnxRunner(Runner):
         model = kept.onnx if kept.folder is None else kept.onnx.read_bytes()
         return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes))
 
-    def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...], method: str, takes: str) -> CachedGraph:
+    def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
         precision = self._policy(fn.__self__, int8, fn, *records)  # type: ignore[attr-defined]
         traced = trace(fn, *records, precision=precision)
-        if fed(traced.signature, records) is None:
-            traced = trace(fn, *records, any_size=True, precision=precision)
-        return write_graph(traced, self._graph_folder().writable(), method, takes)
+        return traced if fed(traced.signature, records) else trace(fn, *records, any_size=True, precision=precision)
 
 
 class ExportedRunner(OnnxRunner):

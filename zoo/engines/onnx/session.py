@@ -26,6 +26,7 @@ PACKAGES = {
 }
 # Bytes of weights that ONNX Runtime repacks for its kernels in a second, roughly.
 PACKING = 1e9
+OLDEST = 1, 23  # the version of ONNX Runtime whose MatMulNBits takes 8 bits on every CPU
 FATAL = 3  # its log level; errors are raised anyway
 
 
@@ -77,12 +78,15 @@ class Session:
     as long as that.
     """
 
-    def __init__(self, model: bytes | Path, provider: str, folder: Path | None = None, weight_bytes: int = 0):
-        self._made_of = model, provider, folder
+    def __init__(
+        self, model: bytes | Path, provider: str, folder: Path | None = None, weight_bytes: int = 0, once: bool = False
+    ):
+        """once: the weights are neither packed nor widened but while they are multiplied."""
+        self._made_of, self._once = (model, provider, folder), once
         self._packs_after = weight_bytes / PACKING if provider == "CPUExecutionProvider" else 0.0
         self._ran = 0.0
         self._lock = threading.Lock()
-        self._is_packed = self._packs_after < 0.05
+        self._is_packed = once or self._packs_after < 0.05
         self._session = self._made(self._is_packed)
         self._pid = os.getpid()
         self.inputs = [one.name for one in self._session.get_inputs()]
@@ -129,15 +133,23 @@ class Session:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads.count()
         options.log_severity_level = FATAL
-        if not packed:
+        if not packed or self._once:
             options.add_session_config_entry("session.disable_prepacking", "1")
         if folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         named = [provider] if provider == "CPUExecutionProvider" else [provider, "CPUExecutionProvider"]
         try:
-            session = ort.InferenceSession(model if isinstance(model, bytes) else str(model), options, providers=named)
+            session = ort.InferenceSession(
+                model if isinstance(model, bytes) else str(model),
+                options,
+                providers=named,
+                disabled_optimizers=["ConstantFolding"] if self._once else None,
+            )
         except Exception as e:
-            raise ZooError(f"ONNX Runtime {ort.__version__} cannot load a graph: {' '.join(str(e).split())}") from e
+            old = tuple(map(int, ort.__version__.split(".")[:2])) < OLDEST
+            needs = "; update it: quantised weights need ONNX Runtime {}.{} or newer".format(*OLDEST) if old else ""
+            message = f"ONNX Runtime {ort.__version__} cannot load a graph: {' '.join(str(e).split())}{needs}"
+            raise ZooError(message) from e
         if session.get_providers()[0] != provider:
             raise ZooError(
                 f"ONNX Runtime {ort.__version__} has {provider} but could not start it: see its messages above"
