@@ -97,7 +97,9 @@ def _write(
     ends: tuple[int, ...],
 ) -> Written:
     config = GenerationConfig(max_new_tokens=new, num_beams=beams, eos_token_id=ends)
-    rows = [found[0].ids.tolist() for found in generate(model, prompts, config, **context)]
+    # A batch has the positions of its longest text; transformers writes each text alone.
+    batches = [[prompt] for prompt in prompts] if model.depends_on_length else [prompts]
+    rows = [found[0].ids.tolist() for some in batches for found in generate(model, some, config, **context)]
     texts = [] if tokenizer is None else [tokenizer.decode(row) for row in rows]
     return Written(batch, search, beams, ends, new, prompts, rows, texts)
 

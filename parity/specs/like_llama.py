@@ -67,12 +67,19 @@ _OLMO2 = {"vocab_size": 100352, "hidden_size": 2048, "intermediate_size": 8192, 
 _OLMO2 |= {"num_attention_heads": 16, "num_key_value_heads": 16, "max_position_embeddings": 4096}
 _OLMO2 |= {"rope_theta": 500000, "tie_word_embeddings": False, "attention_bias": False}
 _OLMO2 |= {"eos_token_id": 100257, "pad_token_id": 100277}
+_PHI3 = {"vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32}
+_PHI3 |= {"num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 4096}
+_PHI3 |= {"original_max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None}
+_PHI3 |= {"sliding_window": 2047, "bos_token_id": 1, "eos_token_id": 32000, "pad_token_id": 32000}
 
 _mistral = partial(_spec, model_type="mistral", prefix="Mistral", base=_MISTRAL, tiny={"sliding_window": 5})
 _qwen2 = partial(_spec, model_type="qwen2", prefix="Qwen2", base=_QWEN2)
 _qwen3 = partial(_spec, model_type="qwen3", prefix="Qwen3", base=_QWEN3, tiny={"head_dim": 16})
 _smollm3 = partial(_spec, model_type="smollm3", prefix="SmolLM3", base=_SMOLLM3)
 _olmo2 = partial(_spec, model_type="olmo2", prefix="Olmo2", base=_OLMO2)
+_phi3 = partial(_spec, model_type="phi3", prefix="Phi3", base=_PHI3)
+_LONGROPE = {"original_max_position_embeddings": 64, "sliding_window": None, "partial_rotary_factor": 0.75}
+_LONGROPE |= {"rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.4], "long_factor": [1.0, 2.5, 9.0]}}
 _SLIDES = {"use_sliding_window": True, "sliding_window": 6}
 
 SPECS: dict[str, Spec] = {
@@ -89,6 +96,9 @@ SPECS: dict[str, Spec] = {
     "Qwen3-Embedding-0.6B": _qwen3("Qwen/Qwen3-Embedding-0.6B", "Model"),
     "SmolLM3-3B": _smollm3("HuggingFaceTB/SmolLM3-3B"),
     "smollm3-windows": _smollm3("save_pretrained", tiny={**_SLIDES, "no_rope_layers": None}),
+    "Phi-3-mini-4k-instruct": _phi3("microsoft/Phi-3-mini-4k-instruct", tiny={"sliding_window": 7}),
+    "Phi-4-mini-instruct": _phi3("microsoft/Phi-4-mini-instruct", tiny=_LONGROPE),
+    **_heads(_phi3, "phi3", "classifier", "tagger"),
     "OLMo-2-0425-1B": _olmo2("allenai/OLMo-2-0425-1B", full=True),
     **_heads(_olmo2, "olmo2", "bare", "classifier"),
 }

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .config import GenerationConfig
-from .decoder import Decoder, Generated, Stop, first_logits, numpy_logits
+from .decoder import Decoder, Generated, Stop, first_logits, following_logits, numpy_logits
 from .sampling import constrained, log_softmax
 
 
@@ -88,7 +88,8 @@ def beam_search(
             break
         beams = [beam for search in active for beam in search.running]
         cache.select(np.array([beam.row for beam in beams]))
-        logits = model.next_logits(np.array([beam.ids[-1:] for beam in beams]), None, cache)
+        texts = [np.append(search.prompt, beam.ids) for search in active for beam in search.running]
+        logits = following_logits(model, texts, None, cache)
     return [
         [
             Generated(b.ids, b.logprobs, float(b.score), b.reason or "length")

@@ -82,5 +82,17 @@ def first_logits(
     return cache, logits
 
 
+def following_logits(model: Decoder, rows: list[np.ndarray], tokens: Array | None, cache: KVCache) -> Array:
+    """The logits (B, V) after each row's last token; rows: all tokens of each; tokens (B, 1): the last, if at hand."""
+    if cache.length == getattr(model, "recomputes_at", None):  # a longer text has other positions: all keys change
+        cache.advance(-cache.counts)
+        lengths = np.array([len(row) for row in rows])
+        ids = np.zeros((len(rows), lengths.max()), np.int64)
+        for to, row in zip(ids, rows, strict=True):
+            to[: len(row)] = row
+        return model.next_logits(ids, lengths if (lengths != lengths[0]).any() else None, cache)
+    return model.next_logits(np.array([row[-1:] for row in rows]) if tokens is None else tokens, None, cache)
+
+
 def numpy_logits(logits: Array) -> np.ndarray:
     return np.asarray(ops.to_numpy(logits), np.float32)

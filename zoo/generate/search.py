@@ -12,7 +12,7 @@ from ..cache import KVCache
 from ..errors import InputError
 from .beam import beam_search
 from .config import GenerationConfig
-from .decoder import Decoder, Generated, Prompts, Stop, Token, first_logits, numpy_logits
+from .decoder import Decoder, Generated, Prompts, Stop, Token, first_logits, following_logits, numpy_logits
 from .sampling import constrained, constrains, log_softmax, sample
 
 
@@ -124,9 +124,7 @@ def _steps(
         if len(going) < len(active):
             cache.select(np.array(going))
             active, following = active[going], None
-        if following is None:
-            following = np.array([[rows[i].ids[-1]] for i in active])
-        logits = model.next_logits(following, None, cache)
+        logits = following_logits(model, [rows[i].ids for i in active], following, cache)
 
 
 def is_on_gpu(logits: Any) -> bool:

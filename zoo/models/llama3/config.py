@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ...config import Config
-from ...errors import ConfigError
+from ...errors import ConfigError, UnsupportedError
 from .rope import Rope, rope_of
 
 
@@ -33,6 +33,7 @@ class LlamaConfig(Config):
     attention_dropout: float | None = 0.0
     classifier_dropout: float | None = None
     tie_word_embeddings: bool = False
+    rotates_part: ClassVar[bool] = False  # True if the family's attention can rotate a part of a head's features
     pad_token_id: int | None = None
     bos_token_id: int | None = 1
     eos_token_id: int | list[int] | None = 2
@@ -55,7 +56,10 @@ class LlamaConfig(Config):
         ends = self.eos_token_id if isinstance(self.eos_token_id, list) else []
         if any(isinstance(end, bool) or not isinstance(end, int) for end in ends):
             raise ConfigError(f"eos_token_id = {ends!r}, expected an id or a list of ids")
-        self.require(partial_rotary_factor=1.0)
+        if self.partial_rotary_factor != 1 and not self.rotates_part:
+            raise UnsupportedError(
+                f"{self.model_type}: partial_rotary_factor = {self.partial_rotary_factor} is not implemented, only 1 is"
+            )
         self.rope()
 
     @property
@@ -84,6 +88,15 @@ class LlamaConfig(Config):
         """The length of the longest text that the positions allow."""
         return self.rope().max_positions
 
+    @property
+    def partial_rotary_factor(self) -> float:
+        """The part of a head's features that positions rotate."""
+        given = self.rope_scaling or self.rope_parameters or {}
+        found = given.get("partial_rotary_factor", self.extra.get("partial_rotary_factor", 1.0))
+        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found <= 1:
+            raise ConfigError(f"partial_rotary_factor = {found!r} is out of range, expected a number in 0 ... 1")
+        return float(found)
+
     def rope(self) -> Rope:
         """The rotary positions of queries and keys."""
         given = [d for d in (self.rope_scaling, self.rope_parameters) if d]
@@ -92,4 +105,4 @@ class LlamaConfig(Config):
         parameters = {"rope_theta": self.rope_theta, **(given[0] if given else {})}
         if "original_max_position_embeddings" in self.extra:
             parameters["original_max_position_embeddings"] = self.extra["original_max_position_embeddings"]
-        return rope_of(parameters, self.head_size, self.max_position_embeddings)
+        return rope_of(parameters, int(self.head_size * self.partial_rotary_factor), self.max_position_embeddings)

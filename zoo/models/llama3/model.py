@@ -127,7 +127,13 @@ class LlamaPretrained(TextModel):
 
     @property
     def depends_on_length(self) -> bool:
-        return self.config.rope().kind == "dynamic"
+        return self.config.rope().depends_on_length
+
+    @property
+    def recomputes_at(self) -> int | None:
+        """The length of a cache after which all tokens are computed anew, since the frequencies change there."""
+        rope = self.config.rope()
+        return rope.context if rope.kind == "longrope" else None
 
     @property
     def like(self) -> Array:

@@ -27,14 +27,17 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "dynamic": ("factor",),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
     "yarn": (),
+    "longrope": (),
 }
+FACTORS = "short_factor", "long_factor"  # of longrope: a divisor for each frequency
 
 
 @dataclass(frozen=True)
 class Rope:
-    """Rotary positions of heads of `size` features.
+    """Rotary positions of `size` features of a head.
 
-    kind: a key of NEEDED.  numbers: the config's numbers for that kind, sorted by name.
+    kind: a key of NEEDED.  numbers: the config's numbers for that kind, sorted by name.  factors: of longrope, for
+    texts up to `context` tokens and for longer ones.
     context: the longest text that the model was trained on, before any scaling; max_positions: after it.
     """
 
@@ -44,15 +47,24 @@ class Rope:
     context: int
     max_positions: int
     numbers: tuple[tuple[str, float], ...] = ()
+    factors: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+
+    @property
+    def depends_on_length(self) -> bool:
+        """True if the frequencies are others for a longer text."""
+        return self.kind in ("dynamic", "longrope")
 
     @property
     def scale(self) -> float:
         """The factor of cosines and sines."""
         given = dict(self.numbers)
-        if self.kind != "yarn":
+        if self.kind not in ("yarn", "longrope"):
             return 1.0
         if "attention_factor" in given:
             return given["attention_factor"]
+        if self.kind == "longrope":
+            factor = given["factor"]
+            return 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(self.context))
         if given.get("mscale") and given.get("mscale_all_dim"):
             return _mscale(given["factor"], given["mscale"]) / _mscale(given["factor"], given["mscale_all_dim"])
         return _mscale(given["factor"])
@@ -60,10 +72,12 @@ class Rope:
     def frequencies(self, length: int) -> tuple[float, ...]:
         """The angles in radians that one token adds, size / 2 of them, for a text of `length` tokens.
 
-        They depend on the length with dynamic scaling alone, beyond `context`: they change as a text grows, while keys
-        in a cache stay as they were rotated, as in transformers.
+        They depend on the length with dynamic scaling and longrope, beyond `context`: they change as a text grows.
+        Keys in a cache stay as they were rotated, as in transformers (which for longrope computes them anew once).
         """
-        return _frequencies(self, max(length, self.context) if self.kind == "dynamic" else 0)
+        if self.kind == "longrope":
+            length = self.context + (length > self.context)
+        return _frequencies(self, max(length, self.context) if self.depends_on_length else 0)
 
 
 def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
@@ -72,8 +86,6 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
     if not isinstance(kind, str) or kind not in NEEDED:
         guess = nearest(str(kind), NEEDED)
         raise UnsupportedError(f"rope_type {kind!r} is not implemented, only {', '.join(NEEDED)} are{guess}")
-    if parameters.get("partial_rotary_factor", 1.0) != 1:
-        raise UnsupportedError("partial_rotary_factor other than 1 is not implemented")
     if kind == "yarn" and not isinstance(parameters.get("truncate", True), bool):
         raise ConfigError(f"truncate = {parameters['truncate']!r}, expected true or false")
     numbers = {k: _number(k, v, f"rope_type {kind!r}") for k, v in parameters.items() if k in NUMBERS and v is not None}
@@ -82,10 +94,12 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
     if missing:
         raise ConfigError(f"rope_type {kind!r} needs {', '.join(missing)}{nearest(missing[0], parameters)}")
     context = (
-        int(numbers.pop("original_max_position_embeddings", positions)) if kind in ("llama3", "yarn") else positions
+        int(numbers.pop("original_max_position_embeddings", positions))
+        if kind in ("llama3", "yarn", "longrope")
+        else positions
     )
-    if kind == "yarn":
-        numbers.setdefault("factor", positions / context)
+    if kind in ("yarn", "longrope"):
+        numbers.setdefault("factor", positions / max(context, 1))
     stretched = kind in ("linear", "dynamic") or (kind == "yarn" and context == positions)
     most = int(positions * max(1.0, numbers["factor"])) if stretched else positions
     for name in ("rope_theta", "factor", "low_freq_factor", "high_freq_factor", "attention_factor"):
@@ -100,7 +114,21 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
         raise ConfigError("low_freq_factor must be less than high_freq_factor")
     if kind == "dynamic" and size < 4:
         raise ConfigError(f"dynamic scaling of heads of {size} features: expected at least 4")
-    return Rope(kind, size, theta, context, most, tuple(sorted(numbers.items())))
+    factors = None
+    if kind == "longrope":
+        short, long = (_factors(name, parameters.get(name), size // 2) for name in FACTORS)
+        factors = short, long
+    return Rope(kind, size, theta, context, most, tuple(sorted(numbers.items())), factors)
+
+
+def _factors(name: str, given: Any, count: int) -> tuple[float, ...]:
+    if not isinstance(given, list) or len(given) != count:
+        found = f"{len(given)} numbers" if isinstance(given, list) else repr(given)
+        raise ConfigError(f"{name} of rope_type 'longrope' is {found}, expected a list of {count} numbers")
+    numbers = tuple(_number(name, value, "rope_type 'longrope'") for value in given)
+    if min(numbers) <= 0:
+        raise ConfigError(f"{name} of rope_type 'longrope' has {min(numbers)}, expected numbers above 0")
+    return numbers
 
 
 def _number(name: str, value: Any, where: str) -> float:
@@ -125,6 +153,8 @@ def _frequencies(rope: Rope, length: int) -> tuple[float, ...]:
     # The power in float64, rounded: a float32 power differs from library to library in its last bit.
     exponents = np.arange(0, rope.size, 2, dtype=f32) / f32(rope.size)
     powers = (theta ** exponents.astype(np.float64)).astype(f32)
+    if rope.factors is not None:
+        powers = np.array(rope.factors[length > rope.context], f32) * powers
     plain = f32(1) / powers
     if rope.kind == "linear":
         plain = plain / f32(given["factor"])

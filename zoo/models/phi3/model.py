@@ -1,0 +1,78 @@
+"""Phi-3 (Abdin et al. 2024, https://arxiv.org/abs/2404.14219), 3.5 and 4-mini: Llama's layers over fused projections,
+whose positions rotate all or a part of each head's features.
+
+Shapes: B batch, T tokens, D hidden_size, F intermediate_size, H heads, G heads of keys, K head size,
+R rotated features.
+"""
+
+from __future__ import annotations
+
+from ... import ops
+from ...cache import LayerCache
+from ...nn import Dropout, Linear, Module, RMSNorm
+from ...typing import Array
+from ...weights import Weights
+from ..llama3 import model as llama
+from .config import Phi3Config
+
+
+class Attention(Module):
+    def __init__(self, w: Weights, cfg: Phi3Config, layer: int):
+        D, K = cfg.hidden_size, cfg.head_size
+        self.heads, self.groups = cfg.num_attention_heads, cfg.key_heads
+        self.qkv = Linear(w / "qkv_proj", D, (self.heads + 2 * self.groups) * K, bias=False)
+        self.dropout = Dropout(cfg.attention_dropout or 0.0)
+        self.out = Linear(w / "o_proj", self.heads * K, D, bias=False, dropout=cfg.resid_pdrop)
+        self.window = cfg.window(layer)
+
+    def __call__(self, x: Array, c: llama.RopeContext, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        q, k, v = ops.split_heads(self.qkv(x), self.heads, self.groups)
+        q, k = rotate_part(q, c.cos_sin), rotate_part(k, c.cos_sin)
+        if cache is not None:
+            k, v = cache.extend(k, v, masked=c.mask is not None)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start, window=self.window, dropout=self.dropout.rate)
+        return self.out(a.reshape(*x.shape[:2], -1))
+
+
+def rotate_part(x: Array, cos_sin: tuple[Array, Array]) -> Array:
+    """Rotate the first R features of x (B, T, H, K); cos_sin: two of (B or 1, T, R / 2)."""
+    R = 2 * cos_sin[0].shape[-1]
+    if x.shape[-1] == R:
+        return ops.rope(x, *cos_sin)
+    return ops.cat([ops.rope(x[..., :R], *cos_sin), x[..., R:]], 3)
+
+
+class Layer(Module):
+    def __init__(self, w: Weights, cfg: Phi3Config, layer: int):
+        D, F, eps = cfg.hidden_size, cfg.intermediate_size, cfg.rms_norm_eps
+        self.input_norm = RMSNorm(w / "input_layernorm", D, eps)
+        self.attention = Attention(w / "self_attn", cfg, layer)
+        self.post_attention_norm = RMSNorm(w / "post_attention_layernorm", D, eps)
+        self.gate_up = Linear(w / "mlp.gate_up_proj", D, 2 * F, bias=False)
+        self.down = Linear(w / "mlp.down_proj", F, D, bias=False, dropout=cfg.resid_pdrop)
+        self.act = ops.activation(cfg.hidden_act)
+
+    def __call__(self, x: Array, c: llama.RopeContext, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        y, x = self.post_attention_norm.add(self.attention(self.input_norm(x), c, cache), x)
+        return self.down(ops.glu(self.gate_up(y), self.act), x)
+
+
+class Phi3Model(llama.LlamaModel):
+    config_class = Phi3Config
+    layer_class = Layer
+
+
+class Phi3Head(llama.LlamaHead):
+    config_class = Phi3Config
+    base_class = Phi3Model
+
+
+class Phi3ForCausalLM(Phi3Head, llama.LlamaForCausalLM): ...
+
+
+class Phi3ForSequenceClassification(Phi3Head, llama.LlamaForSequenceClassification): ...
+
+
+class Phi3ForTokenClassification(Phi3Head, llama.LlamaForTokenClassification): ...
