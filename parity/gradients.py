@@ -97,9 +97,18 @@ def _stages(checkpoint: Checkpoint, device: str, dtype: str, seed: int) -> tuple
 
 
 def _batch(model: Any, folder: Path, seed: int) -> Batch:
-    """One of the batches of the report: with hidden patches, where a head is about them; else the first."""
+    """One of the batches of the report: with hidden patches, where a head is about them; else the first.
+
+    The loss of an answer's ends is over all tokens: there padding counts as tokens, for each side has its own states of
+    padding that attends to nothing.
+    """
+    from zoo.apps.train.losses import loss_of
+
     found = given_to(model, folder, seed).batches
-    return next((batch for batch in found if "bool_masked_pos" in batch.arrays), found[0])
+    batch = next((batch for batch in found if "bool_masked_pos" in batch.arrays), found[0])
+    if loss_of(model.architecture, model.config.model_type) == "span":
+        batch = batch._replace(arrays={k: v for k, v in batch.arrays.items() if k != "attention_mask"})
+    return batch
 
 
 def labels_for(model: Any, batch: Batch, rng: np.random.Generator) -> Any:

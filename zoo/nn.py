@@ -103,16 +103,19 @@ class Linear(Module):
 class LayerNorm(Module):
     """LayerNorm over the last axis, of x or of x + residual."""
 
-    def __init__(self, w: Weights, d: int, eps: float):
-        self.weight, self.bias, self.eps = w.get("weight", (d,)), w.get("bias", (d,)), eps
+    def __init__(self, w: Weights, d: int, eps: float, bias: bool = True):
+        self.weight, self.bias, self.eps = w.get("weight", (d,)), w.get("bias", (d,)) if bias else None, eps
+        self._bias = None if bias else ops.zeros((d,), self.weight)
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
         """x, residual (..., d) -> (..., d)."""
-        return ops.layer_norm(x, self.weight, self.bias, self.eps, residual)
+        bias: Any = self._bias if self.bias is None else self.bias
+        return ops.layer_norm(x, self.weight, bias, self.eps, residual)
 
     def add(self, x: Array, residual: Array) -> tuple[Array, Array]:
         """x, residual (..., d) -> the norm of their sum, and the sum, both (..., d)."""
-        return ops.add_layer_norm(x, residual, self.weight, self.bias, self.eps)
+        bias: Any = self._bias if self.bias is None else self.bias
+        return ops.add_layer_norm(x, residual, self.weight, bias, self.eps)
 
 
 class RMSNorm(Module):

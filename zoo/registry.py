@@ -146,6 +146,7 @@ FAMILIES: dict[str, Family] = {
         losses={"ForPreTraining": "replaced tokens"},
     ),
     "mpnet": Family(module="zoo.models.mpnet", prefix="MPNet", heads=_TEXT),
+    "modernbert": Family(module="zoo.models.modernbert", prefix="ModernBert", heads=_TEXT),
     "distilbert": Family(module="zoo.models.distilbert", prefix="DistilBert", heads=_TEXT),
     "vit": Family(module="zoo.models.vit", prefix="ViT", heads=_IMAGE, processor="ViTImageProcessor"),
     "deit": Family(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...config import Config
 from ...errors import ConfigError, UnsupportedError
-from .rope import Rope, rope_of
+from ...rope import Rope, rope_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...rope import Rope
 from ..llama3.config import LlamaConfig
-from ..llama3.rope import Rope
 
 
 @dataclass(frozen=True, kw_only=True)

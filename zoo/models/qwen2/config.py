@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import ConfigError, nearest
+from ...rope import SLIDING, check_layer_types
 from ..llama3.config import LlamaConfig
-
-FULL, SLIDING = "full_attention", "sliding_attention"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,14 +44,3 @@ class Qwen2Config(QwenConfig):
     @property
     def qkv_bias(self) -> bool:
         return True
-
-
-def check_layer_types(kinds: list[str], layers: int) -> None:
-    """Raise ConfigError unless `layer_types` has a known kind for each layer."""
-    if len(kinds) != layers:
-        raise ConfigError(f"layer_types has {len(kinds)} kinds for {layers} layers")
-    for kind in kinds:
-        if kind not in (FULL, SLIDING):
-            raise ConfigError(
-                f"layer_types: {kind!r}, expected {FULL} or {SLIDING}{nearest(str(kind), (FULL, SLIDING))}"
-            )

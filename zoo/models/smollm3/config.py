@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import ConfigError
+from ...rope import SLIDING, check_layer_types
 from ..llama3.config import LlamaConfig
-from ..qwen2.config import SLIDING, check_layer_types
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ConfigError, UnsupportedError, nearest
+from .errors import ConfigError, UnsupportedError, nearest
 
+FULL, SLIDING = "full_attention", "sliding_attention"  # the kinds of layers in layer_types
 f32 = np.float32
 NUMBERS = (
     *("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
@@ -192,3 +193,14 @@ def _yarn(powers: np.ndarray, rope: Rope, given: Mapping[str, float]) -> np.ndar
     ramp = np.clip((np.arange(rope.size // 2, dtype=f32) - f32(low)) / f32(high - low), f32(0), f32(1))
     plain = f32(1) - ramp
     return f32(1) / (f32(given["factor"]) * powers) * (f32(1) - plain) + f32(1) / powers * plain
+
+
+def check_layer_types(kinds: list[str], layers: int) -> None:
+    """Raise ConfigError unless `layer_types` has a known kind for each layer."""
+    if len(kinds) != layers:
+        raise ConfigError(f"layer_types has {len(kinds)} kinds for {layers} layers")
+    for kind in kinds:
+        if kind not in (FULL, SLIDING):
+            raise ConfigError(
+                f"layer_types: {kind!r}, expected {FULL} or {SLIDING}{nearest(str(kind), (FULL, SLIDING))}"
+            )
