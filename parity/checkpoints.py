@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from zoo.errors import InputError, nearest
-from zoo.registry import FAMILIES
 from zoo.weights import RawTensor
 from zoo.weights.safetensors import write_safetensors
 
@@ -42,8 +41,7 @@ def parameters(spec: Spec, size: Size) -> int:
 
 
 def _arrays(spec: Spec, config: Mapping[str, Any], seed: int) -> Iterator[tuple[str, np.ndarray]]:
-    family = FAMILIES[spec.model_type]
-    tied = family.load(spec.architecture.removeprefix(family.prefix)).tied
+    tied = spec.model_class.tied
     found = tensors(spec, config)
     for name, role in found.items():
         # The two names of an output bias mean one parameter, wherever both are written.

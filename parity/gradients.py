@@ -77,7 +77,7 @@ def _stages(checkpoint: Checkpoint, device: str, dtype: str, seed: int) -> tuple
     loss = compute_loss(model, inputs | dict.fromkeys(batch.switches, True), labels)
     loss.backward()
     reference = Reference(checkpoint.folder, name, device.removeprefix("torch:"), dtype)
-    head = name.removeprefix(FAMILIES[model.config.model_type].prefix)
+    head = FAMILIES[model.config.model_type].head(name)
     with tempfile.TemporaryDirectory(prefix="parity-") as root:
         wanted = _reference_gradients(reference, batch, labels, Path(root))
         if wanted is None:

@@ -98,7 +98,7 @@ def likeliest(answer: Answer, folder: Path, model: Any) -> list[str]:
 def load(answer: Answer, folder: Path) -> Any:
     """The model of an entry's class, which need not be the one that the repository's config names."""
     family = FAMILIES[architectures()[answer["model_class"]]]
-    return load_model(folder, head=answer["model_class"].removeprefix(family.prefix))
+    return load_model(folder, head=family.head(answer["model_class"]))
 
 
 def arguments(answer: Answer) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class Family:
     reads: "text", "image", or "both" for an encoder of images with a decoder of texts.  By default "image" if one of
         the heads is one of images, else "text".
     processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
+    names: head -> the name of its class in transformers, if it is not `<prefix><head>`.
     classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".
     stages: the stages that parity compares, as paths in transformers' bare model (`base_model`): name of the stage ->
         path of the module whose output it is, or of a list of modules, each of which is a stage (layer.0, ...).
@@ -60,6 +61,7 @@ class Family:
     losses: Mapping[str, str] = field(default_factory=dict)
     reads: Literal["text", "image", "both"] | None = None
     processor: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
     classes: str = ""
     stages: Mapping[str, str] = field(default_factory=dict)
 
@@ -94,17 +96,24 @@ class Family:
     @property
     def architectures(self) -> tuple[str, ...]:
         """The names of its models in config.json and in transformers."""
-        return tuple(self.prefix + head for head in self.heads)
+        return tuple(map(self.architecture, self.heads))
+
+    def architecture(self, head: str) -> str:
+        """The name of a head's class in config.json and in transformers."""
+        return self.names.get(head, self.prefix + head)
+
+    def head(self, architecture: str) -> str | None:
+        """The head of a class by its name in transformers; None if the family does not have it."""
+        return next((head for head in self.heads if self.architecture(head) == architecture), None)
 
     def load(self, name: str) -> Any:
         """The class of a head, or of "Config"."""
-        prefix = self.prefix if name == "Config" else self.classes or self.prefix
-        return getattr(importlib.import_module(self.module), prefix + name)
+        wanted = self.classes + name if self.classes and name != "Config" else self.architecture(name)
+        return getattr(importlib.import_module(self.module), wanted)
 
     def head_of(self, architectures: Iterable[str]) -> str | None:
         """The head of the first of a config's `architectures` that the family has; "Model" if the config has none."""
-        named = [name.removeprefix(self.prefix) for name in architectures if name.startswith(self.prefix)]
-        return next((head for head in named if head in self.heads), None) if architectures else "Model"
+        return next(filter(None, map(self.head, architectures)), None) if architectures else "Model"
 
     def task_of(self, head: str) -> str | None:
         """The task that a head's checkpoints were trained for, or None if zoo does not have it."""
@@ -167,6 +176,12 @@ FAMILIES: dict[str, Family] = {
         prefix="Dinov2",
         heads=("Model", "ForImageClassification"),
         processor="BitImageProcessor",
+    ),
+    "gemma3_text": Family(
+        module="zoo.models.gemma3",
+        prefix="Gemma3Text",
+        heads=("Model", "ForCausalLM", "ForSequenceClassification"),
+        names={"ForCausalLM": "Gemma3ForCausalLM"},
     ),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
@@ -233,7 +248,7 @@ def architecture_of(cls: type, model_type: str) -> str:
     family = FAMILIES.get(model_type)
     if family is None or not family.classes or not cls.__name__.startswith(family.classes):
         return cls.__name__
-    return family.prefix + cls.__name__.removeprefix(family.classes)
+    return family.architecture(cls.__name__.removeprefix(family.classes))
 
 
 def config_class(model_type: Any) -> type[Config]:
@@ -247,7 +262,7 @@ def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
     if head is not None:
         if head not in family.heads:
             known = ", ".join(family.architectures)
-            raise UnsupportedError(f"{config.model_type} has no {family.prefix}{head}, only {known}")
+            raise UnsupportedError(f"{config.model_type} has no {family.architecture(head)}, only {known}")
         return family.load(head)
     found = family.head_of(config.architectures)
     if found is not None:

@@ -7,7 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from zoo.registry import FAMILIES, config_class, model_class
+from zoo.registry import config_class, model_class
 
 from ..drawing import Role, roles
 from .common import Size, Spec
@@ -42,7 +42,7 @@ def config_of(spec: Spec, size: Size) -> dict[str, Any]:
 def tensors(spec: Spec, config: Mapping[str, Any]) -> dict[str, Role]:
     """Every tensor that has weights, by the name that it has for transformers."""
     cfg: Any = config_class(spec.model_type).from_dict(dict(config))
-    cls = FAMILIES[spec.model_type].load(spec.architecture.removeprefix(FAMILIES[spec.model_type].prefix))
+    cls = spec.model_class
     found = roles(cls, cfg, spec.absent if spec.pooler else [*spec.absent, "pooler"], spec.massive)
     for head in spec.also:
         found = {**roles(model_class(cfg, head), cfg, spec.absent), **found}

@@ -69,10 +69,15 @@ class Spec:
     dtype: str = "F32"
 
     @property
+    def model_class(self) -> Any:
+        """The class of `architecture`."""
+        family = FAMILIES[self.model_type]
+        return family.load(family.head(self.architecture) or self.architecture)
+
+    @property
     def prefix(self) -> str:
         """The prefix of the base model's tensors in the file."""
-        family = FAMILIES[self.model_type]
-        cls = family.load(self.architecture.removeprefix(family.prefix))
+        cls = self.model_class
         return "" if cls.is_base_model else cls.name_map.prefix + "."
 
     def file_name(self, name: str) -> str:

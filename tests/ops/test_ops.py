@@ -160,6 +160,15 @@ def test_relu_of_rows_shorter_and_longer_than_a_block(columns):
     np.testing.assert_array_equal(x, expected)
 
 
+@pytest.mark.parametrize("act", [None, "tanh", "gelu"])
+@pytest.mark.parametrize("how", HOW)
+def test_an_activation_alone(lib, how, act):
+    x = strided(normal(2, 3, 7), how)
+    before = x.copy()
+    check(ops.activate(lib(x), act), naive.activate(before, act))
+    np.testing.assert_array_equal(x, before)
+
+
 def test_every_name_of_an_activation_is_implemented():
     functions = {ops.activation(name) for name in ops.ACTIVATIONS}
     assert functions == set(naive.ACT)

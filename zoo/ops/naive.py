@@ -159,6 +159,10 @@ def rope_write_(q, k, v, cos, sin, keys, values, start):
     return rope(q, cos, sin)
 
 
+def activate(x, act):
+    return ACT[act](_f64(x))
+
+
 def glu(x, act):
     F = x.shape[-1] // 2
     return ACT[act](_f64(x[..., :F])) * _f64(x[..., F:])

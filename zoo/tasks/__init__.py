@@ -130,8 +130,8 @@ def default_task(checkpoint: Checkpoint) -> str:
     head = family.head_of(config.architectures)
     task = None if head is None else family.task_of(head)
     if task is None or task not in tasks:
-        name = next(iter(config.architectures), family.prefix + "Model")
-        fitting = [f"{task} ({family.prefix}{head})" for task, head in tasks.items()]
+        name = next(iter(config.architectures), family.architecture("Model"))
+        fitting = [f"{task} ({family.architecture(head)})" for task, head in tasks.items()]
         raise UnsupportedError(
             f"{checkpoint.name} is a {name}, for which there is no task: "
             + (f"name one of {', '.join(fitting)} (task=...), or " if fitting else "")

@@ -51,7 +51,7 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 def loss_of(architecture: str, model_type: str) -> str | None:
     """The name in LOSSES of a class's loss: its head's, unless the family's row in the registry has another."""
     family = FAMILIES[model_type]
-    head = architecture.removeprefix(family.prefix)
+    head = family.head(architecture) or ""
     return family.losses.get(head, LOSS_OF_HEAD.get(head))
 
 

@@ -31,6 +31,7 @@ class ModernBertConfig(Config):
     attention_dropout: float = 0.0
     layer_types: list[str] | None = None
     rope_parameters: dict[str, Any] | None = None
+    rope_scaling: dict[str, Any] | None = None
     global_attn_every_n_layers: int = 3
     global_rope_theta: float = 160_000.0
     local_rope_theta: float = 10_000.0
@@ -77,5 +78,5 @@ class ModernBertConfig(Config):
         given = (self.rope_parameters or {}).get(kind) or {}
         if not isinstance(given, dict):
             raise ConfigError(f"rope_parameters[{kind!r}] is {given!r}, expected an object")
-        parameters = {"rope_theta": theta, **given, **(self.extra.get("rope_scaling") or {})}
+        parameters = {"rope_theta": theta, **given, **(self.rope_scaling or {})}
         return rope_of(parameters, self.head_size, self.max_position_embeddings)

@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import CheckpointError, InputError, UnsupportedError
 from ...quant import QuantRows, QuantTensor, plain
 from ...typing import RawTensor
+from .activations import activate
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
 from .decoder import glu, rope, rope_write_, rotary, write_

@@ -147,6 +147,12 @@ ACT: dict[str | None, Callable[[np.ndarray], None] | None] = {
 }
 
 
+def activate(x: np.ndarray, act: str | None) -> np.ndarray:
+    y = np.array(x, order="C")
+    finish(y.reshape(-1, y.shape[-1]), None, act, None)
+    return y
+
+
 def finish(y: np.ndarray, bias: np.ndarray | None, act: str | None, residual: np.ndarray | None) -> None:
     """y = act(y + bias) + residual in place.  y (R, C), residual (R, C or less); bias broadcasts to y."""
     fn = ACT[act]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from ....ops import dispatch
-from .activations import glu
+from .activations import activate, glu
 from .arrays import (
     add_scaled,
     all_true,

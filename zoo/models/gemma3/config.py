@@ -1,0 +1,76 @@
+"""The config of a Gemma 3 checkpoint of texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...errors import ConfigError
+from ...rope import FULL, SLIDING, Rope, check_layer_types, rope_of
+from ..llama3.config import LlamaConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gemma3TextConfig(LlamaConfig):
+    """rope_theta is that of the layers that see all tokens, rope_local_base_freq that of the others."""
+
+    model_type: str = "gemma3_text"
+    vocab_size: int = 262_208
+    hidden_size: int = 2304
+    intermediate_size: int = 9216
+    num_hidden_layers: int = 26
+    num_attention_heads: int = 8
+    num_key_value_heads: int | None = 4
+    head_dim: int | None = 256
+    hidden_activation: str = "gelu_pytorch_tanh"
+    max_position_embeddings: int = 131_072
+    rope_theta: float = 1_000_000.0
+    rope_local_base_freq: float = 10_000.0
+    query_pre_attn_scalar: float = 256
+    sliding_window: int | None = 4096
+    sliding_window_pattern: int = 6
+    layer_types: list[str] | None = None
+    final_logit_softcapping: float | None = None
+    tie_word_embeddings: bool = True
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = 2
+    eos_token_id: int | list[int] | None = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.positive("sliding_window_pattern")
+        if self.sliding_window is not None:
+            self.positive("sliding_window")
+        for name in ("query_pre_attn_scalar", "final_logit_softcapping"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ConfigError(f"{name} = {value} is out of range, expected a number above 0")
+        if self.layer_types is not None:
+            check_layer_types(self.layer_types, self.num_hidden_layers)
+        self.require(attn_logit_softcapping=None)
+        if self.extra.get("use_bidirectional_attention"):
+            self.require(use_bidirectional_attention=False)
+        self.local_rope()
+
+    def is_local(self, layer: int) -> bool:
+        """True if a layer's tokens attend to the last ones alone."""
+        if self.layer_types is None:
+            return (layer + 1) % self.sliding_window_pattern != 0
+        return self.layer_types[layer] == SLIDING
+
+    def window(self, layer: int) -> int | None:
+        return self.sliding_window - 1 if self.sliding_window and self.is_local(layer) else None
+
+    def rope(self) -> Rope:
+        given = {**self._parameters(FULL), **(self.rope_scaling or {})}
+        return rope_of({"rope_theta": self.rope_theta, **given}, self.head_size, self.max_position_embeddings)
+
+    def local_rope(self) -> Rope:
+        """The rotary positions of the layers whose tokens attend to the last ones alone."""
+        given = {"rope_theta": self.rope_local_base_freq, **self._parameters(SLIDING)}
+        return rope_of(given, self.head_size, self.max_position_embeddings)
+
+    def _parameters(self, kind: str) -> dict[str, object]:
+        found = (self.rope_parameters or {}).get(kind) or {}
+        if not isinstance(found, dict):
+            raise ConfigError(f"rope_parameters[{kind!r}] is {found!r}, expected an object")
+        return found
