@@ -31,6 +31,7 @@ ROOT = Path(__file__).parent.parent
 STAND_INS = {
     "google-bert/bert-base-uncased": "bert-base-uncased",
     "cardiffnlp/twitter-roberta-base-sentiment": "twitter-roberta-base-sentiment",
+    "sentence-transformers/all-mpnet-base-v2": "all-mpnet-base-v2",
     "dslim/bert-base-NER": "bert-base-NER",
     "deepset/bert-base-cased-squad2": "bert-base-squad2",
     "cross-encoder/ms-marco-MiniLM-L6-v2": "ms-marco-MiniLM-L6-v2",

@@ -109,7 +109,7 @@ def test_most_tokens(changes, most):
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
-        ({"rope_scaling": {"rope_type": "longrope", "factor": 4.0}}, UnsupportedError, "'longrope' is not implemented"),
+        ({"rope_scaling": {"rope_type": "longrope", "factor": 4.0}}, ConfigError, "short_factor of rope_type"),
         ({"rope_scaling": {"type": "lama3", "factor": 4.0}}, UnsupportedError, "llama3"),
         ({"rope_parameters": {"rope_type": 3}}, UnsupportedError, "rope_type 3"),
         ({"rope_scaling": {"type": "linear"}}, ConfigError, "needs factor"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,8 @@ def test_all_tokens_are_computed_anew_where_the_frequencies_change(prompt, beams
     ids = rng.integers(1, 120, prompt)
     options = {"max_new_tokens": 12, "num_beams": beams}
     theirs = model.generate(torch.from_numpy(ids)[None], do_sample=False, use_cache=True, **options)[0, prompt:]
-    ours = generate(load_model(tmp_path), [ids], GenerationConfig(**options))[0][0].ids
+    model: Any = load_model(tmp_path)
+    ours = generate(model, [ids], GenerationConfig(**options))[0][0].ids
     assert ours.tolist() == theirs.tolist()
 
 

@@ -5,6 +5,8 @@ Shapes: B batch, N = h w patches, T = N + 1, D hidden_size, F = D mlp_ratio, L l
 
 from __future__ import annotations
 
+from typing import Any
+
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
 from ...nn import Dropout, LayerNorm, Linear, Module
@@ -31,7 +33,8 @@ class Layer(Module):
     def __init__(self, w: Weights, cfg: Dinov2Config):
         D, eps, F = cfg.hidden_size, cfg.layer_norm_eps, cfg.hidden_size * cfg.mlp_ratio
         self.norm_before, self.norm_after = LayerNorm(w / "norm1", D, eps), LayerNorm(w / "norm2", D, eps)
-        self.attention = vit.Attention(w / "attention", cfg)
+        like_vit: Any = cfg  # which has the fields that attention reads
+        self.attention = vit.Attention(w / "attention", like_vit)
         self.up, self.down = Linear(w / "mlp.fc1", D, F, act=cfg.hidden_act), Linear(w / "mlp.fc2", F, D)
         self.scale_1, self.scale_2 = (w.get(f"layer_scale{i}.lambda1", (D,)) for i in (1, 2))
         self.drop_path = Dropout(cfg.drop_path_rate, of_rows=True)

@@ -9,7 +9,8 @@ K head size, V vocab_size, C labels.  Masks are true for a token and false for p
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 from ... import ops
 from ...cache import LayerCache
@@ -81,10 +82,10 @@ class Attention(Module):
     def __call__(self, x: Array, c: RopeContext, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         q, k, v = self.project(x)
-        if cache is None and self.rotates:
-            q, k = ops.rope(q, *c.cos_sin), ops.rope(k, *c.cos_sin)
-        elif self.rotates:
+        if cache is not None and self.rotates:
             q, k, v = cache.extend_rotated(q, k, v, c.cos_sin, masked=c.mask is not None)
+        elif self.rotates:
+            q, k = ops.rope(q, *c.cos_sin), ops.rope(k, *c.cos_sin)
         elif cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
         a = ops.attention(q, k, v, mask=c.mask, start=c.start, window=self.window, dropout=self.dropout.rate)
@@ -150,7 +151,7 @@ class LlamaModel(LlamaPretrained):
 
     is_base_model = True
     options = ("cache",)
-    layer_class: ClassVar[type[Module]] = Layer  # made of (weights, config, its number)
+    layer_class: ClassVar[Callable[[Weights, Any, int], Any]] = Layer  # made of weights, config and its number
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg

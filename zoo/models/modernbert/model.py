@@ -170,9 +170,9 @@ class ModernBertClassifier(ModernBertPretrained):
         self.dropout = Dropout(cfg.classifier_dropout)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, self.labels or cfg.num_labels)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, C)."""
-        return self.classifier(self.dropout(self.head(self.base_model.encode(t))))
+    def classify(self, x: Array) -> Array:
+        """x (..., D) -> logits (..., C)."""
+        return self.classifier(self.dropout(self.head(x)))
 
 
 class ModernBertForSequenceClassification(ModernBertClassifier):
@@ -188,8 +188,7 @@ class ModernBertForSequenceClassification(ModernBertClassifier):
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        pooled = self.pool(self.base_model.encode(t), t.context.mask)
-        return self.classifier(self.dropout(self.head(pooled)))
+        return self.classify(self.pool(self.base_model.encode(t), t.context.mask))
 
 
 class ModernBertForMultipleChoice(ChoiceModel, ModernBertForSequenceClassification):
@@ -198,7 +197,10 @@ class ModernBertForMultipleChoice(ChoiceModel, ModernBertForSequenceClassificati
     labels = 1
 
 
-class ModernBertForTokenClassification(ModernBertClassifier): ...
+class ModernBertForTokenClassification(ModernBertClassifier):
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, C)."""
+        return self.classify(self.base_model.encode(t))
 
 
 class ModernBertForQuestionAnswering(ModernBertClassifier):
@@ -206,5 +208,5 @@ class ModernBertForQuestionAnswering(ModernBertClassifier):
 
     def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
         """-> logits (B, T) of an answer's first and last token."""
-        y = super().forward(t)
+        y = self.classify(self.base_model.encode(t))
         return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])

@@ -7,35 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...config import Config
 from ...errors import ConfigError
+from ..roberta.config import RobertaConfig
 
 BUCKETS, PADDING = 32, 1  # the ones that transformers computes with, whatever a config says
 FAR = 128  # tokens: all that are farther share a bucket
 
 
 @dataclass(frozen=True, kw_only=True)
-class MPNetConfig(Config):
+class MPNetConfig(RobertaConfig):
     model_type: str = "mpnet"
     vocab_size: int = 30527
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    max_position_embeddings: int = 512
-    layer_norm_eps: float = 1e-12
     relative_attention_num_buckets: int = BUCKETS
-    pad_token_id: int | None = PADDING
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
 
     def __post_init__(self) -> None:
-        self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-        self.fractions("hidden_dropout_prob", "attention_probs_dropout_prob")
-        self.divides("num_attention_heads", "hidden_size")
-        if self.max_position_embeddings < PADDING + 2:
-            raise ConfigError(f"max_position_embeddings = {self.max_position_embeddings}, expected at least 3")
+        super().__post_init__()
         for name, only in (("relative_attention_num_buckets", BUCKETS), ("pad_token_id", PADDING)):
             if getattr(self, name) != only:
                 raise ConfigError(f"{name} = {getattr(self, name)}, expected {only}, with which transformers computes")

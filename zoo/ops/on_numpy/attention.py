@@ -228,8 +228,8 @@ def _extra(
         extra = np.where(mask[b, first:keys, None], extra, -np.inf)
     if start is not None or window is not None:
         at, keys = np.arange(t0, t1) + (0 if start is None else int(start[b])), np.arange(first, keys)[:, None]
-        seen = keys <= (at if start is not None else at + window)
+        seen = np.ones((keys.size, at.size), bool) if start is None else keys <= at
         if window is not None:
-            seen &= keys >= at - window
+            seen &= np.abs(keys - at) <= window
         extra = np.where(seen, extra, -np.inf)
     return extra.astype(dtype, copy=False)

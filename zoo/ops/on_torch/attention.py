@@ -54,9 +54,9 @@ def _eager(
     if start is not None or window is not None:
         at, keys = torch.arange(T, device=q.device)[None], torch.arange(S, device=q.device)
         at = (at if start is None else start[:, None] + at)[:, None, :, None]
-        seen = keys <= (at if start is not None else at + window)
+        seen = torch.ones_like(keys, dtype=torch.bool) if start is None else keys <= at
         if window is not None:
-            seen = seen & (keys >= at - window)
+            seen = seen & ((keys - at).abs() <= window)
         allowed = seen if allowed is None else allowed & seen
     if bias is not None:
         bias = bias.to(q.dtype).expand(B, H, T, S)
