@@ -65,10 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def with_figures(text: str, results: Path) -> str:
     """docs/tables.md with the figures of the newest result between its two comments."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob("tables-*.json")]
+    found = {path: json.loads(path.read_text(encoding="utf-8")) for path in results.glob("tables-*.json")}
     before, _, rest = text.partition(FIGURES[0])
-    newest = max(found, key=lambda result: result["environment"]["date"], default=None)
-    figures = "" if newest is None else f"\n{tables_of_half(newest, 'final')}\n"
+    newest = max(found, key=lambda path: found[path]["environment"]["date"], default=None)
+    figures = ""
+    if newest is not None:
+        result = found[newest]
+        figures = f"\n{_machine(result['environment'], newest)}\n\n{tables_of_half(result, 'final')}\n"
     return f"{before}{FIGURES[0]}\n{figures}{FIGURES[1]}{rest.partition(FIGURES[1])[2]}"
 
 
@@ -109,7 +112,10 @@ def _machine(environment: Mapping[str, Any], path: Path) -> str:
     return f"{environment['date'][:10]}, {environment['cpu']}, {cores}; {versions} (`{path.name}`):"
 
 
-SHOWN = ("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers")
+SHOWN = (
+    *("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers"),
+    *("camelot-py", "img2table", "pdfplumber", "rapid-table", "rapidocr"),
+)
 
 
 # Tables

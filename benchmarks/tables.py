@@ -1,7 +1,7 @@
 """Real tables, found and read by zoo and by other libraries, each alone in a process, with nothing given.
 
     python -m benchmarks.table_material                      # fetches the pictures and PDFs
-    python -m venv PEERS && PEERS/bin/pip install -r benchmarks/table_peers.txt
+    python -m venv PEERS && PEERS/bin/pip install -r benchmarks/tables_requirements.txt
     python -m benchmarks.tables --peers PEERS/bin/python     # all, and writes benchmarks/results/tables-...json
     python -m benchmarks.tables --half look --only zoo --sets pubtabnet gmft --rows    # while zoo is improved
 
@@ -63,7 +63,8 @@ FOR = {  # the sets that a contender can take
 NAMES = (ALONE, TOLD, GIVEN, *CONTENDERS)
 RIGHT = 0.95  # GriTS-Con of a table that counts as right
 PROCESS = "The page that comes with zoo to a CSV file, start included"
-INSTALL = "it is missing: pip install -r benchmarks/table_peers.txt, and name that Python with --peers"
+REQUIREMENTS = Path(__file__).with_name("tables_requirements.txt")
+INSTALL = f"it is missing: pip install -r {REQUIREMENTS}, and name that Python with --peers"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -96,6 +97,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"skipped: {one.path} of {one.repo} is missing: python -m benchmarks.table_material")
     wanted = [one for one in wanted if one.file.is_file()]
     result: dict[str, Any] = {"environment": harness.environment(threads), "sets": {}}
+    requirements = re.findall(r"^(\S+)==(\S+)$", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
+    result["environment"]["versions"] |= dict(requirements)
     print(harness.summary(result["environment"]))
     for name in dict.fromkeys(one.set for one in wanted):
         of = [one for one in wanted if one.set == name]

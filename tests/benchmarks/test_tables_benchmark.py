@@ -89,13 +89,15 @@ def test_figures_in_the_docs(tmp_path):
         found["contenders"][who] = [{"tables": [table(con)], **rest}, {"tables": [table(0.1)], **rest}]
     process = {"wall": 1.0, "cpu": 0.9, "peak": 100.0}
     for name, date in (("tables-a.json", "2026-01-01"), ("tables-b.json", "2026-01-02")):
-        result = {"environment": {"date": date}, "sets": {"pages": found}, "process": process}
+        machine = {"date": date, "cpu": "a CPU", "cores": 2, "threads": 1, "versions": {"img2table": "2.0.0"}}
+        result = {"environment": machine, "sets": {"pages": found}, "process": process}
         (tmp_path / name).write_text(json.dumps(result))
         process = {**process, "wall": 2.0}
     text = pages.with_figures("Before" + "".join(pages.FIGURES) + "after", tmp_path)
     assert "| zoo | 0.960 | 1.000 | 1 of 2 | 1 of 1 | 0 | 0 | 1 of 1 |" in text
     assert "0.100" not in text
     assert "2.00 s" in text
+    assert "2026-01-02, a CPU, 2 cores, 1 threads; img2table 2.0.0 (`tables-b.json`)" in text
     assert text.startswith("Before")
     assert text.endswith("after")
     assert pages.with_figures(text, tmp_path) == text
