@@ -61,7 +61,11 @@ def joined(lines: np.ndarray, near: float, gap: float) -> np.ndarray:
     lines = lines[np.lexsort((lines[:, 1], lines[:, 0]))]
     if not len(lines):
         return lines
-    lane = np.cumsum(np.diff(lines[:, 0], prepend=lines[0, 0]) > near)
+    lane, first = [0], lines[0, 0]
+    for at in lines[1:, 0].tolist():  # near the first of a lane: from neighbour to neighbour it would cross the page
+        lane.append(lane[-1] + (at - first > near))
+        first = at if lane[-1] > lane[-2] else first
+    lane = np.array(lane)
     order = np.lexsort((lines[:, 1], lane))
     lines, far = lines[order], lane[order] * (np.ptp(lines[:, 1:3]) + 2 * gap + 1)
     reached = np.maximum.accumulate(lines[:, 2] + far)

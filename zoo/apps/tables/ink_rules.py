@@ -12,17 +12,20 @@ from ..documents.rules import MAX_RULES, joined
 
 CONTRAST = 24  # grey levels (of 255) between a rule and both of its sides: light grey lines of spreadsheets have 30
 SMOOTH = 32  # grey levels: the most that neighbours along a rule differ; letters that touch differ by more
-LONG = 6  # times `near`: the least length of a run, longer than strokes of letters
+STEP, FLAT = 10, 4  # grey levels between a fill and the paper beside it, at least, and along its edge, at most
+LONG = 5  # times `near`: the least length of a run, longer than strokes of letters
 
 
 def ink_rules(image: np.ndarray, near: float) -> Rules:
     """The rules of an image (H, W, 3) uint8.  near: pixels; rules are no thicker, and rules that are nearer meet."""
     grey, thick, long = _grey(image), max(4, round(near)), max(12, round(LONG * near))
     found = []
-    for one in (grey, np.ascontiguousarray(grey.T)):
-        lines = joined(_runs(one, thick, long), 1.0, long)
+    for _ in range(2):
+        runs = np.concatenate([_long_runs(_ruled(grey, thick), long), _long_runs(_edges(grey), long)])
+        lines = joined(runs, thick / 2, long)
         lines = lines[np.argsort(lines[:, 1] - lines[:, 2], kind="stable")[:MAX_RULES]]
         found.append(tuple(sorted(Rule(*line) for line in lines.tolist())))
+        grey = np.ascontiguousarray(grey.T)  # and down
     return Rules(*found)
 
 
@@ -33,19 +36,31 @@ def _grey(image: np.ndarray) -> np.ndarray:
     return (sums >> 2).astype(np.uint8)
 
 
-def _runs(grey: np.ndarray, thick: int, long: int) -> np.ndarray:
-    """Runs (N, 3) along the rows of pixels: y, start, end."""
-    paper = np.pad(grey, ((thick, thick), (0, 0)), constant_values=255)  # at the picture's edge a frame is a rule, too
-    above, below = paper[: -2 * thick], paper[2 * thick :]
-    along = np.ones(grey.shape, bool)
-    along[:, 1:] = np.maximum(grey[:, 1:], grey[:, :-1]) - np.minimum(grey[:, 1:], grey[:, :-1]) <= SMOOTH
-    found = []
-    for nearer, pick in ((np.minimum, np.maximum), (np.maximum, np.minimum)):  # darker than both sides, lighter
-        side = nearer(above, below)
-        beyond = pick(side, grey)
-        beyond = beyond - grey if pick is np.maximum else grey - beyond
-        found.append(_long_runs((beyond >= CONTRAST) & along, long))
-    return np.concatenate(found)
+def _ruled(grey: np.ndarray, thick: int) -> np.ndarray:
+    """Pixels (H, W) darker, or lighter, than those above and below, or where rules cross than those at the corners."""
+    paper = np.pad(grey, thick, constant_values=255)  # at the picture's edge a frame is a rule, too
+    mask = np.zeros(grey.shape, bool)
+    for nearer, further in ((np.minimum, np.maximum), (np.maximum, np.minimum)):
+        sides = nearer(paper[: -2 * thick], paper[2 * thick :])
+        sides = further(nearer(sides[:, : -2 * thick], sides[:, 2 * thick :]), sides[:, thick:-thick])
+        seen = _apart(further(sides, grey), grey) >= CONTRAST
+        if further is np.minimum:  # what is light between letters is paper: the fill beside a light rule is even
+            seen[:, 1:] &= _apart(sides[:, 1:], sides[:, :-1]) <= FLAT
+        mask |= seen
+    mask[:, 1:] &= _apart(grey[:, 1:], grey[:, :-1]) <= SMOOTH
+    return mask
+
+
+def _edges(grey: np.ndarray) -> np.ndarray:
+    """Pixels (H - 1, W) between which and the next below an evenly filled box begins or ends."""
+    mask = _apart(grey[1:], grey[:-1]) >= STEP
+    even = _apart(grey[:, 1:], grey[:, :-1]) <= FLAT
+    mask[:, 1:] &= even[1:] & even[:-1]
+    return mask
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.maximum(a, b) - np.minimum(a, b)
 
 
 def _long_runs(mask: np.ndarray, long: int) -> np.ndarray:
