@@ -183,7 +183,8 @@ class Signature:
         if not (isinstance(cls, type) and hasattr(cls, "_fields")):
             return next(iter(found.values()))
         fields = {name: _field(name, found) for name in cls._fields}  # type: ignore[attr-defined]
-        if missing := [name for name in fields.keys() - cls._field_defaults if fields[name] is None]:  # type: ignore[attr-defined]
+        types = typing.get_type_hints(cls)
+        if missing := [n for n in fields if fields[n] is None and type(None) not in typing.get_args(types[n])]:
             raise ValueError(f"the graph has no output {missing[0]}, only {', '.join(found)}")
         return cls(**fields)
 
