@@ -9,7 +9,6 @@ K head size, V vocab_size, C labels.  Masks are true for a token and false for p
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from ... import ops
@@ -151,7 +150,7 @@ class LlamaModel(LlamaPretrained):
 
     is_base_model = True
     options = ("cache",)
-    layer_class: ClassVar[Callable[[Weights, Any, int], Any]] = Layer  # made of weights, config and its number
+    layer_class: ClassVar[type[Any]] = Layer  # made of weights, config and its number
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg
