@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes.util
+import importlib.util
+import os
 from types import ModuleType
 from typing import NamedTuple
 
 from . import plugins
 from .errors import UnsupportedError
+
+AUTO = "auto"
 
 
 class Placement(NamedTuple):
@@ -23,14 +28,44 @@ class Placement(NamedTuple):
         return self.backend is on_numpy
 
 
+def resolved(device: str | None, dtype: str | None = None) -> str | None:
+    """The device that "auto" stands for; any other device is returned as it is.
+
+    "auto" is ZOO_DEVICE from the environment if that is set, else the first that this machine has of a CUDA GPU, ONNX
+    Runtime (with onnx, which builds its graphs; it computes in float32) and NumPy.
+    """
+    if device != AUTO:
+        return device
+    named = os.environ.get("ZOO_DEVICE", "").strip()
+    if named and named != AUTO:
+        return named
+    if _has_cuda():
+        return "cuda"
+    return "onnx" if dtype in (None, "float32") and _is_installed("onnx") and _is_installed("onnxruntime") else None
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def _has_cuda() -> bool:
+    """True if torch finds a CUDA GPU; torch is imported only where a driver is installed."""
+    if not _is_installed("torch") or ctypes.util.find_library("nvcuda" if os.name == "nt" else "cuda") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def placement(device: str | None, *, trainable: bool = False) -> Placement:
-    """The placement of a device: None or "cpu", "onnx", "onnx:cuda", "torch:cpu", "cuda", "cuda:1".
+    """The placement of a device: None or "cpu", "auto" (`resolved`), "onnx", "onnx:cuda", "torch:cpu", "cuda", "cuda:1".
 
     trainable: the model needs gradients, which only torch computes.  UnsupportedError: an unknown device, one that this
     machine does not have, or one that cannot train.
     """
     from .ops import on_numpy
 
+    device = resolved(device)
     if device is None or str(device) in ("cpu", "numpy"):
         found = Placement(on_numpy, "cpu")
     elif (name := str(device).partition(":")[0]) in plugins.DEVICES:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from . import ops
 from .config import Config, named_labels
-from .devices import placement
+from .devices import placement, resolved
 from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, nearest
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, MODEL, PLACE, Options
@@ -103,6 +103,7 @@ class Pretrained(Trainable):
         dtype, device, weights, trainable = options.dtype, options.device, options.weights, options.trainable
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
+        device = resolved(device, "torch" if trainable else dtype)
         where = placement(device, trainable=trainable)
         engine = where.engine
         if engine is not None and dtype not in (None, "float32"):
