@@ -6,16 +6,19 @@ what they mean to it.  Decided here: which files are needed, that all are of one
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .checkpoint.files import Checkpoint, beside_weights, beside_weights_among
 from .errors import AccessError, CheckpointError, HubError, NotFoundError, OfflineError, nearest
+from .files.deadline import within
 from .files.folder import CheckpointFolder
 from .files.inside import LFS_POINTER, checkpoint_file
 from .guards.names import is_file_name
@@ -35,6 +38,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 # Checkpoints that come with zoo, by name: folders in zoo/data.
 EMBEDDED = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
 GGUF = ".gguf"
+# Seconds for an answer of the hub and the beginning of a file; bytes a second of the rest, at the slowest; and where
+# an older huggingface_hub does not tell how large a file is.
+PATIENCE, PACE, DAY = 120.0, 10_000, 86_400.0
 
 
 @dataclass(frozen=True)
@@ -258,10 +264,13 @@ def _listing(request: _Request) -> tuple[str, list[str]]:
     """The commit that the revision stands for now, and the names of its files."""
     from huggingface_hub import HfApi, constants
 
-    try:
-        info = HfApi(token=request.token).model_info(
+    def ask() -> Any:
+        return HfApi(token=request.token).model_info(
             request.repo, revision=request.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT
         )
+
+    try:
+        info = within(lambda: PATIENCE, ask)
     except Exception as error:  # whatever a server, a proxy or one of several HTTP libraries comes up with
         raise _explained(error, request) from error
     if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
@@ -321,11 +330,33 @@ def _without(path: Path, name: str) -> Path:
 
 def _fetch(request: _Request, name: str, revision: str | None) -> Path:
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils import tqdm
 
+    seconds, is_late = [PATIENCE], threading.Event()
+
+    class Bar(tqdm):
+        """A progress bar that tells how long the file may take, and ends a download that nobody waits for."""
+
+        def __init__(self, *args: Any, total: float | None = None, **options: Any):
+            seconds.append(PATIENCE + (total or 0) / PACE)
+            super().__init__(*args, total=total, **options)
+
+        def update(self, n: float | None = 1) -> bool | None:
+            if is_late.is_set():
+                raise TimeoutError("the download takes too long")
+            return super().update(n)
+
+    options: dict[str, Any] = {"revision": revision, "cache_dir": request.cache_dir, "token": request.token}
+    if "tqdm_class" in inspect.signature(hf_hub_download).parameters:
+        options["tqdm_class"] = Bar
+    else:
+        seconds.append(DAY)
     try:
-        path = hf_hub_download(request.repo, name, revision=revision, cache_dir=request.cache_dir, token=request.token)
+        path = within(lambda: max(seconds), lambda: hf_hub_download(request.repo, name, **options))
     except Exception as error:
         raise _explained(error, request, name) from error
+    finally:
+        is_late.set()
     return Path(path)
 
 

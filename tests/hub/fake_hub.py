@@ -55,6 +55,7 @@ class Fault:
     without: str | None = None
     change: Callable[[bytes], bytes] | None = None
     send: int | None = None
+    drips: bool = False  # a byte now and then
     before: Callable[[], object] | None = None
     times: int = 1000
 
@@ -181,7 +182,11 @@ class FakeHub:
                 for key, value in {"Content-Length": str(len(body)), **headers}.items():
                     self.send_header(key, value)
                 self.end_headers()
-                if self.command == "GET":
+                if self.command == "GET" and fault.drips:
+                    for i in range(len(body)):
+                        self.wfile.write(body[i : i + 1])
+                        time.sleep(0.2)
+                elif self.command == "GET":
                     self.wfile.write(body if fault.send is None else body[: fault.send])
                 if fault.send is not None:
                     self.close_connection = True

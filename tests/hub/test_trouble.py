@@ -102,6 +102,16 @@ def test_each_failure_of_a_download_is_one_clear_error(hub, worker, repo, where,
     assert Path(worker.find(name)["folder"], "model.safetensors").read_bytes() == WEIGHTS  # and nothing in the way
 
 
+@pytest.mark.parametrize("where", ["GET /api/models/", "config.json"])
+def test_a_server_that_drips_ends_in_time(hub, start, repo, where):
+    """Each byte comes within huggingface_hub's own time, which is for the next bytes, and not for all of them."""
+    name, _ = repo
+    with hub.fault(where, drips=True):
+        reply = start(HF_ENDPOINT=hub.endpoint, TEST_PATIENCE="2").find(name)
+    assert reply["error"] == "OfflineError", reply
+    assert "not done in 2" in reply["message"]
+
+
 def test_revision_that_is_gone_is_not_taken_from_the_cache(worker, repo):
     name, repository = repo
     repository.refs["v1"] = repository.refs["main"]

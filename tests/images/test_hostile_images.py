@@ -16,6 +16,7 @@ from PIL import Image
 
 from zoo.errors import InputError
 from zoo.images import open_image
+from zoo.images.open import ImagePages
 
 NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
 
@@ -69,6 +70,7 @@ from pathlib import Path
 import numpy, PIL.Image
 from zoo.errors import InputError
 from zoo.images import open_image
+from zoo.images.open import ImagePages
 warnings.simplefilter("ignore")
 now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + (256 << 20),) * 2)
@@ -253,3 +255,17 @@ def test_memory_of_decoding() -> None:
     progressive = progressive.replace(struct.pack(">HH", 64, 64), struct.pack(">HH", 7000, 7000))
     with pytest.raises(InputError, match=r"7000 x 7000 .JPEG, mode RGB. would take 10 bytes a pixel"):
         open_image(progressive)
+
+
+def test_many_large_frames_of_few_bytes():
+    """What they have together is bounded too: a GIF's frames are each as large as its canvas."""
+    frame = b"\x21\xf9\4\0\0\0\0\0\x2c\0\0\0\0\1\0\1\0\0\2\2\x44\1\0"
+    data = b"GIF89a" + struct.pack("<HH", 9000, 9000) + b"\x80\0\0\0\0\0\xff\xff\xff" + frame * 300 + b";"
+    with pytest.raises(InputError, match=r"x\.gif: 300 pages or frames of 24300000000 pixels together in 6920 bytes"):
+        ImagePages(data, name="x.gif")
+    file = io.BytesIO()
+    pages = [Image.new("1", (2480, 3508), 1) for _ in range(3)]
+    pages[0].save(file, "TIFF", compression="group4", save_all=True, append_images=pages[1:])
+    assert ImagePages(file.getvalue()).page(3).size == (2480, 3508)
+    with pytest.raises(InputError, match="3 pages or frames of 26099520 pixels together"):
+        ImagePages(file.getvalue(), max_pixels=2_000_000)

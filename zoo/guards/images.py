@@ -30,6 +30,8 @@ MAX_MEMORY = 5 * MAX_PIXELS
 _MODE_BYTES = {"RGB": 4, "1": 5, "L": 5, "P": 5, "I;16": 12, "I;16B": 12, "I;16L": 12, "I;16N": 12, "I": 18, "F": 22}
 MAX_SIDE = (1 << 16) - 1
 MAX_PAGES = 1000
+# Pixels of all pages: of so many of the largest, and so many more for each byte; a scanned page of fax has 300 a byte.
+PAGES_OF_MOST, PIXELS_PER_BYTE = 8, 400
 # One segment, which is all that the standard allows.
 MAX_EXIF = 1 << 16
 # The usual progressive JPEG has 10, those of programs that search for the smallest file some 20.
@@ -148,6 +150,19 @@ def page_frames(opened: Image.Image, data: bytes) -> list[int]:
     else:
         frames = [*range(getattr(opened, "n_frames", 1) if opened.format == "WEBP" else 1)]
     return frames[:MAX_PAGES] or [0]
+
+
+def check_pages(opened: Image.Image, data: bytes, frames: list[int], name: str, max_pixels: int) -> None:
+    """Refuse, with InputError, a file whose pages or frames have too many pixels together, which few bytes can name."""
+    total = len(frames) * opened.width * opened.height
+    if opened.format == "TIFF":
+        pages = [{tag.number: tag.value for tag in tags} for is_page, tags in tiff_directories(data) if is_page]
+        total = sum(pages[i].get(_WIDTH, 0) * pages[i].get(_HEIGHT, 0) for i in frames if i < len(pages))
+    if len(frames) > 1 and total > (most := PAGES_OF_MOST * max_pixels + PIXELS_PER_BYTE * len(data)):
+        raise InputError(
+            f"{name}: {len(frames)} pages or frames of {total} pixels together in {len(data)} bytes, at most {most} "
+            "are read"
+        )
 
 
 def _decoder_bytes(opened: Image.Image, data: bytes) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError, ZooError
 from ..files.json_file import read_bounded
-from ..guards.images import MAX_PAGES, MAX_PIXELS, BoundedFile, check_file, check_opened, page_frames
+from ..guards.images import MAX_PAGES, MAX_PIXELS, BoundedFile, check_file, check_opened, check_pages, page_frames
 from .headers import orientation, what
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class ImagePages:
         self._frames = page_frames(self._opened, data)
         if len(self._frames) == MAX_PAGES:
             raise InputError(f"{name}: {MAX_PAGES} or more pages or frames, fewer are read")
+        check_pages(self._opened, data, self._frames, name, max_pixels)
 
     def __len__(self) -> int:
         return len(self._frames)

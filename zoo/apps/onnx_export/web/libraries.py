@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ....errors import CheckpointError, NotFoundError, OfflineError
 from ....files.atomic_write import atomic_write
+from ....files.deadline import within
 
 LIMIT = 64 << 20  # bytes of a release, and of each of its files
 TIMEOUT = 60  # seconds without an answer
@@ -101,9 +102,13 @@ def _downloaded(release: Release) -> bytes:
         data = kept.read_bytes()
         if _digest(data) == release.integrity:
             return data
-    try:
+
+    def read() -> bytes:
         with urllib.request.urlopen(release.url, timeout=TIMEOUT) as answer:
-            data = answer.read(LIMIT + 1)
+            return answer.read(LIMIT + 1)
+
+    try:
+        data = within(lambda: 10 * TIMEOUT, read)
     except urllib.error.HTTPError as e:
         raise NotFoundError(f"{release.url}: the npm registry answers {e.code} {e.reason}") from None
     except (OSError, ValueError) as e:
