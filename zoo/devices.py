@@ -58,7 +58,7 @@ def _has_cuda() -> bool:
 
 
 def placement(device: str | None, *, trainable: bool = False) -> Placement:
-    """The placement of a device: None or "cpu", "auto" (`resolved`), "onnx", "onnx:cuda", "torch:cpu", "cuda", "cuda:1".
+    """The placement of a device: None or "cpu", "auto" (`resolved`), "onnx", "onnx:cuda", "torch:cpu", "cuda", ...
 
     trainable: the model needs gradients, which only torch computes.  UnsupportedError: an unknown device, one that this
     machine does not have, or one that cannot train.
