@@ -27,7 +27,7 @@ from torch import Tensor
 
 from ...errors import CheckpointError, InputError, ZooError, nearest
 from .curve import write_curve
-from .state import read_state, write_state
+from .state import read_state, write_errors, write_state
 
 if TYPE_CHECKING:
     from .shard import ShardedModel
@@ -198,10 +198,8 @@ class Run:
         """Train to the last step, or for `minutes`.  StoppedError: SIGTERM or SIGINT came; the current step is
         finished and the state saved.
         """
-        try:
+        with write_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as e:
-            raise ZooError(f"cannot write to {self.folder}: {e.strerror or e}") from e
         self._begun, self._shown = (time.time(), self.step), 0.0
         with _signals() as caught:
             while self.step < self.settings.steps and time.time() - self._begun[0] < 60 * minutes:
@@ -264,12 +262,13 @@ class Run:
         state = {"identity": self.identity, "step": self.step, "losses": self.losses, "rng": rng, "cuda_rng": cuda}
         state |= {"tensors": tensors, "optimiser": {**optimiser, "state": moments}}
         write_state(self.path, state | {name: getattr(self, name) for name in self.kept})
-        write_curve(self.folder / "loss.svg", self.losses)
+        with write_errors(self.folder):
+            write_curve(self.folder / "loss.svg", self.losses)
 
     def log(self, **entries: Any) -> None:
         """Append a line to log.jsonl."""
         if not self.rank:
-            with open(self.folder / "log.jsonl", "a", encoding="utf-8") as file:
+            with write_errors(self.folder), open(self.folder / "log.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps(entries, ensure_ascii=False) + "\n")
 
     def _resume(self, state: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,15 @@ import torch
 
 from ...errors import CheckpointError, ZooError
 from ...files.atomic_write import atomic_write
+
+
+@contextlib.contextmanager
+def write_errors(folder: Path) -> Iterator[None]:
+    """Errors of the system become a ZooError that names the folder of the run."""
+    try:
+        yield
+    except OSError as e:
+        raise ZooError(f"cannot write to {folder}: {e.strerror or e}") from e
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -182,6 +182,13 @@ def write_graph(traced: Traced, folder: Path, method: str, takes: str) -> Cached
 
     ZooError: it needs more memory than the machine has, or more room than the disk.
     """
+    try:
+        return _written(traced, folder, method, takes)
+    except OSError as e:
+        raise ZooError(f"cannot write a graph to {folder} (HF_ASSETS_CACHE): {e.strerror or e}") from e
+
+
+def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGraph:
     signature = traced.signature
     name = hashlib.sha256(json.dumps([method, takes, signature.to_json()]).encode()).hexdigest()[:32]
     whole = sum(nbytes(stored) for stored in traced.constants.values())
