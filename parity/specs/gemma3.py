@@ -24,6 +24,12 @@ SPECS: dict[str, Spec] = {
         architecture="Gemma3ForCausalLM",
         tiny={**TINY, "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "final_logit_softcapping": 3.0},
     ),
+    "embeddinggemma-300m": _gemma3(
+        like="google/embeddinggemma-300m",
+        architecture="Gemma3TextModel",
+        config={**CONFIG, "use_bidirectional_attention": True},
+        tiny={**TINY, "sliding_window": 9},
+    ),
     "gemma-3-bare": _gemma3(like="save_pretrained", architecture="Gemma3TextModel", dtype="F32"),
     "gemma-3-classifier": _gemma3(
         like="save_pretrained",

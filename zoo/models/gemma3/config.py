@@ -30,6 +30,7 @@ class Gemma3TextConfig(LlamaConfig):
     sliding_window_pattern: int = 6
     layer_types: list[str] | None = None
     final_logit_softcapping: float | None = None
+    use_bidirectional_attention: bool | None = False
     tie_word_embeddings: bool = True
     pad_token_id: int | None = 0
     bos_token_id: int | None = 2
@@ -47,8 +48,6 @@ class Gemma3TextConfig(LlamaConfig):
         if self.layer_types is not None:
             check_layer_types(self.layer_types, self.num_hidden_layers)
         self.require(attn_logit_softcapping=None)
-        if self.extra.get("use_bidirectional_attention"):
-            self.require(use_bidirectional_attention=False)
         self.local_rope()
 
     def is_local(self, layer: int) -> bool:
@@ -58,7 +57,9 @@ class Gemma3TextConfig(LlamaConfig):
         return self.layer_types[layer] == SLIDING
 
     def window(self, layer: int) -> int | None:
-        return self.sliding_window - 1 if self.sliding_window and self.is_local(layer) else None
+        if not self.sliding_window or not self.is_local(layer):
+            return None
+        return self.sliding_window // 2 if self.use_bidirectional_attention else self.sliding_window - 1
 
     def rope(self) -> Rope:
         given = {**self._parameters(FULL), **(self.rope_scaling or {})}

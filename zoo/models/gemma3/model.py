@@ -79,6 +79,10 @@ class Layer(Module):
 class Gemma3Pretrained(llama.LlamaPretrained):
     config_class = Gemma3TextConfig
 
+    @property
+    def is_causal(self) -> bool:  # EmbeddingGemma's tokens attend to those after them too
+        return not self.config.use_bidirectional_attention
+
 
 class Gemma3TextModel(Gemma3Pretrained, llama.LlamaModel):
     def __init__(self, w: Weights, cfg: Gemma3TextConfig):
@@ -90,8 +94,10 @@ class Gemma3TextModel(Gemma3Pretrained, llama.LlamaModel):
 
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
-        x, start = self.embeddings(t), t.start
-        at = start[:, None] + ops.arange(x.shape[1], self.like) if t.position_ids is None else t.position_ids
+        x, start, at = self.embeddings(t), t.context.start, t.position_ids
+        if at is None:
+            at = ops.arange(x.shape[1], self.like)[None]
+            at = at if start is None else start[:, None] + at
         c = RopeContext(
             *(
                 llama.RopeContext(

@@ -46,7 +46,7 @@ class RopeContext(NamedTuple):
     """The arguments of every layer besides its input."""
 
     mask: Array | None  # (B, S)
-    start: Array  # (B,): row b begins after start[b] tokens
+    start: Array | None  # (B,): row b begins after start[b] tokens; None: not causal
     cos_sin: tuple[Array, Array]  # two of (B or 1, T, K / 2): how the tokens' positions rotate queries and keys
 
 

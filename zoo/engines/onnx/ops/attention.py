@@ -61,7 +61,7 @@ def attention(
     R = H // G
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues) and k.in_place:
         assert start is not None
-        return _in_place(q, k, v, start, scale)
+        return _in_place(q, k, v, start, window, scale)
     if R == 1:
         rows = q.transpose(0, 2, 1, 3)
     else:  # the queries that share a key head are rows of one product
@@ -84,7 +84,9 @@ def attention(
     return y.transpose(0, 2, 1, 3)
 
 
-def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, scale: float) -> Symbol:
+def _in_place(
+    q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: int | None, scale: float
+) -> Symbol:
     """GroupQueryAttention, for one row or one token: it writes new keys and values to the cache if the memory of past
     and present is the same.
     """
@@ -103,6 +105,7 @@ def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, scale: f
         num_heads=H,
         kv_num_heads=k.recent.shape[2],
         scale=float(scale),
+        local_window_size=-1 if window is None else window + 1,
     )
     for one, name in zip((k, v), names[1:], strict=True):
         one.present = Symbol(graph, name, one.stored.shape, one.dtype)
