@@ -39,7 +39,12 @@ from zoo.apps.cli import main
 from zoo.models import bert
 
 ROWS = 400
-SIZES = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 64}
+SIZES: dict[str, Any] = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij", *(f"##{c}" for c in "abcdefghij")]
 GOOD, REFUSED, WRONG = 0, 3, 4  # exit statuses of a fork
 

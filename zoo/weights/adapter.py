@@ -93,7 +93,7 @@ class Adapter:
         """The labels of the head in the adapter; None if the folder has none.  ConfigError: they are no labels."""
         if not self.contents.has(LABELS):
             return None
-        found = self.contents.json(LABELS)
+        found: Any = self.contents.json(LABELS)
         if bad := [label for label in found.values() if not isinstance(label, str)]:
             raise ConfigError(f"{self.folder / LABELS}: {bad[0]!r:.200} is not a text")
         try:

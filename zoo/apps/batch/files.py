@@ -92,7 +92,8 @@ def open_file(name: str) -> IO[bytes]:
         arrow: Any = getattr(found, "fs", None)
         if hasattr(arrow, "open_input_file"):  # fsspec's file on top of it reads lines byte by byte
             return io.BufferedReader(arrow.open_input_file(path))
-        return found.open(path, "rb")
+        other: Any = found
+        return other.open(path, "rb")
 
 
 def read(name: str, limit: int) -> bytes:

@@ -215,7 +215,9 @@ def edges(page: Any, size: tuple[int, int]) -> list[Edge]:
         for x0, y0, x1, y1, width, share in listed
     )
     return [
-        (*(round(v, 2) for v in (*box, width)), share) for box, width, share in boxes if all(map(math.isfinite, box))
+        (round(x0, 2), round(y0, 2), round(x1, 2), round(y1, 2), round(width, 2), share)
+        for (x0, y0, x1, y1), width, share in boxes
+        if all(map(math.isfinite, (x0, y0, x1, y1)))
     ]
 
 

@@ -113,7 +113,7 @@ def _lattice(across: np.ndarray, down: np.ndarray, near: float, origin: str) -> 
         return None
     below, beside = _drawn(across, ys, xs, near), _drawn(down, xs, ys, near).T  # (R + 1, C), (R, C + 1)
     # A border that is drawn nowhere along its length is none: a short rule inside of a cell.
-    ys, xs = _kept(ys, below[1:-1].any(1)), _kept(xs, beside[:, 1:-1].any(0))
+    ys, xs = _kept(ys, np.any(below[1:-1], 1)), _kept(xs, np.any(beside[:, 1:-1], 0))
     if min(len(xs), len(ys)) < 3:
         return None
     below, beside = _drawn(across, ys, xs, near), _drawn(down, xs, ys, near).T

@@ -83,9 +83,9 @@ def _words(page: np.ndarray, lattice: Lattice, words: Sequence[Word] | None) -> 
     for x0, y0, x1, y1 in lattice.boxes():
         left, top = int(x0) + 3, int(y0) + 3
         ink = _ink(page[top : int(y1) - 2, left : int(x1) - 2])
-        for a, b in spans(ink.any(1)) if ink.size else ():
+        for a, b in spans(np.any(ink, 1)) if ink.size else ():
             blocks: list[tuple[int, int]] = []
-            for start, end in spans(ink[a:b].any(0)) if b - a >= 3 else ():
+            for start, end in spans(np.any(ink[a:b], 0)) if b - a >= 3 else ():
                 if blocks and start - blocks[-1][1] < WORD_GAP * (b - a):
                     blocks[-1] = blocks[-1][0], end
                 else:

@@ -84,9 +84,7 @@ def attention(
     return y.transpose(0, 2, 1, 3)
 
 
-def _in_place(
-    q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: int | None, scale: float
-) -> Symbol:
+def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: int | None, scale: float) -> Symbol:
     """GroupQueryAttention, for one row or one token: it writes new keys and values to the cache if the memory of past
     and present is the same.
     """
