@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from PIL import Image, ImageDraw
 
 from tests.small_pdf import line, pdf, text
-from zoo.apps.documents import Page, open_document
+from zoo.apps.documents import Page, Rule, Rules, open_document
 from zoo.apps.tables import Table, TableExtractor
+from zoo.apps.tables.ink_rules import ink_rules
+from zoo.apps.tables.lattice import find_lattices
 from zoo.apps.tables.pages import page_tables
 from zoo.images.boxes import Box, Detection
 
@@ -147,3 +150,47 @@ def test_rules_of_a_picture(options: dict[str, Any]) -> None:
     assert {cell.origin for cell in table.cells} == {"ink"}
     edges = [box[0] / scale for box in table.column_boxes]
     assert np.allclose(edges, (60, 180, 300), atol=3)
+
+
+def test_fills_are_cells_without_any_line() -> None:
+    image = Image.new("RGB", (480, 300), "white")
+    draw, xs, ys = ImageDraw.Draw(image), (60, 180, 300, 420), range(50, 211, 40)
+    for i, x in enumerate(xs[:-1]):
+        for j, y in enumerate(ys[:-1]):
+            draw.rectangle((x, y, x + 119, y + 39), "#9cf" if (i + j) % 2 else "#def")
+            draw.text((x + 10, y + 10), f"{i}{j}", fill="black", font_size=16)
+    place = Detection("table", 0.9, (50.0, 40.0, 430.0, 220.0))
+    (table,) = TableExtractor(lambda *args, **more: [], lambda image, threshold: [place])(np.asarray(image))
+    assert (table.shape, table.cells[0].origin) == ((4, 3), "ink")
+
+
+def test_rows_lower_than_letters_are_long() -> None:
+    """Rules that others cross every 14 pixels are whole rules."""
+    image = Image.new("RGB", (1000, 1400), "white")
+    draw, ys = ImageDraw.Draw(image), range(100, 1221, 14)
+    for y in ys:
+        draw.line((100, y, 900, y), "black")
+    for x in (100, 300, 500, 700, 900):
+        draw.line((x, 100, x, ys[-1]), "black")
+    rules = ink_rules(np.asarray(image), 4.0)
+    assert [round(rule.end - rule.start, -1) for rule in rules.down] == [1120] * 5
+    (lattice,) = find_lattices(rules, 4.0, "ink")
+    assert (len(lattice.ys) - 1, len(lattice.xs) - 1) == (80, 4)
+
+
+def test_letters_are_no_rules() -> None:
+    image = Image.new("RGB", (900, 600), "white")
+    for i, size in enumerate((8, 12, 16, 20)):
+        for k in range(5):
+            text_line = "minimum illumination in the eleventh hour" * 2
+            ImageDraw.Draw(image).text((20, 20 + i * 130 + k * 24), text_line, fill="black", font_size=size)
+    assert find_lattices(ink_rules(np.asarray(image), 4.0), 4.0, "ink") == []
+
+
+def test_thousands_of_rules_take_bounded_time() -> None:
+    rng = np.random.default_rng(0)
+    at, start = rng.uniform(0, 4000, (2, 4000))
+    rules = Rules(*(tuple(Rule(*one) for one in zip(at, start, start + long, strict=True)) for long in (900.0, 40.0)))
+    begin = time.process_time()
+    assert all(len(one.cells) <= 250_000 for one in find_lattices(rules, 4.0, "rules"))
+    assert time.process_time() - begin < 60

@@ -7,6 +7,7 @@ const settings = JSON.parse($("settings").textContent);
 const pages = [...document.querySelectorAll("script.page")].map((node) => JSON.parse(node.textContent));
 const tables = pages.flatMap((page) => page.tables.map((table, i) => ({ page, table, number: i + 1 })));
 const KEY = "zoo-review-" + settings.key;
+const ORIGINS = { model: "the network", rules: "the lines of the PDF", ink: "the lines in the picture" };
 const edits = new Map(); // "table:cell" -> text
 let at = 0; // table
 let here = 0; // cell
@@ -82,7 +83,7 @@ function drawCells(t, table) {
   table.cells.forEach((cell, c) => {
     const box = element(cell.is_header ? "th" : "td", { rowSpan: cell.row_span, colSpan: cell.column_span, tabIndex: -1 }, rows[cell.row]);
     box.textContent = textOf(t, c);
-    box.title = "confidence " + Math.round(cell.confidence * 100) + " %";
+    box.title = "confidence " + Math.round(cell.confidence * 100) + " %, borders from " + ORIGINS[cell.origin];
     box.addEventListener("mouseenter", () => hover(c, true));
     box.addEventListener("mouseleave", () => hover(c, false));
     box.addEventListener("click", () => { if (!box.isContentEditable) { select(c); edit(c); } });
