@@ -1,13 +1,12 @@
 """Table libraries alone in a process: `python -m benchmarks.table_contenders NAME FILE... > lines`.
 
 Nobody is given anything but the picture or the PDF.  For each file a line of JSON: for each page its tables, a table
-as cells (row, column, row span, column span, text); seconds of the wall and of the CPU; peak memory so far.  The
-contenders' packages need not be beside zoo's: nothing of zoo is imported here.
+as cells (row, column, row span, column span, text) or HTML; seconds of the wall and of the CPU; peak memory so far.
+The contenders' packages need not be beside zoo's: nothing of zoo is imported here.
 """
 
 from __future__ import annotations
 
-import html.parser
 import json
 import os
 import resource
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 Cells = list[list[Any]]
-Pages = dict[int, list[Cells]]  # from 1
+Pages = dict[int, list[Cells | str]]  # from 1; cells, or HTML
 LIMIT = 300  # seconds for a file
 
 
@@ -112,48 +111,9 @@ def rapid_table() -> Callable[[Path], Pages]:
         words = [
             [box.tolist(), text, score] for box, text, score in zip(read.boxes, read.txts, read.scores, strict=True)
         ]
-        parser = _Html()
-        parser.feed(table(pixels, words)[0])
-        return {1: [parser.cells()]}
+        return {1: [table(pixels, words)[0]]}
 
     return extract
-
-
-class _Html(html.parser.HTMLParser):
-    """The cells of one table."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[list[Any]]] = []  # [row span, column span, text]
-        self.inside = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th") and self.rows:
-            spans = dict(attrs)
-            self.rows[-1].append([int(spans.get("rowspan") or 1), int(spans.get("colspan") or 1), ""])
-            self.inside = True
-
-    def handle_endtag(self, tag: str) -> None:
-        self.inside = self.inside and tag not in ("td", "th")
-
-    def handle_data(self, data: str) -> None:
-        if self.inside:
-            self.rows[-1][-1][2] += data
-
-    def cells(self) -> Cells:
-        taken: set[tuple[int, int]] = set()
-        found: Cells = []
-        for r, row in enumerate(self.rows):
-            c = 0
-            for row_span, column_span, text in row:
-                while (r, c) in taken:
-                    c += 1
-                row_span = min(row_span, len(self.rows) - r)
-                taken |= {(r + i, c + j) for i in range(row_span) for j in range(column_span)}
-                found.append([r, c, row_span, column_span, text])
-        return found
 
 
 def camelot(flavor: str) -> Callable[[], Callable[[Path], Pages]]:

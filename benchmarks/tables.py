@@ -241,7 +241,12 @@ def truths(of: Sequence[Material], keep: Path, peers: str) -> dict[str, dict[int
 
 
 def tables_of(answer: Mapping[str, Any]) -> dict[int, list[Table]]:
-    return {int(page): [table_of(cells) for cells in tables if cells] for page, tables in answer["pages"].items()}
+    from zoo.apps.tables import Table
+
+    return {
+        int(page): [Table.from_html(one) if isinstance(one, str) else table_of(one) for one in tables if one]
+        for page, tables in answer["pages"].items()
+    }
 
 
 def without_spans(table: Table) -> Table:

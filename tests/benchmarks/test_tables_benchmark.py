@@ -12,7 +12,8 @@ from zoo.apps.tables.grits import grits
 
 SAMPLES = list(table_samples.samples())
 MATERIAL = table_material.material(table_material.material_folder())
-TRUE = Table.from_html("<table><tr><td colspan=2>a b</td></tr><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>")
+HTML = "<table><tr><td colspan=2>a b</td></tr><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>"
+TRUE = Table.from_html(HTML)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
@@ -60,17 +61,11 @@ def test_a_grid_that_repeats_spanning_cells():
     assert table_contenders._merged([[a, a], [b, c]]) == [[0, 0, 1, 2, "a"], [1, 0, 1, 1, "b"], [1, 1, 1, 1, "c"]]
 
 
-def test_rows_and_columns_that_html_spans():
-    parser = table_contenders._Html()
-    parser.feed("<table><tr><td rowspan=2>a</td><td>b</td></tr><tr><td>c</td></tr></table>")
-    assert parser.cells() == [[0, 0, 2, 1, "a"], [0, 1, 1, 1, "b"], [1, 1, 1, 1, "c"]]
-
-
 def test_scores_of_a_file():
     cells = [[c.row, c.column, c.row_span, c.column_span, c.text] for c in TRUE.cells]
     wrong = [[r, c, rs, cs, text.replace("2", "5")] for r, c, rs, cs, text in cells]
     rest = {"error": None, "start": 1, "wall": 1, "cpu": 1, "peak": 1}
-    answer = {"pages": {"1": [wrong, cells, cells], "3": [cells]}, **rest}
+    answer = {"pages": {"1": [wrong, cells, cells], "3": [HTML]}, **rest}
     found = tables.score({1: [TRUE, TRUE], 2: [TRUE]}, answer, MATERIAL[0])
     assert [row[5:] for row in found["tables"]] == [[3, 3], [3, 3], [3, 0]]
     assert found["false"] == 2
