@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--peers", default=sys.executable, metavar="PYTHON", help="the one that has the other libraries"
     )
     parser.add_argument("--keep", type=Path, default=cache_folder() / "tables", help="answers (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="default: benchmarks/results/tables-..., if nothing was left out")
+    parser.add_argument("--json", type=Path, help="default: benchmarks/results/tables-..., if nothing is missing")
     args = parser.parse_args(argv)
     threads = harness.take_threads(None)
 
@@ -113,7 +113,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             "contenders": {contender: found for contender, found in runs.items() if found is not None},
         }
         show(name, result["sets"][name], args.rows)
-    if args.json or not (args.half or args.files or len(args.only) < len(NAMES) or len(args.sets) < len(SETS)):
+    done = {(name, contender) for name, found in result["sets"].items() for contender in found["contenders"]}
+    all_of_it = {(name, contender) for contender in NAMES for name in FOR.get(contender, SETS)}
+    if args.json or (done == all_of_it and len(wanted) == len(material(args.material))):
         result["process"] = process()
         path = args.json or harness.RESULTS / f"tables-{result['environment']['processor']}.json"
         text = re.sub(r"\n {5,}", "", json.dumps(result, indent=1))  # a line for each file and contender
