@@ -9,7 +9,7 @@ zoo is `zoo table FILES -o tables.jsonl`, as README has it.  Two rows are told m
 "told it is a table" is --no-detection, and "objects and words given" hands over the truth, off by up to 1.2 pixels.
 rapid_table takes every picture as one table.  The peers' answers are kept in the cache folder by the file's sha256.
 
-Of the tables of a page each true one is compared with the found one that shares most words with it.  GriTS-Con and
+Of the tables of a page each true one is compared with the found one that shares most text with it.  GriTS-Con and
 GriTS-Top, 0 ... 1, are means over the true tables, 0 for one that was not found.  A row is right if all of its texts
 are, white space left out, and no other row comes between.  A table is right if it has the true number of rows and of
 columns and a GriTS-Con of 0.95; a file, if all of its tables are and nothing else was taken for one.
@@ -61,6 +61,7 @@ FOR = {  # the sets that a contender can take
     "pdfplumber": ("icdar",),  # the answer of the ruled ones is its own
 }
 NAMES = (ALONE, TOLD, GIVEN, *CONTENDERS)
+LEAST_SHARED = 0.1  # of the text of a true and a found table that are compared
 RIGHT = 0.95  # GriTS-Con of a table that counts as right
 PROCESS = "The page that comes with zoo to a CSV file, start included"
 REQUIREMENTS = Path(__file__).with_name("tables_requirements.txt")
@@ -251,11 +252,14 @@ def tables_of(answer: Mapping[str, Any]) -> dict[int, list[Table]]:
     }
 
 
-def without_spans(table: Table) -> Table:
-    """A spanning cell's text in its first position alone, as pdfplumber has it."""
-    return table_of(
-        [(r, c, 1, 1, text) for r, row in enumerate(table.rows(repeat=False)) for c, text in enumerate(row)]
-    )
+def like_pdfplumber(pages: Mapping[int, list[Table]]) -> dict[int, list[Table]]:
+    """A spanning cell's text in its first position alone, and no white space, which pdfplumber has between digits."""
+    return {page: [_like_pdfplumber(table) for table in tables] for page, tables in pages.items()}
+
+
+def _like_pdfplumber(table: Table) -> Table:
+    rows = table.rows(repeat=False)
+    return table_of([(r, c, 1, 1, "".join(t.split())) for r, row in enumerate(rows) for c, t in enumerate(row)])
 
 
 def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], of: Material) -> dict[str, Any]:
@@ -264,7 +268,7 @@ def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], of: Mater
 
     pages = tables_of(answer)
     if of.set == "ruled":
-        pages = {page: [without_spans(table) for table in tables] for page, tables in pages.items()}
+        truth, pages = like_pdfplumber(truth), like_pdfplumber(pages)
     rows: list[list[Any]] = []
     false = sum(len(found) for page, found in pages.items() if page not in truth)
     for page, true_tables in truth.items():
@@ -283,19 +287,25 @@ def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], of: Mater
 
 
 def matched(true: Sequence[Table], found: Sequence[Table]) -> dict[int, int]:
-    """Pairs of a true and a found table, those that share most of their words first; a table is in one pair at most."""
-    words = [[Counter(" ".join(cell.text for cell in table.cells).split()) for table in some] for some in (true, found)]
+    """Pairs of a true and a found table, those that share most of their text first; a table is in one pair at most."""
+    parts = [[_parts(table) for table in some] for some in (true, found)]
     shared = [
         (2 * (a & b).total() / max(1, a.total() + b.total()), -i, -j)
-        for i, a in enumerate(words[0])
-        for j, b in enumerate(words[1])
+        for i, a in enumerate(parts[0])
+        for j, b in enumerate(parts[1])
     ]
     pairs: dict[int, int] = {}
     for share, i, j in sorted(shared, reverse=True):
         alone = len(true) == len(found) == 1  # so that a table whose text was not read is found
-        if (share or alone) and -i not in pairs and -j not in pairs.values():
+        if (share > LEAST_SHARED or alone) and -i not in pairs and -j not in pairs.values():
             pairs[-i] = -j
     return pairs
+
+
+def _parts(table: Table) -> Counter[str]:
+    """Three letters each, white space left out."""
+    text = "".join("".join(cell.text.split()) for cell in table.cells)
+    return Counter(text[i : i + 3] for i in range(max(1, len(text) - 2)))
 
 
 def right_rows(true: Table, found: Table) -> int:
