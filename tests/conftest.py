@@ -13,6 +13,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 
+# A busy machine is slow: no example of Hypothesis fails for its time.
+if importlib.util.find_spec("hypothesis") is not None:
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("zoo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("zoo")
+
 # No test may reach the real hub, by accident or otherwise; those of the hub speak to a server of their own.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import struct
-import time
 
 import numpy as np
 import pytest
@@ -224,10 +223,8 @@ def test_mutations_agree_with_the_library(tmp_path):
     real = save(arrays, {"format": "pt"})
     rng = random.Random(0)
     snippets = [b"0", b"-", b"9" * 25, b'"', b"{", b"]", b",", b"null", b"true", b"1e9", b"\xff", b"\\ud800", b'"b":']
-    end, accepted = time.monotonic() + 4, 0
-    for i in range(3000):
-        if time.monotonic() > end:
-            break
+    accepted = 0
+    for i in range(1500):
         data = bytearray(real)
         for _ in range(rng.randint(1, 3)):
             at = rng.randrange(len(data) - 25 if rng.random() < 0.9 else len(data))

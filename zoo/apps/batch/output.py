@@ -15,7 +15,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,16 +60,22 @@ class JobOutput:
         """The options of writing that decide the bytes of a part."""
         return repr((self.format, dict(self.columns), self.kept, str(self.schema), self.raw))
 
-    def alone(self) -> contextlib.AbstractContextManager[object]:
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
         """A context in which no other job writes the same output; for files of this machine only.  ZooError."""
         if scheme_of(self.target) != "file":
-            return contextlib.nullcontext()
+            yield
+            return
         path = Path(filesystem(self.target)[1] if is_uri(self.target) else os.path.abspath(self.target))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as e:
             raise ZooError(f"cannot write to {self.target}: {e.strerror or e}") from None
-        return one_writer(path, 0)
+        with one_writer(path, 0):
+            for left in path.parent.glob(".*.part"):  # by a job that was killed
+                if re.fullmatch(rf"\.{re.escape(path.name)}\.\d+-\d+\.part", left.name):
+                    left.unlink(missing_ok=True)
+            yield
 
     def found(self) -> list[PartFile]:
         """The parts in this format that are there."""
