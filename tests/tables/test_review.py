@@ -19,7 +19,8 @@ from tests.small_pdf import pdf, text
 from tests.tables.stub_config import StubConfig
 from tests.web.browser import chromium
 from zoo.apps.cli import main
-from zoo.apps.tables import Table
+from zoo.apps.documents import Page
+from zoo.apps.tables import Cell, Table
 from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages
 from zoo.apps.tables.review import ReviewWriter
 from zoo.errors import TableError
@@ -170,7 +171,9 @@ def test_it_fits_a_phone_and_can_be_read(review: tuple[Path, list[Table]], brows
     page = opened(browser, review[0], viewport={"width": 390, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.inner_text("#title") == "two pages.pdf, page 1"  # without the folders, which would fill the line
-    # The page is larger than the screen, and the place of a cell is brought into view.
+    # The whole width of the page is seen, and a button enlarges it; the place of a cell is brought into view.
+    assert page.evaluate("document.getElementById('sheet').offsetWidth") <= 390
+    page.click("#zoom")
     page.keyboard.press("n")
     seen = page.locator("#marks rect.here").bounding_box()
     assert seen["width"] > 200
@@ -183,3 +186,72 @@ def test_it_fits_a_phone_and_can_be_read(review: tuple[Path, list[Table]], brows
     assert page.locator("#csv").is_hidden()
     assert page.locator("#cells").is_visible()
     assert page.problems == []
+
+
+def grid(rows: int, columns: int, doubts: dict[tuple[int, int], str], of_table: tuple[str, ...] = ()) -> Table:
+    """A table of numbers under names, of which some cells are doubtful."""
+    row_boxes = [(0.0, 20.0 * r, 20.0 * columns, 20.0 * (r + 1)) for r in range(rows)]
+    column_boxes = [(20.0 * c, 0.0, 20.0 * (c + 1), 20.0 * rows) for c in range(columns)]
+    cells = [
+        Cell(
+            *(r, c, 1, 1, (20.0 * c, 20.0 * r, 20.0 * (c + 1), 20.0 * (r + 1))),
+            "" if (r, c) == (0, 0) else f"name {c}" if r == 0 else f"item {r}" if c == 0 else f"{r},{c:03}.50",
+            is_header=r == 0,
+            doubts=(doubts[r, c],) if (r, c) in doubts else (),
+        )
+        for r in range(rows)
+        for c in range(columns)
+    ]
+    return Table(tuple(cells), tuple(row_boxes), tuple(column_boxes), column_boxes[0], header_rows=1, doubts=of_table)
+
+
+@pytest.fixture
+def wide_review(tmp_path: Path) -> Path:
+    tables = (
+        grid(3, 2, {}),
+        grid(4, 20, {(2, 1): "two lines", (3, 4): "two lines"}, ("cut",)),
+        grid(2, 2, {(1, 1): "<b>"}),
+    )
+    out = ReviewWriter(tmp_path / "review.html", StubConfig(detection=None))
+    page = Page("a.png", 1, 1, np.full((300, 500, 3), 255, np.uint8))
+    out.add(PageTables("a.png", "0", 1, 1, tables), page)
+    return out.close()[0]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_doubtful_tables_come_first_and_wide_ones_say_so(wide_review: Path, browser: Any, width: int) -> None:
+    page = opened(browser, wide_review, viewport={"width": width, "height": 800})
+    assert [text.strip() for text in page.locator("#choice option").all_inner_texts()] == [
+        "table 2  (3)",
+        "table 3  (1)",
+        "table 1",
+    ]
+    assert page.inner_text("#doubts h2 >> nth=0") == "This table: cut"
+    assert page.inner_text("#doubts .reason") == "two lines"
+    assert page.inner_text("#doubtful") == "Doubtful: 4"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # The first cell with a text is chosen, numbers end at one edge, and a shadow says that there are more columns.
+    assert page.inner_text("#cells .here") == "name 1"
+    boxes = page.locator("#cells td, #cells th")
+    aligned = [page.evaluate("e => getComputedStyle(e).textAlign", boxes.nth(i).element_handle()) for i in (20, 21, 1)]
+    assert aligned == ["left", "right", "right"]
+    assert page.inner_text("#wide") == "20 columns: scroll sideways to see them all"
+    assert page.get_attribute("#cells", "class") == "after"
+    page.evaluate("document.getElementById('cells').scrollLeft = 1e6")
+    page.wait_for_function("document.getElementById('cells').className === 'before'")
+    # A text that is confirmed as it is settles its doubt.
+    page.click("#doubts button >> nth=0")
+    for _ in range(2):
+        page.keyboard.press("Enter")
+    assert page.inner_text("#doubtful") == "Doubtful: 3"
+    page.select_option("#choice", "0")
+    assert page.locator("#doubts *").count() == 0
+    assert page.locator("#wide").is_hidden()
+    assert page.problems == []
+
+
+def test_nothing_doubtful_only_if_nothing_is(tmp_path: Path, browser: Any) -> None:
+    for table, said in ((grid(3, 2, {}), "Nothing doubtful"), (grid(3, 2, {}, ("cut",)), "Doubtful: 1")):
+        out = ReviewWriter(tmp_path / "review.html", StubConfig(detection=None))
+        out.add(PageTables("a.png", "0", 1, 1, (table,)), Page("a.png", 1, 1, np.full((90, 90, 3), 255, np.uint8)))
+        assert opened(browser, out.close()[0]).inner_text("#doubtful") == said

@@ -14,7 +14,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import TableExtractor, Word
 from zoo.apps.tables.structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING
-from zoo.apps.tables.windows import columns_of, find_objects, ink_lines, word_lines
+from zoo.apps.tables.text_lines import columns_of, text_lines
+from zoo.apps.tables.windows import find_objects
 from zoo.images.boxes import Box, Detection
 
 PITCH = 26
@@ -59,10 +60,10 @@ def test_a_hundred_rows_and_thirty_columns(ruled: bool):
 def test_lines_and_gaps_are_the_same_in_words_and_ink():
     for ruled in (False, True):
         image, words, _ = drawn(40, 14, ruled)
-        for lines in (word_lines(words), ink_lines(image)):
+        for lines in (text_lines(image, words), text_lines(image, None)):
             assert len(lines) == 40
             assert len(columns_of(lines, image.shape[1])) == 14
-    assert ink_lines(np.full((50, 50, 3), 255, np.uint8)) == []
+    assert text_lines(np.full((50, 50, 3), 255, np.uint8), None) == []
     assert columns_of([], 50) == []
 
 
@@ -110,7 +111,8 @@ def grid_of(rows: int, columns: int) -> tuple[list[Detection], list[Word]]:
 
 def found_in(objects: list[Detection], words: list[Word], shape: tuple[int, int]) -> tuple[dict[str, list[Box]], Any]:
     model, out = KnownObjects(objects), {}
-    for one in find_objects(model, placed(*shape), words, 0.5, {}):
+    image = placed(*shape)
+    for one in find_objects(model, image, text_lines(image, words), 0.5, {}):
         out.setdefault(one.label, []).append(one.box)
     return {label: sorted(of) for label, of in out.items()}, model
 
@@ -140,7 +142,7 @@ def test_a_table_within_the_limits_takes_one_look():
     assert found_in(*grid_of(25, 13), (300, 104))[1].calls == 2
     model = KnownObjects([])
     model.processor = None  # nobody knows how much a function sees
-    find_objects(model, placed(4000, 240), None, 0.5, {})
+    find_objects(model, placed(4000, 240), [], 0.5, {})
     assert model.calls == 1
 
 
@@ -164,7 +166,7 @@ def test_two_thousand_rows_cost_little():
     image = placed(24_000, 32)
     model = KnownObjects(objects)
     tracemalloc.start()
-    found = find_objects(model, image, words, 0.5, {})
+    found = find_objects(model, image, text_lines(image, words), 0.5, {})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert sum(one.label == ROW for one in found) == 2000
@@ -174,6 +176,7 @@ def test_two_thousand_rows_cost_little():
 
 def test_more_lines_than_any_table_has():
     words = [Word("a", (1.0, y, 5.0, y + 1.0)) for y in range(0, 60_000, 4)]
+    image = placed(60_000, 10)
     model = KnownObjects([])
-    assert find_objects(model, placed(60_000, 10), words, 0.5, {}) == []
+    assert find_objects(model, image, text_lines(image, words), 0.5, {}) == []
     assert model.calls == 400

@@ -117,6 +117,8 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
             output.add(result if output.by_page else next(_processed([result], args)))
             written += output.close()
     _say_written(written)
+    if doubtful := sum(bool(one.all_doubts) for one in found):
+        _say(_tables(len(found), doubtful))
 
 
 def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
@@ -142,6 +144,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
 
         for result in _processed(by_page(), args):
             tally.tables += len(result.tables)
+            tally.doubtful += sum(bool(one.all_doubts) for one in result.tables)
             if args.output is None and args.review is None:
                 tables += result.tables
             for output in outputs:
@@ -166,6 +169,7 @@ class _Tally:
 
     pages: int = 0
     tables: int = 0
+    doubtful: int = 0  # tables
     failed: list[str] = field(default_factory=list)  # errors of pages and documents
     without_text: list[str] = field(default_factory=list)  # pages
 
@@ -181,7 +185,9 @@ class _Tally:
     def report(self, documents: int, unwritten: Sequence[str]) -> None:
         """Print the counts and the errors.  unwritten: errors of files.  ZooError: there are errors."""
         if self.pages > 1 or self.failed or unwritten:
-            _say(f"{self.pages} pages of {documents} documents, {self.tables} tables")
+            _say(f"{self.pages} pages of {documents} documents, {_tables(self.tables, self.doubtful)}")
+        elif self.doubtful:
+            _say(_tables(self.tables, self.doubtful))
         for error in (*self.failed, *unwritten):
             _say(error)
         if self.failed or unwritten:
@@ -350,6 +356,10 @@ def _no_table(name: str, args: argparse.Namespace) -> ZooError:
     return ZooError(f"{name}: no table found; try a --threshold below {args.threshold:g}{hint}")
 
 
+def _tables(count: int, doubtful: int) -> str:
+    return f"{count} table{'s' * (count != 1)}" + (f", {doubtful} doubtful" if doubtful else "")
+
+
 def _say_written(paths: Sequence[Path]) -> None:
     if paths:
         print("zoo: wrote", _some(list(map(str, paths))), file=sys.stderr)
@@ -375,6 +385,7 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
             "rows": f"{one.shape[0]}, of the header {one.header_rows}",
             "columns": str(one.shape[1]),
             "cells": f"{len(one.cells)}, spanning {spanning}",
+            "doubts": "; ".join(one.all_doubts),
         }
         terminal.fields([(name, text) for name, text in fields.items() if text])
         if not any(cell.text for cell in one.cells):

@@ -14,14 +14,17 @@ from .grid import Cell, G, Grid
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
 WORD = tuple(field.name for field in dataclasses.fields(Word))
-OPTIONAL = ("angle", "origin")  # fields of a word and of a cell that older files do not have
+OPTIONAL = ("angle", "origin", "doubts")  # fields of a word and of a cell that older files do not have
 GRID = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
 
 
 def to_dict(table: Grid) -> dict[str, Any]:
     """The fields of the table and of its cells, by their names; boxes are lists of four numbers."""
     out = {field.name: getattr(table, field.name) for field in dataclasses.fields(table) if field.init}
-    out["cells"] = [_lists({name: getattr(cell, name) for name in CELL}) for cell in table.cells]
+    out["cells"] = [
+        _lists({name: value for name in CELL if (value := getattr(cell, name)) != () or name != "doubts"})
+        for cell in table.cells
+    ]
     if "outside" in out:
         out["outside"] = [_lists({name: getattr(word, name) for name in WORD}) for word in out["outside"]]
     return _lists(out)
@@ -30,7 +33,7 @@ def to_dict(table: Grid) -> dict[str, Any]:
 def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
     """A `cls` with these fields; all fields of a grid are required, and none but those of `cls` are allowed."""
     more = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in GRID]
-    fields = _fields(data, GRID, "the table", more)
+    fields = _fields(data, [name for name in GRID if name not in OPTIONAL], "the table", [*more, *OPTIONAL])
     for name in ("cells", "row_boxes", "column_boxes", "outside", "row_pages"):
         if not isinstance(fields.get(name, []), list | tuple):
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")

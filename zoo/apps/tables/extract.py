@@ -21,12 +21,14 @@ from ..documents import Rules
 from .boxes import HALF, check_box, inside, shared_height
 from .crop import TableCrop, crop_table
 from .direction import text_direction
+from .doubts import find_doubts
 from .lattice import Lattice
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, read_cells
 from .ruled import ruled_places, ruled_table
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
+from .text_lines import text_lines
 from .windows import find_objects
 from .words import check_words, words_outside
 
@@ -185,9 +187,11 @@ class TableExtractor:
     def _table(self, crop: TableCrop, words: Sequence[Word] | None, lattice: Lattice | None = None) -> Table:
         """The table of a crop, of the lattice or else of the network's objects, its boxes on the page."""
         own = None if words is None else crop.words(words)
+        lines = text_lines(crop.pixels, own)
         build: Callable[[Sequence[Word]], Table]
+        objects = None
         if lattice is None:
-            objects = find_objects(self.structure, crop.pixels, own, self.threshold, self.options)
+            objects = find_objects(self.structure, crop.pixels, lines, self.threshold, self.options)
             build = partial(build_table, objects, thresholds=self.threshold)
         else:
             look = partial(self.structure, threshold=self.threshold, **self.options)
@@ -195,6 +199,7 @@ class TableExtractor:
         table = build(own or [])
         if words is None and self.reader is not None:
             table = build(read_cells(crop.pixels, table, self.reader))
+        table = find_doubts(table, lines, objects)
         return replace(
             table,
             cells=tuple(replace(cell, box=crop.to_page(cell.box)) for cell in table.cells),

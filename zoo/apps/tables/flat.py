@@ -80,12 +80,13 @@ def _is_heading(row: Sequence[Cell]) -> bool:
 
 
 def _header(table: Grid) -> list[Cell]:
-    found = []
+    found, above = [], table.grid()[: table.header_rows]
     x0, y0, x1, y1 = bounding_box(table.row_boxes[: table.header_rows])
     for c, name in enumerate(flat_header(table)):
         box = table.column_boxes[c]
         both = max(x0, box[0]), max(y0, box[1]), min(x1, box[2]), min(y1, box[3])
         box = both if both[0] <= both[2] and both[1] <= both[3] else box
-        confidence = min(row[c].confidence for row in table.grid()[: table.header_rows])
-        found.append(Cell(0, c, 1, 1, box, name, confidence, True))
+        confidence = min(row[c].confidence for row in above)
+        doubts = tuple(dict.fromkeys(reason for row in above for reason in row[c].doubts))
+        found.append(Cell(0, c, 1, 1, box, name, confidence, True, doubts=doubts))
     return found

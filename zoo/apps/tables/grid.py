@@ -35,6 +35,7 @@ class Cell:
     is_header: bool = False  # part of the column header
     is_projected_row_header: bool = False  # a heading across the table, for the rows below it
     origin: str = "model"  # what its borders were made of, one of ORIGINS
+    doubts: tuple[str, ...] = ()  # reasons for which the cell, its row or its column may be wrong: see `doubts`
 
     def __post_init__(self) -> None:
         where = f"the cell at row {self.row}, column {self.column}"
@@ -49,6 +50,7 @@ class Cell:
         check_text(self.text, where)
         if self.origin not in ORIGINS:
             raise TableError(f"origin of {where} is {self.origin!r}, expected one of {', '.join(ORIGINS)}")
+        set_fields(self, doubts=_texts(self.doubts, f"doubts of {where}"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,6 +68,7 @@ class Grid:
     box: Box
     score: float = 1.0
     header_rows: int = 0
+    doubts: tuple[str, ...] = ()  # reasons for which the table as a whole may be wrong
     _at: tuple[int, ...] = field(init=False, repr=False, compare=False)  # (R * C,): each position's cell
 
     def __post_init__(self) -> None:
@@ -76,7 +79,13 @@ class Grid:
         set_fields(self, box=check_box(self.box, "the table's box"))
         set_fields(self, score=check_number(self.score, "the table's score"))
         set_fields(self, header_rows=_count(self.header_rows, 0, "header_rows"))
+        set_fields(self, doubts=_texts(self.doubts, "doubts of the table"))
         set_fields(self, _at=_covered(self.cells, self.shape, self.header_rows))
+
+    @property
+    def all_doubts(self) -> tuple[str, ...]:
+        """Each reason to doubt the table, or a cell of it, once; the more there are, the likelier it is wrong."""
+        return tuple(dict.fromkeys([*self.doubts, *(reason for cell in self.cells for reason in cell.doubts)]))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -132,6 +141,12 @@ def _covered(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) ->
         row, column = divmod(at.index(-1), columns)
         raise TableError(f"no cell covers row {row}, column {column} of the grid of {rows} x {columns}")
     return tuple(at)
+
+
+def _texts(value: Any, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise TableError(f"{what} is {value!r:.100}, expected a list of texts")
+    return tuple(value)
 
 
 def _count(value: Any, least: int, what: str) -> int:

@@ -309,5 +309,6 @@ def _one(parts: Sequence[_TablePart]) -> Table:
         row_boxes=tuple(boxes),
         score=min(part.table.score for part in parts),
         outside=tuple(word for part in parts for word in part.table.outside),
+        doubts=tuple(dict.fromkeys(reason for part in parts for reason in part.table.doubts)),
         row_pages=tuple(pages),
     )

@@ -1,7 +1,7 @@
 "use strict";
 // Data: <script type="application/json" class="page"> of each page {source, page, width, height, image, tables},
 // and #settings {doubt, safe, key}.  A cell is {row, column, row_span, column_span, box, text, confidence, ...} as in a
-// table's JSON.
+// table's JSON, with `doubts` where there are any.
 const $ = (id) => document.getElementById(id);
 const settings = JSON.parse($("settings").textContent);
 const pages = [...document.querySelectorAll("script.page")].map((node) => JSON.parse(node.textContent));
@@ -21,12 +21,18 @@ function remembered(store) {
   return [];
 }
 
-const cellsOf = (t) => tables[t].table.cells;
+const cellsOf = (t) => tables[t]?.table.cells;
 const textOf = (t, c) => edits.get(t + ":" + c) ?? cellsOf(t)[c].text;
-const isDoubtful = (t, c) => cellsOf(t)[c].confidence < settings.doubt && !edits.has(t + ":" + c);
+const reasonsOf = (cell) => (cell.doubts || []).concat(cell.confidence < settings.doubt ? ["the models are unsure"] : []);
+const isDoubtful = (t, c) => reasonsOf(cellsOf(t)[c]).length > 0 && !edits.has(t + ":" + c);
 const doubtsOf = (t) => cellsOf(t).map((_, c) => c).filter((c) => isDoubtful(t, c))
-  .sort((a, b) => cellsOf(t)[a].confidence - cellsOf(t)[b].confidence);
+  .sort((a, b) => reasonsOf(cellsOf(t)[b]).length - reasonsOf(cellsOf(t)[a]).length || cellsOf(t)[a].confidence - cellsOf(t)[b].confidence);
+const ofTable = (t) => tables[t].table.doubts || [];
+const weight = (t) => ofTable(t).length + doubtsOf(t).length;
+const NUMBER = /^[-+\u2212\u2013(<>~\u00b1]*\s*[$\u20ac\u00a3\u00a5]?\s*[\d.,\u2019' \u00a0\u202f]*\d[\d.,]*\s*[%\u2030\u20ac$)*]*$/;
 const nameOf = (t) => (pages.length > 1 || tables[t].page.pages > 1 ? "page " + tables[t].page.page + ", " : "") + "table " + tables[t].number;
+const sources = new Set(pages.map((page) => page.source));
+const sourceOf = (t) => (sources.size > 1 ? tables[t].page.source.split(/[\\/]/).pop() + ", " : "");
 const file = (t) => tables[t].page.source.split(/[\\/]/).pop().replace(/\.[^.]*$/, "");
 
 function element(tag, options, parent) {
@@ -35,7 +41,7 @@ function element(tag, options, parent) {
   return node;
 }
 
-function show(t, cell = 0) {
+function show(t, cell = Math.max(0, cellsOf(t)?.findIndex((one) => one.text))) {
   if (!tables.length) { $("status").textContent = "No tables were found."; return; }
   at = t;
   const { page, table } = tables[t];
@@ -51,8 +57,28 @@ function show(t, cell = 0) {
   drawCells(t, table);
   drawDoubts(t);
   select(cell, false);
-  $("page").scrollLeft = (table.box[0] / page.width) * $("sheet").offsetWidth - 20;
-  $("page").scrollTop = Math.max(0, (table.box[1] / page.height) * $("sheet").offsetHeight - 20);
+  zoom(false);
+  hints();
+}
+
+// The picture is as wide as its frame; on a phone the table is, and the button enlarges both.
+function zoom(large) {
+  const { page, table } = tables[at], [x0, y0, x1] = table.box, phone = matchMedia("(max-width: 52rem)").matches;
+  const near = page.width / (1.15 * (x1 - x0)), fit = phone && near > 1.3 ? Math.min(3, near) : 1;
+  $("sheet").style.width = 100 * fit * (large ? 2.5 : 1) + "%";
+  $("zoom").textContent = large ? "\u2212" : "+";
+  $("zoom").title = large ? "Fit the picture" : "Enlarge the picture";
+  $("page").scrollLeft = (x0 / page.width) * $("sheet").offsetWidth - 8;
+  $("page").scrollTop = Math.max(0, (y0 / page.height) * $("sheet").offsetHeight - 20);
+}
+
+// Shadows where the cells go on beyond the edge, and a line that says so.
+function hints() {
+  const view = $("cells"), more = view.scrollWidth - view.clientWidth;
+  view.classList.toggle("before", view.scrollLeft > 2);
+  view.classList.toggle("after", view.scrollLeft < more - 2);
+  $("wide").hidden = more <= 2;
+  if (boxes.length) $("wide").textContent = tables[at].table.column_boxes.length + " columns: scroll sideways to see them all";
 }
 
 function drawMarks(page, table) {
@@ -79,11 +105,16 @@ function drawMarks(page, table) {
 function drawCells(t, table) {
   const node = element("table", {});
   boxes = [];
+  const numeric = table.column_boxes.map((_, k) => {
+    const texts = table.cells.filter((cell) => !cell.is_header && cell.column === k && cell.column_span === 1 && cell.text.trim());
+    return texts.length > 0 && texts.filter((cell) => NUMBER.test(cell.text.trim())).length >= 0.6 * texts.length;
+  });
   const rows = table.row_boxes.map((_, r) => element("tr", {}, r < table.header_rows ? (node.tHead || node.createTHead()) : (node.tBodies[0] || node.createTBody())));
   table.cells.forEach((cell, c) => {
     const box = element(cell.is_header ? "th" : "td", { rowSpan: cell.row_span, colSpan: cell.column_span, tabIndex: -1 }, rows[cell.row]);
     box.textContent = textOf(t, c);
-    box.title = "confidence " + Math.round(cell.confidence * 100) + " %, borders from " + ORIGINS[cell.origin];
+    box.title = [...reasonsOf(cell), "confidence " + Math.round(cell.confidence * 100) + " %, borders from " + ORIGINS[cell.origin]].join("\n");
+    box.classList.toggle("number", cell.column_span === 1 && numeric[cell.column]);
     box.addEventListener("mouseenter", () => hover(c, true));
     box.addEventListener("mouseleave", () => hover(c, false));
     box.addEventListener("click", () => { if (!box.isContentEditable) { select(c); edit(c); } });
@@ -97,13 +128,18 @@ function drawCells(t, table) {
 function drawDoubts(t) {
   const all = doubtsOf(t), outside = tables[t].table.outside || [];
   $("doubts").replaceChildren();
-  if (all.length) {
-    element("h2", { textContent: all.length + (all.length === 1 ? " doubtful cell" : " doubtful cells") }, $("doubts"));
+  for (const reason of ofTable(t)) element("h2", { textContent: "This table: " + reason }, $("doubts"));
+  const groups = new Map();
+  for (const c of all.slice(0, 60)) for (const reason of reasonsOf(cellsOf(t)[c]).slice(0, 1)) groups.set(reason, [...(groups.get(reason) || []), c]);
+  if (all.length) element("h2", { textContent: all.length + (all.length === 1 ? " doubtful cell" : " doubtful cells") }, $("doubts"));
+  for (const [reason, cells] of groups) {
+    element("p", { className: "reason", textContent: reason }, $("doubts"));
     const list = element("ol", {}, $("doubts"));
-    for (const c of all.slice(0, 60)) {
+    for (const c of cells) {
       const cell = cellsOf(t)[c];
-      const label = Math.round(cell.confidence * 100) + " %  " + (textOf(t, c) || "(empty)");
-      const button = element("button", { textContent: label, title: "row " + (cell.row + 1) + ", column " + (cell.column + 1) }, element("li", {}, list));
+      const label = (cell.confidence < settings.doubt ? Math.round(cell.confidence * 100) + " %  " : "") + (textOf(t, c) || "(empty)");
+      const title = ["row " + (cell.row + 1) + ", column " + (cell.column + 1), ...reasonsOf(cell)].join("\n");
+      const button = element("button", { textContent: label, title }, element("li", {}, list));
       button.addEventListener("click", () => { select(c); boxes[c].focus(); });
     }
   }
@@ -111,11 +147,11 @@ function drawDoubts(t) {
     element("h2", { textContent: outside.length + (outside.length === 1 ? " word" : " words") + " in no cell" }, $("doubts"));
     element("p", { className: "faint", textContent: outside.map((word) => word.text).join(" ") }, $("doubts"));
   }
-  const left = tables.reduce((sum, _, i) => sum + doubtsOf(i).length, 0);
+  const left = tables.reduce((sum, _, i) => sum + weight(i), 0);
   $("doubtful").textContent = left ? "Doubtful: " + left : "Nothing doubtful";
   $("doubtful").disabled = !left;
   $("undo").disabled = !cellsOf(t).some((_, c) => edits.has(t + ":" + c));
-  [...$("choice").options].forEach((option, i) => { option.textContent = nameOf(i) + (doubtsOf(i).length ? "  (" + doubtsOf(i).length + ")" : ""); });
+  for (const option of $("choice").options) option.textContent = sourceOf(+option.value) + nameOf(+option.value) + (weight(+option.value) ? "  (" + weight(+option.value) + ")" : "");
 }
 
 function mark(c) {
@@ -154,12 +190,13 @@ function edit(c) {
   getSelection().selectAllChildren(box);
 }
 
-function keep(c) {
+// checked: the reader has confirmed the text, changed or not, which settles a doubt.
+function keep(c, checked = false) {
   const box = boxes[c];
   if (!box || !box.isContentEditable) return;
   box.contentEditable = "false";
   const text = box.innerText.replace(/\u00a0/g, " ").replace(/\n$/, ""), key = at + ":" + c;
-  if (text !== textOf(at, c)) edits.set(key, text);
+  if (text !== textOf(at, c) || (checked && isDoubtful(at, c))) edits.set(key, text);
   box.textContent = textOf(at, c);
   changed(c);
 }
@@ -171,7 +208,8 @@ function changed(c) {
 }
 
 function nextDoubt(step) {
-  const all = tables.flatMap((_, t) => cellsOf(t).map((_, c) => [t, c]).filter(([t, c]) => isDoubtful(t, c)));
+  const all = tables.flatMap((_, t) => cellsOf(t).map((_, c) => [t, c])
+    .filter(([t, c]) => isDoubtful(t, c) || (c === 0 && ofTable(t).length && !doubtsOf(t).length)));
   if (!all.length) return;
   const after = ([t, c]) => t > at || (t === at && c > here), before = ([t, c]) => t < at || (t === at && c < here);
   const [t, c] = step > 0 ? all.find(after) || all[0] : all.findLast(before) || all[all.length - 1];
@@ -288,14 +326,23 @@ function download(blob, name) {
   $("status").textContent = name + " saved";
 }
 
-tables.forEach((_, t) => element("option", { value: String(t) }, $("choice")));
 for (const [key, text] of remembered()) {
   const [t, c] = key.split(":").map(Number);
   if (tables[t] && cellsOf(t)[c]) edits.set(key, text);
 }
+// The most doubtful tables first.
+const ranked = tables.map((_, t) => t).sort((a, b) => weight(b) - weight(a) || a - b);
+for (const [label, some] of [["Doubtful", ranked.filter(weight)], ["The others", ranked.filter((t) => !weight(t))]]) {
+  if (!some.length) continue;
+  const group = ranked.some(weight) ? element("optgroup", { label }, $("choice")) : $("choice");
+  for (const t of some) element("option", { value: String(t) }, group);
+}
 $("choice").addEventListener("change", () => show(Number($("choice").value)));
 $("before").addEventListener("click", () => show(at - 1));
 $("after").addEventListener("click", () => show(at + 1));
+$("zoom").addEventListener("click", () => zoom($("zoom").textContent === "+"));
+$("cells").addEventListener("scroll", hints, { passive: true });
+addEventListener("resize", () => { if (tables.length) { zoom(false); hints(); } });
 $("doubtful").addEventListener("click", () => nextDoubt(1));
 $("undo").addEventListener("click", () => {
   cellsOf(at).forEach((_, c) => edits.delete(at + ":" + c));
@@ -308,7 +355,7 @@ $("html").addEventListener("click", () => download(new Blob([html()], { type: "t
 document.addEventListener("keydown", (event) => {
   const box = boxes[here], editing = box && box.isContentEditable;
   if (editing) {
-    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); keep(here); box.focus(); }
+    if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); keep(here, true); box.focus(); }
     if (event.key === "Escape") { box.textContent = textOf(at, here); keep(here); box.focus(); }
     if (event.key === "Tab") { event.preventDefault(); keep(here); move(0, event.shiftKey ? -1 : 1); }
     return;
@@ -325,4 +372,4 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-show(0);
+show(ranked[0] ?? 0);

@@ -14,28 +14,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...images.boxes import Box, Detection
-from ...images.lines import spans, split_lines
 from .boxes import HALF, bounding_box, inside, share
-from .cell_borders import INK
 from .structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING
-from .table import Word
+from .text_lines import columns_of
 
 # Pixels of the model's input that a row and a column need: zoo-table-structure was trained on up to 25 rows and 12
 # columns in 320 x 320.
 ROW_PIXELS, COLUMN_PIXELS = 12.8, 26.6
 WINDOW, COMMON = 0.8, 0.2  # of these limits: a window, and the part of it that two neighbours share
 MAX_WINDOWS = 400  # down, and across: what time allows; more lines than these hold are no table that a model reads
-RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
-WORD_GAP, INK_GAP = 0.8, 0.6  # of a line's height: the least gap between two columns, of words and of ink
-FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
-GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed by so many
+UNSURE = 0.15  # objects with a higher score are returned, even below the threshold: they are reasons for doubt
 MARGIN = 8  # pixels of paper, at least, between a window's cut edge and the edge of what the model is given
 
 
 def find_objects(
     structure: Callable[..., Sequence[Detection]],
     pixels: np.ndarray,
-    words: Sequence[Word] | None,
+    lines: Sequence[Sequence[Box]],
     threshold: float,
     options: Mapping[str, Any],
 ) -> list[Detection]:
@@ -44,16 +39,17 @@ def find_objects(
     A table with more lines of text, or more gaps that run down it, than `structure` can tell apart at its input's size
     is looked at in windows.  A row is taken from the windows in whose middle it lies, and kept if half of those with
     text in it agree; columns likewise.  Spanning cells that two windows see the same part of become one.
-    words: the text of the crop; without them lines and gaps are those of the ink.
+    lines: the words of each line of text, from `text_lines`.  Objects with scores from UNSURE to `threshold` are among
+    the result of a single look, and of windows the spanning cells.
     """
+    least = min(threshold, UNSURE)
     limits = _limits(structure, options, pixels.shape)
     if limits is None:  # any callable: nobody knows what it was trained on
-        return list(structure(pixels, threshold=threshold, **options))
-    lines = word_lines(words) if words else ink_lines(pixels)
-    blocks = [bounding_box(line) for line in lines]
-    rows, columns = [(box[1], box[3]) for box in blocks], columns_of(lines, pixels.shape[1])
+        return list(structure(pixels, threshold=least, **options))
+    rows = [(min(box[1] for box in line), max(box[3] for box in line)) for line in lines]
+    columns = columns_of(lines, pixels.shape[1])
     if len(rows) <= limits[0] and len(columns) <= limits[1]:
-        return list(structure(pixels, threshold=threshold, **options))
+        return list(structure(pixels, threshold=least, **options))
     down, across = _windows(rows, limits[0], pixels.shape[0]), _windows(columns, limits[1], pixels.shape[1])
     paper = np.median(pixels[:: max(1, len(pixels) // 64)], (0, 1)).astype(np.uint8)
     found: list[_Found] = []
@@ -65,7 +61,7 @@ def find_objects(
         part = part[: top + y.end - y.start + (MARGIN if y.end < pixels.shape[0] else 0)]
         part = part[:, : left + x.end - x.start + (MARGIN if x.end < pixels.shape[1] else 0)]
         by, bx = y.start - top, x.start - left
-        for label, score, (x0, y0, x1, y1) in structure(np.ascontiguousarray(part), threshold=threshold, **options):
+        for label, score, (x0, y0, x1, y1) in structure(np.ascontiguousarray(part), threshold=least, **options):
             box = (
                 max(x0 + bx, float(x.start)),
                 max(y0 + by, float(y.start)),
@@ -74,6 +70,10 @@ def find_objects(
             )
             if box[0] < box[2] and box[1] < box[3]:
                 found.append(_Found(i, j, Detection(label, score, box)))
+    unsure = [
+        one.object for one in found if one.object.label in (SPANNING, PROJECTED) and one.object.score <= threshold
+    ]
+    found = [one for one in found if one.object.score > threshold]
     marks = np.array([box for line in lines for box in line])
     Y, X = (float(v) for v in pixels.shape[:2])
     objects = [Detection(ROW, score, (0.0, a, X, b)) for score, a, b in _agreed(found, ROW, 1, down, across, marks)]
@@ -86,7 +86,7 @@ def find_objects(
         objects.append(Detection(HEADER, statistics.mean(o.score for o in headers), (0.0, ends[0], X, ends[1])))
     for label in (SPANNING, PROJECTED):
         objects += _joined([one for one in found if one.object.label == label], down, across)
-    return [_whole(one, marks, X) if one.label == PROJECTED else one for one in objects]
+    return [_whole(one, marks, X) if one.label == PROJECTED else one for one in objects] + unsure
 
 
 class _Window(NamedTuple):
@@ -114,70 +114,6 @@ def _limits(structure: Any, options: Mapping[str, Any], shape: Sequence[int]) ->
         processor = processor.with_size(options["size"])
     height, width = processor.output_size(*shape[:2])
     return max(4, int(height / ROW_PIXELS)), max(4, int(width / COLUMN_PIXELS))
-
-
-def word_lines(words: Sequence[Word], gap: float = WORD_GAP) -> list[list[Box]]:
-    """The lines of words by their baselines, from the top, each as blocks whose gaps are as wide as columns' are."""
-    high = statistics.median(w.box[3] - w.box[1] for w in words) or 1.0
-    lines: list[list[Box]] = []
-    bottom = -math.inf
-    for box in sorted((w.box for w in words if w.text.strip()), key=lambda box: box[3]):
-        if box[3] - bottom < HALF * high:
-            lines[-1].append(box)
-        else:
-            lines.append([box])
-            bottom = box[3]
-    return [_blocks(line, gap * high) for line in lines]
-
-
-def ink_lines(pixels: np.ndarray) -> list[list[Box]]:
-    """The lines of ink without rules, from the top, each as blocks whose gaps are as wide as columns' are."""
-    grey = pixels.mean(-1, dtype=np.float32)
-    ink = np.abs(grey - np.median(grey)) > INK
-    ink &= ~(_runs(ink) | _runs(ink.T).T)
-    lines = []
-    clean = np.where(ink, 0, 255).astype(np.uint8)
-    for x0, y0, x1, y1 in split_lines(np.broadcast_to(clean[..., None], (*clean.shape, 3))):
-        boxes = [(float(x0 + a), float(y0), float(x0 + b), float(y1)) for a, b in spans(ink[y0:y1, x0:x1].any(0))]
-        if boxes:
-            lines.append(_blocks(boxes, INK_GAP * (y1 - y0)))
-    return lines
-
-
-def _runs(ink: np.ndarray) -> np.ndarray:
-    """(Y, X) bool: the pixels of runs along X that are RULE long or longer."""
-    flat = np.pad(ink, ((0, 0), (0, 1))).ravel()
-    long = np.zeros(flat.size + 1, np.int8)
-    edges = np.flatnonzero(np.diff(flat.astype(np.int8), prepend=0))
-    begins, ends = edges[::2], edges[1::2]
-    is_long = ends - begins >= RULE
-    long[begins[is_long]] = 1
-    long[ends[is_long]] = -1
-    return long[:-1].cumsum(dtype=np.int8).astype(bool).reshape(ink.shape[0], -1)[:, :-1]
-
-
-def _blocks(boxes: Sequence[Box], gap: float) -> list[Box]:
-    """The boxes of a line from the left, joined where they are nearer to each other."""
-    blocks: list[Box] = []
-    for box in sorted(boxes):
-        if blocks and box[0] - blocks[-1][2] < gap:
-            blocks[-1] = bounding_box([blocks[-1], box])
-        else:
-            blocks.append(box)
-    return blocks
-
-
-def columns_of(lines: Sequence[Sequence[Box]], width: int) -> list[tuple[float, float]]:
-    """The parts between the gaps that run down all well-filled lines but a few."""
-    if not lines:
-        return []
-    most = sorted(len(line) for line in lines)[(3 * len(lines)) // 4]
-    full = [line for line in lines if len(line) >= max(2, FULL * most)]
-    change = np.zeros(width + 2)
-    for x0, _, x1, _ in itertools.chain(*full):
-        change[min(max(0, int(x0)), width)] += 1
-        change[min(max(0, math.ceil(x1)), width + 1)] -= 1
-    return [(float(a), float(b)) for a, b in spans(change.cumsum() > GUTTER * len(full))]
 
 
 def _windows(parts: Sequence[tuple[float, float]], limit: int, end: int) -> list[_Window]:

@@ -1,0 +1,95 @@
+"""The lines of text of a table's crop, from its words or its ink, and the gaps that run down them.
+
+Boxes are (x0, y0, x1, y1) in pixels of the crop.  Shapes: Y, X of the crop.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...images.boxes import Box
+from ...images.lines import spans, split_lines
+from .boxes import HALF, bounding_box
+from .cell_borders import INK
+from .table import Word
+
+RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
+LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
+FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
+GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed by so many
+
+
+def text_lines(pixels: np.ndarray, words: Sequence[Word] | None) -> list[list[Box]]:
+    """The boxes of the words of each line, from the top and from the left; of the ink where there are no words."""
+    return [sorted(line) for line in (_word_lines(words) if words else _ink_lines(pixels))]
+
+
+def _word_lines(words: Sequence[Word]) -> list[list[Box]]:
+    """The words by their baselines."""
+    high = statistics.median(w.box[3] - w.box[1] for w in words) or 1.0
+    lines: list[list[Box]] = []
+    bottom = -math.inf
+    for box in sorted((w.box for w in words if w.text.strip()), key=lambda box: box[3]):
+        if box[3] - bottom < HALF * high:
+            lines[-1].append(box)
+        else:
+            lines.append([box])
+            bottom = box[3]
+    return lines
+
+
+def _ink_lines(pixels: np.ndarray) -> list[list[Box]]:
+    """The runs of ink of each line, without rules and edges of filled cells."""
+    grey = pixels.mean(-1, dtype=np.float32)
+    ink = np.abs(grey - np.median(grey)) > INK
+    ink &= ~(_runs(ink) | _runs(ink.T).T)
+    lines = []
+    clean = np.where(ink, 0, 255).astype(np.uint8)
+    for x0, y0, x1, y1 in split_lines(np.broadcast_to(clean[..., None], (*clean.shape, 3))):
+        boxes = [(float(x0 + a), float(y0), float(x0 + b), float(y1)) for a, b in spans(ink[y0:y1, x0:x1].any(0))]
+        if boxes:
+            lines.append(blocks_of(boxes, LETTER_GAP))
+    return lines
+
+
+def _runs(ink: np.ndarray) -> np.ndarray:
+    """(Y, X) bool: the pixels of runs along X that are RULE long or longer."""
+    flat = np.pad(ink, ((0, 0), (0, 1))).ravel()
+    long = np.zeros(flat.size + 1, np.int8)
+    edges = np.flatnonzero(np.diff(flat.astype(np.int8), prepend=0))
+    begins, ends = edges[::2], edges[1::2]
+    is_long = ends - begins >= RULE
+    long[begins[is_long]] = 1
+    long[ends[is_long]] = -1
+    return long[:-1].cumsum(dtype=np.int8).astype(bool).reshape(ink.shape[0], -1)[:, :-1]
+
+
+def blocks_of(line: Sequence[Box], gap: float = COLUMN_GAP) -> list[Box]:
+    """The words of a line from the left, joined where less than `gap` heights of the line are between them."""
+    blocks: list[Box] = []
+    gap *= max(box[3] for box in line) - min(box[1] for box in line)
+    for box in sorted(line):
+        if blocks and box[0] - blocks[-1][2] < gap:
+            blocks[-1] = bounding_box([blocks[-1], box])
+        else:
+            blocks.append(box)
+    return blocks
+
+
+def columns_of(lines: Sequence[Sequence[Box]], width: int) -> list[tuple[float, float]]:
+    """The parts between the gaps that run down all well-filled lines but a few."""
+    if not lines:
+        return []
+    lines = [blocks_of(line) for line in lines]
+    most = sorted(len(line) for line in lines)[(3 * len(lines)) // 4]
+    full = [line for line in lines if len(line) >= max(2, FULL * most)]
+    change = np.zeros(width + 2)
+    for x0, _, x1, _ in itertools.chain(*full):
+        change[min(max(0, int(x0)), width)] += 1
+        change[min(max(0, math.ceil(x1)), width + 1)] -= 1
+    return [(float(a), float(b)) for a, b in spans(change.cumsum() > GUTTER * len(full))]
