@@ -220,14 +220,17 @@ def at(x0: float, y0: float, x1: float, y1: float, score: float = 0.9, label: st
     return Detection(label, score, (float(x0), float(y0), float(x1), float(y1)))
 
 
-def test_of_two_that_overlap_the_better_stays() -> None:
+def test_boxes_that_overlap_are_one() -> None:
     big, inner = at(100, 100, 500, 500, 0.8), at(120, 120, 300, 300, 0.9)
-    assert places(big, inner) == [inner]
+    assert places(big, inner) == [big._replace(score=0.9)]
     assert places(inner._replace(score=0.7), big) == [big]
     twice = big._replace(label="table rotated", score=0.95)
     assert places(big, twice) == [twice]
-    touching = at(100, 480, 500, 900, 0.7)
+    touching, halves = at(100, 480, 500, 900, 0.7), at(100, 440, 500, 900, 0.7)
     assert places(big, touching) == [big, touching]
+    assert places(big, halves) == [at(100, 100, 500, 900, 0.8)]
+    apart = at(320, 320, 480, 480, 0.95)
+    assert places(big, inner, apart) == [inner, apart]  # the outer one is less sure than the two that it holds
 
 
 def test_places_are_clipped_and_in_reading_order() -> None:

@@ -6,7 +6,7 @@ Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Sh
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,11 @@ from ...images import MAX_PIXELS, ImageInput, open_image
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
 from ..documents import Rules
-from .boxes import HALF, check_box, inside, shared_height
+from .boxes import HALF, inside
 from .crop import TableCrop, crop_table
 from .direction import text_direction
 from .doubts import find_doubts
+from .finding import ROTATED, Detector, find_tables, has_no_grid, reading_order
 from .lattice import Lattice
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, read_cells
@@ -35,16 +36,12 @@ from .words import check_words, words_outside
 if TYPE_CHECKING:
     from PIL import Image
 
-ROTATED = "table rotated"  # the detector's label of a table whose text runs sideways
 UPWARDS = 270.0  # degrees clockwise: such text mostly runs upwards
 DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come with zoo
 # Margin of a crop, as a share of the page's long side: structure models were trained on crops with 20 to 30 pixels
 # around the table, on pages whose long side has 1000.
 PADDING = 25 / 1000
 MAX_ASPECT = 8  # of a page; the margin in a longer one (a web page as one picture) is that of a shorter one
-
-# A call (image (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything with the same call.
-Detector = Callable[..., Sequence[Detection]]
 
 COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
 
@@ -125,7 +122,8 @@ class TableExtractor:
         without angles, by a tilt of their lines of up to 10 degrees.  Without words, a table that detection calls
         rotated is read from the bottom of the page up: its rows are upright on the page, the first on the left.  All
         boxes are on the page; the box of a tilted row is the upright box around it.
-        A detected table in which no row and no column is found is left out, with a warning.
+        A detected table in which no row and no column is found, or that has no gap between columns of text and no
+        cells of rules (a photo, code, a paragraph), is left out, with a warning.
         """
         if words is not None:
             check_words(words)
@@ -135,11 +133,15 @@ class TableExtractor:
             words = self._ocr_words(self.ocr, page, places)
         lattices = ruled_places(page, places, words, rules, self.detection is not None)
         tables = []
-        for found in _reading_order(list(lattices)):
-            table = self._table(self.crop(page, found, words or ()), words, lattices[found])
+        for found in reading_order(list(lattices)):
+            crop, box = self.crop(page, found, words or ()), ", ".join(f"{v:.0f}" for v in found.box)
+            judged = self.detection is not None and lattices[found] is None
+            if judged and has_no_grid(crop.pixels, crop.from_page(found.box)):
+                warn(f"what was found at ({box}) has no columns and no ruled cells: it is no table, and is left out")
+                continue
+            table = self._table(crop, words, lattices[found])
             if not table.cells:
                 if self.detection is not None:
-                    box = ", ".join(f"{v:.0f}" for v in found.box)
                     warn(f"the table at ({box}) has no rows and no columns, and is left out")
                 continue
             left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
@@ -148,19 +150,11 @@ class TableExtractor:
         return tables
 
     def places(self, page: np.ndarray) -> list[Detection]:
-        """The places of the tables of a page (H, W, 3), clipped to it; of two that overlap by half, the better one."""
+        """The places of the tables of a page (H, W, 3), clipped to it, as `finding.find_tables` says."""
         H, W = page.shape[:2]
         if self.detection is None:
             return [Detection(TABLE, 1.0, (0.0, 0.0, float(W), float(H)))]
-        kept: list[Detection] = []
-        for found in sorted(self.detection(page, threshold=self.threshold), key=lambda d: -d.score):
-            x0, y0, x1, y1 = check_box(f"the box of a {found.label!r} that detection found", found.box)
-            box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
-            if found.label not in (TABLE, ROTATED) or box[0] >= box[2] or box[1] >= box[3]:
-                continue
-            if all(max(inside(box, k.box), inside(k.box, box)) < HALF for k in kept):
-                kept.append(found._replace(box=box))
-        return list(_reading_order(kept))
+        return find_tables(self.detection, page, self.threshold)
 
     def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> TableCrop:
         """A table of a page (H, W, 3) with its margin, upright by its words or else by the label of detection."""
@@ -249,12 +243,3 @@ def _detector(given: Any, name: str, labels: Sequence[str], loading: Mapping[str
             f"it is no checkpoint for {name}"
         )
     return given
-
-
-def _reading_order(found: Sequence[Detection]) -> Iterator[Detection]:
-    """Tables from the top down; those beside each other, by half of the lower one's height, from left to right."""
-    rest = sorted(found, key=lambda d: d.box[1])
-    while rest:
-        beside = [d for d in rest if shared_height(d.box, rest[0].box) >= HALF]
-        yield from sorted(beside, key=lambda d: d.box[0])
-        rest = [d for d in rest if d not in beside]

@@ -1,0 +1,99 @@
+"""Tables on pages drawn here: what the detector says is checked against the ink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from zoo.apps.tables import TableExtractor
+from zoo.apps.tables.finding import Detector, find_tables, grown, has_no_grid, ink_of, joined
+from zoo.images.boxes import Box, Detection
+
+FONT = ImageFont.load_default(16)
+ROWS = [["Country", "Area", "People"], *([f"Land {i}", str(1234 * i), str(77 * i + 5)] for i in range(1, 8))]
+TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom, and of some other things"
+
+
+def drawn(lines: Sequence[Sequence[str]], xs: Sequence[int], size: tuple[int, int], at: int = 8) -> np.ndarray:
+    """A picture (H, W, 3) with the texts of each line at `xs`."""
+    image = Image.new("RGB", size, "white")
+    pen = ImageDraw.Draw(image)
+    for i, line in enumerate(lines):
+        for x, text in zip(xs, line, strict=True):
+            pen.text((x, at + 26 * i), text, fill="black", font=FONT)
+    return np.array(image)
+
+
+TABLE = drawn(ROWS, (8, 150, 290), (370, 220))
+PARAGRAPH = drawn([[TEXT[7 * i :][:60]] for i in range(7)], (8,), (520, 200))
+
+
+def whole(image: np.ndarray) -> Box:
+    return 0.0, 0.0, float(image.shape[1]), float(image.shape[0])
+
+
+def says(*boxes: Box, score: float = 0.9) -> Detector:
+    return lambda image, threshold: [Detection("table", score, box) for box in boxes]
+
+
+def photo() -> np.ndarray:
+    y, x = np.mgrid[:200, :300]
+    grey = 128 + 60 * np.sin(x / 37) + 60 * np.cos(y / 23 + x / 90)
+    return np.repeat(grey[..., None], 3, 2).astype(np.uint8)
+
+
+def test_a_table_has_a_grid_and_text_has_none() -> None:
+    assert not has_no_grid(TABLE, whole(TABLE))
+    assert not has_no_grid(255 - TABLE, whole(TABLE))  # light on dark
+    assert has_no_grid(PARAGRAPH, whole(PARAGRAPH))
+    assert has_no_grid(photo(), whole(photo()))
+    code = drawn([["def f(x):"], ["    if x:"], ["        return 1"], ["    return 2"]], (8,), (200, 130))
+    assert has_no_grid(code, whole(code))
+
+
+@pytest.mark.parametrize("image", [PARAGRAPH, photo()])
+def test_what_has_no_grid_is_left_out_with_the_reason(image: np.ndarray) -> None:
+    def never(image: np.ndarray, threshold: float) -> list[Detection]:
+        raise AssertionError("it is no table")
+
+    with pytest.warns(UserWarning, match="no columns and no ruled cells: it is no table, and is left out"):
+        assert TableExtractor(never, says(whole(image)))(image) == []
+
+
+def test_a_tight_picture_is_looked_at_within_a_margin() -> None:
+    """The detector sees a fragment of the tight picture, and the whole table in its middle when there is a margin."""
+    seen = []
+
+    def detect(image: np.ndarray, threshold: float) -> list[Detection]:
+        seen.append(image.shape[:2])
+        if image.shape[0] == 220:
+            return [Detection("table", 0.95, (8.0, 30.0, 340.0, 60.0))]
+        return [Detection("table", 0.9, (376.0, 372.0, 730.0, 580.0))]
+
+    (found,) = find_tables(detect, TABLE, 0.5)
+    assert (found.box, found.score) == (whole(TABLE), 0.9)
+    assert seen == [(220, 370), (220 + 740, 370 + 740)]
+    seen.clear()
+    on_page = np.pad(TABLE, ((300, 300), (300, 300), (0, 0)), constant_values=255)
+    (found,) = find_tables(says((300.0, 300.0, 670.0, 520.0)), on_page, 0.5)
+    assert found.box == (300.0, 300.0, 670.0, 520.0)
+
+
+def test_an_edge_that_cuts_ink_moves_to_where_the_ink_ends() -> None:
+    page = np.pad(TABLE, 100, constant_values=255)[:, :, 100:103]
+    ink = ink_of(page)
+    ys, xs = np.flatnonzero(ink.any(1)), np.flatnonzero(ink.any(0))
+    x0, y0, x1, y1 = grown((112.0, 114.0, 430.0, 302.0), ink)
+    assert (y0, y1) == (ys[0], ys[-1] + 1)
+    assert x0 == xs[0] and abs(x1 - (xs[-1] + 1)) <= 1
+    assert grown((90.0, 90.0, 480.0, 330.0), ink) == (90.0, 90.0, 480.0, 330.0)
+
+
+def test_three_hundred_tables_and_none() -> None:
+    grid = [(100.0 * i, 50.0 * j, 100.0 * i + 90, 50.0 * j + 40) for j in range(30) for i in range(10)]
+    assert len(joined([Detection("table", 0.9, box) for box in grid])) == 300
+    assert find_tables(says(), np.full((90, 70, 3), 255, np.uint8), 0.5) == []
+    assert find_tables(says(), np.zeros((1, 1, 3), np.uint8), 0.5) == []

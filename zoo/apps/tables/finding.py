@@ -1,0 +1,240 @@
+"""Finding the tables of a page: what a detector says, checked against the ink of the page.
+
+Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page, h, w of a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from ...images.boxes import Box, Detection
+from ...images.lines import is_blank, spans
+from .boxes import HALF, bounding_box, check_box, inside, shared_height
+from .cell_borders import INK
+
+TABLE, ROTATED = "table", "table rotated"  # the second is a table whose text runs sideways
+
+# A call (image (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything with the same call.
+Detector = Callable[..., Sequence[Detection]]
+
+OVERLAP = 0.1  # of a box within another: they show parts of one table
+SURE = 0.8  # score of a detection that a second look does not replace, unless its columns run on beyond it
+TIGHT = 0.85  # of a picture's area within the bounding box of its ink: there is hardly any margin
+HELD = 0.8  # of the ink in one box: there is no need of a second look
+MOST = 0.9  # of the ink: a second look at a picture with margins must have so much of it in its boxes
+WHOLE = 0.65  # of the ink of a tight picture within one box: the picture is the table
+FARTHEST = 0.1  # of a box's width or height: how far an edge that cuts ink moves at most
+COLUMN_GAP = 1.2  # heights of letters: the least gap between two columns; spaces between words are half of it
+OPEN = 0.7  # of the lines with text on both sides of a gap between columns: they do not cross it
+LINES, FEW_LINES = 1.6, 4.0  # heights of letters: about two lines of text, and so low that hardly any table is
+GRID, LEAST_GRID = 0.4, 0.15  # of the lines that one gap parts: in a table, and in what may just be one
+BLOCK = 32  # pixels: paper is as light over such a square
+LONGEST = 2000  # pixels of a place's side at which its lines are looked at, which bounds memory
+MAX_FOUND = 1000  # boxes of a page: no detector has as many queries, and pairs of boxes cost time
+
+
+def find_tables(detect: Detector, page: np.ndarray, threshold: float) -> list[Detection]:
+    """The places of the tables of a page (H, W, 3) uint8, clipped to it, from the top down and from left to right.
+
+    Boxes that overlap are one, unless one of them holds several that are surer; and a box whose edge cuts ink grows to
+    where that ink ends.  A picture that its ink fills, or of which the boxes leave much ink out, is looked at a second
+    time within a white margin, since detectors were trained on pages.
+    InputError: a box of the detector is not finite or upside down.
+    """
+    found = _found(detect, page, threshold)
+    if is_blank(page) or not (ink := ink_of(page)).any():
+        return list(reading_order(found))
+    found = _second_look(detect, page, threshold, ink, found)
+    return list(reading_order(joined([d._replace(box=grown(d.box, ink)) for d in found])))
+
+
+def _found(detect: Detector, page: np.ndarray, threshold: float, *, margin: bool = False) -> list[Detection]:
+    """The tables that a detector finds on a page, or within a white margin as wide as it, clipped to the page."""
+    H, W = page.shape[:2]
+    step = 1 + max(H, W) // LONGEST if margin else 1
+    m = max(H, W) // step if margin else 0
+    seen = np.pad(page[::step, ::step], ((m, m), (m, m), (0, 0)), constant_values=255) if margin else page
+    found = []
+    for one in sorted(detect(seen, threshold=threshold), key=lambda d: -d.score)[:MAX_FOUND]:
+        x0, y0, x1, y1 = check_box(f"the box of a {one.label!r} that detection found", one.box)
+        x0, y0, x1, y1 = ((v - m) * step for v in (x0, y0, x1, y1))
+        box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
+        if one.label in (TABLE, ROTATED) and box[0] < box[2] and box[1] < box[3]:
+            found.append(one._replace(box=box))
+    return joined(found)
+
+
+def _second_look(
+    detect: Detector, page: np.ndarray, threshold: float, ink: np.ndarray, found: list[Detection]
+) -> list[Detection]:
+    """The better of what was found and of what is found within a white margin as wide as the page."""
+    held = share_of_ink(ink, [d.box for d in found])
+    ys, xs = np.flatnonzero(ink.any(1)), np.flatnonzero(ink.any(0))
+    tight = (ys[-1] + 1 - ys[0]) * (xs[-1] + 1 - xs[0]) >= TIGHT * ink.size
+    if (found and not tight) or (len(found) == 1 and held >= HELD):
+        return found
+    again = [d for d in _found(detect, page, threshold, margin=True) if gap_share(page, d.box) >= GRID]
+    if any(d.score >= SURE and not _continues(page, d.box, [a.box for a in again]) for d in found):
+        return found
+    held_again = share_of_ink(ink, [d.box for d in again])
+    if tight and len(again) == 1 and held_again >= WHOLE:
+        return [again[0]._replace(box=(0.0, 0.0, float(page.shape[1]), float(page.shape[0])))]
+    return again if held_again > (held if tight else MOST) else found
+
+
+def _continues(page: np.ndarray, box: Box, others: Sequence[Box]) -> bool:
+    """Return True if one of the other boxes holds this one, which is a line or two or has gaps that run on in it."""
+    outer = next((o for o in others if inside(box, o) >= HALF), None)
+    if outer is None:
+        return False
+    lines, high, step = _lines(page, outer)
+    x0, y0, x1, y1 = (max(0, int((v - outer[i % 2]) / step)) for i, v in enumerate(box))
+    own, rest = lines[y0 : y1 + 1], np.delete(lines, slice(y0, y1 + 1), 0)
+    gaps = _gaps(own, high)[0][x0:x1]
+    return y1 - y0 < FEW_LINES * high or bool((gaps & (_gaps(rest, high)[1][x0:x1] >= GRID)).any())
+
+
+def joined(found: Sequence[Detection]) -> list[Detection]:
+    """Detections of which none lies in another by a tenth: those that do are one, with the box around them.
+
+    A box that holds several that are surer than it, and apart from each other, goes.
+    """
+    rest = sorted(found, key=lambda d: -d.score)
+    for one in list(rest):
+        within = [d for d in rest if d is not one and d.score > one.score and inside(d.box, one.box) >= HALF]
+        if len(within) > 1 and all(_overlap(a.box, b.box) < OVERLAP for a, b in combinations(within, 2)):
+            rest.remove(one)
+    kept: list[Detection] = []
+    for one in rest:
+        while near := next((k for k in kept if _overlap(k.box, one.box) >= OVERLAP), None):
+            kept.remove(near)
+            one = max(near, one, key=lambda d: d.score)._replace(box=bounding_box([near.box, one.box]))
+        kept.append(one)
+    return kept
+
+
+def _overlap(a: Box, b: Box) -> float:
+    return max(inside(a, b), inside(b, a))
+
+
+def ink_of(image: np.ndarray) -> np.ndarray:
+    """The pixels of an image (H, W, 3) that differ from the paper around them, which may be shaded: (H, W) bool."""
+    H, W = image.shape[:2]
+    grey = image.mean(-1, dtype=np.float32)
+    padded = np.pad(grey, ((0, -H % BLOCK), (0, -W % BLOCK)), mode="edge")
+    blocks = padded.reshape(padded.shape[0] // BLOCK, BLOCK, -1, BLOCK)
+    paper = np.median(blocks, (1, 3), keepdims=True)
+    return (np.abs(blocks - paper) > INK).reshape(padded.shape)[:H, :W]
+
+
+def share_of_ink(ink: np.ndarray, boxes: Sequence[Box]) -> float:
+    """The share of the ink (H, W) that lies in the boxes, 0 to 1."""
+    held = np.zeros_like(ink)
+    for x0, y0, x1, y1 in boxes:
+        held[int(y0) : int(y1) + 1, int(x0) : int(x1) + 1] = True
+    return np.count_nonzero(ink & held) / max(1, np.count_nonzero(ink))
+
+
+def grown(box: Box, ink: np.ndarray) -> Box:
+    """The box with each edge that cuts ink (H, W) moved outwards to the first gap in it.
+
+    An edge stays if there is no gap within a tenth of the box's width or height.  Across, a gap is half as wide as
+    letters are high, so that it is not one between two letters.
+    """
+    H, W = ink.shape
+    x0, y0, x1, y1 = int(box[0]), int(box[1]), min(W, int(np.ceil(box[2]))), min(H, int(np.ceil(box[3])))
+    down, across = ink[:, x0:x1].any(1), ink[y0:y1].any(0)
+    gap = max(2, round(letter_height(ink[y0:y1, x0:x1]) / 2))
+    wide, high = gap + int(FARTHEST * (x1 - x0)), gap + int(FARTHEST * (y1 - y0))
+    left, top = _steps(across[: x0 + 1][::-1], wide, gap), _steps(down[: y0 + 1][::-1], high, 1)
+    right, bottom = _steps(across[x1 - 1 :], wide, gap), _steps(down[y1 - 1 :], high, 1)
+    return (
+        float(x0 - left) if left else box[0],
+        float(y0 - top) if top else box[1],
+        float(x1 + right) if right else box[2],
+        float(y1 + bottom) if bottom else box[3],
+    )
+
+
+def _steps(line: np.ndarray, most: int, gap: int) -> int:
+    """The number of pixels after the first one up to a gap, or up to the page's edge; 0 if there is none so near."""
+    if not line[0]:
+        return 0
+    last = 0
+    for begin, end in spans(line[: most + 1]):
+        if begin - last > gap:
+            break
+        last = end
+    return last - 1 if last <= most - gap + 1 or last == len(line) else 0
+
+
+def letter_height(ink: np.ndarray) -> float:
+    """The usual height of letters in pixels, from the ink (h, w) of a place; 0 without ink.
+
+    It is the median height of the runs of ink down each column of pixels, once gaps within words are closed, by ink.
+    """
+    ink = ink[:LONGEST, : 2 * LONGEST]
+    if not ink.any():
+        return 0.0
+    runs = np.flatnonzero(np.diff(np.pad(closed(ink, 6), ((1, 1), (0, 0))).T.ravel().astype(np.int8)))
+    heights = np.sort(runs[1::2] - runs[::2])
+    return float(heights[np.searchsorted(np.cumsum(heights), heights.sum() / 2)])
+
+
+def closed(ink: np.ndarray, gap: int) -> np.ndarray:
+    """The ink (h, w) with gaps of up to so many pixels in a row of pixels filled."""
+    w = ink.shape[1]
+    at = np.arange(w, dtype=np.int32)
+    before = np.maximum.accumulate(np.where(ink, at, -w), 1)
+    after = np.minimum.accumulate(np.where(ink, at, 2 * w)[:, ::-1], 1)[:, ::-1]
+    return ink | (after - before <= gap + 1)
+
+
+def gap_share(page: np.ndarray, box: Box) -> float:
+    """The share of the lines of text in a place of a page (H, W, 3) uint8 that one gap between columns parts, 0 to 1."""
+    lines, high, _ = _lines(page, box)
+    gaps, shares = _gaps(lines, high)
+    return float(shares[gaps].max(initial=0))
+
+
+def has_no_grid(page: np.ndarray, box: Box) -> bool:
+    """Return True if a place of a page (H, W, 3) uint8 has ink, but hardly any lines that a gap between columns parts.
+
+    Paragraphs, code, handwriting and photographs have none; authors' names and forms may have some.
+    """
+    return gap_share(page, box) < LEAST_GRID and bool(_lines(page, box)[1])
+
+
+def _lines(page: np.ndarray, box: Box) -> tuple[np.ndarray, float, int]:
+    """The text of a place (h, w) bool, with gaps between words filled, the height of its letters, and the step.
+
+    Of a large place only each `step`-th pixel is looked at.
+    """
+    x0, y0, x1, y1 = (max(0, int(v)) for v in box)
+    step = 1 + max(y1 - y0, x1 - x0) // LONGEST
+    grey = page[y0 : y1 + 1 : step, x0 : x1 + 1 : step].mean(-1, dtype=np.float32)
+    of_row, of_column = np.abs(grey - np.median(grey, 1, keepdims=True)), np.abs(grey - np.median(grey, 0))
+    ink = np.minimum(of_row, of_column) > INK  # text: rules, and shaded rows and columns, are alike along a line
+    high = letter_height(ink)
+    return closed(ink, round(COLUMN_GAP * high)), high, step
+
+
+def _gaps(lines: np.ndarray, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """For each column of pixels (w,) of lines of text (h, w): if it is in a gap, and the share of lines it parts."""
+    before, after = np.logical_or.accumulate(lines, 1), np.logical_or.accumulate(lines[:, ::-1], 1)[:, ::-1]
+    crossed = np.count_nonzero(lines, 0)
+    parted = np.count_nonzero(before & after, 0) - crossed
+    gap = (parted > 0) & (parted >= LINES * high) & (parted >= OPEN * (parted + crossed))
+    return gap, parted / max(1, np.count_nonzero(lines.any(1)))
+
+
+def reading_order(found: Sequence[Detection]) -> Iterator[Detection]:
+    """Tables from the top down; those beside each other, by half of the lower one's height, from left to right."""
+    rest = sorted(found, key=lambda d: d.box[1])
+    while rest:
+        beside = [d for d in rest if shared_height(d.box, rest[0].box) >= HALF]
+        yield from sorted(beside, key=lambda d: d.box[0])
+        rest = [d for d in rest if d not in beside]
