@@ -194,7 +194,7 @@ def closed(ink: np.ndarray, gap: int) -> np.ndarray:
 
 
 def gap_share(page: np.ndarray, box: Box) -> float:
-    """The share of the lines of text in a place of a page (H, W, 3) uint8 that one gap between columns parts, 0 to 1."""
+    """The share of the lines of text in a place of a page (H, W, 3) uint8 that a gap between columns parts, 0 to 1."""
     lines, high, _ = _lines(page, box)
     gaps, shares = _gaps(lines, high)
     return float(shares[gaps].max(initial=0))
