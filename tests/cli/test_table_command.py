@@ -190,11 +190,12 @@ def test_overlay(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_reader_reads_the_lines(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     image = np.full((400, 300, 3), 255, np.uint8)
-    image[40:50, 40:60] = 0
+    for y in (40, 70):  # two lines of two columns: without a gap between columns it is no table
+        image[y : y + 10, 40:60] = image[y : y + 10, 160:190] = 0
     Image.fromarray(image).save("page.png")
     assert run("page.png", "--reader", "some/trocr", "-o", "out.csv", "--device", "torch:cpu") == 0
     assert stub.locks == {None}
-    assert rows_of("out-1.csv") == [["read"]]  # the rest is empty, as words have it
+    assert rows_of("out-1.csv") == [["read", "read"]] * 2
     assert ("some/trocr", "read", "torch:cpu") in stub.loaded
 
 
