@@ -12,6 +12,7 @@ from zoo.engines.onnx.step import CROSS, PAST, PRESENT, trace_cross, trace_step
 from zoo.errors import UnsupportedError
 from zoo.models.bert import BertConfig, BertLMHeadModel
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
+from zoo.models.mistral import MistralConfig
 from zoo.models.roberta import RobertaConfig, RobertaForCausalLM
 from zoo.models.trocr import TrOCRConfig, TrOCRForCausalLM
 
@@ -25,6 +26,7 @@ MODELS = {
     "bert": (BertLMHeadModel, BertConfig(**BERT), False),
     "bert with an encoder": (BertLMHeadModel, BertConfig(**BERT, add_cross_attention=True), True),
     "roberta": (RobertaForCausalLM, RobertaConfig(**BERT), False),
+    "mistral, in a window": (LlamaForCausalLM, MistralConfig(**LLAMA, sliding_window=3), False),
     "llama": (LlamaForCausalLM, LlamaConfig(**LLAMA, tie_word_embeddings=True), False),
     "trocr": (TrOCRForCausalLM, TrOCRConfig(**TROCR), True),
     "trocr, sinusoidal": (TrOCRForCausalLM, TrOCRConfig(**TROCR, use_learned_position_embeddings=False), True),

@@ -26,7 +26,8 @@ PACKAGES = {
 }
 # Bytes of weights that ONNX Runtime repacks for its kernels in a second, roughly.
 PACKING = 1e9
-OLDEST = 1, 23  # the version of ONNX Runtime whose MatMulNBits takes 8 bits on every CPU
+# The version of ONNX Runtime with MatMulNBits of 8 bits on every CPU, and windows of GroupQueryAttention as here.
+OLDEST = 1, 23
 FATAL = 3  # its log level; errors are raised anyway
 
 
@@ -38,6 +39,11 @@ def runtime() -> Any:
         why = "is not installed" if isinstance(e, ModuleNotFoundError) else f"cannot be loaded ({e})"
         raise UnsupportedError(f"device 'onnx' needs ONNX Runtime, which {why}: pip install 'zoo[onnx]'") from None
     return onnxruntime
+
+
+def is_old() -> bool:
+    """Return True if ONNX Runtime is older than OLDEST."""
+    return tuple(map(int, runtime().__version__.split(".")[:2])) < OLDEST
 
 
 def provider_of(device: str) -> str:
@@ -146,8 +152,8 @@ class Session:
                 disabled_optimizers=["ConstantFolding"] if self._once else None,
             )
         except Exception as e:
-            old = tuple(map(int, ort.__version__.split(".")[:2])) < OLDEST
-            needs = "; update it: quantised weights need ONNX Runtime {}.{} or newer".format(*OLDEST) if old else ""
+            newer = "; update it: quantised weights need ONNX Runtime {}.{} or newer".format(*OLDEST)
+            needs = newer if is_old() else ""
             message = f"ONNX Runtime {ort.__version__} cannot load a graph: {' '.join(str(e).split())}{needs}"
             raise ZooError(message) from e
         if session.get_providers()[0] != provider:

@@ -103,7 +103,7 @@ def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: 
         num_heads=H,
         kv_num_heads=k.recent.shape[2],
         scale=float(scale),
-        local_window_size=-1 if window is None else window + 1,
+        local_window_size=-1 if window is None else window + 1,  # which counts the query's own position
     )
     for one, name in zip((k, v), names[1:], strict=True):
         one.present = Symbol(graph, name, one.stored.shape, one.dtype)
