@@ -102,7 +102,7 @@ def exported(folder: Path, name: str, config: dict[str, Any]) -> tuple[dict[str,
         raise InputError(f"{folder} has {found}, expected {(name, config)}")
     first = next(k for k in weights if k.endswith(FIRST[name]))
     weights[first] = weights[first].sum(1, keepdim=True)
-    return weights, trained
+    return reader.grown(weights) if name == "reader" else weights, trained
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from training import fonts, text
 
 HEIGHT, WIDTH = 32, 320
+RAISED = ("−1", "−1", "−2", "−3", "2", "3", "+", "−", "2+", "3+", "a", "b", "c", "1", "2,3", "†", "*", "ab", "st", "th")
 
 
 class Line(NamedTuple):
@@ -61,10 +62,17 @@ def line(rng: random.Random, most: int = 40, held_out: bool = False) -> Line:
         path = fonts.choose(rng, held_out)
     else:
         string = "".join(c for c in string if fonts.draws(path, c)).strip() or "0"
+    raised = "" if held_out or rng.random() > 0.08 else rng.choice(RAISED)[: most - len(string)]
+    raised = raised if fonts.draws(path, raised) else ""
     small = not held_out and rng.random() < 0.5  # as on a page's picture that was made smaller
     size = rng.randint(8, 16) if small else rng.randint(10, 36)
     font = fonts.load(path, size)
     x0, y0, x1, y1 = (int(v) for v in font.getbbox(string))
+    above = fonts.load(path, max(6, round(size * rng.uniform(0.58, 0.72))))
+    begin, top_of = font.getlength(string), y0 - rng.uniform(0, 0.2) * size
+    if raised:
+        rise = int(top_of - above.getbbox("1" if fonts.draws(path, "1") else raised)[1])
+        x1, y0 = int(begin + above.getlength(raised)) + 1, min(y0, int(top_of))
     most_margin = max(2, round((y1 - y0) * 0.3))
     left, top, right, bottom = (rng.randint(0, most_margin) for _ in range(4))
     if rng.random() < 0.5:  # from ascender to descender, as a PDF's word box; else the ink alone
@@ -74,6 +82,8 @@ def line(rng: random.Random, most: int = 40, held_out: bool = False) -> Line:
     image = Image.new("RGB", (x1 - x0 + left + right, y1 - y0 + top + bottom), paper)
     draw = ImageDraw.Draw(image)
     draw.text((left - x0, top - y0), string, fill=ink, font=font)
+    if raised:
+        draw.text((left - x0 + begin, top - y0 + rise), raised, fill=ink, font=above)
     if rng.random() < 0.06:
         right, below = image.width - 1, image.height - 1
         draw.line(rng.choice([(0, 0, 0, below), (0, 0, right, 0), (0, below, right, below)]), fill=ink)
@@ -88,9 +98,13 @@ def line(rng: random.Random, most: int = 40, held_out: bool = False) -> Line:
     image = degrade(image, rng)
     if rng.random() < 0.1:
         image = image.point([255 - v for v in range(256)] * 3)
-    ends = np.array([font.getlength(string[:i]) for i in range(len(string) + 1)], np.float32) - x0 + left
+    at = [font.getlength(string[:i]) for i in range(len(string) + 1)]
+    at += [begin + above.getlength(raised[:i]) for i in range(1, len(raised) + 1)]
+    ends = np.array(at, np.float32) - x0 + left
     ends *= width / drawn
-    return Line(np.asarray(image.resize((width, HEIGHT), Image.Resampling.BILINEAR).convert("L")), string, ends)
+    return Line(
+        np.asarray(image.resize((width, HEIGHT), Image.Resampling.BILINEAR).convert("L")), string + raised, ends
+    )
 
 
 def pad(pixels: np.ndarray, width: int = WIDTH) -> np.ndarray:

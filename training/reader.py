@@ -7,6 +7,8 @@ the slices of the character that it writes next. Without that, training stays on
 
 import math
 import random
+import re
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ PAD, BOS, EOS, UNK = range(4)
 IDS = {c: i + 4 for i, c in enumerate(text.CHARACTERS)}
 VOCABULARY = len(IDS) + 4
 SLICE = 4  # pixels
+BY_CHARACTER = re.compile(r"(embed_tokens|output_projection|frames)\.(weight|bias)$")  # weights with a row for each
+_LIKE = dict(zip("−—‰†‡≤≥≈¥¢«»¿¡·→∞αβγδλσχΔΩđĐ", "––%++<>~Yc“”?!.-oaßydAoxAOdD", strict=True))
 
 
 def build(width: int, layers: int, decoder_layers: int, feed_forward: int, channels: int = 1) -> Any:
@@ -57,6 +61,17 @@ def initialise(model: Any) -> None:
     frequency = 0.5 * (slices / 2.5) ** (torch.arange(D // 2) / (D // 2 - 1))
     angle = 2 * math.pi * place[:, None] * frequency
     positions[:, 1:] = torch.cat([angle.sin(), angle.cos()], 1) * 0.3
+
+
+def grown(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The weights of a reader that knew fewer characters: an added one begins as the one that it looks like, weaker."""
+    old = len(weights["frames.bias"])
+    base = [_LIKE.get(c, unicodedata.normalize("NFD", c)[0]) for c in text.CHARACTERS[old - 4 :]]
+    like = torch.tensor([IDS[c] for c in base], dtype=torch.long)
+    return {
+        name: torch.cat([rows, 0.8 * rows[like]]) if BY_CHARACTER.search(name) else rows
+        for name, rows in weights.items()
+    }
 
 
 def encode(model: Any, pixels: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,9 @@ import numpy as np
 
 ACCENTED = "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖØÙÚÛÜÝÞßàáâãäåæçèéêëìíîïðñòóôõöøùúûüýþÿŒœŠšŽžČčĆćŁłŃńŚśŻżĄąĘęĚěŘřŮůŐőŰűĞğİıŞş"
 PUNCTUATION = ".,:;!?'\"()[]/\\-–+*=<>%$€£#&@_|{}^~°±×§©®™µ½²³’“”…•"
-CHARACTERS = " " + string.ascii_letters + string.digits + PUNCTUATION + ACCENTED
+# Added later, so that what was trained before keeps its numbers.
+ADDED = "−—‰†‡≤≥≈¥¢«»¿¡·→∞αβγδλσχΔΩĂăȘșȚțŤťĎďŇňĽľĀāĒēĪīŪūĶķĻļŅņĢģĖėĮįŲųĐđ"
+CHARACTERS = " " + string.ascii_letters + string.digits + PUNCTUATION + ACCENTED + ADDED
 
 WORDS = (Path(__file__).parent / "words.txt").read_text(encoding="utf-8").split()
 _SYLLABLES = {  # how the words of a language sound, loosely: what to begin with, the middles, what to end with
@@ -26,6 +28,8 @@ _SYLLABLES = {  # how the words of a language sound, loosely: what to begin with
     "iberian": ("b c d f g l m n ñ p r s t v", "a á ã â e é ê i í o ó õ ô u ú", "s r n l z"),
     "nordic": ("b d f g h k l m n r s t v þ ð sk", "a å á e i í o ø ö u y ý æ ä", "n r t g k nd"),
     "slavic": ("b c č ć d g h k l ł m n ń p r ř s š ś t v w z ž ż", "a ą e ę ě i o ó u ů y á í ý", "k n c š ł ń ć v"),
+    "baltic": ("b d g ģ k ķ l ļ m n ņ p r s š t v z ž dz", "a ā e ē ė i ī į o u ū ų ie", "s š m n t is us"),
+    "romanian": ("b c d ď đ f g ľ l m n ň p r s ș t ț ť v z ch", "a ă â e i î o u ea ia", "n r t ț ș l"),
     "turkic": ("b c ç d g ğ k l m n r s ş t y", "a e ı i o ö u ü ő ű", "n r k l ş m"),
 }
 _MONTHS = "January February March April May June July August September October November December"
@@ -56,8 +60,13 @@ def word(rng: random.Random) -> str:
     return w.capitalize() if k < 0.38 else w.upper() if k < 0.48 else w
 
 
+_FORMS = ((0.06, "-{}"), (0.11, "−{}"), (0.15, "({})"), (0.17, "+{}"), (0.18, "< {}"), (0.19, "≤{}"), (0.21, "{}*"))
+
+
 def number(rng: random.Random) -> str:
     v = rng.randrange(10 ** rng.choice([1, 1, 2, 2, 3, 3, 4, 5, 6, 7]))
+    if rng.random() < 0.15:  # 49000, 11169: each of several like digits has to be read
+        v = int("".join(rng.choices(rng.sample(string.digits, 2), k=rng.randint(2, 9))))
     k = rng.random()
     if k < 0.3:
         s = str(v)
@@ -68,14 +77,14 @@ def number(rng: random.Random) -> str:
     else:
         s = f"{v / 100:,.2f}".translate(str.maketrans(",.", rng.choice([".,", " ,", "’."])))
     k = rng.random()
-    for chance, form in ((0.08, "-{}"), (0.12, "({})"), (0.15, "–{}"), (0.17, "+{}"), (0.18, "< {}"), (0.19, "{}*")):
+    for chance, form in _FORMS:
         if k < chance:
             return form.format(s)
     return s
 
 
 def money(rng: random.Random) -> str:
-    forms = ["${}", "€{}", "£{}", "$ {}", "{} €", "{} $", "USD {}", "{} EUR", "{} k€", "${}M"]
+    forms = ["${}", "€{}", "£{}", "$ {}", "{} €", "{} $", "USD {}", "{} EUR", "{} k€", "${}M", "¥{}", "{}‰", "{}¢"]
     return rng.choice(forms).format(number(rng))
 
 
@@ -92,9 +101,11 @@ def date(rng: random.Random) -> str:
 
 
 def code(rng: random.Random) -> str:
-    if rng.random() < 0.2:
-        forms = [f"{word(rng)}@{word(rng)}.com", f"www.{word(rng)}.org", f"#{rng.randrange(9999)}"]
-        return rng.choice([*forms, f"{word(rng)}_{word(rng)}"])
+    if rng.random() < 0.3:
+        a, b, c = (rng.randrange(10 ** rng.randint(1, 5)) for _ in "abc")
+        forms = [f"{a}({b % 100}):{b}–{c}", f"{a}, {b}–{c} ({rng.randint(1900, 2030)})", f"10.{a}/{b}.{c}", f"[{a}]"]
+        forms += [f"{word(rng)}@{word(rng)}.com", f"www.{word(rng)}.org", f"#{b}", f"{word(rng)}_{word(rng)}"]
+        return rng.choice(forms)
     letters = string.ascii_uppercase + string.digits + rng.choice(["-", "-/", "", ".", string.ascii_lowercase])
     return "".join(rng.choice(letters) for _ in range(rng.randint(2, 10)))
 
@@ -119,6 +130,9 @@ def words(rng: random.Random, least: int = 1, most: int = 4) -> str:
             "({})",
             '"{}"',
             "“{}”",
+            "«{}»",
+            "¿{}?",
+            "{} †",
             "[{}]",
             "• {}",
             "{}*",
@@ -126,7 +140,10 @@ def words(rng: random.Random, least: int = 1, most: int = 4) -> str:
             "{}'s",
         ]
     elif k < 0.15:
-        around = [f"{{}}{p}{w}" for p in (", ", "-", " & ", "/", " – ", " + ", ": ")] + [f"{{}} ({w})", "§ {}"]
+        around = [f"{{}}{p}{w}" for p in (", ", "-", " & ", "/", " – ", "—", " → ", " + ", ": ")] + [
+            f"{{}} ({w})",
+            "§ {}",
+        ]
     elif k < 0.23:
         around = [f"{{}} ({_pick(rng, _UNITS)})", f"{{}} {rng.randint(1, 99)}", f"{rng.randint(1, 20)}. {{}}"]
         around += [f"{{}} {number(rng)}", "{}²", f"{{}} = {w}"]

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 import zoo
 from zoo.hub import EMBEDDED
+from zoo.images import lines
 from zoo.images.lines import split_words
+from zoo.tasks import read
 
 DATA = Path(zoo.__file__).parent / "data"
 
@@ -62,3 +64,30 @@ def test_the_docs_show_what_ships():
     assert sum((ship.ROOT / name).stat().st_size for name in ("zoo/data/page.png", "docs/page-cells.png")) < 300_000
     for what in ship.TITLES:
         assert f"# {ship.TITLES[what]}" in (ship.folder(what) / "README.md").read_text(encoding="utf-8")
+
+
+def test_an_uncertain_line_is_read_again_and_a_certain_one_once(monkeypatch: pytest.MonkeyPatch):
+    task = zoo.load("zoo-read")
+
+    def drawn(text: str, size: int, blur: float) -> np.ndarray:
+        image = Image.new("RGB", (size * len(text) * 2 // 3 + 12, round(1.5 * size)), "white")
+        ImageDraw.Draw(image).text((6, size // 6), text, fill="black", font=ImageFont.load_default(size))
+        return np.asarray(image.filter(ImageFilter.GaussianBlur(blur)))
+
+    images = [drawn("Revenue 2023", 24, 0), drawn("Wm llI1 rnm", 9, 1.4), drawn("e8B6a0Oc9", 9, 1.4)]
+    factors: list[float] = []
+
+    def stretched(image: np.ndarray, factor: float) -> np.ndarray:
+        factors.append(factor)
+        assert image is not images[0]
+        return lines.stretched(image, factor)
+
+    monkeypatch.setattr(read, "stretched", stretched)
+    found = task(images)
+    assert found[0].text == "Revenue 2023"
+    assert found[0].confidence >= read.SURE
+    assert factors == [factor for factor in read.WIDER for _ in images[1:]]
+    monkeypatch.setattr(read, "WIDER", ())
+    once = task(images)
+    assert once[0] == found[0]
+    assert all(a.confidence >= b.confidence for a, b in zip(found, once, strict=True))

@@ -22,7 +22,7 @@ from training.detector import Detector, Structure, best_along  # noqa: E402
 from training.detr import Example, generalised_iou, iou  # noqa: E402
 from training.export import export, export_run, start  # noqa: E402
 from training.loop import Examples, Run, read_state  # noqa: E402
-from training.reader import Reader, read  # noqa: E402
+from training.reader import IDS, VOCABULARY, Reader, grown, read  # noqa: E402
 from zoo.errors import InputError  # noqa: E402
 
 SMALL = {"width": 32, "layers": 1, "decoder_layers": 1, "feed_forward": 32}
@@ -122,7 +122,8 @@ def exported(recipe, tmp_path):
     return str(tmp_path / "out")
 
 
-def test_an_exported_reader_reads_alike_in_zoo_transformers_and_training(tmp_path):
+def test_an_exported_reader_reads_alike_in_zoo_transformers_and_training(tmp_path, monkeypatch):
+    monkeypatch.setattr("zoo.tasks.read.WIDER", ())  # zoo alone reads uncertain lines again
     recipe = reader()
     recipe.batch, recipe.fresh = 16, 16
     folder = exported(recipe, tmp_path)
@@ -140,6 +141,20 @@ def test_an_exported_reader_reads_alike_in_zoo_transformers_and_training(tmp_pat
     assert found == theirs
     assert [t.strip() for t in read(recipe.model, some)] == [t.strip() for t in found]
     assert tokenizer.decode(tokenizer("Ä b $1,0%").input_ids, skip_special_tokens=True) == "Ä b $1,0%"
+
+
+def test_a_reader_goes_on_with_more_characters():
+    fewer = VOCABULARY - len(text.ADDED)
+    weights = {"frames.bias": torch.randn(fewer), "model.encoder.layernorm.weight": torch.randn(8)}
+    weights["model.decoder.output_projection.weight"] = torch.randn(fewer, 8)
+    found = grown(weights)
+    assert found["frames.bias"].shape == (VOCABULARY,)
+    logits, like = found["model.decoder.output_projection.weight"], IDS["–"]
+    assert torch.equal(logits[:fewer], weights["model.decoder.output_projection.weight"])
+    assert torch.equal(logits[IDS["−"]], 0.8 * logits[like])
+    assert torch.equal(logits[IDS["ț"]], 0.8 * logits[IDS["t"]])
+    assert torch.equal(found["model.encoder.layernorm.weight"], weights["model.encoder.layernorm.weight"])
+    assert all(torch.equal(a, grown(found)[name]) for name, a in found.items())
 
 
 @pytest.mark.parametrize("recipe", [structure, detect])

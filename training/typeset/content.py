@@ -51,7 +51,7 @@ class Words:
         self.letters = _GREEK if k < 0.03 else _CYRILLIC if k < 0.06 else ""
         # The mark between thousands, and that before decimals.
         self.marks = rng.choice([(",", "."), (",", "."), (",", "."), (".", ","), (" ", ","), ("", "."), ("’", ".")])
-        self.minus = rng.choice("---–−")
+        self.minus = rng.choice("--−−–")
 
     def some(self, least: int = 1, most: int = 4) -> str:
         if self.letters:

@@ -16,7 +16,7 @@ from training.typeset.scans import paper_of, scan, turned
 
 COLUMNS, ROWS = 12, 25  # what the structure model has queries for
 KNOWN = set(text.CHARACTERS)
-_SAID = str.maketrans({"−": "–", "—": "–", "‘": "’", "\xa0": " ", "\u202f": " "})
+_SAID = str.maketrans({"μ": "µ", "‑": "-", "‘": "’", "\xa0": " ", "\u202f": " "})
 
 
 def cut(image: Image.Image, box: tuple[float, ...]) -> Image.Image:

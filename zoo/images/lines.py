@@ -69,6 +69,14 @@ def split_words(image: np.ndarray, widest: float) -> list[tuple[int, int]]:
     return list(pairwise([*cuts, wide]))
 
 
+def stretched(image: np.ndarray, factor: float) -> np.ndarray:
+    """The image (Y, X, 3) uint8 made wider by a factor."""
+    from PIL import Image
+
+    high, wide = image.shape[:2]
+    return np.asarray(Image.fromarray(image).resize((round(wide * factor), high), Image.Resampling.BICUBIC))
+
+
 def _ink(image: np.ndarray) -> np.ndarray:
     """(Y, X) bool: the rarer of dark and light, parted where both are most alike in themselves (Otsu 1979)."""
     grey = (image.astype(np.uint32) @ np.array([299, 587, 114], np.uint32) // 1000).astype(np.uint8)

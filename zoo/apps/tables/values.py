@@ -15,7 +15,7 @@ from .grid import Grid
 
 MAX_DIGITS = 15  # of a number: as many are exact in a double, and in a spreadsheet
 MAX_CHARACTERS = 64  # of a number as printed, with its signs and spaces
-SURE = 0.5  # that all characters of a number are right: with less it is doubtful
+SURE = 0.6  # that all characters of a number are right: with less it is uncertain
 CURRENCIES = "$€£¥₹₩₽¢"
 MINUS = "-\u2212\u2013"  # hyphen, minus sign, and the dash that many tables print for it
 _LETTERS = "lIOoSB|"  # that are read for digits
