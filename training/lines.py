@@ -70,6 +70,7 @@ def line(rng: random.Random, most: int = 40, held_out: bool = False) -> Line:
     x0, y0, x1, y1 = (int(v) for v in font.getbbox(string))
     above = fonts.load(path, max(6, round(size * rng.uniform(0.58, 0.72))))
     begin, top_of = font.getlength(string), y0 - rng.uniform(0, 0.2) * size
+    rise = 0
     if raised:
         rise = int(top_of - above.getbbox("1" if fonts.draws(path, "1") else raised)[1])
         x1, y0 = int(begin + above.getlength(raised)) + 1, min(y0, int(top_of))

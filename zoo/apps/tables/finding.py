@@ -146,7 +146,7 @@ def grown(box: Box, ink: np.ndarray) -> Box:
     """
     H, W = ink.shape
     x0, y0, x1, y1 = int(box[0]), int(box[1]), min(W, int(np.ceil(box[2]))), min(H, int(np.ceil(box[3])))
-    down, across = ink[:, x0:x1].any(1), ink[y0:y1].any(0)
+    down, across = np.asarray(ink[:, x0:x1].any(1)), np.asarray(ink[y0:y1].any(0))
     gap = max(2, round(letter_height(ink[y0:y1, x0:x1]) / 2))
     wide, high = gap + int(FARTHEST * (x1 - x0)), gap + int(FARTHEST * (y1 - y0))
     left, top = _steps(across[: x0 + 1][::-1], wide, gap), _steps(down[: y0 + 1][::-1], high, 1)

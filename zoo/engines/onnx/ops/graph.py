@@ -57,15 +57,15 @@ class Recipe:
 
 
 class Made(NamedTuple):
-    """Array number `index` of a recipe."""
+    """Array `number` of a recipe."""
 
     recipe: Recipe
-    index: int
+    number: int
     shape: tuple[int, ...]
     dtype: np.dtype
 
     def array(self) -> np.ndarray:
-        return self.recipe.array(self.index)
+        return self.recipe.array(self.number)
 
 
 class Stored(NamedTuple):

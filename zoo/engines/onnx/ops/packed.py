@@ -106,7 +106,8 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
     kind = kind_of(weight) or kind
     if kind is None:
         return None
-    (O, I), parts, exact = weight.shape, graph.constants[weight.name].parts, is_exact()  # noqa: E741
+    (O, I), exact = weight.shape, is_exact()  # noqa: E741
+    parts: Any = graph.constants[weight.name].parts  # none of them is made later
     key, form = ("packed", weight.name), form_of(kind, parts)
     if key not in graph.memo:
         graph.memo[key] = _constants(parts, (O, I), kind, form, exact, weight.name)
@@ -219,7 +220,7 @@ def _groups(rows: QuantRows, group: int, count: int) -> tuple[np.ndarray, np.nda
     if codes.shape[1] == 1 and rows.kind.block == 1:
         codes = np.pad(codes[:, 0], ((0, 0), (0, count * group - codes.shape[2]))).reshape(len(codes), count, group)
         return codes, np.repeat(scale, count, axis=1), offset, zero
-    cut = [a[:, :count] if isinstance(a, np.ndarray) else a for a in (codes, scale, offset, zero)]
+    cut: list[Any] = [a[:, :count] if isinstance(a, np.ndarray) else a for a in (codes, scale, offset, zero)]
     return np.ascontiguousarray(cut[0]), cut[1], cut[2], cut[3]
 
 
@@ -236,7 +237,8 @@ def embedding(ids: Symbol, table: Symbol, kind: QuantType | None = None) -> Symb
     graph, (V, D) = table.graph, table.shape
     key = "packed table", table.name
     if key not in graph.memo:
-        graph.memo[key] = _table(graph.constants[table.name].parts, V, D, kind, table.name)
+        parts: Any = graph.constants[table.name].parts
+        graph.memo[key] = _table(parts, V, D, kind, table.name)
     codes, scale, offset = graph.memo[key]
     (_, G, N), wanted = codes.shape, (*ids.shape, D)
     taken = partial(_taken, table, ids)

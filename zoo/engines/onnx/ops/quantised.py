@@ -15,7 +15,7 @@ add up to more than 128, so that 255 * 128 fits for any input: that costs a thir
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,7 +138,8 @@ class Int8:
         memo, key = weight.graph.memo, ("int8", weight.name)
         if key not in memo:
             (O, I), few = weight.shape, len(channels)  # noqa: E741
-            parts, as_stored = weight.graph.constants[weight.name].parts, self.exact and kind_of(weight) is INT8
+            parts: Any = weight.graph.constants[weight.name].parts
+            as_stored = self.exact and kind_of(weight) is INT8
             shapes = [((I, O), np.dtype(np.int8)), ((O,), f32), ((few, O), f32)]
 
             def make() -> list[np.ndarray]:
