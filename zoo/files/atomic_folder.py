@@ -16,6 +16,7 @@ from .atomic_write import to_disk
 
 LAST = "config.json"  # without which nobody loads a folder
 MAX_LINKS = 10_000  # of other files in the folder: a home perhaps
+_placing = threading.Lock()  # several threads may write the same folder: each takes its place alone
 
 
 @contextlib.contextmanager
@@ -38,18 +39,31 @@ def atomic_folder(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path
         new = sorted(_files(staged), key=lambda path: path == Path(LAST))
         for path in new:
             to_disk(staged / path)
-        if not target.is_dir():
-            to_disk(staged)
-            os.rename(staged, target)
-        else:
-            earlier = [path.relative_to(target) for one in replaces for path in target.glob(one)]
-            old = {path for path in (*new, *earlier) if os.path.lexists(target / path)}
-            if not (old and staged == beside and _swapped(staged, target, {*new, *old})):
-                _move(staged, target, new, sorted(old, key=lambda path: path != Path(LAST)), target / f".before-{own}")
+        with _placing:
+            if not _is_first(staged, target):
+                earlier = [path.relative_to(target) for one in replaces for path in target.glob(one)]
+                old = {path for path in (*new, *earlier) if os.path.lexists(target / path)}
+                if not (old and staged == beside and _swapped(staged, target, {*new, *old})):
+                    last = sorted(old, key=lambda path: path != Path(LAST))
+                    _move(staged, target, new, last, target / f".before-{own}")
         to_disk(target)
         to_disk(target.parent)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
+
+
+def _is_first(staged: Path, target: Path) -> bool:
+    """Rename a folder to one that does not exist; False if there is one, which another process may have made by now."""
+    if target.is_dir():
+        return False
+    to_disk(staged)
+    try:
+        os.rename(staged, target)
+    except OSError as e:
+        if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
 
 
 def _made(folder: Path) -> Path:
