@@ -203,9 +203,12 @@ def gap_share(page: np.ndarray, box: Box) -> float:
 def has_no_grid(page: np.ndarray, box: Box) -> bool:
     """Return True if a place of a page (H, W, 3) uint8 has ink, but hardly any lines that a gap between columns parts.
 
-    Paragraphs, code, handwriting and photographs have none; authors' names and forms may have some.
+    Paragraphs, code, handwriting and photographs have none; authors' names and forms may have some.  Two lines are too
+    few to tell.
     """
-    return gap_share(page, box) < LEAST_GRID and bool(_lines(page, box)[1])
+    lines, high, _ = _lines(page, box)
+    gaps, shares = _gaps(lines, high)
+    return bool(np.count_nonzero(lines.any(1)) > 2.5 * high and shares[gaps].max(initial=0) < LEAST_GRID)
 
 
 def _lines(page: np.ndarray, box: Box) -> tuple[np.ndarray, float, int]:
