@@ -145,7 +145,8 @@ def parsed(module: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -
         parse(self, *args, **kwargs)
         raise ParsedError
 
-    name = module if importlib.util.find_spec(f"{module}.__main__") is None else f"{module}.__main__"
+    is_package = getattr(importlib.util.find_spec(module), "submodule_search_locations", None) is not None
+    name = f"{module}.__main__" if is_package and importlib.util.find_spec(f"{module}.__main__") else module
     with monkeypatch.context() as patch:
         patch.setattr(argparse.ArgumentParser, "parse_args", stop)
         with pytest.raises(ParsedError):

@@ -87,6 +87,7 @@ SPECS: dict[str, Spec] = {
     "Mistral-7B-Instruct-v0.3": _mistral(
         "mistralai/Mistral-7B-Instruct-v0.3", config={"vocab_size": 32768, "sliding_window": None}, tiny={}
     ),
+    **_heads(_mistral, "mistral"),
     "Qwen2.5-0.5B": _qwen2("Qwen/Qwen2.5-0.5B", full=True),
     "qwen2-windows": _qwen2("save_pretrained", tiny={**_SLIDES, "max_window_layers": 2}),
     **_heads(_qwen2, "qwen2"),
@@ -98,7 +99,8 @@ SPECS: dict[str, Spec] = {
     "smollm3-windows": _smollm3("save_pretrained", tiny={**_SLIDES, "no_rope_layers": None}),
     "Phi-3-mini-4k-instruct": _phi3("microsoft/Phi-3-mini-4k-instruct", tiny={"sliding_window": 7}),
     "Phi-4-mini-instruct": _phi3("microsoft/Phi-4-mini-instruct", tiny=_LONGROPE),
-    **_heads(_phi3, "phi3", "classifier", "tagger"),
+    **_heads(_phi3, "phi3", "bare", "classifier", "tagger"),
+    **_heads(_smollm3, "smollm3"),
     "OLMo-2-0425-1B": _olmo2("allenai/OLMo-2-0425-1B", full=True),
     **_heads(_olmo2, "olmo2", "bare", "classifier"),
 }

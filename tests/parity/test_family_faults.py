@@ -17,7 +17,12 @@ from zoo.loading import load_model
 from zoo.nn import BatchNorm, LayerNorm, Module, RMSNorm
 from zoo.registry import FAMILIES
 
-OTHER = {"gelu": "gelu_tanh", "silu": "gelu", "relu": "gelu"}  # of a family without GELU what is nearest to its own
+OTHER = {
+    "gelu": "gelu_tanh",
+    "gelu_tanh": "gelu",
+    "silu": "gelu",
+    "relu": "gelu",
+}  # of a family without GELU what is nearest to its own
 
 
 def modules(node):

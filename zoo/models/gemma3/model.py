@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import TextInputs
-from ...nn import Linear, Module
+from ...nn import Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import Weights
 from ..llama3 import model as llama
@@ -25,11 +25,8 @@ class RopeContext(NamedTuple):
     nearby: llama.RopeContext  # of those that see the last ones
 
 
-class Norm(Module):
+class Norm(RMSNorm):
     """Root mean square norm over the last axis, whose factor is 1 + weight."""
-
-    def __init__(self, w: Weights, d: int, eps: float):
-        self.weight, self.eps = w.get("weight", (d,)), eps
 
     def __call__(self, x: Array) -> Array:
         """x (..., d) -> (..., d)."""
