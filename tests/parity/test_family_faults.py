@@ -22,7 +22,7 @@ OTHER = {
     "gelu_tanh": "gelu",
     "silu": "gelu",
     "relu": "gelu",
-}  # of a family without GELU what is nearest to its own
+}
 
 
 def modules(node):
