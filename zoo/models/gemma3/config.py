@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import ConfigError
-from ...rope import FULL, SLIDING, Rope, check_layer_types, rope_of
-from ..llama3.config import LlamaConfig
+from ...rope import FULL, SLIDING, Rope, rope_of
+from ..llama3.config import WindowedLayersConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gemma3TextConfig(LlamaConfig):
+class Gemma3TextConfig(WindowedLayersConfig):
     """rope_theta is that of the layers that see all tokens, rope_local_base_freq that of the others."""
 
     model_type: str = "gemma3_text"
@@ -28,7 +28,6 @@ class Gemma3TextConfig(LlamaConfig):
     query_pre_attn_scalar: float = 256
     sliding_window: int | None = 4096
     sliding_window_pattern: int = 6
-    layer_types: list[str] | None = None
     final_logit_softcapping: float | None = None
     use_bidirectional_attention: bool | None = False
     tie_word_embeddings: bool = True
@@ -39,27 +38,19 @@ class Gemma3TextConfig(LlamaConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.positive("sliding_window_pattern")
-        if self.sliding_window is not None:
-            self.positive("sliding_window")
         for name in ("query_pre_attn_scalar", "final_logit_softcapping"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise ConfigError(f"{name} = {value} is out of range, expected a number above 0")
-        if self.layer_types is not None:
-            check_layer_types(self.layer_types, self.num_hidden_layers)
         self.require(attn_logit_softcapping=None)
         self.local_rope()
 
-    def is_local(self, layer: int) -> bool:
-        """True if a layer's tokens attend to the last ones alone."""
-        if self.layer_types is None:
-            return (layer + 1) % self.sliding_window_pattern != 0
-        return self.layer_types[layer] == SLIDING
+    def slides_unlisted(self, layer: int) -> bool:
+        return (layer + 1) % self.sliding_window_pattern != 0
 
     def window(self, layer: int) -> int | None:
-        if not self.sliding_window or not self.is_local(layer):
-            return None
-        return self.sliding_window // 2 if self.use_bidirectional_attention else self.sliding_window - 1
+        found = super().window(layer)
+        return found if found is None or not self.use_bidirectional_attention else (found + 1) // 2
 
     def rope(self) -> Rope:
         given = {**self._parameters(FULL), **(self.rope_scaling or {})}

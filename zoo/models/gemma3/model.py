@@ -56,7 +56,7 @@ class Attention(llama.Attention):
 class Layer(Module):
     def __init__(self, w: Weights, cfg: Gemma3TextConfig, layer: int):
         D, F, eps = cfg.hidden_size, cfg.intermediate_size, cfg.rms_norm_eps
-        self.is_local, self.act = cfg.is_local(layer), ops.activation(cfg.hidden_activation)
+        self.slides, self.act = cfg.slides(layer), ops.activation(cfg.hidden_activation)
         self.input_norm = Norm(w / "input_layernorm", D, eps)
         self.attention = Attention(w / "self_attn", cfg, layer)
         self.post_attention_norm = Norm(w / "post_attention_layernorm", D, eps)
@@ -67,7 +67,7 @@ class Layer(Module):
 
     def __call__(self, x: Array, c: RopeContext, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        own = c.nearby if self.is_local else c.everywhere
+        own = c.nearby if self.slides else c.everywhere
         x = x + self.post_attention_norm(self.attention(self.input_norm(x), own, cache))
         y = ops.glu(self.gate_up(self.pre_feedforward_norm(x)), self.act)
         return x + self.post_feedforward_norm(self.down(y))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..llama3.config import LlamaConfig
+from ..llama3.config import WindowedConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class MistralConfig(LlamaConfig):
+class MistralConfig(WindowedConfig):
     model_type: str = "mistral"
     intermediate_size: int = 14336
     num_key_value_heads: int | None = 8
@@ -17,9 +17,4 @@ class MistralConfig(LlamaConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.sliding_window is not None:
-            self.positive("sliding_window")
         self.require(layer_types=None)
-
-    def window(self, layer: int) -> int | None:
-        return None if self.sliding_window is None else self.sliding_window - 1

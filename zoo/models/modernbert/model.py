@@ -13,6 +13,7 @@ from ...inputs import ChoiceModel, TextInputs, TextModel
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
+from ..bert.model import QuestionAnsweringOutput
 from .config import ModernBertConfig
 
 NAME_MAP = NameMap(
@@ -27,11 +28,6 @@ TIED = {"decoder.weight": "model.embeddings.tok_embeddings.weight"}
 
 class ModernBertModelOutput(NamedTuple):
     last_hidden_state: Array  # (B, T, D)
-
-
-class QuestionAnsweringOutput(NamedTuple):
-    start_logits: Array  # (B, T)
-    end_logits: Array  # (B, T)
 
 
 class RopeContext(NamedTuple):

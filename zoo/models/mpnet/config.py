@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from ...errors import ConfigError
 from ..roberta.config import RobertaConfig
 
@@ -35,6 +33,5 @@ def bucket_starts() -> list[int]:
     """The distances from which the buckets 1, 2, ... of one direction begin: the first half has one distance each."""
     half = BUCKETS // 2
     exact = half // 2
-    distance = np.arange(exact, FAR + 1, dtype=np.float32)
-    bucket = exact + (np.log(distance / exact) / math.log(FAR / exact) * (half - exact)).astype(int)
-    return [*range(1, exact), *(int(distance[bucket >= b][0]) for b in range(exact, half))]
+    buckets = {n: exact + int(math.log(n / exact) / math.log(FAR / exact) * (half - exact)) for n in range(exact, FAR)}
+    return [*range(1, exact), *(min(n for n in buckets if buckets[n] >= b) for b in range(exact, half))]

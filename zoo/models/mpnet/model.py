@@ -7,12 +7,18 @@ Shapes: B batch, T tokens, D hidden_size, F intermediate_size, H heads, V vocab_
 from __future__ import annotations
 
 from ... import ops
-from ...inputs import ChoiceModel, TextInputs, TextModel
+from ...inputs import TextInputs
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import BertModelOutput, QuestionAnsweringOutput
-from ..roberta.model import ClassificationHead, LMHead, RobertaEmbeddings
+from ..bert.model import (
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
+    BertForTokenClassification,
+    BertHead,
+    BertModel,
+)
+from ..roberta.model import RobertaEmbeddings, RobertaForMaskedLM, RobertaForSequenceClassification
 from .config import BUCKETS, PADDING, MPNetConfig, bucket_starts
 
 NAME_MAP = NameMap(
@@ -21,6 +27,7 @@ NAME_MAP = NameMap(
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^(mpnet\.)?pooler\.", r"^lm_head\."),
 )
 TIED = {"lm_head.decoder.weight": "mpnet.embeddings.word_embeddings.weight", "lm_head.decoder.bias": "lm_head.bias"}
+INPUTS = {"input_ids": "vocab_size"}
 
 
 class Embeddings(RobertaEmbeddings):
@@ -57,13 +64,9 @@ class Layer(Module):
         return self.norm(self.down(self.up(x)), residual=x)
 
 
-class MPNetPretrained(TextModel):
-    config_class = MPNetConfig
-    name_map = NAME_MAP
-
-
-class MPNetModel(MPNetPretrained):
-    is_base_model = True
+class MPNetModel(BertModel):
+    config_class, name_map, inputs = MPNetConfig, NAME_MAP, INPUTS
+    options = ()
 
     def __init__(self, w: Weights, cfg: MPNetConfig, pooler: bool | None = None):
         self.config = cfg
@@ -90,68 +93,23 @@ class MPNetModel(MPNetPretrained):
             x = layer(x, t.context.mask, bias)
         return x
 
-    def forward(self, t: TextInputs) -> BertModelOutput:
-        x = self.encode(t)
-        return BertModelOutput(x, None if self.pooler is None else self.pooler(x[:, 0]))
+
+class MPNetHead(BertHead):
+    config_class, name_map, inputs = MPNetConfig, NAME_MAP, INPUTS
+    base_class = MPNetModel
 
 
-class MPNetHead(MPNetPretrained):
-    def __init__(self, w: Weights, cfg: MPNetConfig):
-        self.config = cfg
-        self.base_model = MPNetModel(w / "mpnet", cfg, pooler=False)
-
-
-class MPNetForMaskedLM(MPNetHead):
+class MPNetForMaskedLM(MPNetHead, RobertaForMaskedLM):
     tied = TIED
 
-    def __init__(self, w: Weights, cfg: MPNetConfig):
-        super().__init__(w, cfg)
-        self.head = LMHead(w / "lm_head", cfg)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
+class MPNetForSequenceClassification(MPNetHead, RobertaForSequenceClassification): ...
 
 
-class MPNetForSequenceClassification(MPNetHead):
-    def __init__(self, w: Weights, cfg: MPNetConfig):
-        super().__init__(w, cfg)
-        self.classifier = ClassificationHead(w / "classifier", cfg)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, C)."""
-        return self.classifier(self.base_model.encode(t))
+class MPNetForMultipleChoice(MPNetHead, BertForMultipleChoice): ...
 
 
-class MPNetForMultipleChoice(ChoiceModel, MPNetPretrained):
-    def __init__(self, w: Weights, cfg: MPNetConfig):
-        self.config = cfg
-        self.base_model = MPNetModel(w / "mpnet", cfg, pooler=True)
-        self.dropout = Dropout(cfg.hidden_dropout_prob)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, 1)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, 1) of each choice by itself."""
-        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
+class MPNetForTokenClassification(MPNetHead, BertForTokenClassification): ...
 
 
-class MPNetForTokenClassification(MPNetHead):
-    def __init__(self, w: Weights, cfg: MPNetConfig):
-        super().__init__(w, cfg)
-        self.dropout = Dropout(cfg.hidden_dropout_prob)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, C)."""
-        return self.classifier(self.dropout(self.base_model.encode(t)))
-
-
-class MPNetForQuestionAnswering(MPNetHead):
-    def __init__(self, w: Weights, cfg: MPNetConfig):
-        super().__init__(w, cfg)
-        self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
-
-    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
-        """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.base_model.encode(t))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
+class MPNetForQuestionAnswering(MPNetHead, BertForQuestionAnswering): ...

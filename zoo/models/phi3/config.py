@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...rope import Rope
-from ..llama3.config import LlamaConfig
+from ..llama3.config import WindowedConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class Phi3Config(LlamaConfig):
+class Phi3Config(WindowedConfig):
     model_type: str = "phi3"
     vocab_size: int = 32064
     hidden_size: int = 3072
@@ -18,7 +18,6 @@ class Phi3Config(LlamaConfig):
     max_position_embeddings: int = 4096
     rms_norm_eps: float = 1e-5
     resid_pdrop: float = 0.0
-    sliding_window: int | None = None
     pad_token_id: int | None = 32000
     eos_token_id: int | list[int] | None = 32000
     rotates_part: ClassVar[bool] = True
@@ -26,11 +25,6 @@ class Phi3Config(LlamaConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.fractions("resid_pdrop")
-        if self.sliding_window is not None:
-            self.positive("sliding_window")
-
-    def window(self, layer: int) -> int | None:
-        return None if self.sliding_window is None else self.sliding_window - 1
 
     def rope(self) -> Rope:
         for given in (self.rope_scaling, self.rope_parameters):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...rope import SLIDING, check_layer_types
-from ..llama3.config import LlamaConfig
+from ..llama3.config import WindowedLayersConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class QwenConfig(LlamaConfig):
+class QwenConfig(WindowedLayersConfig):
     """The fields that Qwen2 and Qwen3 share: from layer max_window_layers on attention may be within a window."""
 
     vocab_size: int = 151936
@@ -19,22 +18,14 @@ class QwenConfig(LlamaConfig):
     use_sliding_window: bool = False
     sliding_window: int | None = 4096
     max_window_layers: int = 28
-    layer_types: list[str] | None = None
     bos_token_id: int | None = None
     eos_token_id: int | list[int] | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.sliding_window is not None:
-            self.positive("sliding_window")
-        if self.layer_types is not None:
-            check_layer_types(self.layer_types, self.num_hidden_layers)
+    def slides(self, layer: int) -> bool:
+        return self.use_sliding_window and super().slides(layer)
 
-    def window(self, layer: int) -> int | None:
-        if not self.use_sliding_window or self.sliding_window is None:
-            return None
-        of_config = self.layer_types[layer] == SLIDING if self.layer_types else layer >= self.max_window_layers
-        return self.sliding_window - 1 if of_config else None
+    def slides_unlisted(self, layer: int) -> bool:
+        return layer >= self.max_window_layers
 
 
 @dataclass(frozen=True, kw_only=True)

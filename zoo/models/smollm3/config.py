@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import ConfigError
-from ...rope import SLIDING, check_layer_types
-from ..llama3.config import LlamaConfig
+from ..llama3.config import WindowedLayersConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmolLM3Config(LlamaConfig):
+class SmolLM3Config(WindowedLayersConfig):
     """no_rope_layers: for each layer 1 if it has rotary positions, 0 if it has none (as transformers has it)."""
 
     model_type: str = "smollm3"
@@ -22,10 +21,8 @@ class SmolLM3Config(LlamaConfig):
     max_position_embeddings: int = 32768
     rope_theta: float = 2000000.0
     use_sliding_window: bool = False
-    sliding_window: int | None = None
     no_rope_layers: list[int] | None = None
     no_rope_layer_interval: int = 4
-    layer_types: list[str] | None = None
     tie_word_embeddings: bool = True
     pad_token_id: int | None = 128004
     bos_token_id: int | None = 128000
@@ -37,16 +34,14 @@ class SmolLM3Config(LlamaConfig):
         layers, given = self.num_hidden_layers, self.no_rope_layers
         if given is not None and (len(given) < layers or any(one not in (0, 1) for one in given)):
             raise ConfigError(f"no_rope_layers = {given}, expected 0 or 1 for each of {layers} layers")
-        if self.layer_types is not None:
-            check_layer_types(self.layer_types, layers)
 
     def rotates(self, layer: int) -> bool:
         if self.no_rope_layers is None:
             return (layer + 1) % self.no_rope_layer_interval != 0
         return bool(self.no_rope_layers[layer])
 
-    def window(self, layer: int) -> int | None:
-        if not self.use_sliding_window or self.sliding_window is None:
-            return None
-        slides = not self.rotates(layer) if self.layer_types is None else self.layer_types[layer] == SLIDING
-        return self.sliding_window - 1 if slides else None
+    def slides(self, layer: int) -> bool:
+        return self.use_sliding_window and super().slides(layer)
+
+    def slides_unlisted(self, layer: int) -> bool:
+        return not self.rotates(layer)
