@@ -39,6 +39,7 @@ class KVCache:
                 f"not enough memory for a cache of keys and values of shape {shape} for {layers} layers"
             ) from None
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
+        self._memory: dict[tuple[bool, int], Any] = {}  # of more rows, by `admit`
         self.whole = ops.skips_unseen(like)
 
     def __getitem__(self, layer: int) -> LayerCache:
@@ -50,6 +51,7 @@ class KVCache:
         new = copy.copy(self)
         new.counts, new._start, new._counted = np.zeros(rows, np.int64), self._start[:rows], None
         new.keys, new.values, new.cross = [x[:rows] for x in self.keys], [x[:rows] for x in self.values], {}
+        new._memory = {}
         return new
 
     @property
@@ -122,6 +124,41 @@ class KVCache:
                 x[:, :length][to] = x[:, :length][of]
         self.keys, self.values = [x[: len(index)] for x in self.keys], [x[: len(index)] for x in self.values]
 
+    def admit(self, other: KVCache, rows: int) -> None:
+        """Append the rows of another cache of the same model, and take the larger of both capacities.
+
+        rows: the number to keep memory for, so that rows come, and go by `select`, without a copy of the others.
+        """
+        if self.cross or other.cross:
+            raise InputError("rows with an encoder's states cannot join a batch: expected a decoder alone")
+        batch, total, length = len(self.counts), len(self.counts) + len(other.counts), self.length
+        for mine, theirs in ((self.keys, other.keys), (self.values, other.values)):
+            for i, (x, new) in enumerate(zip(mine, theirs, strict=True)):
+                size = max(x.shape[1], new.shape[1])
+                memory = self._memory.get(key := (mine is self.values, i))
+                if memory is None or len(memory) < total or memory.shape[1] < size or not _begins(memory, x):
+                    memory = self._memory[key] = _zeros_as(x, (max(rows, total), size, *x.shape[2:]))
+                    memory[:batch, :length] = x[:, :length]
+                memory[batch:total, : other.length] = new[:, : other.length]
+                mine[i] = memory[:total]
+        self.capacity = max(self.capacity, other.capacity)
+        self.counts, self._start = np.append(self.counts, other.counts), ops.zeros((total,), self._start)
+
+    def copy_row(self, row: int) -> KVCache:
+        """A cache of one row, with a copy of its tokens and no room for more."""
+        new, count = copy.copy(self), int(self.counts[row])
+        new.capacity, new.counts, new._counted, new._memory = count, self.counts[row : row + 1].copy(), None, {}
+        new._start, at = ops.zeros((1,), self._start), slice(row, row + 1)
+        new.keys = [_copied(x[at, :count]) for x in self.keys]
+        new.values = [_copied(x[at, :count]) for x in self.values]
+        return new
+
+    def begin_with(self, other: KVCache, count: int) -> None:
+        """Take the first tokens of another cache of one row into this one, which is empty and has one row too."""
+        for x, of in zip((*self.keys, *self.values), (*other.keys, *other.values), strict=True):
+            x[:, :count] = of[:, :count]
+        self.advance(count)
+
     def _select_cross(self, index: np.ndarray, batch: int) -> None:
         """Neighbouring rows still share their encoder's keys and values, if each of these serves equally many rows."""
         count = next(iter(self.cross.values()))[0].shape[0]
@@ -188,3 +225,23 @@ def _repeated(x: Array, index: Any, length: int) -> Array:
     out = ops.zeros((index.shape[0], *x.shape[1:]), x)
     out[:, :length] = x[:, :length][index]
     return out
+
+
+def _copied(x: Any) -> Any:
+    out = ops.zeros(x.shape, x)
+    out[:] = x
+    return out
+
+
+def _begins(memory: Any, x: Any) -> bool:
+    """True if an array is the first rows of a memory, whole."""
+    at = (lambda y: y.ctypes.data) if isinstance(memory, np.ndarray) else (lambda y: y.data_ptr())
+    return memory.shape[1:] == x.shape[1:] and at(memory) == at(x)
+
+
+def _zeros_as(x: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros whose axes have the order in memory of those of x, which an engine may have chosen."""
+    if not isinstance(x, np.ndarray):
+        return ops.zeros(shape, x)
+    order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
+    return np.zeros([shape[axis] for axis in order], x.dtype).transpose(np.argsort(order))

@@ -50,6 +50,27 @@ def test_select(backend, index):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_rows_join_and_leave(backend):
+    cache, values = filled(backend, [4, 2, 5])
+    cache.select(np.array([0, 2]))
+    other, _ = filled(backend, [7])
+    cache.admit(other, rows=8)  # more tokens than the batch had room for
+    memory = cache.keys[0]
+    cache.select(np.array([2, 1]))
+    cache.admit(other, rows=8)
+    assert np.shares_memory(ops.to_numpy(memory), ops.to_numpy(cache.keys[0]))  # a place was free
+    assert cache.capacity == other.capacity
+    assert cache.counts.tolist() == ops.to_numpy(cache.start).tolist() == [7, 5, 7]
+    seven = ops.to_numpy(other.keys[1])[0, :7]
+    for row, wanted in enumerate([seven, values[1, 2, :5], seven]):
+        np.testing.assert_array_equal(ops.to_numpy(cache.keys[1])[row, : len(wanted)], wanted)
+        np.testing.assert_array_equal(ops.to_numpy(cache.copy_row(row).values[1])[0], -wanted)
+    cache[0].extend(memory[:, :1], memory[:, :1])  # there is room for more
+    with pytest.raises(InputError, match="encoder"):
+        cache.admit(filled(backend, [3], cross=1)[0], rows=8)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     ("rows", "index", "kept"),
     [

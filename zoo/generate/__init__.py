@@ -4,7 +4,18 @@ Shapes: B prompts, R rows computed at once, T tokens, V vocab_size, N new tokens
 """
 
 from .config import GenerationConfig
+from .continuous import ContinuousBatch, Request, Step
 from .decoder import Decoder, Generated, Token
 from .search import generate, stream
 
-__all__ = ["Decoder", "Generated", "GenerationConfig", "Token", "generate", "stream"]
+__all__ = [
+    "ContinuousBatch",
+    "Decoder",
+    "Generated",
+    "GenerationConfig",
+    "Request",
+    "Step",
+    "Token",
+    "generate",
+    "stream",
+]

@@ -31,7 +31,7 @@ def generate(
     one row for each prompt, as `encoder_hidden_states` (B, S, D).  first: the number of the first prompt, in a later
     batch of the same prompts: continuation i of prompt j has its own random generator, seeded with (seed, j, i).
     """
-    rows = _checked(prompts)
+    rows = checked_prompts(prompts)
     config.check()
     if config.num_beams > 1:
         return beam_search(model, rows, config, stop, context)
@@ -63,7 +63,7 @@ def stream(
             "row and no beams: expected 1 and 1"
         )
     config.check()
-    rows = _checked([prompt])
+    rows = checked_prompts([prompt])
     config.new_tokens(len(rows[0]), model.max_positions)  # an error now, not with the first token
     return (step[0][1] for step in _steps(model, rows, config, stop, context, cache))
 
@@ -91,7 +91,7 @@ def _steps(
     seeds = [None if config.seed is None else (config.seed, first + i // n, i % n) for i in range(len(logits))]
     rngs = [np.random.default_rng(seed) for seed in seeds]
     active = np.arange(len(logits))
-    rows = [_Row(prompts[i // n], limits[i]) for i in active]
+    rows = [Row(prompts[i // n], limits[i]) for i in active]
     while True:
         now = [rows[i] for i in active]
         counts, least = [row.new for row in now], [fewest[i] for i in active]
@@ -139,7 +139,7 @@ def _tokens(scores: np.ndarray, config: GenerationConfig, draws: np.ndarray | No
     return [sample(row, config, draw) for row, draw in zip(scores, draws, strict=True)]
 
 
-class _Row:
+class Row:
     """A prompt and its new tokens, in one array."""
 
     def __init__(self, prompt: np.ndarray, limit: int):
@@ -164,7 +164,7 @@ class _Row:
         return self._all[self._prompt : self._end].tolist()
 
 
-def _checked(prompts: Prompts) -> list[np.ndarray]:
+def checked_prompts(prompts: Prompts) -> list[np.ndarray]:
     rows = []
     for i, prompt in enumerate(prompts):
         row = np.asarray(prompt)

@@ -1,0 +1,243 @@
+"""Continuous batching (Yu et al. 2022, https://www.usenix.org/conference/osdi22/presentation/yu): prompts join the rows
+that are being generated at any step, and leave it when they end.
+
+Shapes: R rows, T tokens, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .. import ops
+from ..cache import KVCache
+from ..errors import InputError, ZooError
+from .config import GenerationConfig
+from .decoder import Decoder, Stop, Token, following_logits, numpy_logits
+from .sampling import constrained, log_softmax, sample
+from .search import Row, checked_prompts
+
+CHUNK, CHUNK_GPU = 128, 2048  # tokens of prompts that are computed between two steps of the rows
+SHARED = 16  # tokens at the beginning of two prompts from which on their keys and values are reused
+KEPT_BYTES = 256 << 20  # of keys and values of earlier prompts
+
+
+class Constraint(Protocol):
+    """A grammar that a row's tokens follow."""
+
+    def masked(self, scores: np.ndarray) -> np.ndarray:
+        """Scores (V,) with -inf for tokens that must not follow."""
+        ...
+
+    def accept(self, token: int) -> bool:
+        """Go on by a token; True if none can follow it."""
+        ...
+
+
+class Request(Row):
+    """A prompt and the tokens that follow it.
+
+    index: of several continuations of one prompt, as in `generate`, which chooses the same tokens with the same seed.
+    stop: called with the new tokens after each, returns True to end.  top: the number of likeliest tokens to report.
+    """
+
+    def __init__(
+        self,
+        prompt: Sequence[int] | np.ndarray,
+        config: GenerationConfig,
+        *,
+        index: int = 0,
+        stop: Stop | None = None,
+        constraint: Constraint | None = None,
+        top: int = 0,
+        context: int | None = None,
+    ):
+        config.check()
+        if config.num_beams > 1:
+            raise InputError(f"num_beams is {config.num_beams}: a row of a batch has no beams, expected 1")
+        (ids,) = checked_prompts([prompt])
+        self.limit, self.fewest = config.new_tokens(len(ids), context), config.min_tokens(len(ids))
+        super().__init__(ids, self.limit)
+        self.prompt, self.config, self.stop, self.constraint, self.top = ids, config, stop, constraint, top
+        self.cancelled = False
+        self._rng = np.random.default_rng(None if config.seed is None else (config.seed, 0, index))
+
+    def choose(self, logits: np.ndarray) -> Step:
+        """The next token by logits (V,)."""
+        every = log_softmax(logits[None])[0]
+        scores = constrained(logits[None], [self.ids], [self.new], [self.fewest], self.config)[0]
+        if self.constraint is not None:
+            scores = self.constraint.masked(scores)
+        config = self.config
+        token = sample(scores, config, self._rng.random()) if config.do_sample else int(scores.argmax())
+        self.append(token)
+        ended = self.constraint is not None and self.constraint.accept(token)
+        if ended or token in config.eos_token_id or (self.stop is not None and self.stop(self.generated)):
+            reason = "stop"
+        else:
+            reason = "length" if self.new == self.limit else None
+        likely = np.argsort(-every, kind="stable")[: self.top].tolist() if self.top else []
+        return Step(self, Token(token, float(every[token]), reason), tuple((i, float(every[i])) for i in likely))
+
+
+class Step(NamedTuple):
+    """A token of a request, or the error that ends it."""
+
+    request: Request
+    token: Token | None
+    top: tuple[tuple[int, float], ...] = ()  # the likeliest tokens with their log-probabilities, by the model
+    error: ZooError | None = None
+
+    @property
+    def ends(self) -> bool:
+        return self.token is None or self.token.reason is not None
+
+
+class ContinuousBatch:
+    """The rows of a decoder that are generated together; one thread calls `step`.
+
+    A row's tokens are those of the prompt alone, up to the rounding of products of another number of rows.  Prompts are
+    computed one by one, in chunks between steps.  Prompts that begin alike are computed from where they differ.
+    max_rows: rows at once; further requests wait.  alone: for a model whose numbers depend on a batch's longest row.
+    """
+
+    def __init__(self, model: Decoder, max_rows: int = 8, *, alone: bool = False):
+        self._model, self.max_rows = model, 1 if alone else max_rows
+        self._waiting: deque[Request] = deque()
+        self._filling: tuple[Request, KVCache] | None = None
+        self._rows: list[Request] = []
+        self._cache: KVCache | None = None
+        self._kept: list[tuple[np.ndarray, KVCache]] = []  # the latest last
+        self._reuses = not alone
+        self.reused = 0  # tokens that were not computed again
+
+    @property
+    def rows(self) -> int:
+        return len(self._rows)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting) + (self._filling is not None)
+
+    def add(self, request: Request) -> None:
+        self._waiting.append(request)
+
+    def step(self) -> list[Step]:
+        """Compute a chunk of the prompts that wait, and a token for each row; rows with `cancelled` leave before."""
+        self._waiting = deque(one for one in self._waiting if not one.cancelled)
+        if self._filling and self._filling[0].cancelled:
+            self._filling = None
+        self._leave([i for i, row in enumerate(self._rows) if row.cancelled])
+        steps = self._fill()
+        if self._cache is not None:
+            rows = self._rows
+            logits = following_logits(self._model, [row.ids for row in rows], None, self._cache)
+            found = [_chosen(row, logits) for row, logits in zip(rows, numpy_logits(logits), strict=True)]
+            for i, step in enumerate(found):
+                if step.error:  # NaN would reach the rows that get this memory
+                    for x in (*self._cache.keys, *self._cache.values):
+                        x[i] = 0
+            self._leave([i for i, step in enumerate(found) if step.ends])
+            steps += found
+        return steps
+
+    def close(self) -> list[Request]:
+        """Give up all requests, and forget all prompts -> the requests that had not ended."""
+        left = [*self._rows, *([self._filling[0]] if self._filling else ()), *self._waiting]
+        self._waiting.clear()
+        self._rows, self._filling, self._cache, self._kept = [], None, None, []
+        return left
+
+    def _fill(self) -> list[Step]:
+        """Compute prompts, and the first token of each that is complete."""
+        steps: list[Step] = []
+        done, chunk = 0, CHUNK
+        while (self._filling or self._waiting) and len(self._rows) < self.max_rows and done < chunk:
+            request, cache = self._filling or (self._waiting.popleft(), None)
+            self._filling = None
+            try:
+                cache = cache or self._new_cache(request)
+                chunk = CHUNK_GPU if ops.is_cuda(cache.keys[0]) else CHUNK
+                ids = request.prompt[cache.length :][:chunk]
+                logits = self._model.next_logits(ids[None], None, cache)
+            except ZooError as e:
+                steps.append(Step(request, None, error=e))
+                continue
+            done += len(ids)
+            if cache.length < len(request.prompt):
+                self._filling = request, cache
+                continue
+            self._keep(request.prompt, cache)
+            steps.append(step := _chosen(request, numpy_logits(logits)[0]))
+            if not step.ends:
+                self._join(request, cache)
+        return steps
+
+    def _new_cache(self, request: Request) -> KVCache:
+        """A cache of one row, with what is known of the prompt; its last token is computed in any case."""
+        cache = self._model.new_cache(1, len(request.prompt) + request.limit)
+        shared = [_shared(ids, request.prompt[:-1]) for ids, _ in self._kept]
+        if shared and max(shared) >= SHARED:
+            at = int(np.argmax(shared))
+            cache.begin_with(self._kept[at][1], shared[at])
+            self.reused += shared[at]
+            self._kept.append(self._kept.pop(at))
+        return cache
+
+    def _keep(self, ids: np.ndarray, cache: KVCache, row: int = 0) -> None:
+        """Keep a row's keys and values for prompts that begin alike, in place of those of a beginning of its tokens."""
+        if not self._reuses or len(ids) < SHARED:
+            return
+        self._kept = [one for one in self._kept if _shared(one[0], ids) < len(one[0])]
+        self._kept.append((ids.copy(), cache.copy_row(row)))
+        sizes = [_bytes(one) for _, one in self._kept]
+        while sizes and sum(sizes) > KEPT_BYTES:
+            del self._kept[0], sizes[0]
+
+    def _join(self, request: Request, cache: KVCache) -> None:
+        if self._cache is None:
+            self._cache = cache
+        else:
+            self._cache.admit(cache, self.max_rows)
+        self._rows.append(request)
+
+    def _leave(self, rows: list[int]) -> None:
+        """Take rows out of the batch; the last ones get their places."""
+        if not rows:
+            return
+        assert self._cache is not None
+        for row in rows:
+            request = self._rows[row]
+            if not request.cancelled and len(request.ids) - 1 == self._cache.counts[row]:
+                self._keep(request.ids[:-1], self._cache, row)
+        places = list(range(len(self._rows)))
+        for row in sorted(rows, reverse=True):
+            places[row] = places[-1]
+            places.pop()
+        self._rows = [self._rows[i] for i in places]
+        if places:
+            self._cache.select(np.array(places))
+        else:
+            self._cache = None
+
+
+def _chosen(request: Request, logits: np.ndarray) -> Step:
+    try:
+        return request.choose(logits)
+    except ZooError as e:
+        return Step(request, None, error=e)
+
+
+def _shared(a: np.ndarray, b: np.ndarray) -> int:
+    """The number of tokens at the beginning of two rows that are equal."""
+    n = min(len(a), len(b))
+    differ = a[:n] != b[:n]
+    return int(differ.argmax()) if differ.any() else n
+
+
+def _bytes(cache: KVCache) -> int:
+    arrays: list[Any] = [*cache.keys, *cache.values]
+    return sum(x.nbytes for x in arrays)
