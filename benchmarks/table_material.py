@@ -112,7 +112,8 @@ class Material:
 def material(folder: Path) -> list[Material]:
     """All of it, whether it is there or not."""
     lines = (DATA / "material.tsv").read_text(encoding="utf-8").splitlines()
-    return [Material(*line.split("\t"), folder) for line in lines]  # type: ignore[arg-type]
+    fields = (line.split("\t") for line in lines)
+    return [Material(of, repo, path, sha256, folder) for of, repo, path, sha256 in fields]
 
 
 def material_folder() -> Path:

@@ -10,6 +10,7 @@ never stopped.  A full disk is one ZooError.
 
 from __future__ import annotations
 
+import abc
 import argparse
 import contextlib
 import csv
@@ -27,6 +28,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij", *(f"##{c}"
 GOOD, REFUSED, WRONG = 0, 3, 4  # exit statuses of a fork
 
 
-class Job:
+class Job(abc.ABC):
     """A job that is stopped: it reads files of `place` and writes others there.
 
     `work` does it all and may be called again; `check` fails unless `place` holds what it may, `finished` or not.
@@ -58,11 +60,11 @@ class Job:
     def __init__(self, place: Path):
         self.place, self.out = place, place / "out"
 
-    def work(self, time: int) -> None:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def work(self, time: int) -> None: ...
 
-    def check(self, finished: bool) -> None:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def check(self, finished: bool) -> None: ...
 
     def reset(self) -> None:
         """Remove a finished output, so that the next time begins anew."""
@@ -293,13 +295,13 @@ def stop(name: str, count: int, full: bool, rng: random.Random) -> Counter[str]:
     with tempfile.TemporaryDirectory(prefix="zoo-kills-") as folder:
         job = JOBS[name](Path(folder))
         begun = time.time()
-        assert ended(fork(lambda: job.work(1))) == GOOD, f"{name} does not run"
+        assert ended(fork(partial(job.work, 1))) == GOOD, f"{name} does not run"
         took, most = time.time() - begun, largest(Path(folder))
-        assert ended(fork(lambda: job.check(True))) == GOOD, name
+        assert ended(fork(partial(job.check, True))) == GOOD, name
         job.reset()
         for i in range(count):
             limit = int(math.exp(rng.uniform(0, math.log(most)))) if full else None
-            child = fork(lambda: job.work(i), limit)  # noqa: B023 - called at once
+            child = fork(partial(job.work, i), limit)
             if not full:
                 time.sleep(rng.uniform(0, took))
                 os.kill(child, signal.SIGKILL)
@@ -307,11 +309,11 @@ def stop(name: str, count: int, full: bool, rng: random.Random) -> Counter[str]:
             assert status != WRONG, f"{name}, {f'{limit} bytes' if full else 'killed'}: see above"
             finished = status == GOOD
             found["finished" if finished else "refused" if status == REFUSED else "killed"] += 1
-            assert ended(fork(lambda: job.check(finished))) == GOOD, f"{name}: see above"  # noqa: B023
+            assert ended(fork(partial(job.check, finished))) == GOOD, f"{name}: see above"
             if finished:
                 job.reset()
-        assert ended(fork(lambda: job.work(count))) == GOOD, f"{name} cannot go on"
-        assert ended(fork(lambda: job.check(True))) == GOOD, f"{name}: see above"
+        assert ended(fork(partial(job.work, count))) == GOOD, f"{name} cannot go on"
+        assert ended(fork(partial(job.check, True))) == GOOD, f"{name}: see above"
     return found
 
 

@@ -36,6 +36,23 @@ def bounding_box(boxes: Iterable[Box]) -> Box:
     return min(x0), min(y0), max(x1), max(y1)
 
 
+def groups(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """The numbers from 0 to count - 1 in groups, those of a pair in the same one; by their first numbers."""
+    parent = list(range(count))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = i = parent[parent[i]]
+        return i
+
+    for a, b in pairs:
+        parent[root(a)] = root(b)
+    found: dict[int, list[int]] = {}
+    for i in range(count):
+        found.setdefault(root(i), []).append(i)
+    return list(found.values())
+
+
 def check_box(name: str, box: Any) -> Box:
     """The four numbers of a box as floats; InputError if it is none, not finite or upside down."""
     values = box.tolist() if hasattr(box, "tolist") else box  # arrays

@@ -14,9 +14,10 @@ import numpy as np
 
 from ...images.boxes import Box
 from ..documents import Rules, Word
-from .boxes import HALF, inside
+from .boxes import HALF, groups, inside
 from .grid import MAX_POSITIONS
 from .table import Cell, Table
+from .text_lines import word_lines
 from .words import join
 
 DRAWN = 0.6  # the share of a cell's side that is drawn, at least
@@ -151,41 +152,21 @@ def _cells(below: np.ndarray, beside: np.ndarray) -> tuple[list[tuple[int, int, 
     below (R - 1, C), beside (R, C - 1): True where two positions are parted.
     """
     R, C = len(beside), below.shape[1]
-    parent = list(range(R * C))
-
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = i = parent[parent[i]]
-        return i
-
-    for r, c in np.argwhere(~beside).tolist():
-        parent[root(r * C + c + 1)] = root(r * C + c)
-    for r, c in np.argwhere(~below).tolist():
-        parent[root((r + 1) * C + c)] = root(r * C + c)
-    areas: dict[int, list[tuple[int, int]]] = {}
-    for i in range(R * C):
-        areas.setdefault(root(i), []).append(divmod(i, C))
+    at = np.arange(R * C).reshape(R, C)
+    pairs = [
+        *zip(at[:, 1:][~beside], at[:, :-1][~beside], strict=True),
+        *zip(at[1:][~below], at[:-1][~below], strict=True),
+    ]
     cells, ragged = [], 0
-    for area in areas.values():
-        rows, columns = zip(*area, strict=True)
+    for area in groups(R * C, pairs):
+        rows, columns = zip(*(divmod(i, C) for i in area), strict=True)
         top, left, high, wide = min(rows), min(columns), max(rows) - min(rows) + 1, max(columns) - min(columns) + 1
         if len(area) == high * wide:
             cells.append((top, left, high, wide))
         else:
-            cells += [(r, c, 1, 1) for r, c in area]
+            cells += [(r, c, 1, 1) for r, c in zip(rows, columns, strict=True)]
             ragged += len(area)
     return sorted(cells), ragged
-
-
-def text_rows(words: Sequence[Word]) -> list[list[Word]]:
-    """Words by lines, from the top, by their lower edges."""
-    lines: list[list[Word]] = []
-    for word in sorted(words, key=lambda w: w.box[3]):
-        if lines and word.box[3] - lines[-1][0].box[3] < HALF * (word.box[3] - word.box[1]):
-            lines[-1].append(word)
-        else:
-            lines.append([word])
-    return lines
 
 
 def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
@@ -197,7 +178,7 @@ def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     starts = [0]
     for r, (top, bottom) in enumerate(itertools.pairwise(lattice.ys)):
         own = [w for w in words if top <= (w.box[1] + w.box[3]) / 2 < bottom and xs[0] <= w.box[0] < xs[-1]]
-        lines = text_rows(own) if whole[r] and len(own) >= MIN_LINES * FILLED * C else []
+        lines = word_lines(own) if whole[r] and len(own) >= MIN_LINES * FILLED * C else []
         filled = [len({int(np.searchsorted(xs, (w.box[0] + w.box[2]) / 2)) for w in line}) for line in lines]
         if len(lines) >= MIN_LINES and sum(n >= max(2, FILLED * C) for n in filled) >= ALIKE * len(lines):
             ys += [(a[0].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
@@ -222,7 +203,7 @@ def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word],
         if any(inside(o.box, box) > HALF for o in others if o is not lattice):
             open_words += len(own)
         else:
-            alike.setdefault((c, cs), []).extend(text_rows(own))
+            alike.setdefault((c, cs), []).extend(word_lines(own))
     for lines in alike.values():
         if len(lines) >= MIN_APART and sum(map(_is_apart, lines)) >= HALF * len(lines):
             open_words += sum(map(len, lines))
@@ -241,9 +222,8 @@ def lattice_table(lattice: Lattice, words: Sequence[Word], header_rows: int = 0)
     """The table of a lattice, with the words in the cells that their middles are in; empty rows are kept."""
     (x0, y0, x1, y1), cells = lattice.box, []
     for (r, c, rs, cs), box, own in zip(lattice.cells, lattice.boxes(), lattice.held(words), strict=True):
-        confidence = (
-            (2 + statistics.mean(word.confidence for word in own)) / 3 if own else 1.0
-        )  # rows and columns are sure
+        # The row and the column are sure, and count as much as the words.
+        confidence = (2 + statistics.mean(word.confidence for word in own)) / 3 if own else 1.0
         cells.append(Cell(r, c, rs, cs, box, join(own), confidence, r < header_rows, origin=lattice.origin))
     rows = tuple((x0, a, x1, b) for a, b in itertools.pairwise(lattice.ys))
     columns = tuple((a, y0, b, y1) for a, b in itertools.pairwise(lattice.xs))

@@ -18,6 +18,7 @@ from .ink_rules import ink_rules
 from .lattice import Lattice, find_lattices, is_table, lattice_table, with_lines
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
+from .text_lines import blocks_of
 from .words import Interval
 
 NEAR = 1 / 300  # of the page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
@@ -84,13 +85,9 @@ def _words(page: np.ndarray, lattice: Lattice, words: Sequence[Word] | None) -> 
         left, top = int(x0) + 3, int(y0) + 3
         ink = _ink(page[top : int(y1) - 2, left : int(x1) - 2])
         for a, b in spans(np.any(ink, 1)) if ink.size else ():
-            blocks: list[tuple[int, int]] = []
-            for start, end in spans(np.any(ink[a:b], 0)) if b - a >= 3 else ():
-                if blocks and start - blocks[-1][1] < WORD_GAP * (b - a):
-                    blocks[-1] = blocks[-1][0], end
-                else:
-                    blocks.append((start, end))
-            found += [Word("x", (left + s, top + a, left + e, top + b)) for s, e in blocks]
+            runs = spans(np.any(ink[a:b], 0)) if b - a >= 3 else []
+            boxes = [(float(left + start), float(top + a), float(left + end), float(top + b)) for start, end in runs]
+            found += [Word("x", box) for box in (blocks_of(boxes, WORD_GAP) if boxes else ())]
     return found
 
 
@@ -106,9 +103,8 @@ def ruled_table(
 def _header_rows(table: Table, pixels: np.ndarray, structure: Callable[[np.ndarray], Sequence[Detection]]) -> int:
     """The number of header rows: those on another paper than all others, or else those of words above numbers."""
     rows, count = table.shape[0], 0
-    shades = [
-        np.median(_part(pixels, box), (0, 1)) if _part(pixels, box).size else np.zeros(3) for box in table.row_boxes
-    ]
+    parts = (_part(pixels, box) for box in table.row_boxes)
+    shades = [np.median(part, (0, 1)) if part.size else np.zeros(3) for part in parts]
     same = [bool(np.abs(shade - shades[0]).max() <= SHADE) for shade in shades]
     first = same.index(False) if False in same else rows
     if first <= rows // 2 and not any(same[first:]):

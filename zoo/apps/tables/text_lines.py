@@ -26,20 +26,19 @@ GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed b
 
 def text_lines(pixels: np.ndarray, words: Sequence[Word] | None) -> list[list[Box]]:
     """The boxes of the words of each line, from the top and from the left; of the ink where there are no words."""
-    return [sorted(line) for line in (_word_lines(words) if words else _ink_lines(pixels))]
+    lines = [[w.box for w in line] for line in word_lines(words)] if words else _ink_lines(pixels)
+    return [sorted(line) for line in lines]
 
 
-def _word_lines(words: Sequence[Word]) -> list[list[Box]]:
-    """The words by their baselines."""
-    high = statistics.median(w.box[3] - w.box[1] for w in words) or 1.0
-    lines: list[list[Box]] = []
-    bottom = -math.inf
-    for box in sorted((w.box for w in words if w.text.strip()), key=lambda box: box[3]):
-        if box[3] - bottom < HALF * high:
-            lines[-1].append(box)
+def word_lines(words: Sequence[Word]) -> list[list[Word]]:
+    """The words that are not blank by lines, from the top, by their lower edges."""
+    high = statistics.median(w.box[3] - w.box[1] for w in words) if words else 0.0
+    lines: list[list[Word]] = []
+    for word in sorted((w for w in words if w.text.strip()), key=lambda w: w.box[3]):
+        if lines and word.box[3] - lines[-1][0].box[3] < HALF * (high or 1.0):
+            lines[-1].append(word)
         else:
-            lines.append([box])
-            bottom = box[3]
+            lines.append([word])
     return lines
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...images.boxes import Box, Detection
-from .boxes import HALF, bounding_box, inside, share
+from .boxes import HALF, bounding_box, groups, inside, share
 from .structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING
 from .text_lines import columns_of
 
@@ -54,14 +54,8 @@ def find_objects(
     paper = np.median(pixels[:: max(1, len(pixels) // 64)], (0, 1)).astype(np.uint8)
     found: list[_Found] = []
     for (i, y), (j, x) in itertools.product(enumerate(down), enumerate(across)):
-        top, left = (MARGIN if window.start > 0 else 0 for window in (y, x))
-        part = np.empty((y.end - y.start + 2 * MARGIN, x.end - x.start + 2 * MARGIN, 3), np.uint8)
-        part[:] = paper
-        part[top : top + y.end - y.start, left : left + x.end - x.start] = pixels[y.start : y.end, x.start : x.end]
-        part = part[: top + y.end - y.start + (MARGIN if y.end < pixels.shape[0] else 0)]
-        part = part[:, : left + x.end - x.start + (MARGIN if x.end < pixels.shape[1] else 0)]
-        by, bx = y.start - top, x.start - left
-        for label, score, (x0, y0, x1, y1) in structure(np.ascontiguousarray(part), threshold=least, **options):
+        part, (bx, by) = _part(pixels, y, x, paper)
+        for label, score, (x0, y0, x1, y1) in structure(part, threshold=least, **options):
             box = (
                 max(x0 + bx, float(x.start)),
                 max(y0 + by, float(y.start)),
@@ -103,6 +97,19 @@ class _Found(NamedTuple):
     i: int
     j: int
     object: Detection
+
+
+def _part(pixels: np.ndarray, y: _Window, x: _Window, paper: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+    """The pixels of two windows, with paper around them where they cut the crop, and the place (x, y) of the corner."""
+    sides = [
+        (MARGIN if window.start > 0 else 0, MARGIN if window.end < size else 0)
+        for window, size in zip((y, x), pixels.shape, strict=False)
+    ]
+    inner = pixels[y.start : y.end, x.start : x.end]
+    part = np.empty((len(inner) + sum(sides[0]), inner.shape[1] + sum(sides[1]), 3), np.uint8)
+    part[:] = paper
+    part[sides[0][0] :, sides[1][0] :][: len(inner), : inner.shape[1]] = inner
+    return part, (x.start - sides[1][0], y.start - sides[0][0])
 
 
 def _limits(structure: Any, options: Mapping[str, Any], shape: Sequence[int]) -> tuple[int, int] | None:
@@ -178,14 +185,8 @@ def _agreed(
 
 def _joined(found: Sequence[_Found], down: Sequence[_Window], across: Sequence[_Window]) -> list[Detection]:
     """Spanning cells; those of two windows that are one in the part that both see become one."""
-    root = list(range(len(found)))
-
-    def rooted(a: int) -> int:
-        while root[a] != a:
-            root[a] = a = root[root[a]]
-        return a
-
     at: dict[tuple[int, int], list[int]] = {}
+    pairs: list[tuple[int, int]] = []
     for a, one in enumerate(found):
         at.setdefault((one.i, one.j), []).append(a)
     for (i, j), own in at.items():
@@ -198,14 +199,10 @@ def _joined(found: Sequence[_Found], down: Sequence[_Window], across: Sequence[_
                 min(across[j].end, across[nj].end),
                 min(down[i].end, down[ni].end),
             )
-            for a, b in itertools.product(own, at[ni, nj]):
-                if _same(found[a].object.box, found[b].object.box, both):
-                    root[rooted(b)] = rooted(a)
-    groups: dict[int, list[_Found]] = {}
-    for a, one in enumerate(found):
-        groups.setdefault(rooted(a), []).append(one)
+            of_both = itertools.product(own, at[ni, nj])
+            pairs += [(a, b) for a, b in of_both if _same(found[a].object.box, found[b].object.box, both)]
     kept = []
-    for group in groups.values():
+    for group in ([found[a] for a in numbers] for numbers in groups(len(found), pairs)):
         best = max((one.object for one in group), key=lambda o: o.score)
         one = group[0]
         x, y = ((one.object.box[k] + one.object.box[k + 2]) / 2 for k in (0, 1))
