@@ -14,6 +14,7 @@ import numpy as np
 
 from zoo.errors import ZooError
 from zoo.files.json_file import read_json
+from zoo.optional import pip_install
 from zoo.registry import FAMILIES
 
 from .specs import spec_class
@@ -33,7 +34,7 @@ def require() -> None:
         import torch  # noqa: F401  (which transformers imports late)
         import transformers
     except ImportError as e:
-        raise BadReferenceError(f"the reference is not installed ({e.name}): pip install 'zoo[parity]'") from None
+        raise BadReferenceError(f"the reference is not installed ({e.name}): {pip_install('parity')}") from None
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
 

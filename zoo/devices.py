@@ -86,9 +86,9 @@ def _on_torch(device: str) -> Placement:
     try:
         import torch
     except ImportError:
-        raise UnsupportedError(
-            f"device {device!r} needs torch, which is not installed: install zoo with its extra 'gpu'"
-        ) from None
+        from .optional import pip_install
+
+        raise UnsupportedError(f"device {device!r} needs torch, which is not installed: {pip_install('gpu')}") from None
     from .ops import on_torch
 
     name = device.removeprefix("torch:") if device != "torch" else "cpu"

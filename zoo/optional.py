@@ -7,11 +7,19 @@ from typing import Any
 
 from .errors import InputError
 
+# The name on the package index, where `zoo` is another's; pyproject.toml has it too (tests/test_release.py compares).
+DISTRIBUTION = "transformers-zoo"
 
-def optional(module: str, needed_by: str, install: str | None = None) -> Any:
+
+def pip_install(extra: str) -> str:
+    """Return the command that installs zoo with one of its extras."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def optional(module: str, needed_by: str, extra: str | None = None) -> Any:
     """The module; InputError names what requires its package, and how to install it.
 
-    install: the argument of `pip install`, by default the package.
+    extra: the extra of zoo that has the package; without one the package is installed by itself.
     """
     try:
         return importlib.import_module(module)
@@ -19,5 +27,5 @@ def optional(module: str, needed_by: str, install: str | None = None) -> Any:
         package = module.partition(".")[0]
         absent = isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] == package
         why = "" if absent else f", which cannot be loaded ({e})"
-        option = f"'{install}'" if install else package
-        raise InputError(f"{needed_by} requires the package {package}{why}: pip install {option}") from None
+        command = pip_install(extra) if extra else f"pip install {package}"
+        raise InputError(f"{needed_by} requires the package {package}{why}: {command}") from None

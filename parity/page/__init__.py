@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.errors import ZooError
+from zoo.optional import pip_install
 
 from ..report import document
 from ..run import Result
@@ -33,7 +34,7 @@ def require() -> None:
         import jinja2  # noqa: F401
         import matplotlib.backends.backend_svg  # noqa: F401
     except ImportError as e:
-        raise MissingToolError(f"the HTML report needs {e.name}: pip install 'zoo[parity]'") from None
+        raise MissingToolError(f"the HTML report needs {e.name}: {pip_install('parity')}") from None
 
 
 def write_page(folder: Path, results: Sequence[Result], command: str) -> Path:

@@ -594,7 +594,7 @@ def test_without_pyarrow(
         assert "the package pyarrow: pip install pyarrow" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["map", checkpoint("embed"), str(texts), str(texts.with_name("b.csv")), "--engine", "ray"]) == 1
-    assert "the engine ray requires the package ray: pip install 'zoo[ray]'" in capsys.readouterr().err
+    assert "the engine ray requires the package ray: pip install 'transformers-zoo[ray]'" in capsys.readouterr().err
 
 
 def test_an_output_that_cannot_be_written(checkpoint: Callable[[str], str], texts: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_workbook_without_its_package(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(SystemExit):
         run("page.png", "--words", "words.json", "-o", "out.xlsx")
-    assert "pip install 'zoo[tables]'" in capsys.readouterr().err
+    assert "pip install 'transformers-zoo[tables]'" in capsys.readouterr().err
     assert stub.loaded == []
 
 

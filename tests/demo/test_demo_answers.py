@@ -332,7 +332,7 @@ def test_a_wrong_command_line(arguments, message, capsys):
 def test_without_gradio(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "gradio", None)
     assert main(["demo"]) == 1
-    assert "the demo requires the package gradio: pip install 'zoo[demo]'" in capsys.readouterr().err
+    assert "the demo requires the package gradio: pip install 'transformers-zoo[demo]'" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken():
@@ -356,4 +356,4 @@ def test_a_package_that_cannot_be_loaded(tmp_path, monkeypatch):
     with pytest.raises(ZooError, match=r"^x requires the package half_there, which cannot be loaded \(No module"):
         optional("half_there", "x")
     with pytest.raises(ZooError, match=r"^x requires the package broken, which cannot be loaded \(libm.so.9\): pip"):
-        optional("broken", "x", "zoo[y]")
+        optional("broken", "x", "y")

@@ -22,7 +22,7 @@ from tests.tables.stub_config import StubConfig
 from tests.web.browser import chromium
 from zoo.apps.demo.models import Models
 
-pytest.importorskip("gradio", reason="gradio makes the page: pip install '.[demo]'")
+pytest.importorskip("gradio", reason="gradio makes the page: pip install 'transformers-zoo[demo]'")
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
 pytestmark = pytest.mark.slow
 

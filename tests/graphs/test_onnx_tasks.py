@@ -138,7 +138,7 @@ def test_a_provider_that_is_not_there(device, message, minilm):
 
 def test_onnx_runtime_is_missing(monkeypatch, minilm):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(UnsupportedError, match=r"needs ONNX Runtime, .* pip install 'zoo\[onnx\]'"):
+    with pytest.raises(UnsupportedError, match=r"needs ONNX Runtime, .* pip install 'transformers-zoo\[onnx\]'"):
         zoo.load(minilm, device="onnx")
 
 

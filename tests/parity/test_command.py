@@ -312,7 +312,7 @@ def test_without_the_reference_one_line_says_what_to_install(capsys, monkeypatch
     assert main(["random:bert-swag"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("parity: the reference is not installed (")
-    assert err.endswith("pip install 'zoo[parity]'\n")
+    assert err.endswith("pip install 'transformers-zoo[parity]'\n")
     monkeypatch.setattr(parity.__main__, "parameters", lambda *_: 0)  # counted in the list of another test
     assert main(["--list"]) == 0
 

@@ -262,7 +262,7 @@ def test_what_is_not_installed_is_named(name, tmp_path, monkeypatch):
     for module in [module for module in sys.modules if module.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingToolError, match=r"needs " + name + r".*pip install 'zoo\[parity\]'"):
+    with pytest.raises(MissingToolError, match=r"needs " + name + r".*pip install 'transformers-zoo\[parity\]'"):
         write(tmp_path)
 
 

@@ -68,7 +68,7 @@ def test_what_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="no program of that name"):
         load_ocr("tesseract")
     monkeypatch.setitem(__import__("sys").modules, "rapidocr", None)
-    with pytest.raises(InputError, match=r"pip install 'zoo\[ocr\]'"):
+    with pytest.raises(InputError, match=r"pip install 'transformers-zoo\[ocr\]'"):
         load_ocr("rapidocr")
 
 

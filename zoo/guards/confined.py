@@ -29,6 +29,7 @@ except ImportError:  # not on Windows
     fcntl = None
 
 from ..errors import UnsupportedError
+from ..optional import pip_install
 from . import child
 from .child import ANSWER, DONE, FAILED, MAX_MESSAGE, REQUEST, STOPPED
 
@@ -121,8 +122,7 @@ class Confined:
         for name in self._job.packages:
             if (spec := importlib.util.find_spec(name)) is None or spec.origin is None:
                 raise UnsupportedError(
-                    f"{self._job.task} needs {name}, which is not installed: install zoo with its extra "
-                    f"{self._job.extra!r}"
+                    f"{self._job.task} needs {name}, which is not installed: {pip_install(self._job.extra)}"
                 )
             folders[str(Path(spec.origin).parent.parent)] = None
         needs = f"{self._job.task} needs a Python process of its own"

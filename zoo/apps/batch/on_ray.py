@@ -52,8 +52,8 @@ def on_ray(
     A Ray that this program has started is used; else the one of RAY_ADDRESS, or one of this machine alone, which ends
     with the job.
     """
-    ray = optional("ray", "the engine ray", "zoo[ray]")
-    optional("ray.data", "the engine ray", "zoo[ray]")
+    ray = optional("ray", "the engine ray", "ray")
+    optional("ray.data", "the engine ray", "ray")
     own = not ray.is_initialized()
     try:
         if own:

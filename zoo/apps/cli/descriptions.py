@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...optional import pip_install
+
 ZOO = """\
 zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device.
 
@@ -101,13 +103,13 @@ LOCK_MORE = """\
   zoo lock --check
   zoo run stories260k "Once upon a time" --lock zoo.lock"""
 
-EXPORT = """\
+EXPORT = f"""\
 Write a checkpoint in another format.  OUTPUT.gguf is a file with model and tokenizer for llama.cpp and zoo, for
-decoders (llama) and encoders (bert); it requires pip install 'zoo[gguf]'.
+decoders (llama) and encoders (bert); it requires {pip_install("gguf")}.
 
 Any other OUTPUT is a folder of ONNX graphs, for every family and head, with the tokenizer or image processor, a README
 on running them, and a report of their differences from zoo on NumPy.  --device onnx runs such a folder.  It requires
-pip install 'zoo[onnx]'."""
+{pip_install("onnx")}."""
 
 FINETUNE = """\
 Train a checkpoint on your own examples and save the result as a checkpoint.
@@ -130,10 +132,10 @@ FINETUNE_MORE = """\
 EXAMPLE = """\
 Write the picture of a page with a table, which comes with zoo, to a file to try zoo table on."""
 
-DEMO = """\
+DEMO = f"""\
 Serve a web page for trying checkpoints: find the tables of a PDF or picture, classify, segment and read pictures,
-compare texts, chat.  A checkpoint is loaded when its tab is first used.  Ctrl-C ends.  It requires pip install
-'zoo[demo]'.
+compare texts, chat.  A checkpoint is loaded when its tab is first used.  Ctrl-C ends.  It requires
+{pip_install("demo")}.
 
 Only this machine can open the page, and the page contacts no other address; --host 0.0.0.0 opens it to the network,
 without a password."""

@@ -8,7 +8,7 @@ from ...optional import optional
 
 
 def finetune(args: argparse.Namespace) -> None:
-    optional("torch", "training", "zoo[train]")
+    optional("torch", "training", "train")
     from ..train import finetune as train
 
     settings = ("batch_size", "accumulate", "learning_rate", "schedule", "precision", "seed", "save_every", "shard")

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...errors import TableError, ZooError
 from ...images.open import read_file
+from ...optional import pip_install
 from ...tasks.base import Progress
 from ..batch.inputs import InputFile, find_inputs
 from ..tables import Table, draw_tables, join_pages, read_words
@@ -281,7 +282,7 @@ def _check(args: argparse.Namespace) -> None:
             f"{args.output} would have no text with --ocr none: write .json or --overlay, which show boxes"
         )
     if ".xlsx" in (suffix, *_formats(args)) and importlib.util.find_spec("openpyxl") is None:
-        raise UsageError("XLSX requires the package openpyxl: pip install 'zoo[tables]'")
+        raise UsageError(f"XLSX requires the package openpyxl: {pip_install('tables')}")
 
 
 def check_finding(args: argparse.Namespace) -> None:

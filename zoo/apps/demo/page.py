@@ -31,7 +31,7 @@ CSS = """
 def gradio() -> Any:
     """The package gradio, with its analytics switched off."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-    return optional("gradio", "the demo", "zoo[demo]")
+    return optional("gradio", "the demo", "demo")
 
 
 def build(models: Models) -> Any:

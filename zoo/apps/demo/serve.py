@@ -16,7 +16,7 @@ MAX_CONNECTIONS = 100
 
 def application(models: Models, host: str) -> Guard:
     """The page as an ASGI application.  host: the name or address that it is served at."""
-    gr, fastapi = gradio(), optional("fastapi", "the demo", "zoo[demo]")
+    gr, fastapi = gradio(), optional("fastapi", "the demo", "demo")
     fonts = {
         "font": [gr.themes.Font("system-ui")],
         "font_mono": [gr.themes.Font("ui-monospace")],
@@ -52,7 +52,7 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(models: Models, host: str, port: int, ready: Any = None) -> None:
     """Serve until Ctrl-C.  port: 0 takes a free one.  ready: called with the address and its token, and the server."""
     gradio()  # a missing package is reported before anything else
-    uvicorn: Any = optional("uvicorn", "the demo", "zoo[demo]")
+    uvicorn: Any = optional("uvicorn", "the demo", "demo")
     with listen(host, port) as at:
         app = application(models, host)
         # uvicorn logs closed and open connections at the end as errors.

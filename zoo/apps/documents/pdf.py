@@ -54,7 +54,7 @@ class PdfFile:
     def __init__(
         self, data: bytes, name: str, *, dpi: float, password: str | None = None, max_pixels: int = MAX_PIXELS
     ):
-        optional("pypdfium2", "PDF", "zoo[pdf]")
+        optional("pypdfium2", "PDF", "pdf")
         self.name, self.dpi, self.max_pixels, self._stopped = name, dpi, max_pixels, 0
         self._data, self._password = data, password
         self._process = Confined(JOB, "open", password, data=data)

@@ -80,7 +80,7 @@ def export(task: TextTask, path: str | os.PathLike[str], kind: str = "q8_0") -> 
 
 def package() -> Any:
     """The gguf package."""
-    return optional("gguf", "writing GGUF", "zoo[gguf]")
+    return optional("gguf", "writing GGUF", "gguf")
 
 
 def _add_config(writer: Any, task: TextTask) -> None:

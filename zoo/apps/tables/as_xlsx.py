@@ -47,7 +47,7 @@ def save_xlsx(
 
     TableError, before anything is written, if a workbook cannot hold the tables, or cannot be written.
     """
-    openpyxl = optional("openpyxl", "XLSX", "zoo[tables]")
+    openpyxl = optional("openpyxl", "XLSX", "tables")
     if Path(path).suffix.lower() != ".xlsx":
         raise TableError(f"cannot write to {Path(path)}: a workbook's name ends in .xlsx")
     if not tables:

@@ -42,7 +42,7 @@ class RapidOcr:
     """https://github.com/RapidAI/RapidOCR: PaddleOCR's models, which come with its wheel, on ONNX Runtime."""
 
     def __init__(self) -> None:
-        rapidocr = optional("rapidocr", "this OCR engine", "zoo[ocr]")
+        rapidocr = optional("rapidocr", "this OCR engine", "ocr")
         logging.getLogger("RapidOCR").setLevel(logging.WARNING)  # it reports every file that it opens
         options = {"EngineConfig.onnxruntime.intra_op_num_threads": threads.count(), "Global.log_level": "warning"}
         self._engine: Any = rapidocr.RapidOCR(params=options)

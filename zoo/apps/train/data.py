@@ -109,7 +109,7 @@ def _of_folder(path: Path) -> list[Row]:
 
 
 def _of_hub(name: str) -> list[Row]:
-    datasets = optional("datasets", f"{HUB}{name}", "zoo[train]")
+    datasets = optional("datasets", f"{HUB}{name}", "train")
     repository, _, split = name.partition(":")
     try:
         found: Any = datasets.load_dataset(repository, split=split or "train")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import UnsupportedError
+from ...optional import pip_install
 from ...quant import QuantRows
 from .ops.graph import Made, Node, Recipe, Stored
 from .ops.packed import tiles
@@ -32,7 +33,7 @@ def _onnx() -> Any:
         import onnx.helper
         import onnx.numpy_helper
     except ImportError:
-        raise UnsupportedError("onnx is not installed: pip install 'zoo[onnx]'") from None
+        raise UnsupportedError(f"onnx is not installed: {pip_install('onnx')}") from None
     return onnx
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...errors import UnsupportedError, ZooError, nearest
 from ...ops.on_numpy import threads
+from ...optional import pip_install
 
 # Providers that users call by another name than ONNX Runtime does.
 ALIASES = {"directml": "dml"}
@@ -37,7 +38,7 @@ def runtime() -> Any:
         import onnxruntime
     except ImportError as e:
         why = "is not installed" if isinstance(e, ModuleNotFoundError) else f"cannot be loaded ({e})"
-        raise UnsupportedError(f"device 'onnx' needs ONNX Runtime, which {why}: pip install 'zoo[onnx]'") from None
+        raise UnsupportedError(f"device 'onnx' needs ONNX Runtime, which {why}: {pip_install('onnx')}") from None
     return onnxruntime
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ...errors import UnsupportedError
+from ...optional import pip_install
 from ...warning import warn
 
 OLDEST = (8, 0)  # the first compute capability with bfloat16 and asynchronous copies
@@ -84,7 +85,7 @@ def _why_not(index: int) -> str:
     try:
         import triton  # noqa: F401
     except ImportError as e:
-        return f"triton cannot be imported ({e}): install zoo with its extra 'gpu'"
+        return f"triton cannot be imported ({e}): {pip_install('gpu')}"
     capability = torch.cuda.get_device_capability(index)
     if torch.version.hip is None and capability < OLDEST:
         have, want = (".".join(map(str, pair)) for pair in (capability, OLDEST))
