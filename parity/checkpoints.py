@@ -41,12 +41,13 @@ def parameters(spec: Spec, size: Size) -> int:
 
 
 def _arrays(spec: Spec, config: Mapping[str, Any], seed: int) -> Iterator[tuple[str, np.ndarray]]:
-    tied = spec.model_class.tied
+    tied, layout = spec.model_class.tied, spec.model_class.name_map
     found = tensors(spec, config)
     for name, role in found.items():
         # The two names of an output bias mean one parameter, wherever both are written.
         drawn = tied.get(name, name) if name.endswith(".bias") else name
-        yield spec.file_name(name), draw(role, drawn, seed)
+        array = draw(role, drawn, seed)
+        yield spec.file_name(name), np.ascontiguousarray(array.T) if layout.transposes(name, "F32") else array
     yield from spec.strays(config, found)
 
 

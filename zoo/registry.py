@@ -183,6 +183,11 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "ForCausalLM", "ForSequenceClassification"),
         names={"ForCausalLM": "Gemma3ForCausalLM"},
     ),
+    "gpt2": Family(
+        module="zoo.models.gpt2",
+        prefix="GPT2",
+        heads=("Model", "LMHeadModel", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"),
+    ),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER[:4]),
     "olmo2": Family(module="zoo.models.olmo2", prefix="Olmo2", heads=_DECODER[:3]),

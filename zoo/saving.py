@@ -60,7 +60,7 @@ def write_model(
     refuse_other_weights(folder, name)
     tensors = _tensors(model, types[dtype])
     text = json.dumps(_saved_config(model, dtype), indent=2, ensure_ascii=False) + "\n"
-    header = {name: (tensor.dtype, tuple(tensor.array.shape)) for name, tensor in tensors.items()}
+    header = {name: (tensor.dtype, tensor.shape) for name, tensor in tensors.items()}
     try:
         with atomic_folder(folder) as staged:
             (staged / CONFIG).write_text(text, encoding="utf-8")
@@ -92,6 +92,13 @@ class _Unsaved(NamedTuple):
     array: Array | QuantRows
     was: str  # its element type in the file that was read
     dtype: str  # and in the new one
+    transposed: bool = False  # whether files have it so
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape in the file."""
+        shape = tuple(self.array.shape)
+        return shape[::-1] if self.transposed else shape
 
 
 def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
@@ -112,13 +119,13 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
                     out |= {n: _Unsaved(a, kind, kind) for n, kind, a in stored_fields(name, rows)}
                 else:
                     was = part.dtype if part.dtype in _FLOATS else "F32"
-                    out[name] = _Unsaved(rows, was, dtype or was)
+                    out[name] = _Unsaved(rows, was, dtype or was, model.name_map.transposes(name, was))
     return out
 
 
 def shapes_of(model: Pretrained) -> dict[str, tuple[int, ...]]:
     """The shapes of a model's tensors, by their names in the checkpoint."""
-    return {name: tuple(tensor.array.shape) for name, tensor in _tensors(model, "F32").items()}
+    return {name: tensor.shape for name, tensor in _tensors(model, "F32").items()}
 
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
@@ -140,4 +147,4 @@ def _converted(name: str, tensor: _Unsaved) -> np.ndarray:
     array = backend(of).to_raw(tensor.array, tensor.dtype).array
     if tensor.dtype == "F16" and tensor.was != "F16" and np.isinf(array).any():
         raise ZooError(f"{name} has values beyond float16's range: save it as bfloat16 or float32")
-    return array
+    return np.ascontiguousarray(array.T) if tensor.transposed else array

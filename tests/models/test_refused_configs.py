@@ -13,6 +13,7 @@ REFUSED = [
     ("electra", {"summary_type": "mean"}, UnsupportedError),
     ("electra", {"summary_use_proj": False}, UnsupportedError),
     ("electra", {"embedding_size": 0}, ConfigError),
+    ("gpt2", {"add_cross_attention": True}, UnsupportedError),
     ("mistral", {"layer_types": ["full_attention"]}, UnsupportedError),
     ("qwen2", {"layer_types": ["full_attention"]}, ConfigError),
     ("qwen3", {"num_hidden_layers": 1, "layer_types": ["sliding"]}, ConfigError),

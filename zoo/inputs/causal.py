@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import ops
 from ..cache import KVCache
+from ..errors import InputError
 from ..typing import Array
 from . import TextModel
 
@@ -63,3 +64,20 @@ class CausalLM(TextModel):
             # The encoder's keys and values are in the cache by now, and the rows begin later.
             t = t._replace(context=t.context._replace(start=cache.start, encoder_states=None, encoder_mask=None))
         return self.head(last)
+
+
+def ends_of_rows(x: Array, ids: Array, padding: int | None) -> Array:
+    """The state of each row's last token that is not `padding`: x (B, T, D), ids (B, T) -> (B, D).
+
+    InputError for several rows without a padding token.
+    """
+    B, T, D = x.shape
+    if padding is None:
+        if B > 1:
+            raise InputError(
+                f"a batch of {B}, and the config has no pad_token_id to tell where rows end: pass one at a time"
+            )
+        return x[:, -1]
+    seen = ops.cumsum(ids != padding, 1)
+    last = ops.cumsum(seen < seen[:, -1:], 1)[:, -1]
+    return ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import CheckpointError
-from ..quant import QuantRows
+from ..quant import QUANT_TYPES, QuantRows
 from ..typing import RawTensor
+from .mapped import release
 from .random import Random
 from .source import Source, stored_arrays
 
@@ -23,12 +24,19 @@ class NameMap:
     base: the first parts of the base model's names, to tell them from a head's in a file without the prefix.
     renames: patterns of legacy names -> their replacement.
     ignored: patterns of canonical names that some files have and no model needs.
+    transposed: patterns of the names of matrices that files have as (inputs, outputs), and models as (outputs, inputs).
     """
 
     prefix: str
     base: tuple[str, ...]
     renames: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    transposed: tuple[str, ...] = ()
+
+    def transposes(self, name: str, dtype: str) -> bool:
+        """True if files have this tensor transposed.  Matrices that zoo has quantised have the model's order."""
+        kind = QUANT_TYPES.get(dtype)
+        return (kind is None or kind.plain) and any(re.search(pattern, name) for pattern in self.transposed)
 
 
 class RenamedSource:
@@ -60,10 +68,18 @@ class RenamedSource:
     def read(self, name: str, shape: tuple[int, ...]) -> RawTensor | QuantRows:
         if isinstance(self.source, Random):
             return self.source.make(self.resolve(name), shape)
-        return self.source.read(self.origin[name])
+        stored = self.source.read(self.origin[name])
+        if isinstance(stored, RawTensor) and self.name_map.transposes(name, stored.dtype):
+            turned = np.ascontiguousarray(stored.array.T)
+            release(stored.array)
+            return RawTensor(turned, stored.dtype)
+        return stored
 
     def shape(self, name: str, expected: tuple[int, ...]) -> tuple[int, ...]:
-        return expected if isinstance(self.source, Random) else self.source.shape(self.origin[name])
+        if isinstance(self.source, Random):
+            return expected
+        shape = self.source.shape(self.origin[name])
+        return shape[::-1] if self.name_map.transposes(name, self.dtype(name)) else shape
 
     def dtype(self, name: str) -> str:
         return self.source.dtype(self.resolve(name))

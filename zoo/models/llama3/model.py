@@ -13,9 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from ... import ops
 from ...cache import LayerCache
-from ...errors import InputError
 from ...inputs import TextInputs, TextModel
-from ...inputs.causal import CausalLM
+from ...inputs.causal import CausalLM, ends_of_rows
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -208,17 +207,7 @@ class LlamaForSequenceClassification(LlamaHead):
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        x, pad = self.base_model.encode(t), self.config.pad_token_id
-        B, T, D = x.shape
-        if pad is None:
-            if B > 1:
-                raise InputError(
-                    f"a batch of {B}, and the config has no pad_token_id to tell where rows end: pass one at a time"
-                )
-            return self.score(x[:, -1])
-        seen = ops.cumsum(t.input_ids != pad, 1)
-        last = ops.cumsum(seen < seen[:, -1:], 1)[:, -1]  # index of the last token that is not padding
-        return self.score(ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions"))
+        return self.score(ends_of_rows(self.base_model.encode(t), t.ids, self.config.pad_token_id))
 
 
 class LlamaForTokenClassification(LlamaHead):
