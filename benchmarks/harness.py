@@ -288,11 +288,11 @@ def summary(environment: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def run_python(code: str, *arguments: str, **variables: str) -> dict[str, Any]:
+def run_python(code: str, *arguments: str, python: str = sys.executable, **variables: str) -> dict[str, Any]:
     """Run code in a process of its own, which imports from this repository -> the JSON that it prints last."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path, **variables}
-    command = [sys.executable, "-c", code, *arguments]
+    command = [python, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise SystemExit(f"a measured process failed:\n{done.stderr}")

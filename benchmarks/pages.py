@@ -166,22 +166,22 @@ def _llama(result: Result) -> str:
 
 
 def _quantised(result: Result) -> str:
+    contexts = list(next(iter(result["runs"].values()))["decode"])
     lines = [
         [
             who,
-            *(_ms(1e3 * found[key]) for key in ("prefill", "decode")),
+            *(_ms(1e3 * found[what][n]) for what in ("prefill", "decode") for n in contexts),
             _mb(found["peak"]),
             _ratio(found["peak_of_file"]),
+            _ratio(result["making"][who]) if who in result["making"] else "",
         ]
         for who, found in result["runs"].items()
     ]
     ratios = [[f"{r['what']}: {r['ours']} / {r['theirs']}", _ratio(r["ratio"])] for r in result["ratios"]]
-    loading = [f"to {name} {_ratio(found['quantised'] / found['read'])}" for name, found in result["loading"].items()]
-    head = ["CPU seconds, one thread", "prompt, ms", "a token, ms", "peak memory", "/ file"]
+    head = ["", *(f"prompt of {n}, ms" for n in contexts), *(f"a token after {n}, ms" for n in contexts)]
     return (
-        f"{_markdown(head, lines)}\n{_markdown(['', 'ratio'], ratios)}\n"
-        f"Quantising while loading / reading all as float32: {', '.join(loading)}. "
-        "What is called plain is without the extra `fast`.\n"
+        f"{_markdown([*head, 'peak memory', '/ file', 'while the graph is made'], lines)}\n"
+        f"{_markdown(['', 'ratio'], ratios)}\n{_tally([r['ratio'] for r in result['ratios']])}\n"
     )
 
 
@@ -252,7 +252,7 @@ KINDS = {
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
     "trocr": Kind("TrOCR", "Lines of text, from pixel values to 20 tokens.", _rows),
     "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),
-    "quantised": Kind("Quantised weights", "The same, with matrices of int8 and int4.", _quantised),
+    "quantised": Kind("Quantised weights", "The same, packed, on NumPy, ONNX Runtime and llama.cpp.", _quantised),
     "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
 }
 

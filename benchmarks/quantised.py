@@ -1,112 +1,217 @@
-"""Quantised weights of a Llama-3.2-1B layout on the CPU, beside bfloat16's and transformers'.
+"""A Llama-3.2-1B layout with quantised weights on the CPU: zoo on NumPy and on ONNX Runtime, llama.cpp, transformers.
 
-    python -m benchmarks.quantised                    # writes benchmarks/results/quantised-<processor>-<date>.json
-    python -m benchmarks.quantised --model llama-tiny --json out.json            # a look at whether all runs
+    python -m benchmarks.quantised --llama-cpp PYTHON     # writes benchmarks/results/quantised-<processor>-<date>.json
+    python -m benchmarks.quantised --clock cpu --threads 1                      # on a machine with other work
+    python -m benchmarks.quantised --model llama-tiny --json out.json           # a look at whether all runs
 
-Random weights (2.5 GB of bfloat16, made on first use), quantised and saved once; then each contender has a process of
-its own, one after the other, on one thread: a prompt of 128 tokens, single tokens at batch 1, and the largest resident
-memory.  Seconds are the processor's, the least of the repetitions, and of the rounds: the machine may be busy with
-other things.  transformers computes in bfloat16 where the processor does, else in float32.  "plain" is without the
-extra `fast`.
+PYTHON is that of an environment with llama-cpp-python (`pip install llama-cpp-python` builds it from its sources).
+Random weights (2.5 GB of bfloat16) are made, quantised and saved on first use.  In each round every contender has
+a process of its own: for each length in --contexts a prompt of as many tokens, then single tokens, and the largest
+resident memory.  Figures are the least of the repetitions and the rounds.  An ONNX graph is made before, in a process
+that is measured by itself.  Contenders of one file must give logits like each other's.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from . import harness
-from .llama import CHILD, SIZES, STEPS, checkpoint
+from .checkpoints import once
+from .llama import SIZES
 
-PLAIN = "\nimport sys; sys.modules['llvmlite'] = None\n"
-# name -> library, element type, which of the files, what comes first
-CONTENDERS: dict[str, tuple[str, str | None, str, str]] = {
-    "transformers float32": ("transformers", "float32", "bf16", ""),
-    "transformers bf16": ("transformers", "bfloat16", "bf16", ""),
-    "zoo float32": ("zoo", "float32", "bf16", ""),
-    "zoo bf16": ("zoo", None, "bf16", ""),
-    "zoo int8": ("zoo", None, "int8", ""),
-    "zoo int4": ("zoo", None, "int4", ""),
-    "zoo bf16 plain": ("zoo", None, "bf16", PLAIN),
-    "zoo int8 plain": ("zoo", None, "int8", PLAIN),
-    "zoo int4 plain": ("zoo", None, "int4", PLAIN),
+GGUF = ("q8_0", "q4_0", "q4_k")
+FILES = ("bf16", "int8", "int4", *GGUF)
+# name -> the side, and which of the files
+CONTENDERS: dict[str, tuple[str, str]] = {
+    "transformers bf16": ("transformers", "bf16"),
+    **{f"zoo {file}": ("zoo", file) for file in FILES},
+    **{f"zoo onnx {file}": ("zoo onnx", file) for file in FILES},
+    **{f"llama.cpp {file}": ("llama.cpp", file) for file in GGUF},
 }
-PEER = "transformers bf16" if "avx512_bf16" in harness.cpu_model() else "transformers float32"
-# (figure, ours, theirs) -> the largest ratio that was aimed at
+# ours, theirs -> the largest ratio of a token's time that was aimed at
 TARGETS = {
-    ("decode", "zoo int8", PEER): 0.5,
-    ("decode", "zoo int4", PEER): 0.45,
-    ("decode", "zoo bf16", PEER): 0.8,
-    ("decode", "zoo int8 plain", PEER): 1.0,
-    ("prefill", "zoo int8", "zoo float32"): 1.1,
+    ("zoo onnx int8", "llama.cpp q8_0"): 0.95,
+    ("zoo onnx int4", "llama.cpp q4_0"): 0.95,
+    ("zoo onnx q8_0", "llama.cpp q8_0"): 0.95,
+    ("zoo onnx q4_0", "llama.cpp q4_0"): 0.95,
+    ("zoo onnx q4_k", "llama.cpp q4_k"): 1.0,
 }
-PEAK = 1.15  # of the file
-QUANTISING = 2.0  # times the seconds of reading all numbers as float32
-LOAD = """
+ALIKE = 0.25  # rms of the differences of logits, relative to theirs: activations are rounded to int8 in other places
+
+# `model(capacity)` gives a function of ids and whether they begin a text -> the logits of the next token.
+CHILD = """
 import json, sys, time
-{first}
-import zoo
-folder, choice, target = sys.argv[1:4]
-begin = time.process_time()
-zoo.load_model(folder, dtype="float32")
-read = time.process_time() - begin
-begin = time.process_time()
-model = zoo.load_model(folder, weights=choice)
-quantised = time.process_time() - begin
-if target:
-    zoo.save(model, target)
-print(json.dumps(dict(read=read, quantised=quantised)))
+from benchmarks.memory import peak
+path, threads, contexts, tokens, clock = sys.argv[1], *map(json.loads, sys.argv[2:6])
+now = getattr(time, clock)
+%s
+import numpy as np
+found = dict(logits=None, prefill={}, decode={})
+for context in contexts:
+    step, prefill, decode = model(context + tokens + 1), [], []
+    ids = np.random.default_rng(0).integers(5, vocabulary, context)
+    for _ in range(2 if context < 1000 else 1):
+        a = now()
+        logits = step(ids, True)
+        prefill.append(now() - a)
+    if found["logits"] is None:
+        found["logits"] = np.asarray(logits, np.float64).ravel()[::97].tolist()
+    for _ in range(tokens):
+        one = np.array([int(np.argmax(logits))])
+        a = now()
+        logits = step(one, False)
+        decode.append(now() - a)
+    found["prefill"][context], found["decode"][context] = min(prefill), min(decode)
+print(json.dumps(dict(found, peak=peak())))
 """
+ZOO = """
+import zoo
+network = zoo.load_model(path, device=%r)
+vocabulary = network.config.vocab_size
+def model(capacity):
+    cache = None
+    def step(ids, begins):
+        nonlocal cache
+        cache = network.new_cache(1, capacity) if begins else cache
+        return np.asarray(network.next_logits(ids[None], None, cache))
+    return step
+"""
+SIDES = {
+    "zoo": ZOO % None,
+    "zoo onnx": ZOO % "onnx",
+    "transformers": """
+import torch
+from transformers import AutoModelForCausalLM
+network = AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16, attn_implementation="sdpa").eval()
+vocabulary = network.config.vocab_size
+def model(capacity):
+    cache = None
+    @torch.inference_mode()
+    def step(ids, begins):
+        nonlocal cache
+        cache = None if begins else cache
+        out = network(torch.from_numpy(ids[None]), past_key_values=cache, use_cache=True, logits_to_keep=1)
+        cache = out.past_key_values
+        return out.logits[0, -1].float().numpy()
+    return step
+""",
+    "llama.cpp": """
+import llama_cpp
+import numpy as np
+room = max(contexts) + tokens + 8
+network = llama_cpp.Llama(path, n_ctx=room, n_threads=threads, n_threads_batch=threads, verbose=False)
+vocabulary = network.n_vocab()
+def model(capacity):
+    def step(ids, begins):
+        if begins:
+            network.reset()
+        network.eval(ids.tolist())
+        return np.ctypeslib.as_array(network._ctx.get_logits(), (vocabulary,)).copy()
+    return step
+""",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = harness.parser("quantised", __doc__, rounds=1, threads=False)
+    parser = harness.parser("quantised", __doc__, rounds=2)
     parser.add_argument("--model", choices=sorted(SIZES), default="llama-3.2-1b")
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), metavar="NAME", help=", ".join(CONTENDERS))
-    parser.add_argument("--tokens", type=int, default=16, help="tokens that are decoded (default 16)")
+    parser.add_argument("--tokens", type=int, default=24, help="tokens that are decoded (default 24)")
+    parser.add_argument("--contexts", type=int, nargs="+", default=[128, 1024], help="lengths of the prompts")
+    parser.add_argument("--llama-cpp", metavar="PYTHON", help="an interpreter with llama-cpp-python")
     args = parser.parse_args(argv)
-    environment = {**harness.environment(1), "clock": "cpu"}
-    folders = {"bf16": checkpoint(args.model, args.cache)}
-    loading: dict[str, Any] = {}
-    for choice in ("int8", "int4"):
-        folders[choice] = args.cache / f"{args.model}-{choice}"
-        for name, first in ((choice, ""), (f"{choice} plain", PLAIN)):
-            target = "" if first or folders[choice].is_dir() else str(folders[choice])
-            loading[name] = _run(LOAD.format(first=first), str(folders["bf16"]), choice, target)
-            ratio = loading[name]["quantised"] / loading[name]["read"]
-            print(f"quantising to {name} / reading: {ratio:.2f} {_verdict(ratio, QUANTISING)}", flush=True)
-    sizes = {name: sum(f.stat().st_size for f in folder.glob("*.safetensors")) for name, folder in folders.items()}
+    threads = harness.take_threads(args.threads)
+    environment = harness.environment(threads, args.clock)
+    print(harness.summary(environment), flush=True)
+    names = [name for name in args.only or CONTENDERS if args.llama_cpp or not name.startswith("llama.cpp")]
+    paths = {file: _file(args.model, file, args.cache) for file in dict.fromkeys(CONTENDERS[n][1] for n in names)}
+    sizes = {file: sum(f.stat().st_size for f in _weights(path)) for file, path in paths.items()}
+    os.environ["HF_ASSETS_CACHE"] = str(args.cache / "graphs")
+    common = json.dumps(threads), json.dumps(args.contexts), str(args.tokens)
+    clock = json.dumps("process_time" if args.clock == "cpu" else "perf_counter")
+
+    def run(name: str) -> dict[str, Any]:
+        side, file = CONTENDERS[name]
+        python = {"python": args.llama_cpp} if side == "llama.cpp" else {}
+        return harness.run_python(CHILD % SIDES[side], str(paths[file]), *common, clock, **python)
+
+    making = {}
+    for name in (name for name in names if name.startswith("zoo onnx")):
+        making[name] = run(name)["peak"] / sizes[CONTENDERS[name][1]]
+        print(f"{name}: peak memory where the graph is made, / file {making[name]:.2f}", flush=True)
     runs: dict[str, Any] = {}
-    for name in (args.only or list(CONTENDERS)) * args.rounds:
-        library, dtype, which, first = CONTENDERS[name]
-        code = first + (CHILD % STEPS[library]).replace("perf_counter", "process_time").replace(
-            "decode[len(decode) // 2]", "decode[0]"
-        )
-        found = _run(code, str(folders[which]), json.dumps(dtype), "128", str(args.tokens), "0")
+    for name in harness.in_turns(names, args.rounds):
+        found, size = run(name), sizes[CONTENDERS[name][1]]
         before = runs.setdefault(name, found)
-        runs[name] = {key: min(found[key], before[key]) for key in ("prefill", "decode", "peak_first", "peak")}
-        runs[name].update(chosen=found["chosen"], peak_of_file=runs[name]["peak"] / sizes[which])
-        figures = f"{1e3 * found['decode']:.0f} ms a token, {found['prefill']:.2f} s for 128"
-        print(f"{name}: {figures}; peak memory / file {found['peak'] / sizes[which]:.2f}", flush=True)
-    ratios = [
-        {"what": what, "ours": ours, "theirs": theirs, "ratio": runs[ours][what] / runs[theirs][what], "target": target}
-        for (what, ours, theirs), target in TARGETS.items()
-        if ours in runs and theirs in runs
-    ]
-    for r in ratios:
-        print(f"{r['what']}, {r['ours']} / {r['theirs']}: {r['ratio']:.2f} {_verdict(r['ratio'], r['target'])}")
-    found = {"environment": environment, "model": args.model, "file_bytes": sizes, "loading": loading}
-    harness.finish("quantised", args, {**found, "runs": runs, "ratios": ratios})
+        least = {part: {n: min(t, before[part][n]) for n, t in found[part].items()} for part in ("prefill", "decode")}
+        peak = min(found["peak"], before["peak"])
+        runs[name] = {**least, "peak": peak, "peak_of_file": peak / size, "logits": found["logits"]}
+        of = ", ".join(f"{1e3 * t:.0f} ms a token after {n}" for n, t in found["decode"].items())
+        print(f"{name}: {of}; a prompt {list(found['prefill'].values())} s; peak {peak / 1e6:.0f} MB", flush=True)
+    if not _alike(runs):
+        return 1
+    ratios = []
+    for (ours, theirs), target in TARGETS.items():
+        for what, n in ((what, n) for what in ("decode", "prefill") for n in map(str, args.contexts)):
+            if ours not in runs or theirs not in runs:
+                continue
+            ratio = runs[ours][what][n] / runs[theirs][what][n]
+            aim = target if what == "decode" else 1.0
+            ratios.append({"what": f"{what} {n}", "ours": ours, "theirs": theirs, "ratio": ratio, "target": aim})
+            print(f"{what} {n}, {ours} / {theirs}: {ratio:.2f} ({'<=' if ratio <= aim else 'MISSES'} {aim:.2f})")
+    for found in runs.values():
+        del found["logits"]
+    result = {"environment": environment, "model": args.model, "file_bytes": sizes, "making": making}
+    harness.finish("quantised", args, {**result, "runs": runs, "ratios": ratios})
     return 0
 
 
-def _verdict(ratio: float, target: float) -> str:
-    return f"({'<=' if ratio <= target else 'MISSES'} {target:.2f})"
+def _alike(runs: dict[str, Any]) -> bool:
+    """True unless contenders of one file give other logits than zoo on NumPy."""
+    import numpy as np
+
+    for name, found in runs.items():
+        file = CONTENDERS[name][1]
+        if f"zoo {file}" in runs:
+            ours, theirs = (np.array(one["logits"]) for one in (runs[f"zoo {file}"], found))
+            found["difference"] = float(np.sqrt(np.mean((theirs - ours) ** 2) / np.mean(ours**2)))
+            if found["difference"] > ALIKE:
+                print(f"{name}: logits differ by {found['difference']:.2f} of their size from those of zoo {file}")
+                return False
+    return True
 
 
-def _run(code: str, *arguments: str) -> dict[str, Any]:
-    return harness.run_python(code, *arguments, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+def _file(model: str, file: str, cache: Path) -> Path:
+    """The checkpoint with weights of a type, written on first use."""
+    folder = once(cache / f"{model}-packed-{file}", lambda partial: _write(model, file, cache, partial))
+    return folder / "model.gguf" if file in GGUF else folder
+
+
+def _write(model: str, file: str, cache: Path, folder: Path) -> Path:
+    import zoo
+    from parity.checkpoints import build
+
+    if file == "bf16":
+        return build("Llama-3.2-1B", folder, SIZES[model])
+    base = _file(model, "bf16", cache)
+    if file in GGUF:
+        from zoo.apps.gguf_export.export import export
+        from zoo.tasks.base import TextTask
+
+        task = zoo.load(base)
+        assert isinstance(task, TextTask)
+        export(task, folder / "model.gguf", file)
+    else:
+        zoo.save(zoo.load_model(base, weights="int8" if file == "int8" else "int4"), folder)
+    return folder
+
+
+def _weights(path: Path) -> list[Path]:
+    return [path] if path.is_file() else list(path.glob("*.safetensors"))
 
 
 if __name__ == "__main__":

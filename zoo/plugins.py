@@ -19,8 +19,6 @@ ENGINES: dict[str, str] = {
     "triton": "zoo.engines.triton",
     # `runner_for(tensor)`: the runner of models on that tensor's GPU.
     "cuda-graphs": "zoo.engines.cuda_graphs",
-    # Products of packed matrices by machine code: see `zoo.ops.on_numpy.fast`.
-    "compiled": "zoo.engines.compiled",
 }
 # Engines that a user names as a device: "onnx", "onnx:cuda".
 DEVICES: tuple[str, ...] = ("onnx",)

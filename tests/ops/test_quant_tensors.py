@@ -8,14 +8,12 @@ import pytest
 from zoo import ops
 from zoo.errors import CheckpointError
 from zoo.ops import naive
-from zoo.ops.on_numpy import fast, quantised, threads
+from zoo.ops.on_numpy import quantised, threads
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 from zoo.quant.kinds import OF_BLOCKS
 
 NARROW = [name for name in QUANT_TYPES if name not in ("F64", "F32")]
 OF_TORCH = ["INT8", *(kind.name for kind in OF_BLOCKS)]  # which llama.cpp's kinds become there
-UNCOMPILED = ("UINT4_OFFSET", "INT8_OFFSET", "UINT4_K", "INT8_K", "INT8_K16")  # which files have only from torch
-COMPILED = [name for name in NARROW if name not in UNCOMPILED]
 
 
 def random_rows(rng, name: str, rows: int, columns: int) -> QuantRows:
@@ -65,12 +63,10 @@ def test_numbers_are_those_of_the_naive_twin(name, columns, rng):
 
 @pytest.mark.parametrize("names", [[name] for name in NARROW] + [["INT4_32", "F32", "INT8", "BF16"]], ids="+".join)
 @pytest.mark.parametrize("tokens", [1, 3, 24, 70, 300])
-@pytest.mark.parametrize(("count", "is_plain"), [(1, False), (3, True)])
-def test_linear(names, tokens, count, is_plain, rng, monkeypatch):
+@pytest.mark.parametrize("count", [1, 3])
+def test_linear(names, tokens, count, rng, monkeypatch):
     monkeypatch.setattr(threads, "ALONE", 0)
     monkeypatch.setattr(threads, "_chosen", count)
-    if is_plain:
-        monkeypatch.setattr(fast, "compiled", lambda kind: None)
     monkeypatch.setattr(quantised, "TILE", 600)  # so that small matrices make several tiles
     for columns in (72, 33):
         weight = matrix(rng, *names, columns=columns)
@@ -153,89 +149,9 @@ def test_fields_of_another_shape_or_type_are_refused(rng):
             QuantRows(rows.kind, 64, arrays).check("w")
 
 
-@pytest.mark.parametrize("names", [[name] for name in COMPILED] + [["INT4_32", "INT8"]], ids="+".join)
-@pytest.mark.parametrize("tokens", [1, 2, 4, 7])
-def test_compiled_products_and_plain_ones(names, tokens, rng, monkeypatch):
-    """Tokens up to ROWS are multiplied by compiled code, for more of them it widens tiles."""
-    pytest.importorskip("llvmlite", reason="needs llvmlite, the extra fast")
-    for columns in (64, 33, 300):
-        weight = matrix(rng, *names, columns=columns)
-        for part in weight.parts:
-            for array in part.arrays:
-                array.flags.writeable = False  # as a mapped file is
-        x = rng.standard_normal((1, tokens, columns), np.float32)
-        assert fast.takes(weight.parts, x[0]) == (tokens <= fast.ROWS)
-        wanted = naive.linear(x, weight, None, "silu")
-        found = ops.linear(x, weight, None, "silu")
-        with monkeypatch.context() as without:
-            without.setattr(fast, "compiled", lambda kind: None)
-            plain = ops.linear(x, weight, None, "silu")
-        for one in (found, plain):
-            assert np.abs(one - wanted).max() <= 5e-6 * np.abs(wanted).max()
-
-
-WAYS = ["avx512vnni", "avxvnni", "avx512bw", "avx2", "dotprod"]  # to sum products of bytes
-
-
-@pytest.fixture(params=WAYS)
-def way(request, monkeypatch):
-    """Each of those that this processor has, instead of the best."""
-    pytest.importorskip("llvmlite", reason="needs llvmlite, the extra fast")
-    import llvmlite.binding as llvm
-
-    from zoo.engines.compiled import digits
-
-    assert list(digits.WAYS) == WAYS
-    features = llvm.get_host_cpu_features()
-    if not digits.ways("INT4_32", {name: on for name, on in features.items() if name in digits.WAYS[request.param][0]}):
-        pytest.skip(f"this processor lacks {request.param}")
-    known = fast.compiled
-
-    def compiled(kind: str):
-        own = known(kind)
-        return own and own._replace(way=request.param if kind in digits.WAYS[request.param].kinds else None)
-
-    monkeypatch.setattr(fast, "compiled", compiled)
-    return request.param
-
-
-@pytest.mark.parametrize("names", [["INT8"], ["INT4_32"], ["INT8", "INT4_32", "INT8_32"]], ids="+".join)
-@pytest.mark.parametrize("tokens", [1, 3])
-def test_products_of_bytes(way, names, tokens, rng):
-    """Whole steps of 64 or 128 columns, what is left of one, numbers far larger than the rest, and none but zeros."""
-    for columns in (64, 128, 256, 97, 385):
-        weight = matrix(rng, *names, rows=7, columns=columns)
-        x = rng.standard_normal((1, tokens, columns), np.float32)
-        for factor in (1, 1000, 0):
-            x[0, 0, columns // 3] *= factor
-            x[0, -1] *= factor
-            wanted = naive.linear(x, weight)
-            found = ops.linear(x, weight)
-            assert np.abs(found - wanted).max() <= 5e-6 * np.abs(wanted).max()
-
-
-@pytest.mark.parametrize("odd", [np.nan, np.inf])
-def test_products_of_bytes_are_not_of_what_is_no_number(way, odd, rng):
-    weight = matrix(rng, "INT8", "INT4_32", columns=256)
-    x = rng.standard_normal((1, 1, 256), np.float32)
-    x[0, 0, 7] = odd
-    assert not np.isfinite(np.asarray(ops.linear(x, weight))).any()
-
-
-@pytest.mark.parametrize("name", COMPILED)
-def test_compiled_code_writes_and_reads_what_it_was_given(name, rng):
-    """One row of several, into a part of a larger array: what lies beside it stays."""
-    pytest.importorskip("llvmlite", reason="needs llvmlite, the extra fast")
-    rows = random_rows(rng, name, 5, 288)
-    out = np.full((5, rows.width + 3), 7, np.float32)
-    assert fast.widen(rows[1:4], out[1:4, : rows.width])
-    scale = rows.arrays[1][1:4, None] if name == "INT8" else 1
-    wanted = rows[1:4].dequantise()
-    np.testing.assert_allclose(out[1:4, :288] * scale, wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
-    y = np.full((4, 9), 7, np.float32)
-    x = rng.standard_normal((2, 288), np.float32)
-    fast.product(rows[1:4], fast.operand([rows], x), y[1:3, 2:5])
-    np.testing.assert_allclose(y[1:3, 2:5], x @ wanted.T, rtol=1e-5, atol=1e-5 * np.abs(wanted).max())
-    out[1:4, : rows.width], y[1:3, 2:5] = 7, 7
-    assert (out == 7).all()
-    assert (y == 7).all()
+def test_float16_is_widened_to_the_bit():
+    """All 65,536 of them: those below the smallest normal number, infinities and NaN too."""
+    half = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(64, -1)
+    for numbers in (half, half[np.isfinite(half)].reshape(2, -1)):
+        found = QuantRows(QUANT_TYPES["F16"], numbers.shape[1], (numbers,)).dequantise()
+        np.testing.assert_array_equal(found.view(np.uint32), numbers.astype(np.float32).view(np.uint32))

@@ -176,9 +176,6 @@ import json, sys, numpy as np, zoo
 def peak():
     with open("/proc/self/status") as f:
         return next(int(l.split()[1]) * 1024 for l in f if l.startswith("VmHWM"))
-from zoo.ops.on_numpy import fast
-if own := fast.compiled("BF16"):  # llvmlite, where it is installed, takes 80 MB by itself, and gives most of it back
-    own.function("BF16", 1)
 found = [peak()]
 model = zoo.load_model(sys.argv[1])
 found.append(peak())

@@ -20,9 +20,11 @@ f32 = np.float32
 
 def _nibbles(qs: np.ndarray, width: int) -> np.ndarray:
     """Bytes (..., n * width) -> (..., 2 * n * width): the lower halves of `width` of them, then the upper."""
-    *outer, count = qs.shape
-    bytes_ = qs.reshape(*outer, count // width, 1, width)
-    return (bytes_ >> np.array([0, 4], np.uint8)[:, None] & 15).reshape(*outer, 2 * count)
+    part = np.dtype((np.void, width))  # copied whole: several times as fast as byte by byte
+    bytes_ = np.ascontiguousarray(qs.view(part)).view(np.uint8)
+    out = np.empty((*bytes_.shape[:-1], bytes_.shape[-1] // width, 2), part)
+    out[..., 0], out[..., 1] = (bytes_ & 15).view(part), (bytes_ >> 4).view(part)
+    return out.reshape(*out.shape[:-2], 2 * out.shape[-2]).view(np.uint8)
 
 
 def _fifth_bits(qh: np.ndarray) -> np.ndarray:

@@ -43,6 +43,17 @@ def _copy(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.copyto(out, arrays[0])
 
 
+def _float16(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """NumPy's own conversion takes five times as long where it has no instruction for it."""
+    bits = out.view(np.int32)
+    np.copyto(bits, arrays[0].view(np.int16))
+    bits <<= 13
+    bits &= -0x70002000  # the sign, and the exponent and fraction below it
+    out *= np.float32(2.0**112)  # from float16's bias to float32's
+    if out.size and not max(out.max(), -out.min()) < 65536:  # infinity and NaN
+        np.copyto(out, arrays[0])
+
+
 def _bfloat16(arrays: Sequence[np.ndarray], out: np.ndarray) -> None:
     np.left_shift(arrays[0], 16, out=out.view(np.uint32), dtype=np.uint32)
 
@@ -60,7 +71,7 @@ def _in_blocks(
     scale_step: np.ndarray | None = None,
     offset_step: np.ndarray | None = None,
 ) -> Affine:
-    codes = data if data.dtype == np.int8 else np.stack([data & 15, data >> 4], -1)
+    codes = data if data.dtype == np.int8 else _nibbles(data)
     eight = 8 if data.dtype == np.uint8 and offset is None else 0
     return Affine(
         codes.reshape(*scale.shape, codes.size // scale.size if scale.size else 1),
@@ -68,6 +79,14 @@ def _in_blocks(
         None if offset is None else _factors(offset, offset_step),
         eight if zero is None else zero,
     )
+
+
+def _nibbles(data: np.ndarray) -> np.ndarray:
+    """Bytes (..., n) -> (..., 2 n): the lower four bits of each, then its upper ones."""
+    words = data.astype("<u2")
+    words |= words << 4
+    words &= 0x0F0F
+    return words.view(np.uint8)
 
 
 def _factors(each: np.ndarray, step: np.ndarray | None) -> np.ndarray:
@@ -88,10 +107,10 @@ def _kind(name: str, block: int, **fields: tuple[str, int]) -> QuantType:
     return kind
 
 
-F64, F32, F16 = (
-    QuantType(name, 1, (Field("data", dtype, 1),), _copy)
-    for name, dtype in (("F64", "float64"), ("F32", "float32"), ("F16", "float16"))
+F64, F32 = (
+    QuantType(name, 1, (Field("data", dtype, 1),), _copy) for name, dtype in (("F64", "float64"), ("F32", "float32"))
 )
+F16 = QuantType("F16", 1, (Field("data", "float16", 1),), _float16)
 BF16 = QuantType("BF16", 1, (Field("data", "uint16", 1),), _bfloat16)
 INT8 = QuantType("INT8", 1, (Field("data", "int8", 1), Field("scale", "float32", 0)), affine=_int8)
 

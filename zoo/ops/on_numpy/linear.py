@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...quant import QuantRows, QuantTensor
-from . import blas, fast, quantised, threads
+from . import blas, quantised, threads
 from .activations import finish
 from .layout import FEW, SMALL, columns, logical, multipliable
 from .scratch import result, scratch
@@ -58,8 +58,7 @@ def linear(
         return Y.reshape(*lead, E)
     cost = D * E * max(N / 40, 0.25 if D * E > FAR else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
-    compiled = fast.operand(weights, X) if narrow and rowwise and fast.takes(weights, X) else None
-    operands = quantised.operands(X, weights, rowwise) if narrow and not compiled else []
+    operands = quantised.operands(X, weights, rowwise) if narrow else []
 
     def share(i: int) -> None:
         if tile and not narrow:
@@ -70,9 +69,7 @@ def linear(
             own = slice(at, at + b - a)
             if rowwise:
                 y = Y[:, own]
-                if compiled:
-                    fast.product(weights[which][a:b], compiled, y)
-                elif narrow:
+                if narrow:
                     _packed_product(weights[which][a:b], operands[which], y, True, None)
                 else:
                     _row_product(X, plain[which][a:b], y)
@@ -97,12 +94,13 @@ def _packed_product(
 
     y (N, E), xs (N, D or D / 2) if rowwise, else y (E, N), xs (D or D / 2, N).
     """
-    if rowwise and len(y) == 1 and len(xs) == 2 and isinstance(W, QuantRows):
-        quantised.vector_product(W, xs, y[0])
-        return
-    if rowwise and len(y) == 1 and isinstance(W, QuantRows) and W.kind.name == "INT8":
-        quantised.int8_product(W, xs[0][0], y[0])
-        return
+    if rowwise and len(y) == 1 and isinstance(W, QuantRows):
+        if len(xs) == 2:
+            quantised.words_product(W, xs, y[0])
+            return
+        if W.kind.affine:
+            quantised.groups_product(W, xs[0][0], y[0])
+            return
     width = W.shape[1] // len(xs)
     # With more tokens the cache of a tile matters less, and the cost of each tile more.
     room = quantised.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)

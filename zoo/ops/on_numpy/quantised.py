@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...quant import QuantRows, QuantTensor
-from . import fast
 from .scratch import scratch
 
 TILE = 1 << 17  # elements of float32 at a time: half a megabyte fits into the L2 cache
@@ -39,8 +38,6 @@ def _in_words(W: np.ndarray | QuantRows) -> bool:
     """
     if isinstance(W, np.ndarray) or W.kind.name != "BF16" or W.columns % 2 or sys.byteorder != "little":
         return False
-    if fast.compiled("BF16"):
-        return False
     data = W.arrays[0]
     row, column = data.strides
     return column == 2 and row % 4 == 0 and data.__array_interface__["data"][0] % 4 == 0
@@ -63,11 +60,10 @@ def widened(W: np.ndarray | QuantRows, parts: int) -> Iterator[np.ndarray]:
         yield out
     else:
         out = scratch("widened", (len(W), W.width), float32)
-        if not fast.widen(W, out):
-            if W.kind.name == "INT8":
-                np.copyto(out, W.arrays[0])
-            else:
-                W.kind.dequantise([np.asarray(array) for array in W.arrays], out)
+        if W.kind.name == "INT8":
+            np.copyto(out, W.arrays[0])
+        else:
+            W.kind.dequantise([np.asarray(array) for array in W.arrays], out)
         yield out[:, : W.columns]
 
 
@@ -77,7 +73,7 @@ def scale(W: np.ndarray | QuantRows, y: np.ndarray) -> None:
         np.multiply(y, W.arrays[1][:, None], out=y)
 
 
-def vector_product(W: QuantRows, xs: list[np.ndarray], y: np.ndarray) -> None:
+def words_product(W: QuantRows, xs: list[np.ndarray], y: np.ndarray) -> None:
     """y (E,) = W @ x for a bfloat16 matrix in words and a single token, xs two of (1, D / 2).
 
     Decoding spends its time here, so there is little Python between the passes: it holds the lock that other threads
@@ -99,14 +95,27 @@ def vector_product(W: QuantRows, xs: list[np.ndarray], y: np.ndarray) -> None:
     np.add(y, rest, out=y)
 
 
-def int8_product(W: QuantRows, x: np.ndarray, y: np.ndarray) -> None:
-    """y (E,) = W @ x of an INT8 matrix, x (D,): in tiles of half the size, which suit its one pass better."""
-    data, scale = W.arrays
-    step = max(8, TILE // 2 // max(1, len(x)))
-    part = scratch("widened", (step, len(x)), np.dtype(np.float32))
-    for a in range(0, len(data), step):
-        now = data[a : a + step]
-        part = part[: len(now)]
-        np.copyto(part, now)
-        np.matmul(part, x, y[a : a + step])
-    np.multiply(y, scale, out=y)
+def groups_product(W: QuantRows, x: np.ndarray, y: np.ndarray) -> None:
+    """y (E,) = W @ x for a matrix of whole numbers with a scale for each group, x (D,).
+
+    A group's numbers times x are summed before they are scaled: there are 16 or more times as many numbers as sums.
+    """
+    assert W.kind.affine is not None
+    if W.width > W.columns:
+        x = np.pad(x, (0, W.width - W.columns))
+    step = max(8, 2 * TILE // max(1, W.width))  # of many passes: fewer, larger tiles cost less Python
+    for a in range(0, len(W), step):
+        now = W[a : a + step]
+        codes, scale, offset, zero = W.kind.affine([np.asarray(array) for array in now.arrays])
+        R, G, N = codes.shape
+        numbers = scratch("widened", (R, G, N), y.dtype)
+        np.copyto(numbers, codes if isinstance(zero, np.ndarray) or not zero else codes.view(np.int8) - np.int8(zero))
+        sums = scratch("rest", (G, R, 1), y.dtype)
+        xs = x.reshape(G, N)
+        np.matmul(numbers.transpose(1, 0, 2), xs[..., None], out=sums)
+        out = y[a : a + step]
+        np.sum(np.multiply(sums[..., 0], scale.T, out=sums[..., 0]), axis=0, out=out)
+        if isinstance(zero, np.ndarray):
+            out -= (scale * zero) @ xs.sum(axis=1)
+        if offset is not None:
+            out += offset @ xs.sum(axis=1)
