@@ -157,12 +157,12 @@ def parsed(module: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -
 
 def test_all_blocks_are_found():
     found = {page: [words for block in blocks(page) for words in commands(block.text)] for page in PAGES}
-    assert ["zoo", "run", "sentence-transformers/all-MiniLM-L6-v2"] in found[ROOT / "README.md"]
+    assert ["zoo", "run", "sentence-transformers/all-MiniLM-L6-v2"] in found[ROOT / "docs" / "getting-started.md"]
     assert sum(map(len, found.values())) > 30
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert len(re.findall(r"^```(?:python|console)", text, re.MULTILINE)) == len(blocks(page))
-        assert set(re.findall(r"^```(\w+)", text, re.MULTILINE)) <= {"python", "console", "bash", "js"}, page
+        assert set(re.findall(r"^```(\w+)", text, re.MULTILINE)) <= {"python", "console", "bash", "js", "mermaid"}, page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
