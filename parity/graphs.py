@@ -13,6 +13,7 @@ import numpy as np
 from zoo.engines.onnx.cache import write_graph
 from zoo.engines.onnx.runner import OnnxRunner, fed
 from zoo.engines.onnx.trace import Traced, trace
+from zoo.nn import is_array
 from zoo.runner import Runner
 
 from .taps import outputs, tapped
@@ -35,7 +36,8 @@ class _Staged(Runner):
         def staged(model: Any, *given: Any) -> _Named:
             with tapped(model, keep=_itself) as found:
                 result = fn.__func__(model, *given)  # type: ignore[attr-defined]
-            return _Named({**found, **outputs(model, result, _itself)})
+            named = outputs(model, result, _itself) if fn.__name__ == "forward" else _fields(fn, result)
+            return _Named({**found, **named})
 
         made: Callable[..., Any] = MethodType(staged, fn.__self__)  # type: ignore[attr-defined]
         traced: Traced = trace(made, *records)
@@ -48,7 +50,9 @@ class _Staged(Runner):
             arrays = graph.session(feed)
         for one, array in zip(traced.signature.outputs, arrays, strict=True):
             self.found[one.name] = array.transpose(0, 2, 3, 1) if one.is_image else array
-        return self.found.get("logits")
+        if fn.__name__ == "forward":
+            return self.found.get("logits")
+        return self.found[fn.__name__] if fn.__name__ in self.found else traced.signature.result(fn, arrays)
 
 
 def graph_stages(model: Any, arrays: Mapping[str, Any], switches: Mapping[str, bool]) -> dict[str, np.ndarray]:
@@ -62,6 +66,11 @@ def graph_stages(model: Any, arrays: Mapping[str, Any], switches: Mapping[str, b
     if isinstance(result, np.ndarray):  # the rows of several choices are one
         staged.found["logits"] = result
     return staged.found
+
+
+def _fields(fn: Callable[..., Any], result: Any) -> dict[str, Any]:
+    """The output of another method than `forward`: its fields, or an array by the method's name."""
+    return {fn.__name__: result} if is_array(result) else result._asdict()
 
 
 def _itself(array: Any) -> Any:

@@ -204,7 +204,10 @@ class Reference:
         """The modules that the family's row in the registry says are stages: "layer" is a list of them."""
         body, stages = self.model.base_model, FAMILIES[self.config["model_type"]].stages
         if stages:
-            return {name: body.get_submodule(path) for name, path in stages.items()}
+            has = {name: path for name, path in stages.items() if _has(body, path)}
+            prefixes = {name.rpartition(".")[0] for name in has}
+            lone = f"{prefixes.pop()}." if len(prefixes) == 1 and len(has) < len(stages) else ""
+            return {name.removeprefix(lone): body.get_submodule(path) for name, path in has.items()}
         depth = self.model.config.num_hidden_layers
         lists = [m for m in body.modules() if isinstance(m, self.torch.nn.ModuleList) and len(m) == depth]
         if not lists:
@@ -273,6 +276,13 @@ def _by_longest_edge(processor: Any, images: Sequence[Any]) -> dict[str, np.ndar
         pixel_values[b, : value.shape[1], : value.shape[2]] = np.moveaxis(value, 0, -1)
         pixel_mask[b, : value.shape[1], : value.shape[2]] = 1
     return {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
+
+
+def _has(module: Any, path: str) -> bool:
+    """True if a module has a part of this path."""
+    for name in path.split("."):
+        module = getattr(module, name, None)
+    return module is not None
 
 
 def _only(output: Any) -> Any:

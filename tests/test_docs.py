@@ -41,6 +41,8 @@ STAND_INS = {
     "microsoft/table-transformer-detection": "table-transformer-detection",
     "microsoft/table-transformer-structure-recognition-v1.1-all": "table-transformer-structure-recognition-v1.1-all",
     "microsoft/trocr-base-printed": "trocr-base-handwritten",
+    "openai/clip-vit-base-patch32": "clip-vit-base-patch32",
+    "FacebookAI/roberta-large-mnli": "electra-classifier",
 }
 CHAT = "meta-llama/Llama-3.2-1B-Instruct"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

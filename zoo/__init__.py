@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .tasks.rerank import Rerank
     from .tasks.segment import Segment
     from .tasks.tag import Tag
+    from .tasks.zero_shot import ZeroShot
+    from .tasks.zero_shot_image import DualEmbed, ZeroShotImage
 
     Name = str | os.PathLike[str]
     _Classify = Classify | ImageClassify
@@ -50,7 +52,9 @@ __all__ = [
 
 
 @overload
-def load(name_or_folder: Name, *, task: Literal["embed"], **options: Unpack[LoadOptions]) -> Embed | ImageEmbed: ...
+def load(
+    name_or_folder: Name, *, task: Literal["embed"], **options: Unpack[LoadOptions]
+) -> Embed | ImageEmbed | DualEmbed: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["classify"], **options: Unpack[LoadOptions]
@@ -72,14 +76,23 @@ def load(name_or_folder: Name, *, task: Literal["detect"], **options: Unpack[Loa
 @overload
 def load(name_or_folder: Name, *, task: Literal["read"], **options: Unpack[LoadOptions]) -> Read: ...
 @overload
+def load(
+    name_or_folder: Name, *, task: Literal["zero-shot-classification"], **options: Unpack[LoadOptions]
+) -> ZeroShot: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["zero-shot-image-classification"], **options: Unpack[LoadOptions]
+) -> ZeroShotImage: ...
+@overload
 def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any: ...
 def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any:
     """Load a checkpoint from the Hugging Face Hub or a local folder as a task, to be called with texts or images.
 
     "stories260k" comes with zoo: a small model that writes stories and needs no network.
 
-    task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank" or "generate", for images "embed",
-    "classify", "segment", "detect" or "read"; by default the task that the checkpoint was trained for.  With a literal
+    task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank", "generate" or
+    "zero-shot-classification", for images "embed", "classify", "segment", "detect", "read" or
+    "zero-shot-image-classification"; by default the task that the checkpoint was trained for.  With a literal
     task, type checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is
     installed, or on what ZOO_DEVICE in the environment names; "onnx", "onnx:cuda", "onnx:coreml", ... on ONNX Runtime;

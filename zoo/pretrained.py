@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .options import ModelOptions
 
 M = TypeVar("M", bound="Pretrained")
+R = TypeVar("R")
 DTYPES = ("float32", "float64", "float16", "bfloat16")  # the 16-bit ones on torch
 # Smaller weights are searched for NaN and infinity while loading, at 0.25 s a GiB; larger ones are mapped only as used.
 CHECKED_BYTES = 1 << 30
@@ -63,6 +64,7 @@ class Pretrained(Trainable):
     is_base_model: ClassVar[bool] = False  # True for a model without a head, whose tensors have no prefix
     tied: ClassVar[Mapping[str, str]] = {}  # canonical name -> the name whose array it shares
     keep_16bit: ClassVar[bool] = False  # True: on NumPy 16-bit matrices are widened only in use
+    parts: ClassVar[tuple[str, ...]] = ()  # attributes: the models that read `forward`'s records, in their order
     depends_on_length = False  # True if a text's length, padding included, changes its outputs
 
     config: Any
@@ -84,6 +86,15 @@ class Pretrained(Trainable):
     def like(self) -> Array:
         """An array with the dtype and the device of what is computed."""
         return an_array(self)
+
+    @property
+    def readers(self) -> list[Any]:
+        """The models that check the inputs: its parts, or itself."""
+        return [getattr(self, name) for name in self.parts] or [self]
+
+    def reader(self, kind: type[R]) -> R:
+        """The last of its `readers` that is of a kind: `TextModel`, `ImageModel`, ..."""
+        return next(one for one in reversed(self.readers) if isinstance(one, kind))
 
     def refuse(self, name: str, taken: Sequence[str], is_known: bool = True) -> NoReturn:
         """Raise InputError for an argument that the class does not take; is_known: other classes do."""

@@ -42,8 +42,8 @@ class Family:
         own, or else the first of them.
     tasks: head -> the task that its checkpoints were trained for (None: none), if not the one in TASK_OF_HEAD.
     losses: head -> the name of its loss in zoo/apps/train/losses.py, if not the one in LOSS_OF_HEAD there.
-    reads: "text", "image", or "both" for an encoder of images with a decoder of texts.  By default "image" if one of
-        the heads is one of images, else "text".
+    reads: "text", "image", or "both" for an encoder of images with a decoder or an encoder of texts.  By default
+        "image" if one of the heads is one of images, else "text".
     processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
     names: head -> the name of its class in transformers, if it is not `<prefix><head>`.
     classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".
@@ -51,7 +51,8 @@ class Family:
         path of the module whose output it is, or of a list of modules, each of which is a stage (layer.0, ...).
         By default {"layer": P}, P the path of the one list that is as long as the model has layers.  The stage
         "embeddings" is the first layer's input unless the row has a path for it; so are, beside the stages
-        "encoder.layer" and "decoder.layer", "encoder.embeddings" and "decoder.embeddings".
+        "encoder.layer" and "decoder.layer", "encoder.embeddings" and "decoder.embeddings".  In a class that has one of
+        these parts alone its stages have no prefix.
     """
 
     module: str
@@ -135,6 +136,21 @@ _TEXT = (
 _DECODER = ("Model", "ForCausalLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
 _IMAGE = ("Model", "ForImageClassification", "ForMaskedImageModeling")
 
+
+def _two_towers(module: str, prefix: str) -> Family:
+    """The row of an encoder of images and one of texts."""
+    return Family(
+        module=f"zoo.models.{module}",
+        prefix=prefix,
+        heads=("Model", "ForImageClassification"),
+        tasks={"Model": "zero-shot-image-classification"},
+        losses={"Model": "pairs"},
+        reads="both",
+        processor=f"{prefix}ImageProcessor",
+        stages={f"{part}_model.layer": f"{part}_model.encoder.layers" for part in ("vision", "text")},
+    )
+
+
 # model_type in config.json -> the row.
 FAMILIES: dict[str, Family] = {
     "bert": Family(
@@ -176,6 +192,30 @@ FAMILIES: dict[str, Family] = {
         prefix="Dinov2",
         heads=("Model", "ForImageClassification"),
         processor="BitImageProcessor",
+    ),
+    "clip": _two_towers("clip", "CLIP"),
+    "clip_text_model": Family(
+        module="zoo.models.clip",
+        prefix="CLIPText",
+        heads=("Model", "ModelWithProjection"),
+        tasks={"ModelWithProjection": "embed"},
+    ),
+    "clip_vision_model": Family(
+        module="zoo.models.clip",
+        prefix="CLIPVision",
+        heads=("Model", "ModelWithProjection"),
+        tasks={"ModelWithProjection": "embed"},
+        reads="image",
+        processor="CLIPImageProcessor",
+    ),
+    "siglip": _two_towers("siglip", "Siglip"),
+    "siglip_text_model": Family(module="zoo.models.siglip", prefix="SiglipText", heads=("Model",)),
+    "siglip_vision_model": Family(
+        module="zoo.models.siglip",
+        prefix="SiglipVision",
+        heads=("Model",),
+        reads="image",
+        processor="SiglipImageProcessor",
     ),
     "gemma3_text": Family(
         module="zoo.models.gemma3",

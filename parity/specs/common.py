@@ -97,7 +97,8 @@ class Spec:
 
     def processor_of(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The content of preprocessor_config.json, with sizes that have shrunk as much as image_size has."""
-        full, small = (pair(c.get("encoder", c).get("image_size", 1)) for c in (self.config, config))
+        parts = ((c, c.get("encoder", {}), c.get("vision_config", {})) for c in (self.config, config))
+        full, small = (pair(next((c["image_size"] for c in some if "image_size" in c), 1)) for some in parts)
 
         def shrunk(size: Any, axis: int = 0) -> Any:
             if isinstance(size, dict):
@@ -110,7 +111,7 @@ class Spec:
     def write_files(self, folder: Path, config: Mapping[str, Any]) -> None:
         """Write the files besides config and weights."""
         if self.tokenizer is not None:
-            texts = config.get("decoder", config)
+            texts = config.get("decoder") or config.get("text_config", config)
             WRITERS[self.tokenizer](folder, texts["vocab_size"], texts["max_position_embeddings"] - self.reserved)
         if self.processor:
             write_json(folder / "preprocessor_config.json", self.processor_of(config))

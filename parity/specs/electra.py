@@ -23,7 +23,9 @@ SPECS: dict[str, Spec] = {
     "electra-small-generator": _small(like="google/electra-small-generator", architecture="ElectraForMaskedLM"),
     "electra-bare": _small(like="save_pretrained", architecture="ElectraModel", config=BASE, tiny=TINY_BASE),
     "electra-classifier": _small(
-        like="save_pretrained", architecture="ElectraForSequenceClassification", config={**SMALL, **labels(count=3)}
+        like="save_pretrained",
+        architecture="ElectraForSequenceClassification",
+        config={**SMALL, **labels("contradiction", "entailment", "neutral")},
     ),
     "electra-ner": _small(
         like="save_pretrained", architecture="ElectraForTokenClassification", config={**SMALL, **labels(count=9)}

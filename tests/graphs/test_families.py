@@ -9,6 +9,7 @@ from parity.checkpoints import build
 from parity.specs import SPECS
 from zoo.engines.onnx.trace import trace
 from zoo.inputs import ImageModel
+from zoo.inputs.dual_encoder import DualEncoder
 from zoo.inputs.image_to_text import ImageToText
 from zoo.loading import load_model
 
@@ -27,6 +28,9 @@ def records(model, rng, size):
     if isinstance(model, ImageToText):
         ids = rng.integers(5, model.config.decoder.vocab_size, (2 * rows, (5, 3, 7)[size]))
         return images(model.encoder, rng, rows, size), model.decoder.tokens(ids)
+    if isinstance(model, DualEncoder):
+        text, T = model.text_model, (7, 5, 19)[size]
+        return images(model.vision_model, rng, rows, size), text.tokens(rng.integers(5, text.config.vocab_size, (2, T)))
     if isinstance(model, ImageModel):
         return (images(model, rng, rows, size),)
     cfg, T = model.config, (7, 5, 19)[size]

@@ -177,6 +177,7 @@ def test_arrays_made_joined_and_chosen_from():
             ops.where(m[:, :, None], x, w),
             ops.zeros((T, B, 2), x),
             ops.mean(x, 1),
+            ops.exp(x),
             ops.add_scaled(x, x, w),
         )
 
@@ -184,7 +185,15 @@ def test_arrays_made_joined_and_chosen_from():
         B, T = m.shape
         rows = np.concatenate([np.broadcast_to(w, (B, 1, 4)), x[:, 1:], x[:, -1:]], 1)
         even = np.stack([np.arange(T)] * 2, 1)[None, 0::2] - T
-        return rows, even, naive.where(m[:, :, None], x, w), np.zeros((T, B, 2)), naive.mean(x, 1), x + w * x
+        return (
+            rows,
+            even,
+            naive.where(m[:, :, None], x, w),
+            np.zeros((T, B, 2)),
+            naive.mean(x, 1),
+            naive.exp(x),
+            x + w * x,
+        )
 
     check(run, twin, [("B", "T", 4), ("B", "T", "bool")], [random(4)])
 

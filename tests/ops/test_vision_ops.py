@@ -237,6 +237,7 @@ def test_small_ops(image, lib, rng):
     mask = rng.random((2, 9, 7, 1)) < 0.5
     check(ops.add_scaled(lib(x), lib(y), lib(scale)), naive.add_scaled(x, y, scale))
     check(ops.mean(lib(x), 1), naive.mean(x, 1))
+    check(ops.exp(lib(x)), naive.exp(x))
     check(ops.where(lib(mask), lib(x), lib(y)), naive.where(mask, x, y))
     table, index = rng.standard_normal((11, 3)).astype(np.float32), rng.integers(0, 11, (4, 6))
     check(ops.gather_bias(lib(table), lib(index)), naive.gather_bias(table, index))

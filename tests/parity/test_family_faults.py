@@ -22,6 +22,7 @@ OTHER = {
     "gelu_tanh": "gelu",
     "silu": "gelu",
     "relu": "gelu",
+    "quick_gelu": "gelu",
 }
 
 

@@ -76,6 +76,25 @@ def test_classify_pairs(reference, pipe, kind):
     assert classify(*pairs[0])[0].label == wanted[0][0]["label"]
 
 
+@pytest.mark.parametrize("names", [["contradiction", "neutral", "entailment"], ["ENTAILMENT", "not_entailment"]])
+def test_zero_shot(reference, pipe, names):
+    ids = {name: i for i, name in enumerate(names)}
+    folder = reference("roberta", "ForSequenceClassification", id2label=dict(enumerate(names)), label2id=ids)
+    zero_shot = zoo.load(folder, task="zero-shot-classification")
+    theirs = pipe("zero-shot-classification", folder)
+    texts = [TEXTS[0], "word " * 200]
+    for options in ({}, {"multi_label": True}, {"hypothesis_template": "About {}!"}):
+        for labels in (["the sea", "a phone", "war"], "urgent, not urgent", ["one"]):
+            found = zero_shot(texts, labels, **options)
+            for text, ours in zip(texts, found, strict=True):
+                wanted = theirs(text, labels, **options)
+                assert [one.label for one in ours] == wanted["labels"]
+                np.testing.assert_allclose([one.score for one in ours], wanted["scores"], rtol=1e-4)
+    other = reference("roberta", "ForSequenceClassification", id2label={0: "good", 1: "bad"})
+    with pytest.raises(UnsupportedError, match=r"begins with 'entail' .* labels are good, bad"):
+        zoo.load(other, task="zero-shot-classification")
+
+
 LABELS = {
     "bio": ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"],
     "plain": ["O", "NOUN", "VERB"],

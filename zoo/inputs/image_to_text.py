@@ -23,6 +23,7 @@ INPUTS = ("pixel_values", "decoder_input_ids", "decoder_attention_mask", "interp
 class ImageToText(Pretrained):
     """`encoder_states(pixels)` is what the decoder attends to; `forward(pixels, tokens)` runs both."""
 
+    parts = ("encoder", "decoder")
     encoder: Any  # an ImageModel with `encode`
     decoder: CausalLM
 

@@ -81,6 +81,8 @@ class TextModel(Pretrained):
 
     # The arguments besides attention_mask -> the config's field that bounds their ids or is the width of their vectors.
     inputs: ClassVar[Mapping[str, str]] = {"input_ids": "vocab_size"}
+    embeds: ClassVar[str | None] = None  # the field of the output that is a text's vector; None: its tokens are pooled
+    pads_texts: ClassVar[bool] = False  # True if a text's vector is that of a text padded to all positions
     is_causal = False  # True if a token attends only to itself and those before it
     options: ClassVar[tuple[str, ...]] = ()  # "cache" and "logits_to_keep", where the class takes them
 

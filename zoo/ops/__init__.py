@@ -184,6 +184,11 @@ def softmax(x: Array) -> Array:
     return backend(x).softmax(x)
 
 
+def exp(x: Array) -> Array:
+    """e ** x.  x (...) -> (...)."""
+    return backend(x).exp(x)
+
+
 def embedding(ids: Array, table: Array | QuantTensor, name: str = "ids", padding_idx: int | None = None) -> Array:
     """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  name: of `ids` in an error.
 

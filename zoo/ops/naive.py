@@ -191,6 +191,10 @@ def write_(out, x, start):
     return out
 
 
+def exp(x):
+    return np.exp(_f64(x))
+
+
 def mean(x, axis):
     return _f64(x).mean(axis)
 

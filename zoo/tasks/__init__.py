@@ -32,6 +32,7 @@ TASKS: dict[str, tuple[str, str]] = {
     "answer": ("answer", "Answer"),
     "rerank": ("rerank", "Rerank"),
     "generate": ("generate", "Generate"),
+    "zero-shot-classification": ("zero_shot", "ZeroShot"),
 }
 # and for those that read images
 IMAGE_TASKS: dict[str, tuple[str, str]] = {
@@ -40,9 +41,10 @@ IMAGE_TASKS: dict[str, tuple[str, str]] = {
     "segment": ("segment", "Segment"),
     "detect": ("detect", "Detect"),
     "read": ("read", "Read"),
+    "zero-shot-image-classification": ("zero_shot_image", "ZeroShotImage"),
 }
-# Tasks that read the output of another one's head.
-_SAME_HEAD = {"rerank": "classify"}
+# Tasks that read the output of another one's head, in families without a head of their own.
+_SAME_HEAD = {"rerank": "classify", "zero-shot-classification": "classify", "embed": "zero-shot-image-classification"}
 
 
 def load_task(
@@ -112,7 +114,7 @@ def tasks_of(config: Config) -> dict[str, str]:
     family = family_of(config.model_type)
     own, found = family.head_of(config.architectures), {}
     for task in IMAGE_TASKS if family.reads_images else TASKS:
-        heads = family.heads_for(_SAME_HEAD.get(task, task))
+        heads = family.heads_for(task) or family.heads_for(_SAME_HEAD.get(task, task))
         if heads:
             found[task] = own if own in heads else heads[0]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..checkpoint.sentence_encoder import (
     read_sentence_encoder,
 )
 from ..errors import InputError, nearest
+from ..inputs import TextModel
 from ..pretrained import Pretrained
 from .base import TextTask, as_texts, check_text
 
@@ -35,7 +36,8 @@ class Embed(TextTask):
     array([[0.6..., 0.0...]], dtype=float32)
 
     What happens to the states of the tokens is read from the checkpoint's modules.json: pooling, dense layers,
-    normalisation.  A checkpoint without that file gets the mean of all tokens, normalised to length 1.
+    normalisation.  A checkpoint without that file gets the mean of all tokens, normalised to length 1; the text
+    encoders of CLIP and SigLIP have a vector of their own.
     """
 
     name = "embed"
@@ -104,7 +106,17 @@ class Embed(TextTask):
 
     def _vectors(self, batch: Encoding, skip: int, pooling: str | None, unit: bool | None) -> np.ndarray:
         """-> (B, E)."""
-        x = ops.to_numpy(self.call(self.model, batch).last_hidden_state).astype(np.float32, copy=False)
+        model = cast(TextModel, self.model)
+        if model.embeds is not None and pooling is None and not self.encoder.files:
+            if model.pads_texts:
+                ids = np.full((len(batch.input_ids), model.max_positions), self.tokenizer.pad_token_id or 0)
+                ids[:, : batch.input_ids.shape[1]] = batch.input_ids
+                found = self.runner(model, ids)
+            else:
+                found = self.call(model, batch)
+            y = ops.to_numpy(getattr(found, model.embeds)).astype(np.float32, copy=False)
+            return y if unit is False else normalize(y)
+        x = ops.to_numpy(self.call(model, batch).last_hidden_state).astype(np.float32, copy=False)
         mask = batch.attention_mask
         if skip:
             mask = mask & (np.arange(mask.shape[1]) >= skip)

@@ -13,9 +13,12 @@ import numpy as np
 from ..checkpoint.sentence_encoder import normalize as unit_length
 from ..errors import InputError, nearest
 from ..images import MAX_PIXELS, ImageInput
+from ..options import DEFAULTS, Options
+from ..registry import family_of
 from .image_task import ImageTask, as_images, floats
 
 if TYPE_CHECKING:
+    from ..checkpoint.files import Checkpoint
     from .protocols import ImageBody
 
 POOLINGS = ("pooler", "cls", "mean")
@@ -30,11 +33,20 @@ class ImageEmbed(ImageTask):
     >>> embed.patches("cat.png", grid=True).shape
     (14, 14, 768)
 
-    The vector is the output of the checkpoint's pooler, or the class token where there is none.
+    The vector is the output of the checkpoint's projection, or else of its pooler, or else the class token, or else the
+    mean of the patches.
     """
 
     name = "embed"
     base_model: ImageBody
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> ImageTask:
+        if family_of(checkpoint.config.model_type).reads_texts:
+            from .zero_shot_image import DualEmbed
+
+            return DualEmbed.from_checkpoint(checkpoint, head, options)
+        return super().from_checkpoint(checkpoint, head, options)
 
     def __call__(
         self,
@@ -54,15 +66,21 @@ class ImageEmbed(ImageTask):
         if pooling is not None and pooling not in POOLINGS:
             raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")
         given, single = as_images(images, "images")
+        has_token = len(self.base_model.embeddings.prefix_tokens) > 0
+        if pooling == "cls" and not has_token:
+            raise InputError("pooling is 'cls', but the model has no class token: expected 'pooler' or 'mean'")
 
         def vectors(found: Any) -> np.ndarray:
-            if pooling == "mean":
+            if pooling is None and hasattr(found, "image_embeds"):
+                return floats(found.image_embeds)
+            pooled = getattr(found, "pooler_output", None)
+            if pooling == "mean" or (pooling is None and pooled is None and not has_token):
                 return self._patches(found).mean(1)
-            if pooling == "cls" or (pooling is None and found.pooler_output is None):
+            if pooling == "cls" or (pooling is None and pooled is None):
                 return floats(found.last_hidden_state[:, 0])
-            if found.pooler_output is None:
+            if pooled is None:
                 raise InputError("pooling is 'pooler', but the checkpoint has none: expected 'cls' or 'mean'")
-            return floats(found.pooler_output)
+            return floats(pooled)
 
         rows = self._rows(given, vectors, progress, data_format, max_pixels)
         out = np.stack(rows)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ..generate.decoder import Decoder
 from ..inputs import ImageInputs
+from ..inputs.dual_encoder import DualEncoder, Logits
 from ..typing import Array
 
 
@@ -20,13 +21,6 @@ class States(Protocol):
 
     @property
     def last_hidden_state(self) -> Array: ...  # (B, T, D)
-
-
-class ImageStates(States, Protocol):
-    """The output of a bare model of images, whose first tokens are no patches."""
-
-    @property
-    def pooler_output(self) -> Array | None: ...  # (B, ...), None if the checkpoint has no pooler
 
 
 class Spans(Protocol):
@@ -91,7 +85,7 @@ class ImageBody(Protocol):
     embeddings: ImageEmbeddings
     layers: Sequence[Any]
 
-    def __call__(self, pixel_values: Array) -> ImageStates: ...
+    def __call__(self, pixel_values: Array) -> States: ...
 
     def grid(self, pixel_values: Array) -> tuple[int, int]:
         """(B, Y, X, channels) -> (h, w)."""
@@ -122,11 +116,13 @@ TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "answer": (TextModel, Spans),
     "rerank": (TextModel, None),
     "generate": (CausalLM, None),
+    "zero-shot-classification": (TextModel, None),
 }
 IMAGE_CONTRACTS: dict[str, tuple[type, type | None]] = {
-    "embed": (ImageModel, ImageStates),
+    "embed": (ImageModel, States),
     "classify": (ImageModel, None),
     "segment": (ImageModel, None),
     "detect": (object, Objects),
     "read": (Reader, None),
+    "zero-shot-image-classification": (DualEncoder, Logits),
 }

@@ -43,6 +43,6 @@ class Random:
             if name.endswith(("weight", "running_var")):
                 x += 1
         else:
-            x /= np.float32(math.sqrt(shape[-1]))
+            x /= np.float32(math.sqrt(shape[-1] if shape else 1))
         x.flags.writeable = False
         return RawTensor(x, "F32")

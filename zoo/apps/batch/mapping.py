@@ -176,9 +176,9 @@ def map_files(
 ) -> Summary:
     """Call a checkpoint's task with every row of files, and write its results beside the rows.
 
-    name, task, loading: as for `zoo.load`; every task but rerank.  inputs: .parquet, .csv and .jsonl files, folders of
-    these or of images, patterns, and URIs such as s3://bucket/*.parquet (through fsspec), all of one kind.  output: a
-    .parquet, .csv or .jsonl file, or a folder for parts in `format`, by default "parquet".
+    name, task, loading: as for `zoo.load`; every task but rerank and zero-shot-*.  inputs: .parquet, .csv and .jsonl
+    files, folders of these or of images, patterns, and URIs such as s3://bucket/*.parquet (through fsspec), all of one
+    kind.  output: a .parquet, .csv or .jsonl file, or a folder for parts in `format`, by default "parquet".
 
     text: the column to read, by default "text", or for images "image": paths, relative to the file that names them, or
     bytes.  pair: for classify, the column of second texts.  question, context: columns, for answer.  keep: the columns
@@ -213,6 +213,8 @@ def map_files(
     options = dict(options or {})
     if found.task == "rerank":
         raise UnsupportedError("rerank sorts the documents of one query: zoo.load(...) and zoo run do that")
+    if found.task.startswith("zero-shot"):
+        raise UnsupportedError(f"{found.task} needs labels to choose from: zoo.load(...) and zoo run take them")
     arguments = _arguments(found, text, pair, question, context)
     typed = to.format == "parquet"
     rows = rows or SLOW.get(found.task) or (IMAGES if found.images else ROWS)

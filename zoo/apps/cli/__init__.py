@@ -130,6 +130,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
     add("--top-k", type=_count, metavar="N", help="number of labels, words, answers or documents")
     add("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
+    add("--labels", metavar="A,B,C", help="for the zero-shot tasks: the labels to choose from, in words")
     add("--question", metavar="Q", help="for answer")
     add("--context", metavar="C", help="for answer")
     add("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the image with its labels")

@@ -31,9 +31,11 @@ Run a checkpoint on each INPUT, with the task that it was trained for or the one
   segment    the share of each label among the pixels; --overlay writes them over the image
   detect     objects with scores and boxes, in pixels; --overlay draws them on the image
   read       the text in an image of one line, or of several with --lines
+  zero-shot-classification, zero-shot-image-classification
+             which of --labels A,B,C each INPUT fits, by a model of entailment, or of texts and images (CLIP, SigLIP)
 
-For a checkpoint that reads images (embed, classify, segment, detect and read), each INPUT is the path of one.  Without
-INPUT, or with '-' as INPUT, the inputs are the lines of stdin, and each is answered as soon as it is read."""
+For a checkpoint that reads images (embed, classify, segment, detect, read, ...), each INPUT is the path of one.
+Without INPUT, or with '-' as INPUT, the inputs are the lines of stdin, and each is answered as soon as it is read."""
 
 RUN_JSON = """\
 JSON has the results of the task in Python: for one INPUT its result, for several an array of results, for lines of

@@ -13,8 +13,9 @@ such as 's3://bucket/reviews/*.parquet'.  OUT is a .parquet, .csv or .jsonl file
 part."""
 
 MAP_MORE = """\
-The tasks are those of zoo run except rerank.  Tasks of images read the column 'image' (paths or bytes), the others the
-column 'text'.  Paths in a table are relative to it, and stay below its folder: --root and --trust-rows allow others.
+The tasks are those of zoo run except rerank and zero-shot-*.  Tasks of images read the column 'image' (paths or
+bytes), the others the column 'text'.  Paths in a table are relative to it, and stay below its folder: --root and
+--trust-rows allow others.
 A row that cannot be used gets a message in its column 'error', and the exit status is 1.
 
 Each part is written when it is done.  --resume continues a job that was stopped: parts that are whole, and were made of

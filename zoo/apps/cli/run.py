@@ -27,6 +27,7 @@ OPTIONS = {
     "threshold": ("detect",),
     "lines": ("read",),
     "num_beams": ("read",),
+    "labels": ("zero-shot-classification", "zero-shot-image-classification"),
 }
 BLOCK = 1 << 16  # the most bytes of stdin read at once
 
@@ -116,6 +117,8 @@ def _check(args: argparse.Namespace, task: str) -> None:
         raise UsageError("--overlay needs exactly one INPUT, the path of an image")
     if "-" in args.inputs and len(args.inputs) > 1 and task != "rerank":
         raise UsageError("'-' reads all inputs from stdin: give no other INPUT with it")
+    if task.startswith("zero-shot") and args.labels is None:
+        raise UsageError(f"{task} needs --labels A,B,C: the labels to choose from, in words")
     if task == "answer":
         given = [args.question is not None, args.context is not None]
         if not any(given):
@@ -136,6 +139,8 @@ def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
         return task(args.question, texts if args.context is None else [args.context], **options)
     if task.name == "generate":
         options = options_of(args)
+    if task.name.startswith("zero-shot"):
+        options["candidate_labels"] = args.labels
     if args.pair is not None:
         options["pairs"] = args.pair if len(args.pair) == len(texts) else args.pair * len(texts)
     results = list(task(texts, **options))

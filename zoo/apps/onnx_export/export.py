@@ -30,6 +30,7 @@ from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_folder import atomic_folder
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
+from ...inputs.dual_encoder import DualEncoder
 from ...inputs.image_to_text import ImageToText
 from ...pretrained import Pretrained
 from .card import GraphFile, card
@@ -155,15 +156,23 @@ def export(
 def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[GraphFile]:
     """The graphs that a model is exported as."""
 
-    def traced(file: str, fn: Callable[..., Any], record: Any, output: str = "logits") -> GraphFile:
-        policy = int8(fn, record) if precision == "int8" else None
-        return GraphFile(file, method_of(fn), trace(fn, record, output=output, standard=standard, precision=policy))
+    def traced(file: str, fn: Callable[..., Any], *records: Any, output: str = "logits") -> GraphFile:
+        policy = int8(fn, *records) if precision == "int8" else None
+        return GraphFile(file, method_of(fn), trace(fn, *records, output=output, standard=standard, precision=policy))
 
     if isinstance(model, ImageToText):
-        encoder = traced("encoder", model.encoder_states, images(model.encoder), "encoder_hidden_states")
+        encoder = traced("encoder", model.encoder_states, images(model.encoder), output="encoder_hidden_states")
         return [encoder, *_decoder(model.decoder, precision, standard)]
     if isinstance(model, CausalLM) and model.is_causal:
         return _decoder(model, precision, standard)
+    if isinstance(model, DualEncoder):
+        p, t = map(example, model.readers)
+        vectors = model.vectors(model.image_embeds(p), model.text_embeds(t))
+        return [
+            traced("image", model.image_embeds, p, output="image_embeds"),
+            traced("text", model.text_embeds, t, output="text_embeds"),
+            traced("model", model.compare, vectors),
+        ]
     return [traced("model", model.forward, example(model))]
 
 

@@ -16,6 +16,7 @@ from ...engines.onnx.session import Session
 from ...engines.onnx.trace import Traced
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
+from ...inputs.dual_encoder import DualEncoder
 from ...inputs.image_to_text import ImageToText
 
 STEPS = (4, 1, 2)  # tokens in successive calls of a decoder
@@ -41,12 +42,17 @@ def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dic
     """Output -> its difference from NumPy's: relative in L2, and the largest divided by the root mean square."""
     written = Written(files)
     if isinstance(model, ImageToText):
-        found = _of(model.encoder_states, _images(model.encoder), written)
+        found = _of(model.encoder_states, written, _images(model.encoder))
         return {**found, **_of_steps(model.decoder, written)}
     if isinstance(model, CausalLM) and model.is_causal:
         return _of_steps(model, written)
+    if isinstance(model, DualEncoder):
+        p, t = _images(model.vision_model), _texts(model.text_model)
+        vectors = model.vectors(model.image_embeds(p), model.text_embeds(t))
+        steps = (model.compare, vectors), (model.image_embeds, p), (model.text_embeds, t)
+        return {name: figures for fn, record in steps for name, figures in _of(fn, written, record).items()}
     record = _images(model) if isinstance(model, ImageModel) else _texts(model)
-    return _of(model.forward, record, written)
+    return _of(model.forward, written, record)
 
 
 def _texts(model: Any) -> Any:
@@ -62,9 +68,9 @@ def _images(model: Any) -> Any:
     return model.pixels(np.random.default_rng(1).normal(size=(1, *size, model.channels)).astype(np.float32))
 
 
-def _of(fn: Any, record: Any, written: Written) -> dict[str, dict[str, float]]:
+def _of(fn: Any, written: Written, *records: Any) -> dict[str, dict[str, float]]:
     signature, session = written.graphs[f"{type(fn.__self__).__name__}.{fn.__name__}"]
-    found, wanted = signature.result(fn, session(signature.feed(record))), fn(record)
+    found, wanted = signature.result(fn, session(signature.feed(*records))), fn(*records)
     if isinstance(wanted, np.ndarray):
         return {signature.outputs[0].name: _figures(found, wanted)}
     pairs = ((name, getattr(found, name), value) for name, value in wanted._asdict().items() if value is not None)

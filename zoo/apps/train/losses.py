@@ -38,6 +38,7 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     - images with hidden patches: none for ViT (the pixels are compared); visual tokens (hidden patches,) for BEiT
     - segmentation: (B, Y, X), 255 for no loss
     - detection: for each image {"class_labels": (n,), "boxes": (n, 4)}: centre x and y, width and height as parts of 1
+    - texts and images (CLIP, SigLIP): none; the i-th text belongs to the i-th image
     - an image's text (VisionEncoderDecoder): (B, T), from which decoder_input_ids are made
 
     UnsupportedError: the head has no loss.  InputError: the labels do not fit.
@@ -180,6 +181,18 @@ def _detection(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return torch.stack(losses).sum()
 
 
+def _pairs(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    """Of texts and images in pairs each text fits its own image alone."""
+    logits = wide(model(**inputs).logits_per_text)
+    if logits.shape[0] != logits.shape[1]:
+        raise InputError(f"there are {logits.shape[0]} texts for {logits.shape[1]} images, expected one for each")
+    own = torch.arange(len(logits), device=logits.device)
+    if model.scores == "softmax":
+        return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
+    signs = 2 * torch.eye(len(own), device=logits.device, dtype=logits.dtype) - 1
+    return -F.logsigmoid(signs * logits).sum(-1).mean()
+
+
 def _text_of_image(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     # transformers 5 has these in the outer config, earlier versions have them in the decoder's.
     decoder, both = model.config.decoder, model.config.extra
@@ -205,6 +218,7 @@ LOSSES: dict[str, Loss] = {
     "visual tokens": _hidden_tokens,
     "segmentation": _segmentation,
     "objects": _detection,
+    "pairs": _pairs,
     "text of an image": _text_of_image,
 }
 # The end of a class's name -> its loss; a family's row in the registry may have another.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import ImageInputs, TextModel
+from ...inputs import ImageInputs, TextInputs, TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Module, leaves
 from ...quant import QuantTensor
@@ -88,8 +88,13 @@ def _sample(model: Any, record: Any, rng: np.random.Generator, rows: int | None)
         ys, xs = (np.arange(n) * COARSE // n for n in size)
         coarse = rng.normal(size=(rows, COARSE, COARSE, channels))[:, ys[:, None], xs]
         return record._replace(pixel_values=(coarse + rng.normal(size=coarse.shape) / 4).astype(np.float32))
-    if record.input_ids is None or record.cache is not None or record.context.encoder_states is not None:
+    if (
+        not isinstance(record, TextInputs)
+        or record.input_ids is None
+        or record.cache is not None
+        or record.context.encoder_states is not None
+    ):
         return record
-    texts = model if isinstance(model, TextModel) else model.decoder  # whose encoder reads images
+    texts = model.reader(TextModel)
     length = min(TOKENS, texts.max_positions)
     return texts.tokens(rng.integers(0, texts.config.vocab_size, (rows or record.shape[0], length)))

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import CheckpointError, InputError, UnsupportedError, ZooError
 from ...files.inside import checkpoint_file
+from ...inputs import TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Module
 from ...pretrained import Pretrained
@@ -119,7 +120,7 @@ class OnnxRunner(Runner):
         """The precision of a graph for `trace`; int8: makes it where products are in int8."""
         if self._precision == "int8":
             return int8(*of, exact=has_exact_sums())
-        texts = getattr(model, "decoder", model)
+        texts = next((one for one in reversed(model.readers) if isinstance(one, TextModel)), model)
         return Int4(getattr(texts.config, "vocab_size", 0)) if self._precision == "int4" else None
 
     def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...inputs import ImageInputs, TextInputs
+from ...inputs.dual_encoder import Vectors
 from .ops.dims import evaluate
 
 VERSION = 1
@@ -45,6 +46,10 @@ FIELDS: dict[type, tuple[RecordField, ...]] = {
         RecordField("pixel_values", "pixel_values", ("C", "Y", "X", "channels"), "float32"),
         RecordField("pixel_mask", "pixel_mask", ("C", "Y", "X"), "int64", 1),
         RecordField("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),
+    ),
+    Vectors: (
+        RecordField("image_embeds", "image_embeds", ("C", "P"), "float32"),
+        RecordField("text_embeds", "text_embeds", ("B", "P"), "float32"),
     ),
 }
 

@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import ImageInputs, ImageModel, TextInputs
+from ...inputs import ImageInputs, ImageModel, TextInputs, TextModel
+from ...inputs.dual_encoder import DualEncoder, Vectors
 from ...nn import CacheLast, Module, leaves, map_leaves
 from .ops.dims import Dim, text_of
 from .ops.graph import GraphBuilder, Node, Stored
 from .ops.symbol import BOOL, INT, Symbol, constant
 from .signature import FIELDS, GraphInput, GraphOutput, RecordField, Signature, get, put
 
+READS = {ImageInputs: ImageModel, TextInputs: TextModel, Vectors: DualEncoder}  # record -> what reads it
 CHANNELS = "channels"  # the axis of images that a graph has before height and width
 
 
@@ -67,7 +69,11 @@ def trace(
     graph = GraphBuilder(standard, precision)
     symbolic = as_symbols(graph, model)
     inputs: list[GraphInput] = []
-    given = [_symbolic(graph, symbolic, record, i, any_size, inputs) for i, record in enumerate(records)]
+    given, readers = [], symbolic.readers
+    for i, record in enumerate(records):
+        reader = next((one for one in readers if isinstance(one, READS[type(record)])), symbolic)
+        readers = [one for one in readers if one is not reader]
+        given.append(_symbolic(graph, symbolic, reader, record, i, any_size, inputs))
     found = fn.__func__(symbolic, *given)  # type: ignore[attr-defined]
     is_image = isinstance(model, ImageModel)
     return finish(graph, inputs, [_output(*named, is_image) for named in _named(found, output)])
@@ -126,37 +132,43 @@ def _forget(node: Any, seen: set[int]) -> None:
 
 
 def _symbolic(
-    graph: GraphBuilder, model: Any, record: Any, index: int, any_size: bool, inputs: list[GraphInput]
+    graph: GraphBuilder,
+    model: Any,
+    reader: Any,
+    record: Any,
+    index: int,
+    any_size: bool,
+    inputs: list[GraphInput],
 ) -> Any:
-    """A copy of a record with its arrays replaced by inputs of the graph."""
+    """A copy of a record with its arrays replaced by inputs of the graph.  reader: the model's part for it."""
     of_images = isinstance(record, ImageInputs)
-    fixed = {CHANNELS, "D", "E"}
-    if of_images and not (any_size or _encoder(model).any_size):
+    fixed = {CHANNELS, "D", "E", "P"}
+    if of_images and not (any_size or reader.any_size):
         fixed |= {"Y", "X", "N"}
-    # Images are counted as rows, unless a decoder's texts share them.
-    letters = {"C": "B"} if of_images and isinstance(model, ImageModel) else {}
+    # Images are counted as rows, unless a decoder's texts share them or they are compared with any number of texts.
+    letters = {"C": "B"} if of_images and reader is model else {}
     lengths: dict[str, int] = {}
-    taken = _standard(model, record)
+    taken = _standard(reader, record)
     for field in FIELDS[type(record)]:
         array = get(record, field.path)
         if array is not None:
             lengths.update(zip(field.dims, array.shape, strict=True))
         elif field.name not in taken:
             continue
-        name = f"decoder_{field.name}" if index else field.name
+        name = f"decoder_{field.name}" if reader is getattr(model, "decoder", None) else field.name
         shape = {n: (lengths[n] if n in fixed else letters.get(n, n), lengths[n]) for n in field.dims}
         record = put(record, field.path, _input(graph, inputs, field._replace(name=name), shape, index))
     if of_images:
-        return record._replace(grid=_encoder(model).grid(record.pixel_values))
-    return _placed(graph, getattr(model, "decoder", model), record)
+        return record._replace(grid=reader.grid(record.pixel_values))
+    return _placed(graph, reader, record) if isinstance(record, TextInputs) else record
 
 
-def _standard(model: Any, record: Any) -> set[str]:
+def _standard(reader: Any, record: Any) -> set[str]:
     """The inputs that a graph has even if they are None in the record: masks and token types."""
-    if isinstance(record, ImageInputs):
-        return {"pixel_mask"}.intersection(_encoder(model).inputs)
-    found, model = {"attention_mask"}, getattr(model, "decoder", model)
-    if "token_type_ids" in model.inputs and model.config.type_vocab_size > 1:
+    if not isinstance(record, TextInputs):
+        return {"pixel_mask"}.intersection(reader.inputs)
+    found = {"attention_mask"}
+    if "token_type_ids" in reader.inputs and reader.config.type_vocab_size > 1:
         found.add("token_type_ids")
     if record.context.encoder_states is not None:
         found.add("encoder_attention_mask")
@@ -187,11 +199,6 @@ def _placed(graph: GraphBuilder, model: Any, t: TextInputs) -> TextInputs:
         graph.guard(t.shape[1], "<=", model.max_positions)
     start = None if t.context.start is None else constant(graph, np.zeros(1, INT))
     return t._replace(context=t.context._replace(start=start), length=t.shape[1])
-
-
-def _encoder(model: Any) -> Any:
-    """The part of a model that reads images."""
-    return model if isinstance(model, ImageModel) else model.encoder
 
 
 def _named(found: Any, output: str) -> list[tuple[str, Symbol]]:

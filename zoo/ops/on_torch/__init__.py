@@ -62,6 +62,10 @@ def assign_(out: Tensor, x: np.ndarray | Tensor) -> Tensor:
     return out.copy_(_tensor(x), non_blocking=isinstance(x, np.ndarray))
 
 
+def exp(x: Tensor) -> Tensor:
+    return x.exp()
+
+
 def mean(x: Tensor, axis: int) -> Tensor:
     return x.mean(axis)
 

@@ -22,6 +22,7 @@ from .arrays import (
     cat,
     cumsum,
     embedding,
+    exp,
     gather_bias,
     mean,
     sinusoids,

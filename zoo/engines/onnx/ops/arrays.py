@@ -67,6 +67,10 @@ def zeros(shape: tuple[int, ...], like: Symbol) -> Symbol:
     return like.constant(np.zeros((1,) * len(shape), like.dtype)).expand(shape)
 
 
+def exp(x: Symbol) -> Symbol:
+    return x.new("Exp", [x], x.shape)
+
+
 def mean(x: Symbol, axis: int) -> Symbol:
     axis %= x.ndim
     return x.new("ReduceMean", [x, np.array([axis])], (*x.shape[:axis], *x.shape[axis + 1 :]), keepdims=0)

@@ -15,7 +15,7 @@ from .dims import OPPOSITE, Dim, terms_of, text_of
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
 _STANDARD = """
-Abs Add And Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear Equal Expand Floor
+Abs Add And Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear Equal Exp Expand Floor
 Gather Gelu Gemm Greater GreaterOrEqual HardSwish Identity LayerNormalization LeakyRelu Less LessOrEqual MatMul
 MatMulInteger Max MaxPool Min Mod Mul Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize Shape
 Sigmoid Sin Slice Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile Transpose Unsqueeze Where

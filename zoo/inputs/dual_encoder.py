@@ -1,0 +1,88 @@
+"""An encoder of images and one of texts whose vectors are compared, as one model.
+
+Shapes: B texts, T tokens, C images, P width of the vectors.  Images are (C, Y, X, channels).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from .. import ops
+from ..pretrained import Pretrained
+from ..typing import Array
+from .images import ImageInputs, ImageModel
+from .texts import TextInputs, TextModel
+
+
+class Vectors(NamedTuple):
+    """The vectors to compare."""
+
+    image_embeds: Array  # (C, P)
+    text_embeds: Array  # (B, P)
+
+
+class Logits(NamedTuple):
+    logits_per_image: Array  # (C, B)
+    logits_per_text: Array  # (B, C)
+
+
+class DualOutput(NamedTuple):
+    logits_per_image: Array  # (C, B)
+    logits_per_text: Array  # (B, C)
+    text_embeds: Array  # (B, P), of length 1
+    image_embeds: Array  # (C, P), of length 1
+
+
+class DualEncoder(Pretrained):
+    """A model of texts and images, any number of each, which compares the vectors of every image and every text.
+
+    Its parts may be called by themselves.  Its maths are `image_embeds`, `text_embeds` and `compare`, which an engine
+    runs one by one, so that vectors are computed once.
+    """
+
+    is_base_model = True
+    parts = ("vision_model", "text_model")
+    inputs: ClassVar[tuple[str, ...]] = ("interpolate_pos_encoding",)
+    scores: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"  # from logits to the probability that a text fits
+    text_model: TextModel
+    vision_model: ImageModel
+
+    def __call__(
+        self,
+        input_ids: Array,
+        pixel_values: Array,
+        attention_mask: Array | None = None,
+        *,
+        interpolate_pos_encoding: bool = False,
+        **unknown: Any,
+    ) -> DualOutput:
+        """input_ids and attention_mask (B, T), pixel_values (C, Y, X, channels) -> logits (C, B) and vectors."""
+        if unknown:
+            taken = ("input_ids", "pixel_values", "attention_mask", *self.inputs)
+            self.refuse(next(iter(unknown)), taken, is_known=False)
+        p = self.vision_model.pixels(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding)
+        t, run = self.text_model.tokens(input_ids, attention_mask), self.runner.run
+        image, text = run(self.image_embeds, p), run(self.text_embeds, t)
+        return DualOutput(*run(self.compare, Vectors(image, text)), text, image)
+
+    def forward(self, p: ImageInputs, t: TextInputs) -> DualOutput:
+        image, text = self.image_embeds(p), self.text_embeds(t)
+        return DualOutput(*self.compare(Vectors(image, text)), text, image)
+
+    def vectors(self, image_embeds: Array, text_embeds: Array) -> Vectors:
+        """Vectors (C, P) and (B, P), checked and placed beside the weights."""
+        given = {"image_embeds": image_embeds, "text_embeds": text_embeds}
+        width = given["image_embeds"].shape[-1]
+        placed = (ops.as_hidden_states(x[None], self.like, name, None, width)[0] for name, x in given.items())
+        return Vectors(*placed)
+
+    def image_embeds(self, p: ImageInputs) -> Array:
+        """-> (C, P), of length 1."""
+        raise NotImplementedError
+
+    def text_embeds(self, t: TextInputs) -> Array:
+        """-> (B, P), of length 1."""
+        raise NotImplementedError
+
+    def compare(self, v: Vectors) -> Logits:
+        raise NotImplementedError

@@ -1,0 +1,96 @@
+"""The configs of a CLIP checkpoint: of the encoder of texts, of that of images, and of both together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from ...config import Config
+from ...errors import ConfigError, ZooError
+from ..vit.config import VisionConfig
+
+C = TypeVar("C", bound="CLIPConfig")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CLIPTextConfig(Config):
+    model_type: str = "clip_text_model"
+    vocab_size: int = 49408
+    hidden_size: int = 512
+    intermediate_size: int = 2048
+    projection_dim: int = 512
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 8
+    max_position_embeddings: int = 77
+    hidden_act: str = "quick_gelu"
+    layer_norm_eps: float = 1e-5
+    attention_dropout: float = 0.0
+    pad_token_id: int | None = 1
+    eos_token_id: int = 49407
+
+    def __post_init__(self) -> None:
+        self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        self.positive("max_position_embeddings", "projection_dim")
+        self.fractions("attention_dropout")
+        self.divides("num_attention_heads", "hidden_size")
+        if self.layer_norm_eps <= 0:
+            raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} is out of range, expected a number above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CLIPVisionConfig(VisionConfig):
+    prefix_tokens: ClassVar[tuple[str, ...]] = ("class_embedding",)
+    model_type: str = "clip_vision_model"
+    projection_dim: int = 512
+    patch_size: int | list[int] | tuple[int, ...] = 32
+    hidden_act: str = "quick_gelu"
+    layer_norm_eps: float = 1e-5
+    attention_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.positive("projection_dim")
+        self.fractions("attention_dropout")
+        if self.grid[0] != self.grid[1]:
+            raise ConfigError(f"image_size = {self.image_size} is no square of patches of {self.patch_size}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CLIPConfig(Config):
+    """`text_config` and `vision_config` are configs of their own."""
+
+    part_classes: ClassVar[dict[str, type[Config]]] = {"text_config": CLIPTextConfig, "vision_config": CLIPVisionConfig}
+    model_type: str = "clip"
+    projection_dim: int = 512
+    text_config: CLIPTextConfig
+    vision_config: CLIPVisionConfig
+
+    def __post_init__(self) -> None:
+        self.positive("projection_dim")
+
+    @classmethod
+    def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
+        return super().from_dict({**raw, **{name: _part(name, raw, kind) for name, kind in cls.part_classes.items()}})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), **{name: getattr(self, name).to_dict() for name in self.part_classes}}
+
+    def sizes(self) -> dict[str, int]:
+        parts = {part: getattr(self, part).sizes() for part in self.part_classes}
+        return super().sizes() | {f"{part}.{name}": n for part, sizes in parts.items() for name, n in sizes.items()}
+
+    # What a classifier of images, whose checkpoint has this config, is asked for.
+    image = property(lambda self: self.vision_config.image)
+    patch = property(lambda self: self.vision_config.patch)
+    patch_size = property(lambda self: self.vision_config.patch_size)
+    num_channels = property(lambda self: self.vision_config.num_channels)
+
+
+def _part(name: str, raw: dict[str, Any], kind: type[Config]) -> Config:
+    part, more = raw.get(name) or {}, raw.get(f"{name}_dict") or {}  # the latter is in files of 2022, and counts
+    if not isinstance(part, dict) or not isinstance(more, dict):
+        raise ConfigError(f"{name} is {part!r}, expected the object of its config")
+    try:
+        return kind.from_dict({**part, **more})
+    except ZooError as e:
+        raise type(e)(f"{name}: {e}") from None
