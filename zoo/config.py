@@ -75,9 +75,9 @@ class Config:
         return {**self.extra, **known}
 
     def require(self, **values: Any) -> None:
-        """Refuse a checkpoint whose unknown fields have other values than these, the only ones implemented."""
+        """Refuse a checkpoint whose fields, known or not, have other values than these, the only ones implemented."""
         for name, wanted in values.items():
-            found = self.extra.get(name, wanted)
+            found = self.extra.get(name, getattr(self, name, wanted))
             if found != wanted:
                 raise UnsupportedError(f"{self.model_type}: {name} = {found!r} is not implemented, only {wanted!r} is")
 

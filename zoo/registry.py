@@ -172,6 +172,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "mpnet": Family(module="zoo.models.mpnet", prefix="MPNet", heads=_TEXT),
     "modernbert": Family(module="zoo.models.modernbert", prefix="ModernBert", heads=_TEXT),
+    "deberta-v2": Family(module="zoo.models.deberta_v2", prefix="DebertaV2", heads=_TEXT),
     "distilbert": Family(module="zoo.models.distilbert", prefix="DistilBert", heads=_TEXT),
     "vit": Family(module="zoo.models.vit", prefix="ViT", heads=_IMAGE, processor="ViTImageProcessor"),
     "deit": Family(

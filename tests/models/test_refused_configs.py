@@ -8,6 +8,8 @@ from zoo.errors import ConfigError, UnsupportedError
 from zoo.registry import config_class
 
 REFUSED = [
+    ("deberta-v2", {"relative_attention": True, "pos_att_type": "c2p"}, UnsupportedError),
+    ("deberta-v2", {"conv_kernel_size": 4}, ConfigError),
     ("distilbert", {"n_heads": 5}, ConfigError),
     ("dinov2", {"use_swiglu_ffn": True}, UnsupportedError),
     ("electra", {"summary_type": "mean"}, UnsupportedError),

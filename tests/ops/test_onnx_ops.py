@@ -166,6 +166,20 @@ def test_lookups():
     )
 
 
+@pytest.mark.parametrize("of_keys", [False, True])
+def test_distances(of_keys):
+    def run(x, w):
+        distances = ops.bucket(ops.arange(2 * x.shape[1], x), (1, 2, 5))
+        rows = ops.embedding(distances, w).reshape(distances.shape[0], 2, 3)
+        return distances, ops.relative_scores(x, rows, of_keys)
+
+    def twin(x, w):
+        distances = naive.bucket(np.arange(2 * x.shape[1]), (1, 2, 5))
+        return distances, naive.relative_scores(x, w[distances].reshape(-1, 2, 3), of_keys)
+
+    check(run, twin, [("B", "T", 2, 3)], [random(4, 6)])
+
+
 def test_arrays_made_joined_and_chosen_from():
     def run(x, m, w):
         B, T = m.shape

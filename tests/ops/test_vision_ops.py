@@ -241,6 +241,18 @@ def test_small_ops(image, lib, rng):
     check(ops.where(lib(mask), lib(x), lib(y)), naive.where(mask, x, y))
     table, index = rng.standard_normal((11, 3)).astype(np.float32), rng.integers(0, 11, (4, 6))
     check(ops.gather_bias(lib(table), lib(index)), naive.gather_bias(table, index))
+    np.testing.assert_array_equal(
+        ops.to_numpy(ops.bucket(lib(index), (1, 2, 5, 9))),
+        [[np.sum(one >= np.array([1, 2, 5, 9])) for one in row] for row in index],
+    )
+
+
+@pytest.mark.parametrize("of_keys", [False, True])
+@pytest.mark.parametrize("T", [1, 5])
+def test_relative_scores(T, of_keys, lib, rng):
+    x = rng.standard_normal((2, T, 3, 4)).astype(np.float32)
+    table = rng.standard_normal((2 * T, 3, 4)).astype(np.float32)
+    check(ops.relative_scores(lib(x), lib(table), of_keys), naive.relative_scores(x, table, of_keys))
 
 
 def test_pixels_that_a_model_cannot_take(lib):

@@ -253,6 +253,22 @@ def gather_bias(table: Array, index: Array) -> Array:
     return backend(table).gather_bias(table, index)
 
 
+def bucket(x: Array, starts: tuple[int, ...]) -> Array:
+    """The number of `starts`, which ascend, that are not above each of the integers x.  x (...) -> (...)."""
+    return backend(x).bucket(x, starts)
+
+
+def relative_scores(x: Array, table: Array, of_keys: bool = False) -> Array:
+    """Products of tokens with vectors of distances, as a bias for `attention` (Shaw et al. 2018,
+    https://arxiv.org/abs/1803.02155).
+
+    x (B, T, H, K), table (2 T, H, K) -> (B, H, T, T), in which [b, h, t, s] is x[b, t, h] @ table[T + s - t, h];
+    of_keys: it is x[b, s, h] @ table[T + t - s, h].
+    """
+    charge((x.shape[0], x.shape[2], x.shape[1], table.shape[0]), "scores of distances", 4)
+    return backend(x).relative_scores(x, table, of_keys)
+
+
 def conv2d(
     x: Array,
     weight: Array,

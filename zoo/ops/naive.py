@@ -207,6 +207,20 @@ def add_scaled(x, y, scale):
     return _f64(x) + _f64(scale) * _f64(y)
 
 
+def bucket(x, starts):
+    return sum((x >= start) * 1 for start in starts) + 0 * x
+
+
+def relative_scores(x, table, of_keys=False):
+    B, T, H, _ = x.shape
+    out = np.zeros((B, H, T, T))
+    for t in range(T):
+        for s in range(T):
+            own, other = (s, t) if of_keys else (t, s)
+            out[:, :, t, s] = (_f64(x[:, own]) * _f64(table[T + other - own])).sum(-1)
+    return out
+
+
 def gather_bias(table, index):
     return np.array([[[_f64(table)[i, h] for i in row] for row in index] for h in range(table.shape[1])])[None]
 

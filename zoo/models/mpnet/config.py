@@ -29,9 +29,9 @@ class MPNetConfig(RobertaConfig):
         return self.hidden_dropout_prob
 
 
-def bucket_starts() -> list[int]:
+def bucket_starts() -> tuple[int, ...]:
     """The distances from which the buckets 1, 2, ... of one direction begin: the first half has one distance each."""
     half = BUCKETS // 2
     exact = half // 2
     buckets = {n: exact + int(math.log(n / exact) / math.log(FAR / exact) * (half - exact)) for n in range(exact, FAR)}
-    return [*range(1, exact), *(min(n for n in buckets if buckets[n] >= b) for b in range(exact, half))]
+    return (*range(1, exact), *(min(n for n in buckets if buckets[n] >= b) for b in range(exact, half)))

@@ -81,10 +81,8 @@ class MPNetModel(BertModel):
         at = ops.arange(t.shape[1], self.table)
         distance = at[None] - at[:, None]
         after = (distance > 0) * 1
-        bucket, distance = after * (BUCKETS // 2), distance * (2 * after - 1)
-        for start in bucket_starts():
-            bucket = bucket + (distance >= start) * 1
-        return ops.gather_bias(self.table, bucket)
+        bucket = ops.bucket(distance * (2 * after - 1), bucket_starts())
+        return ops.gather_bias(self.table, bucket + after * (BUCKETS // 2))
 
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""

@@ -73,6 +73,18 @@ def gather_bias(table, index):
     return np.take(np.ascontiguousarray(table.T), index.T, axis=1).swapaxes(1, 2)[None]
 
 
+def bucket(x: np.ndarray, starts: tuple[int, ...]) -> np.ndarray:
+    return np.searchsorted(np.array(starts), x, side="right")
+
+
+def relative_scores(x: np.ndarray, table: np.ndarray, of_keys: bool) -> np.ndarray:
+    scores = np.matmul(x.transpose(0, 2, 1, 3), table.transpose(1, 2, 0))  # (B, H, T, 2 T)
+    b, h, own, other = scores.strides
+    B, H, T, _ = scores.shape
+    shifted = np.lib.stride_tricks.as_strided(scores[..., T:], (B, H, T, T), (b, h, own - other, other))
+    return shifted.swapaxes(2, 3) if of_keys else shifted
+
+
 def as_ids(x: Any, like: np.ndarray) -> np.ndarray:
     return np.asarray(x, dtype=np.int64)
 

@@ -16,7 +16,7 @@ from . import quantised
 from .activations import ACT
 from .attention import attention, gather_bias, skips_unseen
 from .decoder import glu, rope, rope_write_, rotary, write_
-from .devices import on_host
+from .devices import constant, on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
 from .quantised import keep
@@ -56,6 +56,17 @@ def arange(count: int, like: Tensor) -> Tensor:
 
 def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return like.new_zeros(shape)
+
+
+def bucket(x: Tensor, starts: tuple[int, ...]) -> Tensor:
+    return (x[..., None] >= constant(starts, x.device)).sum(-1)
+
+
+def relative_scores(x: Tensor, table: Tensor, of_keys: bool) -> Tensor:
+    scores = torch.matmul(x.transpose(1, 2), table.permute(1, 2, 0))  # (B, H, T, 2 T)
+    B, H, T, _ = scores.shape
+    shifted = scores.reshape(B, H, -1)[:, :, T:].reshape(B, H, T, -1)[..., :T]
+    return shifted.transpose(2, 3) if of_keys else shifted
 
 
 def assign_(out: Tensor, x: np.ndarray | Tensor) -> Tensor:

@@ -93,6 +93,21 @@ def gather_bias(table: Symbol, index: Symbol) -> Symbol:
     return y[None]
 
 
+def bucket(x: Symbol, starts: tuple[int, ...]) -> Symbol:
+    if x.is_constant:
+        return x.constant(np.searchsorted(np.array(starts), x.value, side="right"))
+    passed = (x[..., None] >= np.array(starts)).to(INT)
+    return x.new("ReduceSum", [passed, np.array([x.ndim])], x.shape, INT, keepdims=0)
+
+
+def relative_scores(x: Symbol, table: Symbol, of_keys: bool) -> Symbol:
+    B, T, H, _ = x.shape
+    rows, columns = x.transpose(0, 2, 1, 3), table.transpose(1, 2, 0)
+    scores = rows.new("MatMul", [rows, columns], (B, H, T, 2 * T))
+    shifted = scores.reshape(B, H, 2 * T * T)[:, :, T:].reshape(B, H, T, 2 * T - 1)[..., :T]
+    return shifted.transpose(0, 1, 3, 2) if of_keys else shifted
+
+
 def sinusoids(x: Symbol, size: int, like: Symbol, base: float) -> Symbol:
     waves = np.float32(base) ** (2 * np.arange(size // 2, dtype=np.float32) / size)
     angle = x.to(FLOAT)[..., None] / waves

@@ -1,0 +1,47 @@
+"""DeBERTa checkpoints, v2 and v3."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .common import Spec, labels
+
+CONFIG = {"vocab_size": 128100, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+CONFIG |= {"intermediate_size": 3072, "hidden_act": "gelu", "max_position_embeddings": 512, "layer_norm_eps": 1e-7}
+CONFIG |= {"relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True}
+CONFIG |= {"pos_att_type": "p2c|c2p", "position_biased_input": False, "max_relative_positions": -1}
+CONFIG |= {"type_vocab_size": 0, "pad_token_id": 0, "pooler_dropout": 0, "pooler_hidden_act": "gelu"}
+V2 = {**CONFIG, "hidden_size": 1536, "num_hidden_layers": 24, "num_attention_heads": 24, "intermediate_size": 6144}
+V2 |= {"conv_kernel_size": 3, "conv_act": "gelu", "attention_head_size": 64}
+TINY = {"vocab_size": 500, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
+TINY |= {"intermediate_size": 72, "max_position_embeddings": 64, "position_buckets": 16}
+OTHER = {"position_biased_input": True, "position_buckets": -1, "max_relative_positions": 9, "norm_rel_ebd": "none"}
+
+_deberta = partial(Spec, model_type="deberta-v2", like="save_pretrained", config=CONFIG, tiny=TINY)
+
+SPECS: dict[str, Spec] = {
+    "deberta-v3-base": _deberta(
+        like="microsoft/deberta-v3-base",
+        architecture="DebertaV2ForMaskedLM",
+        config={**CONFIG, "legacy": False},
+        full=True,
+    ),
+    "deberta-v2-xlarge": _deberta(
+        like="microsoft/deberta-v2-xlarge",
+        architecture="DebertaV2ForMaskedLM",
+        config=V2,
+        tiny={**TINY, "attention_head_size": 12},
+    ),
+    "deberta-v2-bare": _deberta(architecture="DebertaV2Model", config={**CONFIG, **OTHER}, tiny={**TINY, **OTHER}),
+    "DeBERTa-v3-base-mnli-fever-anli": _deberta(
+        like="MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
+        architecture="DebertaV2ForSequenceClassification",
+        config={**CONFIG, **labels("entailment", "neutral", "contradiction")},
+        dtype="F16",
+    ),
+    "deberta-v3-ner": _deberta(
+        architecture="DebertaV2ForTokenClassification", config={**CONFIG, **labels(count=9)}, format="sharded"
+    ),
+    "deberta-v3-squad2": _deberta(architecture="DebertaV2ForQuestionAnswering"),
+    "deberta-v3-swag": _deberta(architecture="DebertaV2ForMultipleChoice"),
+}
