@@ -13,6 +13,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+import zoo.files.download
 import zoo.lock
 from zoo.errors import ZooError
 
@@ -42,7 +43,7 @@ def main() -> None:
     if limit := os.environ.get("TEST_FILE_SIZE"):  # stands for a full disk: writes beyond it fail
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
     if seconds := os.environ.get("TEST_PATIENCE"):
-        zoo.hub.PATIENCE = float(seconds)
+        zoo.files.download.PATIENCE = float(seconds)
     wait = time.sleep
     time.sleep = lambda seconds: wait(min(float(seconds), 0.02))  # huggingface_hub waits up to 8 s between its retries
     said: list[str] = []
