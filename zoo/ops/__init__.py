@@ -33,25 +33,11 @@ from .memory_budget import memory_budget as memory_budget
 
 # An activation's name in configs -> the backends' name.
 ACTIVATIONS: dict[str, str | None] = {
-    "gelu": "gelu",
+    **{name: name for name in ("gelu", "quick_gelu", "gelu_10", "relu", "relu2", "relu6", "leaky_relu", "silu")},
+    **{name: name for name in ("mish", "hardswish", "sigmoid", "tanh")},
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate"), "gelu_tanh"),
     "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_python_tanh": "gelu_tanh",
-    "gelu_accurate": "gelu_tanh",
-    "quick_gelu": "quick_gelu",
-    "gelu_10": "gelu_10",
-    "relu": "relu",
-    "relu2": "relu2",
-    "relu6": "relu6",
-    "leaky_relu": "leaky_relu",
-    "silu": "silu",
     "swish": "silu",
-    "mish": "mish",
-    "hardswish": "hardswish",
-    "sigmoid": "sigmoid",
-    "tanh": "tanh",
     "linear": None,
 }
 

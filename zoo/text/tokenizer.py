@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import InputError, TokenizerError
 from ..files.folder import CheckpointFolder
+from .given import given_ids, given_texts
 from .long_texts import LONG, beginning, can_be_cut, interruptible
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
@@ -154,8 +155,8 @@ class Tokenizer:
         """
         if isinstance(texts, str) and isinstance(pairs, str) and not pairs:
             pairs = None
-        first = _texts(texts, "texts")
-        second = None if pairs is None else _texts(pairs, "pairs")
+        first = given_texts(texts, "texts")
+        second = None if pairs is None else given_texts(pairs, "pairs")
         if second is not None and (isinstance(texts, str) != isinstance(pairs, str) or len(first) != len(second)):
             raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, expected one for each")
         backend = self._backend(truncation, max_length, stride, overflow, second is not None)
@@ -231,7 +232,7 @@ class Tokenizer:
     def decode(self, ids: Iterable[int] | np.ndarray, *, skip_special_tokens: bool = True) -> str:
         """The text of a row of ids; those past the vocabulary add nothing, as in transformers: models may be wider."""
         with guarded(self._name):
-            text = self.backend.decode(_ids(ids), skip_special_tokens=skip_special_tokens)
+            text = self.backend.decode(given_ids(ids), skip_special_tokens=skip_special_tokens)
         if self._tidies:
             for before, after in _TIDY:
                 text = text.replace(before, after)
@@ -239,11 +240,11 @@ class Tokenizer:
 
     def tokens(self, ids: Iterable[int] | np.ndarray) -> list[str | None]:
         """The token of each id; None past the vocabulary."""
-        return [self.backend.id_to_token(index) for index in _ids(ids)]
+        return [self.backend.id_to_token(index) for index in given_ids(ids)]
 
     def id_of(self, token: str) -> int:
         """The id of a token of the vocabulary; InputError for anything else."""
-        (text,) = _texts(token, "token")
+        (text,) = given_texts(token, "token")
         index = self.backend.token_to_id(text)
         if index is None:
             with guarded(self._name):
@@ -372,42 +373,3 @@ def _sibling(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     new.add_tokens([token for _, token in sorted(backend.get_added_tokens_decoder().items())])
     new.encode_special_tokens = backend.encode_special_tokens
     return new
-
-
-def _texts(value: Texts, name: str) -> list[str]:
-    if isinstance(value, str):
-        texts = [value]
-    elif isinstance(value, list | tuple | np.ndarray):
-        texts = list(value)
-    else:
-        raise InputError(f"{name} is {_kind(value)}, expected a str or a list of str")
-    if not texts:
-        raise InputError(f"{name} is empty, expected at least one text")
-    for i, text in enumerate(texts):
-        index = None if isinstance(value, str) else i
-        if not isinstance(text, str):
-            raise InputError(f"is {_kind(text)}, expected a str", argument=name, index=index)
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            code = ord(text[error.start])
-            problem = f"has a lone surrogate, U+{code:04X}, at character {error.start}"
-            raise InputError(problem, argument=name, index=index) from None
-    return texts
-
-
-def _kind(value: object) -> str:
-    if value is None:
-        return "None"
-    return f"{type(value).__name__}{' (decode it first)' if isinstance(value, bytes | bytearray) else ''}"
-
-
-def _ids(ids: Iterable[int] | np.ndarray) -> list[int]:
-    array = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
-    if array.size == 0:
-        return []
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"ids of shape {array.shape} and type {array.dtype}, expected one row of whole numbers")
-    if array.min() < 0 or array.max() >= 1 << 32:
-        raise InputError(f"ids from {array.min()} to {array.max()}, expected 0 to {(1 << 32) - 1}")
-    return array.tolist()
