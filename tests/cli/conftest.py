@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import zoo
+from tests.cli.map_rows import TEXTS, write_rows
 from zoo.apps.cli import main
 from zoo.models import beit, bert, vit
 from zoo.weights import Random, RawTensor
@@ -122,3 +124,9 @@ def in_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
         return capsys.readouterr().out
 
     return run
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """A table of six texts."""
+    return write_rows(tmp_path / "texts.jsonl", [{"id": i, "text": text} for i, text in enumerate(TEXTS)])
