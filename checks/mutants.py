@@ -153,7 +153,7 @@ def run_tests(copy: Path, mutation: Mutation) -> tuple[int, str]:
     """The exit status of a kernel's tests, negative where a signal or an endless loop ended them, and their output."""
     files = sorted(f"tests/kernels/{path.name}" for path in copy.glob(f"tests/kernels/test_{mutation.module}*.py"))
     chosen = ["-k", mutation.tests] if mutation.tests else []
-    command = [sys.executable, "-B", "-m", "pytest", "-x", "-p", "no:cacheprovider", *files, *chosen]
+    command = [sys.executable, "-B", "-m", "pytest", "-m", "", "-x", "-p", "no:cacheprovider", *files, *chosen]
     environment = {**os.environ, "PYTHONPATH": str(copy), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     environment["TRITON_INTERPRET"] = "1"
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other packages' plugins take longer to load than most tests

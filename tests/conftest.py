@@ -25,6 +25,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def kept_graphs(tmp_path_factory) -> Path:
     """The folder of traced graphs: not the user's own."""

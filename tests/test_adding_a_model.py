@@ -131,6 +131,7 @@ def test_parity_holds(repository: Path, checkpoints: dict[str, Path]):
     assert "3 of 3 hold" in done.stdout
 
 
+@pytest.mark.nightly
 def test_parity_builds_the_checkpoints_of_the_spec(repository: Path):
     pytest.importorskip("transformers", reason="needs transformers, the reference")
     names = ("random:distilbert-base-uncased", "random:distilbert-bare", "random:distilbert-sst2")

@@ -42,7 +42,7 @@ def test_cpu(tmp_path: Path, printed_by) -> None:
     assert "zoo's time / the peer's" in out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs("torch", "transformers")
 def test_coldstart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed_by) -> None:
     monkeypatch.setattr(coldstart, "run", functools.cache(coldstart.run))  # each process once

@@ -19,7 +19,7 @@ def test_the_shapes_are_those_of_resnet_18() -> None:
     assert [(s.Y, s.X) for s in convolutions.shapes(1000, 700)][-1] == (32, 22)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_runs(tmp_path: Path, printed_by) -> None:
     pytest.importorskip("torch", reason="needs torch, the peer")
     pytest.importorskip("transformers", reason="needs transformers, the peer")

@@ -59,7 +59,7 @@ def watch(monkeypatch):
     monkeypatch.setattr(measure, "TURN", 1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs("triton", "transformers")
 def test_stages(tmp_path):
     """It sees no GPU, so that it is the interpreter's everywhere."""

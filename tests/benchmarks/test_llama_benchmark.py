@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="needs torch, which a contender computes wit
 pytest.importorskip("transformers", reason="needs transformers, a contender")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_llama(tmp_path, printed_by):
     path = tmp_path / "out.json"
     options = ["--model", "llama-tiny", "--rounds", "1", "--tokens", "4", "--cache", str(tmp_path), "--json", str(path)]

@@ -127,6 +127,7 @@ def test_what_is_within_its_budget_has_no_fault():
     assert faults(measured(blocks=None, spilled=2), full, MI300, "float16") == ["2 registers spilled, wanted none"]
 
 
+@pytest.mark.nightly
 def test_kernels_with_faults_are_seen_through_the_compiler(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"PYTHONPATH": str(HERE.parent.parent), "TRITON_CACHE_DIR": str(tmp_path)}
@@ -142,6 +143,7 @@ def test_kernels_with_faults_are_seen_through_the_compiler(tmp_path):
     assert "warps on a multiprocessor" in said["has_few_warps"]["sm_90"][0]
 
 
+@pytest.mark.nightly
 def test_the_command(tmp_path, capsys, monkeypatch):
     """Compiles once, finds it again, writes JSON."""
     monkeypatch.setenv("TRITON_INTERPRET", "1")  # which the processes that compile must not see

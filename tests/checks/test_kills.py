@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
-@pytest.mark.parametrize("how", [[], ["--full"]])
+@pytest.mark.parametrize("how", [[], pytest.param(["--full"], marks=pytest.mark.nightly)])
 def test_nothing_is_lost_or_torn(how: list[str]) -> None:
     program = [sys.executable, "-m", "checks.kills", "6", "--only", "map,save", *how]
     found = subprocess.run(program, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)

@@ -27,6 +27,7 @@ def test_the_corpus() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.nightly
 def test_a_few_inputs(name: str) -> None:
     result = TargetResult()
     run(name, 1, 20, 60, result)

@@ -101,6 +101,7 @@ def test_words_with_capitals_keep_them(name, lower, tmp_path, texts):
     same(ours, Tokenizer.from_folder(tmp_path), texts)
 
 
+@pytest.mark.nightly
 def test_pieces_of_unigram(tmp_path, texts):
     """XLM-R's 250,002, as llama.cpp's converter has them."""
     raw = json.loads(unpacked("xlm_roberta.tokenizer.json"))

@@ -98,6 +98,9 @@ CASES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
     "llama-tagger": (text, {"attention", "rms_norm", "add_rms_norm", "rope", "glu"}),
 }
 
+# The others call the same kernels, and take long in the interpreter.
+EACH_TIME = ("bert-base-uncased", "trocr-base-handwritten", "Llama-3.2-1B")
+
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> set[str]:
@@ -132,7 +135,9 @@ def distance(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
     return max(float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in zip(found, wanted, strict=True))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.nightly) for name in CASES]
+)
 def test_a_model_through_the_kernels(name, device, called, tmp_path):
     with exact_products():  # cuDNN's own default is TF32
         compare(name, device, called, build(name, tmp_path / name, "tiny"))
@@ -154,7 +159,7 @@ def compare(name, device, called, folder):
     assert distance(found, exact) <= 3 * distance(rounded, exact)
 
 
-@pytest.mark.slow  # but on a GPU
+@pytest.mark.nightly
 def test_packed_weights_through_the_kernels(device, called, tmp_path):
     """Against the same rounded numbers, widened before each product.  int4 has a vocabulary of int8."""
 

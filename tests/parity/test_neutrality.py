@@ -14,12 +14,13 @@ pytest.importorskip("torch", reason="needs torch, to write .bin files")
 from parity.checkpoints import build
 from parity.compare import FLOAT32, Pair, compare
 from parity.inputs import given_to
-from parity.specs import SPECS
+from parity.specs import SPECS, first_of
 from parity.taps import outputs
 from zoo.loading import load_model
 from zoo.weights import RawTensor
 from zoo.weights.files import open_weights
 
+FIRST = {first_of(spec.model_type) for spec in SPECS.values()}
 PART = 0.03  # by which a tensor is changed, value by value
 EDGE = 72  # of images that may be of any size: the largest of all others
 
@@ -68,7 +69,9 @@ def made_of(model, batches):
     return {(i, name): array for i, one in enumerate(made) for name, array in one.items()}
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FIRST else pytest.mark.nightly) for name in SPECS]
+)
 def test_no_tensor_is_idle(tmp_path, name):
     model = load_model(build(name, tmp_path))
     source = Changed(open_weights(tmp_path))

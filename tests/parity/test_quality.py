@@ -117,7 +117,7 @@ def test_the_command(capsys, tmp_path):
     assert main(["stories260k", "--weights", "int8", "--gradients"]) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_sentence_encoder_of_int8_ranks_as_before(minilm):
     found = {m.name: m.value for m in ranking(zoo.load(minilm), zoo.load(minilm, weights="int8"))}
     assert found["cosine, least"] >= 0.999

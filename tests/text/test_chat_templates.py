@@ -10,6 +10,7 @@ import pytest
 from chat_checkpoint import SPECIALS, TEMPLATE, write_chat_tokenizer
 
 from zoo.errors import InputError, TokenizerError, UnsupportedError, ZooError
+from zoo.text import template as template_module
 from zoo.text.chat import LIMIT, ChatTemplate
 from zoo.text.template import process_of
 from zoo.text.tokenizer import Tokenizer
@@ -210,7 +211,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("source", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_templates_end_in_one_error(source, tmp_path):
+def test_hostile_templates_end_in_one_error(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(template_module, "JOB", template_module.JOB._replace(seconds=1))
+    process_of.cache_clear()
     with pytest.raises(ZooError, match="template"):
         template(tmp_path, source).render([USER])
 
@@ -259,7 +262,9 @@ def test_without_jinja(tmp_path, monkeypatch):
     ours = template(tmp_path)
     process_of.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UnsupportedError, match=r"chat templates needs jinja2, which is not installed.*extra 'chat'"):
+    with pytest.raises(
+        UnsupportedError, match=r"chat templates needs jinja2, which is not installed: pip install '.*\[chat\]'"
+    ):
         ours.render([USER])
 
 

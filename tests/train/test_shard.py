@@ -56,6 +56,7 @@ def process(rank: int, checkpoint: str, folder: Path, port: int) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.nightly
 def test_two_shards_compute_what_one_process_does(tmp_path):
     checkpoint = "stories260k"  # whose embeddings are tied
     one = train(checkpoint, tmp_path / "one")

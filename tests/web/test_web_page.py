@@ -124,6 +124,7 @@ def test_neighbours_are_shown_nearest_first(sentences, tab):
     assert (page.strays, page.problems) == ([], [])
 
 
+@pytest.mark.nightly
 def test_int8_runs_too(minilm, libraries, tab, tmp_path):
     pytest.importorskip("onnxruntime", reason="needs onnxruntime, by which int8 sees what stands out")
     task = zoo.load(minilm)
@@ -192,6 +193,7 @@ def test_ids_equal_zoos(packed, libraries, tab, tmp_path):
     assert all(STACKED.search(unicodedata.normalize("NFD", text)) for text in differing)
 
 
+@pytest.mark.nightly
 def test_labels_equal_numpys(labels, tab):
     task, folder = labels
     page = tab(folder).open()
@@ -200,6 +202,7 @@ def test_labels_equal_numpys(labels, tab):
     assert (page.strays, page.problems) == ([], [])
 
 
+@pytest.mark.nightly
 def test_words_for_masks_equal_numpys(libraries, tab, tmp_path):
     config = bert.BertConfig(**TINY, vocab_size=30522)
     task = checkpoint(tmp_path, bert.BertForMaskedLM.from_config(config, seed=1))
@@ -387,6 +390,7 @@ def labels(libraries, tmp_path_factory) -> tuple[Any, Path]:
     return task, zoo.export(task, folder / "export", web=True)
 
 
+@pytest.mark.nightly
 def test_threads_where_the_server_lets_them_share_memory(labels, tab):
     task, folder = labels
     page = tab(folder, isolated=True)
@@ -396,6 +400,7 @@ def test_threads_where_the_server_lets_them_share_memory(labels, tab):
     assert_labels(page, task)
 
 
+@pytest.mark.nightly
 def test_webgpu_gives_the_same(labels, tab):
     task, folder = labels
     page = tab(folder)
