@@ -186,13 +186,17 @@ class TableExtractor:
         objects = None
         if lattice is None:
             objects = find_objects(self.structure, crop.pixels, lines, self.threshold, self.options)
-            build = partial(build_table, objects, thresholds=self.threshold)
+            build = partial(build_table, objects, thresholds=self.threshold, check_spans=True)
         else:
             look = partial(self.structure, threshold=self.threshold, **self.options)
             build = partial(ruled_table, lattice.mapped(crop.from_page), crop.pixels, look)
+        if own is None and lattice is None:  # the ink of words shows what the network missed, before they are read
+            own = [Word(f"x{i}", box) for line in lines for i, box in enumerate(line)]
         table = build(own or [])
         if words is None and self.reader is not None:
             table = build(read_cells(crop.pixels, table, self.reader))
+        elif words is None:
+            table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))
         table = find_doubts(table, lines, objects)
         return replace(
             table,

@@ -14,6 +14,7 @@ from ...images.boxes import Box, Detection
 from ...images.lines import is_blank, spans
 from .boxes import HALF, bounding_box, check_box, inside, shared_height
 from .cell_borders import INK
+from .text_lines import text_ink
 
 TABLE, ROTATED = "table", "table rotated"  # the second is a table whose text runs sideways
 
@@ -218,9 +219,7 @@ def _lines(page: np.ndarray, box: Box) -> tuple[np.ndarray, float, int]:
     """
     x0, y0, x1, y1 = (max(0, int(v)) for v in box)
     step = 1 + max(y1 - y0, x1 - x0) // LONGEST
-    grey = page[y0 : y1 + 1 : step, x0 : x1 + 1 : step].mean(-1, dtype=np.float32)
-    of_row, of_column = np.abs(grey - np.median(grey, 1, keepdims=True)), np.abs(grey - np.median(grey, 0))
-    ink = np.minimum(of_row, of_column) > INK  # text: rules, and shaded rows and columns, are alike along a line
+    ink = text_ink(page[y0 : y1 + 1 : step, x0 : x1 + 1 : step])
     high = letter_height(ink)
     return closed(ink, round(COLUMN_GAP * high)), high, step
 

@@ -7,12 +7,12 @@ which loses tables of one column, spans and rows in corner cases, a comment says
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF, bounding_box, check_box, inside, share
 from .refine import refine_columns, refine_rows
+from .spans import Span, checked_spans
 from .table import Cell, Table, Word
 from .words import Interval, check_words, first_choices, join, overlapping, place
 
@@ -28,27 +28,13 @@ MAX_OBJECTS = 8192  # more than detectors have queries, in all windows; pairs of
 MAX_POSITIONS = 1_000_000  # rows x columns, which cost memory
 
 
-class _Span(NamedTuple):
-    """A rectangle of grid positions; `bottom` and `right` are excluded."""
-
-    top: int
-    bottom: int
-    left: int
-    right: int
-    score: float | None  # None for a single position
-    projected: bool
-
-    @property
-    def positions(self) -> int:
-        return max(0, self.bottom - self.top) * max(0, self.right - self.left)
-
-
 def build_table(
     objects: Sequence[Detection],
     words: Sequence[Word] | None = None,
     *,
     box: Box | None = None,
     thresholds: float | Mapping[str, float] = 0.5,
+    check_spans: bool = False,
 ) -> Table:
     """The table of objects and words, in their pixels; the text of a cell without words is "".
 
@@ -60,6 +46,8 @@ def build_table(
     provided that the columns are three or more, or that the row is lower than its lines.
     A column is split at a gap as wide as the words are high that runs down the table; words of three rows or more that
     are in no column form a column of their own.
+    check_spans: spanning cells are only kept as far as the words agree (`spans.checked_spans`); for objects of a small
+    model.
     Rows alone make a table of one column, columns alone one of one row, neither one of shape (0, 0).  With words, rows
     and columns without a word are left out, except rows wholly under cells that span rows, and such columns.
 
@@ -95,8 +83,10 @@ def build_table(
     spanning = sorted(found[SPANNING] + found[PROJECTED], key=lambda o: (-o.score, o.box, o.label))
     while True:  # again if rows or columns go, since the cells that span them shrink
         header_rows = count_header_rows(found[HEADER], rows)
-        spans = _spans(spanning, rows, columns, header_rows)
         words = _inside(words, rows, columns)
+        spans = _spans(spanning, rows, columns, header_rows)
+        if check_spans:
+            spans = checked_spans(spans, rows, columns, words, header_rows)
         ys, xs = overlapping(words, rows, 1), overlapping(words, columns, 0)
         full_rows, full_columns = _under_spans(spans, len(rows), len(columns))
         full_rows |= first_choices(words, ys, rows, 1)
@@ -182,14 +172,14 @@ def count_header_rows(headers: Sequence[Detection], rows: Sequence[Interval]) ->
 
 def _spans(
     objects: Sequence[Detection], rows: Sequence[Interval], columns: Sequence[Interval], header_rows: int
-) -> list[_Span]:
+) -> list[Span]:
     """The disjoint rectangles of the grid under spanning cells and projected row headers, the best first."""
-    spans: list[_Span] = []
+    spans: list[Span] = []
     for label, score, box in objects:
         (top, bottom), (left, right) = _snapped(box, rows, 1), _snapped(box, columns, 0)
         if top < header_rows < bottom:  # it must not cross the line below the header: the smaller part goes
             top, bottom = (top, header_rows) if 2 * header_rows >= top + bottom else (header_rows, bottom)
-        span = _Span(top, bottom, left, right, score, label == PROJECTED)
+        span = Span(top, bottom, left, right, score, label == PROJECTED)
         for i, better in enumerate(spans):
             if span[:4] == better[:4] and span.projected:  # detected as both, which Microsoft's code forgets
                 spans[i] = better._replace(projected=True)
@@ -206,7 +196,7 @@ def _snapped(box: Box, intervals: Sequence[Interval], axis: int) -> tuple[int, i
     return (covered[0], covered[-1] + 1) if covered else (0, 0)
 
 
-def _cut(span: _Span, better: _Span) -> _Span:
+def _cut(span: Span, better: Span) -> Span:
     """The largest part of a span outside the rows, or outside the columns, of a better one."""
     if span.bottom <= better.top or better.bottom <= span.top or span.right <= better.left or better.right <= span.left:
         return span
@@ -219,7 +209,7 @@ def _cut(span: _Span, better: _Span) -> _Span:
     )
 
 
-def _under_spans(spans: Sequence[_Span], rows: int, columns: int) -> tuple[set[int], set[int]]:
+def _under_spans(spans: Sequence[Span], rows: int, columns: int) -> tuple[set[int], set[int]]:
     """The rows wholly under cells that span several rows, and the columns likewise."""
     under_rows, under_columns = [0] * rows, [0] * columns
     for span in spans:
@@ -253,15 +243,15 @@ def _unspanned(
     return [word for word in held if all(inside(word.box, o.box) < HALF for o in spanning)]
 
 
-def _spread(spans: Sequence[_Span], rows: int, columns: int) -> tuple[list[_Span], list[list[int]]]:
+def _spread(spans: Sequence[Span], rows: int, columns: int) -> tuple[list[Span], list[list[int]]]:
     """The rectangles of all cells, row by row, and the index of the rectangle at each position of the grid."""
     corners = {(span.top, span.left): span for span in spans}
-    spread: list[_Span] = []
+    spread: list[Span] = []
     owner = [[-1] * columns for _ in range(rows)]
     for row in range(rows):
         for column in range(columns):
             if owner[row][column] < 0:  # the upper left position of a cell: those of a span are all filled with it
-                span = corners.get((row, column), _Span(row, row + 1, column, column + 1, None, False))
+                span = corners.get((row, column), Span(row, row + 1, column, column + 1, None, False))
                 for r in range(span.top, span.bottom):
                     owner[r][span.left : span.right] = [len(spread)] * (span.right - span.left)
                 spread.append(span)
@@ -269,7 +259,7 @@ def _spread(spans: Sequence[_Span], rows: int, columns: int) -> tuple[list[_Span
 
 
 def _cell(
-    span: _Span, rows: Sequence[Interval], columns: Sequence[Interval], header_rows: int, words: Sequence[Word]
+    span: Span, rows: Sequence[Interval], columns: Sequence[Interval], header_rows: int, words: Sequence[Word]
 ) -> Cell:
     rows, columns = rows[span.top : span.bottom], columns[span.left : span.right]
     structure = [_mean([row.score for row in rows]), _mean([column.score for column in columns]), span.score]

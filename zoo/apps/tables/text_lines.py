@@ -44,8 +44,7 @@ def word_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 def _ink_lines(pixels: np.ndarray) -> list[list[Box]]:
     """The runs of ink of each line, without rules and edges of filled cells."""
-    grey = pixels.mean(-1, dtype=np.float32)
-    ink = np.abs(grey - np.median(grey)) > INK
+    ink = text_ink(pixels)
     ink &= ~(_runs(ink) | _runs(ink.T).T)
     lines = []
     clean = np.where(ink, 0, 255).astype(np.uint8)
@@ -54,6 +53,13 @@ def _ink_lines(pixels: np.ndarray) -> list[list[Box]]:
         if boxes:
             lines.append(blocks_of(boxes, LETTER_GAP))
     return lines
+
+
+def text_ink(pixels: np.ndarray) -> np.ndarray:
+    """The pixels (Y, X) that differ from most of their row and of their column, as rules and shaded rows do not."""
+    grey = pixels.mean(-1, dtype=np.float32)
+    of_row, of_column = np.abs(grey - np.median(grey, 1, keepdims=True)), np.abs(grey - np.median(grey, 0))
+    return np.minimum(of_row, of_column) > INK
 
 
 def _runs(ink: np.ndarray) -> np.ndarray:

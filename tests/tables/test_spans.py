@@ -1,0 +1,67 @@
+"""Spanning cells that the words contradict."""
+
+from __future__ import annotations
+
+import pytest
+
+from zoo.apps.tables import Table, Word, build_table
+from zoo.images.boxes import Detection
+
+SPANNING, PROJECTED = "table spanning cell", "table projected row header"
+
+
+def table(texts: list[list[str]], *spans: tuple[str, int, int, int, int], header: int = 1) -> Table:
+    """A table of columns 100 wide and rows 20 high; a text is at the left of its cell, ">" before it moves it on."""
+    rows, columns = len(texts), len(texts[0])
+    objects = [Detection("table row", 1.0, (0, 20 * r, 100 * columns, 20 * r + 20)) for r in range(rows)]
+    objects += [Detection("table column", 1.0, (100 * c, 0, 100 * c + 100, 20 * rows)) for c in range(columns)]
+    objects += [Detection("table column header", 1.0, (0, 0, 100 * columns, 20 * header))]
+    objects += [
+        Detection(label, 0.9, (100.0 * c, 20.0 * r, 100.0 * (c + wide), 20.0 * (r + high)))
+        for label, r, c, high, wide in spans
+    ]
+    words = []
+    for r, row in enumerate(texts):
+        for c, text in enumerate(row):
+            x, y = 100 * c + 5 + 50 * text.count(">"), 20 * r + 5 + 10 * text.count("v")
+            own = text.strip(">v")
+            words += [Word(own, (x, y, x + 8 * len(own), y + 10))] if own else []
+    return build_table(objects, words, check_spans=True)
+
+
+def spans(found: Table) -> list[tuple[int, int, int, int]]:
+    return [(c.row, c.column, c.row_span, c.column_span) for c in found.cells if c.row_span * c.column_span > 1]
+
+
+@pytest.mark.parametrize(
+    ("texts", "given", "kept"),
+    [
+        # Two numbers, one below the other, and blank cells around a number.
+        ([["a", "b"], ["x", "1"], ["y", "2"]], (1, 1, 2, 1), []),
+        ([["a", "b"], ["x", ""], ["y", "2"], ["z", ""]], (1, 1, 3, 1), []),
+        # A text between two rows is of both.
+        ([["a", "b"], ["x", "v2"], ["y", ""]], (1, 1, 2, 1), [(1, 1, 2, 1)]),
+        # Headers side by side, a header over two columns, and one in two lines.
+        ([["a", "b", "c"], ["x", "1", "2"]], (0, 0, 1, 3), []),
+        ([["a", ">over both", ""], ["x", "1", "2"]], (0, 1, 1, 2), [(0, 1, 1, 2)]),
+        ([["long", "one"], ["name", "two"], ["x", "1"]], (0, 0, 2, 1), [(0, 0, 2, 1)]),
+        # A text within one column, and one that reaches into the next.
+        ([["a", "b", "c"], ["x", "1", ""], ["y", "1", "2"]], (1, 1, 1, 2), []),
+        ([["a", "b", "c"], ["x", ">not known", ""], ["y", "1", "2"]], (1, 1, 1, 2), [(1, 1, 1, 2)]),
+    ],
+)
+def test_a_span_holds_one_text(texts, given, kept):
+    assert spans(table(texts, (SPANNING, *given), header=2 if texts[1][0] == "name" else 1)) == kept
+
+
+def test_labels_hold_up_to_the_next_one():
+    texts = [["a", "b"], ["first", "1"], ["", "2"], ["", "3"], ["next", "4"], ["", "5"]]
+    assert spans(table(texts, (SPANNING, 2, 0, 4, 1))) == [(1, 0, 3, 1), (4, 0, 2, 1)]
+    assert spans(table(texts)) == []
+
+
+def test_a_heading_has_nothing_beside_it():
+    texts = [["a", "b", "c"], ["group", "", ""], ["x", "1", "2"], ["group", "", "7"], ["y", "1", "2"]]
+    found = table(texts, (PROJECTED, 1, 0, 1, 3), (PROJECTED, 3, 0, 1, 3))
+    assert [cell.row for cell in found.cells if cell.is_projected_row_header] == [1]
+    assert spans(found) == [(1, 0, 1, 3)]
