@@ -13,7 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .checkpoint.files import Checkpoint, beside_weights, beside_weights_among
+from .checkpoint.files import (
+    NESTED,
+    Checkpoint,
+    NestedFolder,
+    beside_weights,
+    beside_weights_among,
+    nested_transformer,
+)
 from .errors import CheckpointError, HubError, NotFoundError, OfflineError, nearest
 from .files.download import Request, fetch_file, listing
 from .files.folder import CheckpointFolder
@@ -152,18 +159,20 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
     try:
         names = os.listdir(folder)
         small = beside_weights(folder)
-        if "config.json" not in small:
+        nested = nested_transformer(small)
+        if "config.json" not in small and nested is None:
             found = [name for name in sorted(names) if name.endswith(GGUF)]
             instead = f": did you mean the file, {str(folder / found[0])!r}?" if found else ""
             raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")
-        chosen = _choose(names, folder) if weights else []
+        within_it = folder / nested if nested else folder
+        chosen = _choose(os.listdir(within_it), within_it) if weights else []
         for name_there in small:
             checkpoint_file(folder, name_there)
-        paths = [checkpoint_file(folder, n) for n in chosen]
+        paths = [checkpoint_file(within_it, n) for n in chosen]
         for path in list(paths):
             if _is_index(path.name):
                 _refuse_lfs_pointers([path])
-                paths += [checkpoint_file(folder, shard) for shard in read_index(path)]
+                paths += [checkpoint_file(within_it, shard) for shard in read_index(path)]
         for path in paths:
             if not path.is_file():
                 raise NotFoundError(f"{folder} has no {path.name}, which the index names{nearest(path.name, names)}")
@@ -171,7 +180,8 @@ def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Che
     except OSError as error:
         raise HubError(f"cannot read the folder {folder}: {error}") from error
     files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
-    return Checkpoint(name, folder, revision, tuple(files), tuple(paths), CheckpointFolder(folder))
+    contents = NestedFolder(folder) if nested else CheckpointFolder(folder)
+    return Checkpoint(name, folder, revision, tuple(files), tuple(paths), contents)
 
 
 def _choose(names: list[str], where: object) -> list[str]:
@@ -199,8 +209,12 @@ def _in_cache(request: Request) -> Checkpoint:
 
     revision = request.revision or constants.DEFAULT_REVISION
     cache = request.cache_dir or constants.HF_HUB_CACHE
-    first = request.file or "config.json"
-    found = try_to_load_from_cache(request.repo, first, cache_dir=cache, revision=revision)
+    first, found = request.file or "config.json", None
+    for name in (request.file,) if request.file else ("config.json", f"{NESTED}/config.json"):
+        found = try_to_load_from_cache(request.repo, name, cache_dir=cache, revision=revision)
+        if isinstance(found, str):
+            first = name
+            break
     if not isinstance(found, str):
         raise OfflineError(f"{request} is not in the cache {cache} (no {first}), and no download was possible")
     folder = _without(Path(found), first)
@@ -238,7 +252,9 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
     """Fetch what is needed and not cached; the weights last, so that a cache which has them has everything."""
     from .weights.gguf.parts import check_all, parts_of
 
-    first = request.file or "config.json"
+    nested = None if request.file else nested_transformer(listed)
+    start = f"{nested}/" if nested else ""
+    first = request.file or f"{start}config.json"
     if first not in listed:
         files = [name for name in listed if name.endswith(GGUF)]
         instead = f"; 'name:file{GGUF}' means one of {', '.join(files[:5])}" if files and not request.file else ""
@@ -261,12 +277,13 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
             if part != request.file:
                 fetch(part)
         return _of_gguf(request.display, folder, request.file, commit)
-    chosen = _choose([n for n in listed if "/" not in n], request) if request.weights else []
+    inside = [n.removeprefix(start) for n in listed if n.startswith(start)]
+    chosen = _choose([n for n in inside if "/" not in n], request) if request.weights else []
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fetch, beside_weights_among(listed)))
     for name in chosen:
-        path = fetch(name)
-        shards = read_index(path) if _is_index(name) else ()
+        path = fetch(start + name)
+        shards = [start + shard for shard in read_index(path)] if _is_index(name) else ()
         for shard in shards:
             if shard not in listed:
                 raise NotFoundError(f"{request} has no {shard}, which {name} names{nearest(shard, listed)}")

@@ -29,7 +29,20 @@ FORMATS: dict[str, str] = {"model.onnx.index.json": "zoo.engines.onnx.exported"}
 # Name of a command of `zoo` -> the module with a function of that name, which takes the parsed arguments.
 COMMANDS: dict[str, str] = {
     name: f"zoo.apps.cli.{name}"
-    for name in ("run", "map", "chat", "info", "lock", "export", "finetune", "table", "example", "grits", "demo")
+    for name in (
+        "run",
+        "embed",
+        "map",
+        "chat",
+        "info",
+        "lock",
+        "export",
+        "finetune",
+        "table",
+        "example",
+        "grits",
+        "demo",
+    )
 }
 
 

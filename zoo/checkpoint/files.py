@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Collection
@@ -10,7 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import ConfigError, ZooError
 from ..files.folder import CheckpointFolder
+from ..files.json_file import MAX_BYTES, parse_json_list
 from .config_file import read_config
 from .modules import MODULES, read_modules
 
@@ -23,9 +26,12 @@ _SMALL_FILES = {
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
     *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),
     *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
-    *("sentence_roberta_config.json", "sentence_xlm-roberta_config.json"),
+    *("sentence_roberta_config.json", "sentence_xlm-roberta_config.json", "sentence_distilbert_config.json"),
 }
-_MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+")  # 1_Pooling, 2_Dense: the steps of a sentence encoder
+# 1_Pooling, 2_Dense: the steps of a sentence encoder; 2_Router/query_0_Dense: a step of queries alone.
+_MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+(?:/[A-Za-z0-9_]*_[A-Za-z]+)?")
+
+NESTED = "0_Transformer"
 
 
 @dataclass(frozen=True)
@@ -69,24 +75,57 @@ class Checkpoint:
 
 def beside_weights(folder: Path) -> list[str]:
     """The files of a checkpoint in a folder, without its weights, relative to the folder."""
-    names = os.listdir(folder)
-    modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
-    there = {*names, *(f"{n}/{file}" for n in modules for file in os.listdir(folder / n))}
-    return sorted(n for n in beside_weights_among(there) if (folder / n).is_file())
+    names = set(os.listdir(folder))
+    for _ in range(2):  # a router has folders in its own
+        modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
+        names |= {f"{n}/{file}" for n in modules for file in os.listdir(folder / n)}
+    return sorted(n for n in beside_weights_among(names) if (folder / n).is_file())
 
 
 def beside_weights_among(names: Collection[str]) -> list[str]:
-    """The files that a checkpoint needs beside its weights; among them the one weight file of a Dense module."""
+    """The files that a checkpoint needs beside its weights; among them the one weight file of a module."""
     found = []
     for name in names:
         folder, _, last = name.rpartition("/")
         if _MODULE_FOLDER.fullmatch(folder):
-            wanted = {"config.json"}
-            if folder.endswith("_Dense"):
+            wanted = {"config.json", "router_config.json"}
+            if folder.endswith(("_Dense", "_LayerNorm")):
                 is_new = f"{folder}/model.safetensors" in names
                 wanted.add("model.safetensors" if is_new else "pytorch_model.bin")
+            elif folder == nested_transformer(names):
+                wanted = _SMALL_FILES
             if last in wanted:
                 found.append(name)
         elif name in _SMALL_FILES:
             found.append(name)
     return found
+
+
+def nested_transformer(names: Collection[str]) -> str | None:
+    """The folder of the model in the first layout of sentence-transformers, "0_Transformer", or None."""
+    is_nested = {"modules.json", f"{NESTED}/config.json"}.issubset(names)
+    return NESTED if is_nested else None
+
+
+class NestedFolder(CheckpointFolder):
+    """That layout, shown as today's: the transformer's files beside modules.json, which says so."""
+
+    def at(self, name: str) -> Path:
+        inside = super().at(f"{NESTED}/{name}")
+        return inside if name in _SMALL_FILES and inside.is_file() else super().at(name)
+
+    def read(self, name: str, limit: int = MAX_BYTES, error: type[ZooError] = ConfigError) -> bytes:
+        data = super().read(name, limit, error)
+        if name != MODULES:
+            return data
+        modules = parse_json_list(data, self.where(name))
+        for module in modules:
+            if isinstance(module, dict) and module.get("path") == NESTED:
+                module["path"] = ""
+        return json.dumps(modules, indent=2).encode()
+
+    def copy(self, name: str, target: Path) -> None:
+        if name == MODULES:
+            target.write_bytes(self.read(name))
+        else:
+            super().copy(name, target)

@@ -1,4 +1,4 @@
-"""SentenceEncoder: pooling, dense layers and normalisation, from the files of sentence-transformers.
+"""SentenceEncoder: pooling, dense layers, norms and routes, from the files of sentence-transformers.
 
 Shapes: B texts, T tokens, D hidden_size, E the size of an embedding.
 """
@@ -8,21 +8,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from ..errors import CheckpointError, ConfigError, UnsupportedError, nearest
+from ..errors import CheckpointError, ConfigError, InputError, UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
 from ..files.inside import checkpoint_file
-from ..nn import Linear
+from ..nn import LayerNorm, Linear
 from ..ops import on_numpy
-from .modules import MODULES, read_modules
+from .modules import MODULES, leaves_folder, read_modules
 
 PROMPTS = "config_sentence_transformers.json"
-# The last two are what the library wrote in its first years.
-TRANSFORMER = ("sentence_bert_config.json", "sentence_roberta_config.json", "sentence_xlm-roberta_config.json")
+# All but the first are what the library wrote in its first years.
+TRANSFORMER = tuple(f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "xlm-roberta"))
 # A module's flag of old -> its mode, in the order in which several are concatenated.
 FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -34,8 +33,26 @@ FLAGS = {
 }
 POOLINGS = tuple(FLAGS.values())
 ACTIVATIONS = {"Identity": None, "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "SiLU": "silu"}
+SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+ROUTERS = ("Router", "Asym")  # the second is its first name
 
 Step = Callable[[np.ndarray], np.ndarray]  # (B, E) -> (B, E)
+
+
+@dataclass(frozen=True)
+class Router:
+    """Steps that queries and documents do not share."""
+
+    routes: dict[str, tuple[Step, ...]]
+    default: str | None  # the route of texts that are neither; None: they are an error
+
+    def of(self, task: str | None) -> tuple[Step, ...]:
+        """The steps of a task, "query" or "document"; InputError if there are none."""
+        name = self.default if task is None else task
+        if name not in self.routes:
+            known = ", ".join(map(repr, self.routes))
+            raise InputError(f"the checkpoint has no steps for {name or 'texts of no kind'}, only for {known}")
+        return self.routes[name]
 
 
 @dataclass(frozen=True)
@@ -44,12 +61,18 @@ class SentenceEncoder:
 
     pooling: tuple[str, ...] = ("mean",)
     include_prompt: bool = True  # True if a prompt's tokens are pooled too
-    steps: tuple[Step, ...] = field(default_factory=lambda: (normalize,))
+    steps: tuple[Step | Router, ...] = field(default_factory=lambda: (normalize,))
+    size: int | None = None  # E; None: hidden_size
+    similarity: str = "cosine"
     max_tokens: int | None = None
     lower_case: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
     files: tuple[str, ...] = ()  # the files that it was read from, relative to the folder
+
+    def steps_for(self, task: str | None = None) -> list[Step]:
+        """The steps for a "query", a "document" or any text."""
+        return [s for step in self.steps for s in (step.of(task) if isinstance(step, Router) else (step,))]
 
 
 def read_sentence_encoder(
@@ -79,7 +102,7 @@ def read_sentence_encoder(
 
     pooling: dict[str, Any] | None = None
     modes: tuple[str, ...] = ()
-    steps: list[Step] = []
+    steps: list[Step | Router] = []
     size = hidden_size
     for kind, path in read_modules(folder) if modules is None else modules:
         name = f"{path}/config.json" if path else "config.json"
@@ -87,25 +110,28 @@ def read_sentence_encoder(
         if kind in ("Transformer", "Dropout"):
             if kind == "Transformer" and path:
                 raise UnsupportedError(
-                    f"{folder.where(MODULES)}: a transformer in the folder {path!r}: only '' is implemented"
+                    f"{folder.where(MODULES)}: a transformer in the folder {path!r}, and other modules before it"
                 )
+        elif kind == "WeightedLayerPooling" and pooling is None:
+            # Its input is there only if the model gives the states of all its layers; else the library skips it.
+            if folder.json("config.json").get("output_hidden_states"):
+                raise UnsupportedError(f"{config}: {kind} of all layers (output_hidden_states) is not implemented")
+            files += [name]
         elif kind == "Pooling" and pooling is None:
             pooling = folder.json(name)
             modes = _modes(pooling, config)
             _expect(pooling, config, {"embedding_dimension": size, "word_embedding_dimension": size})
             size *= len(modes)
             files.append(name)
-        elif kind in ("Normalize", "Dense") and pooling is not None:
-            raw = folder.json(name) if folder.has(name) else {}
-            output = "sentence_embedding"
-            _expect(raw, config, {"module_input_name": output, "module_output_name": output, "use_residual": False})
-            if kind == "Dense":
-                step, size = _dense(checkpoint_file(folder.path, path), raw, size)
-                steps.append(step)
-            else:
-                steps.append(normalize)
+        elif kind in ROUTERS and pooling is not None:
+            router, size = _router(folder, path, size)
+            steps.append(router)
+            files += [name for at in folder.names(path) for name in _inside(folder, f"{path}/{at}")]
+        elif kind in STEPS and pooling is not None:
+            step, size = STEPS[kind](folder, path, size)
+            steps.append(step)
             if path:
-                files += [file for n in folder.names(path) if folder.has(file := f"{path}/{n}")]
+                files += _inside(folder, path)
         else:
             raise UnsupportedError(f"{folder.where(MODULES)}: the module {kind!r} is not implemented at its place")
     if pooling is None:
@@ -127,6 +153,12 @@ def read_sentence_encoder(
             f"{folder.where(PROMPTS)}: default_prompt_name {default!r} is not one of its prompts"
             f"{nearest(str(default), prompts)}"
         )
+    similarity = named.get("similarity_fn_name") or "cosine"
+    if similarity not in SIMILARITIES:
+        known = f"only {', '.join(SIMILARITIES)}"
+        raise UnsupportedError(
+            f"{folder.where(PROMPTS)}: similarity_fn_name {similarity!r} is not implemented, {known}"
+        )
     longest = settings.get("max_seq_length")
     if longest is not None and (isinstance(longest, bool) or not isinstance(longest, int) or longest < 1):
         raise ConfigError(f"{folder.where(files[1])}: max_seq_length = {longest!r}, expected a number of tokens")
@@ -134,6 +166,8 @@ def read_sentence_encoder(
         pooling=modes,
         include_prompt=pooling.get("include_prompt") is not False,
         steps=tuple(steps),
+        size=size,
+        similarity=similarity,
         max_tokens=longest,
         lower_case=bool(settings.get("do_lower_case")),
         prompts=prompts,
@@ -186,26 +220,116 @@ def _modes(raw: dict[str, Any], path: str) -> tuple[str, ...]:
     return modes
 
 
-def _dense(folder: Path, raw: dict[str, Any], size: int) -> tuple[Step, int]:
-    """A linear layer of the folder's weights with its activation, and the size that it gives."""
+def _settings(folder: CheckpointFolder, path: str) -> tuple[dict[str, Any], str]:
+    """A module's config.json, empty if it has none, and its place for messages."""
+    name = f"{path}/config.json"
+    raw = folder.json(name) if path and folder.has(name) else {}
+    output = "sentence_embedding"
+    _expect(raw, folder.where(name), {"module_input_name": output, "module_output_name": output})
+    return raw, folder.where(name)
+
+
+def _inside(folder: CheckpointFolder, path: str) -> list[str]:
+    """The files in a module's folder, or the one file at the path."""
+    return [name for name in (path, *(f"{path}/{n}" for n in folder.names(path))) if folder.has(name)]
+
+
+def _size(raw: dict[str, Any], key: str, path: str) -> int:
+    size = raw.get(key)
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ConfigError(f"{path}: {key} = {size!r}, expected a size")
+    return size
+
+
+def _module(folder: CheckpointFolder, path: str, kind: str, prefix: str, build: Callable[[Any], Any]) -> Any:
+    """What `build` makes of the weights in a module's folder; CheckpointError for tensors that it does not read."""
     from ..weights import NameMap, Reader, RenamedSource, Weights
     from ..weights.files import open_weights
 
-    path = str(folder / "config.json")
-    _expect(raw, path, {"in_features": size})
-    out = raw.get("out_features")
-    if isinstance(out, bool) or not isinstance(out, int) or out < 1:
-        raise ConfigError(f"{path}: out_features = {out!r}, expected a size")
+    at = checkpoint_file(folder.path, path)
+    names = NameMap(prefix=prefix, base=())
+    reader = Reader(RenamedSource(open_weights(at), names, is_base_model=False, tied={}), on_numpy)
+    module = build(Weights(reader))
+    if unused := reader.report().unused:
+        raise CheckpointError(f"{at}: tensors that a {kind} module does not know: {', '.join(unused)}")
+    return module
+
+
+def _dense(folder: CheckpointFolder, path: str, size: int) -> tuple[Step, int]:
+    """A linear layer with its activation, and the size that it gives."""
+    raw, where = _settings(folder, path)
+    _expect(raw, where, {"in_features": size})
+    out = _size(raw, "out_features", where)
     act = str(raw.get("activation_function", "torch.nn.Tanh"))
     kind = act.rpartition(".")[2]
     if not act.startswith("torch.nn.") or kind not in ACTIVATIONS:
-        raise UnsupportedError(f"{path}: activation_function {act!r} is not implemented, only {', '.join(ACTIVATIONS)}")
-    named = RenamedSource(open_weights(folder), NameMap(prefix="linear", base=()), is_base_model=False, tied={})
-    reader = Reader(named, on_numpy)
-    linear = Linear(Weights(reader) / "linear", size, out, bias=raw.get("bias") is not False, act=ACTIVATIONS[kind])
-    if unused := reader.report().unused:
-        raise CheckpointError(f"{folder}: tensors that a Dense module does not know: {', '.join(unused)}")
-    return cast(Step, linear), out
+        raise UnsupportedError(
+            f"{where}: activation_function {act!r} is not implemented, only {', '.join(ACTIVATIONS)}"
+        )
+
+    def build(w: Any) -> Step:
+        linear = Linear(w / "linear", size, out, bias=raw.get("bias") is not False, act=ACTIVATIONS[kind])
+        if raw.get("use_residual") is not True:
+            return cast(Step, linear)
+        if size == out:
+            return lambda x: cast(np.ndarray, linear(x, x))
+        residual = Linear(w / "residual", size, out, bias=False)
+        return lambda x: cast(np.ndarray, linear(x, residual(x)))
+
+    return _module(folder, path, "Dense", "linear", build), out
+
+
+def _layer_norm(folder: CheckpointFolder, path: str, size: int) -> tuple[Step, int]:
+    raw, where = _settings(folder, path)
+    _expect(raw, where, {"dimension": size})
+    return _module(folder, path, "LayerNorm", "norm", lambda w: LayerNorm(w / "norm", size, 1e-5)), size
+
+
+def _normalize(folder: CheckpointFolder, path: str, size: int) -> tuple[Step, int]:
+    _settings(folder, path)
+    return normalize, size
+
+
+# A module's kind -> its step and the size that it gives, of its folder and the size that it gets.
+STEPS: dict[str, Callable[[CheckpointFolder, str, int], tuple[Step, int]]] = {
+    "Dense": _dense,
+    "LayerNorm": _layer_norm,
+    "Normalize": _normalize,
+}
+
+
+def _router(folder: CheckpointFolder, path: str, size: int) -> tuple[Router, int]:
+    """The routes in a module's router_config.json (config.json, in older ones), and the size that they all give."""
+    name = next((n for n in ("router_config.json", "config.json") if folder.has(f"{path}/{n}")), "router_config.json")
+    raw, where = folder.json(f"{path}/{name}"), folder.where(f"{path}/{name}")
+    types, structure, settings = (raw.get(key) for key in ("types", "structure", "parameters"))
+    if not isinstance(types, dict) or not isinstance(structure, dict) or not structure:
+        raise ConfigError(f"{where}: expected types and structure, two objects")
+    settings = settings if isinstance(settings, dict) else {}
+    if settings.get("route_mappings"):
+        raise UnsupportedError(f"{where}: route_mappings, by kinds of input, are not implemented")
+    routes: dict[str, tuple[Step, ...]] = {}
+    sizes = set()
+    for route, ids in structure.items():
+        at, steps = size, []
+        for module in ids if isinstance(ids, list) else [ids]:
+            kind = str(types.get(module, "")).rpartition(".")[2]
+            if not isinstance(module, str) or leaves_folder(module):
+                raise ConfigError(f"{where}: {module!r} is not the name of a folder beside it")
+            if kind not in STEPS:
+                raise UnsupportedError(f"{where}: the module {kind or module!r} is not implemented in a route")
+            step, at = STEPS[kind](folder, f"{path}/{module}", at)
+            steps.append(step)
+        routes[route] = tuple(steps)
+        sizes.add(at)
+    if len(sizes) > 1:
+        raise UnsupportedError(f"{where}: routes to vectors of different sizes: {', '.join(map(str, sorted(sizes)))}")
+    default = settings.get("default_route")
+    if default is None and settings.get("allow_empty_key", True):
+        default = next(iter(routes))
+    if default is not None and default not in routes:
+        raise ConfigError(f"{where}: default_route {default!r} is not one of {', '.join(routes)}")
+    return Router(routes, default), sizes.pop()
 
 
 def _expect(raw: dict[str, Any], path: str, wanted: dict[str, Any]) -> None:

@@ -29,22 +29,26 @@ class CheckpointFolder:
     def __str__(self) -> str:
         return str(self.path)
 
+    def at(self, name: str) -> Path:
+        """The path of a file or folder; CheckpointError if it is a link out of the folder."""
+        return checkpoint_file(self.path, name)
+
     def where(self, name: str) -> str:
         """The place of a file, for messages."""
         return str(self.path / name)
 
     def has(self, name: str) -> bool:
         """True if there is such a file; CheckpointError if it is a link out of the folder."""
-        return checkpoint_file(self.path, name).is_file()
+        return self.at(name).is_file()
 
     def names(self, inside: str = "") -> list[str]:
         """The names, in order, of the files and folders in the folder or in one `inside` it; none if it is missing."""
-        path = checkpoint_file(self.path, inside)
+        path = self.at(inside)
         return sorted(os.listdir(path)) if path.is_dir() else []
 
     def read(self, name: str, limit: int = MAX_BYTES, error: type[ZooError] = ConfigError) -> bytes:
         """The bytes of a file; `error` if there are more than `limit`, NotFoundError if there is no such file."""
-        data = read_bounded(checkpoint_file(self.path, name), limit, error)
+        data = read_bounded(self.at(name), limit, error)
         if data.startswith(LFS_POINTER):
             raise error(f"{self.where(name)}: a git-LFS pointer, not the file itself: run `git lfs pull`")
         return data
@@ -66,4 +70,4 @@ class CheckpointFolder:
 
     def copy(self, name: str, target: Path) -> None:
         """Write a file to another place, whole or not at all."""
-        copy_file(checkpoint_file(self.path, name), target)
+        copy_file(self.at(name), target)

@@ -241,19 +241,24 @@ def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
         at += count
 
 
-def as_texts(value: Any, name: str) -> tuple[list[str], bool]:
+def as_texts(value: Any, name: str, least: int = 1) -> tuple[list[str], bool]:
     """The texts that a user passed as the argument `name`, and True if it was one text alone."""
     if isinstance(value, str):
         return [check_text(value, name)], True
-    return [check_text(text, name, i) for i, text in enumerate(as_list(value, name))], False
+    return [check_text(text, name, i) for i, text in enumerate(as_list(value, name, least))], False
 
 
-def as_list(value: Any, name: str) -> list[Any]:
-    """The items of a list, tuple, array, generator, ... that is not empty."""
+def as_iterable(value: Any, name: str) -> Iterable[Any]:
+    """A list, tuple, array, generator, ... that a user passed as the argument `name`."""
     if isinstance(value, bytes | bytearray | dict) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
         raise InputError(f"{name} is {_kind(value)}, expected a text or a list of texts")
-    items = list(value)
-    if not items:
+    return [value] if isinstance(value, str) else value
+
+
+def as_list(value: Any, name: str, least: int = 1) -> list[Any]:
+    """The items, at least 1 or `least`, of a list, tuple, array, generator, ..."""
+    items = list(as_iterable(value, name))
+    if len(items) < least:
         raise InputError(f"{name} is empty, expected at least one text")
     return items
 

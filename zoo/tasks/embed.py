@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,19 +13,38 @@ from .. import ops
 from ..checkpoint.modules import is_sentence_encoder
 from ..checkpoint.sentence_encoder import (
     POOLINGS,
+    Router,
     SentenceEncoder,
-    normalize,
     pool,
     read_sentence_encoder,
 )
+from ..checkpoint.sentence_encoder import normalize as unit_length
 from ..errors import InputError, nearest
 from ..inputs import TextModel
 from ..pretrained import Pretrained
-from .base import TextTask, as_texts, check_text
+from .base import TEXTS_AT_ONCE, TextTask, as_iterable, as_texts, check_text
+from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
+
+# Options of other libraries' encode and embed -> the values that change nothing, and what to do instead of others.
+_AS_ARRAYS = "results are NumPy arrays, which torch.from_numpy makes tensors of"
+_ONE_PLACE = "the device is an option of zoo.load, and zoo map runs several processes"
+_PEERS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "convert_to_numpy": ((True, None), _AS_ARRAYS),
+    "convert_to_tensor": ((False, None), _AS_ARRAYS),
+    "output_value": (("sentence_embedding",), "vectors of tokens are embed.model(...).last_hidden_state"),
+    "device": ((None,), _ONE_PLACE),
+    "pool": ((None,), _ONE_PLACE),
+    "chunk_size": ((None,), _ONE_PLACE),
+    "parallel": ((None, 1), _ONE_PLACE),
+    "normalize": ((None, False), "the option of encode is normalize_embeddings"),
+    "prompts": ((None,), "give one prompt= for all texts"),
+    "max_length": ((None,), "set embed.max_tokens before the call"),
+    "max_seq_length": ((None,), "set embed.max_tokens before the call"),
+}
 
 
 class Embed(TextTask):
@@ -59,31 +80,183 @@ class Embed(TextTask):
         prompt: str | None = None,
         pooling: str | None = None,
         normalize: bool | None = None,
+        truncate_dim: int | None = None,
+        precision: str = "float32",
+        ranges: Any = None,
+        route: str | None = None,
         progress: bool | None = None,
     ) -> np.ndarray:
-        """A text -> (E,), N texts -> (N, E), float32.
+        """A text -> (E,), N texts -> (N, E), float32; no text -> (0, E).
 
         prompt_name: one of the checkpoint's `embed.prompts` to put before each text, or prompt: one of your own.
         pooling: "mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean" or "lasttoken" in place of the
         checkpoint's, whose dense layers are then left out.  normalize: True gives vectors of length 1, if not as the
-        checkpoint says.
+        checkpoint says.  truncate_dim: the first dimensions of each vector, before `normalize` (Matryoshka, Kusupati
+        et al. 2022, https://arxiv.org/abs/2205.13147).  precision, ranges: see `zoo.tasks.vectors.quantised`.
+        route: "query" or "document", for checkpoints that have layers for each.
 
         A text of more than `embed.max_tokens` tokens is cut at the end, with a warning.
         """
-        inputs, single = as_texts(texts, "texts")
+        inputs, single = as_texts(texts, "texts", least=0)
+        compute = self._compute(prompt_name, prompt, pooling, normalize, truncate_dim, route)
+        quantised(np.zeros((0, 1)), precision)  # a wrong name is an error before the work, as are the other arguments
+        vectors = [vector for _, _, vector in self.rows(*compute(inputs), progress=progress)] if inputs else []
+        if not vectors:
+            E = self.config.hidden_size if pooling is not None else self.size
+            return quantised(truncated(np.zeros((0, E), np.float32), truncate_dim), precision, ranges)
+        return quantised(vectors[0].copy() if single else np.stack(vectors), precision, ranges)
+
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = None,
+        *,
+        normalize_embeddings: bool = False,
+        precision: str = "float32",
+        truncate_dim: int | None = None,
+        task: str | None = None,
+        **others: Any,
+    ) -> np.ndarray:
+        """The vectors that `SentenceTransformer.encode` gives, with its names of options -> (E,), or (N, E).
+
+        A checkpoint without a modules.json gets the mean of all tokens at its own length, unless normalize_embeddings.
+        Batches are of about equally many tokens, whatever batch_size says.  InputError for an option that zoo does not
+        have names the one to take.
+        """
+        for name, value in others.items():
+            if name not in _PEERS:
+                known = (*_PEERS, "normalize_embeddings", "precision", "truncate_dim", "task")
+                raise InputError(f"encode has no option {name!r}{nearest(name, known)}")
+            same, instead = _PEERS[name]
+            if value not in same:
+                raise InputError(f"{name} is {value!r}: {instead}")
+        unit = True if normalize_embeddings else None if self.encoder.files else False
+        return self(
+            texts,
+            prompt_name=None if prompt is not None else prompt_name,
+            prompt=prompt,
+            normalize=unit,
+            truncate_dim=truncate_dim,
+            precision=precision,
+            route=task if self.has_routes else None,
+            progress=show_progress_bar,
+        )
+
+    def encode_query(self, texts: str | Iterable[str], prompt_name: str | None = None, **options: Any) -> np.ndarray:
+        """As `encode`, with the checkpoint's prompt "query", if it has one, and its layers for queries."""
+        return self._encode_as("query", texts, prompt_name, options)
+
+    def encode_document(self, texts: str | Iterable[str], prompt_name: str | None = None, **options: Any) -> np.ndarray:
+        """As `encode`, with the checkpoint's prompt "document", if it has one, and its layers for documents."""
+        return self._encode_as("document", texts, prompt_name, options)
+
+    def stream(
+        self,
+        texts: Iterable[str],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        pooling: str | None = None,
+        normalize: bool | None = None,
+        truncate_dim: int | None = None,
+        precision: str = "float32",
+        ranges: Any = None,
+        route: str | None = None,
+    ) -> Iterator[np.ndarray]:
+        """The vector (E,) of each text, in order; options as for a call.
+
+        Texts are read a few thousand at a time, so that they may come from a file larger than the memory.  InputError
+        for a text that cannot be used ends the iteration, after the vectors of the blocks before it.
+        """
+        compute = self._compute(prompt_name, prompt, pooling, normalize, truncate_dim, route)
+        if precision in ("int8", "uint8") and ranges is None:
+            raise InputError(f"precision {precision!r} of a stream needs ranges=, (2, E): those of many vectors")
+        quantised(np.zeros((0, 1)), precision)
+        return self._streamed(iter(as_iterable(texts, "texts")), compute, precision, ranges)
+
+    def _streamed(self, texts: Iterator[Any], compute: Any, precision: str, ranges: Any) -> Iterator[np.ndarray]:
+        at = 0
+        while some := list(islice(texts, TEXTS_AT_ONCE)):
+            inputs = [check_text(text, "texts", at + i) for i, text in enumerate(some)]
+            for _, _, vector in self.rows(*compute(inputs), progress=False):
+                yield quantised(vector.copy(), precision, ranges)
+            at += len(some)
+
+    def prompt_for(self, task: str) -> dict[str, str]:
+        """The prompt of a "query" or a "document" as an argument; the checkpoint's default one is for neither."""
+        return {"prompt_name": task} if task in self.prompts else {"prompt": ""}
+
+    def _encode_as(self, task: str, texts: Any, prompt_name: str | None, options: dict[str, Any]) -> np.ndarray:
+        if prompt_name is None and options.get("prompt") is None:
+            options = {**options, **self.prompt_for(task)}
+        else:
+            options = {**options, "prompt_name": prompt_name}
+        return self.encode(texts, **{"task": task, **options})
+
+    def _compute(
+        self,
+        prompt_name: str | None,
+        prompt: str | None,
+        pooling: str | None,
+        normalize: bool | None,
+        truncate_dim: int | None,
+        route: str | None,
+    ) -> Callable[[list[str]], tuple[list[str], None, Callable[[Encoding], np.ndarray]]]:
+        """The checked arguments as a function from texts to the arguments of `rows`."""
         if pooling is not None and pooling not in POOLINGS:
             raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")
         before = self._prompt(prompt_name, prompt)
         skip = 0 if self.encoder.include_prompt or not before else self.prompt_length(before)
-        inputs = [self._prepared(before + text) for text in inputs]
+        if route is not None and not self.has_routes:
+            raise InputError(f"route is {route!r}, but the checkpoint has the same layers for all texts")
+        steps = self.encoder.steps_for(route)
+        if pooling is not None:
+            steps = [step for step in steps if step is unit_length]
+        if normalize is not None:
+            steps = [step for step in steps if step is not unit_length]
+        if truncate_dim is not None:
+            truncated(np.zeros((0, self.config.hidden_size if pooling is not None else self.size)), truncate_dim)
+        model = cast(TextModel, self.model)
 
-        vectors = [
-            vector
-            for _, _, vector in self.rows(
-                inputs, None, lambda batch: self._vectors(batch, skip, pooling, normalize), progress=progress
-            )
-        ]
-        return vectors[0].copy() if single else np.stack(vectors)
+        def vectors(batch: Encoding) -> np.ndarray:
+            if model.embeds is not None and pooling is None and not self.encoder.files:
+                y = self._projected(model, batch)
+                return truncated(y if normalize is False else unit_length(y), truncate_dim, bool(normalize))
+            x = ops.to_numpy(self.call(model, batch).last_hidden_state).astype(np.float32, copy=False)
+            mask = batch.attention_mask
+            if skip:
+                mask = mask & (np.arange(mask.shape[1]) >= skip)
+            y = pool(x, mask, self.encoder.pooling if pooling is None else (pooling,))
+            for step in steps:
+                y = step(y)
+            return truncated(y, truncate_dim, bool(normalize))
+
+        return lambda texts: ([self._prepared(before + text) for text in texts], None, vectors)
+
+    def _projected(self, model: TextModel, batch: Encoding) -> np.ndarray:
+        """The model's own vectors of texts (B, E), beside those of images."""
+        if model.pads_texts:
+            ids = np.full((len(batch.input_ids), model.max_positions), self.tokenizer.pad_token_id or 0)
+            ids[:, : batch.input_ids.shape[1]] = batch.input_ids
+            found = self.runner(model, ids)
+        else:
+            found = self.call(model, batch)
+        return ops.to_numpy(getattr(found, str(model.embeds))).astype(np.float32, copy=False)
+
+    @property
+    def has_routes(self) -> bool:
+        """True if the checkpoint has layers of their own for queries and documents."""
+        return any(isinstance(step, Router) for step in self.encoder.steps)
+
+    @property
+    def size(self) -> int:
+        """E, the number of dimensions of a vector."""
+        if cast(TextModel, self.model).embeds is not None and not self.encoder.files:
+            return len(self(""))
+        return self.encoder.size or self.config.hidden_size
 
     @property
     def prompts(self) -> dict[str, str]:
@@ -91,9 +264,22 @@ class Embed(TextTask):
         return self.encoder.prompts
 
     def similarity(self, a: Any, b: Any = None) -> np.ndarray:
-        """Cosines of every pair.  a, b: texts, or vectors (N, E) and (M, E) -> (N, M); without b, of a with itself."""
-        x = self._directions(a, "a")
-        return x @ (x if b is None else self._directions(b, "b")).T
+        """The score of every pair, by the checkpoint's similarity function, which mostly is the cosine.
+
+        a, b: texts, or vectors (N, E) and (M, E) -> (N, M); without b, of a with itself.
+        """
+        x = self._vectors_of(a, "a", self)
+        return scores(x, x if b is None else self._vectors_of(b, "b", self), self.encoder.similarity)
+
+    def semantic_search(self, queries: Any, corpus: Any, *, top_k: int = 10, **options: Any) -> list[list[Hit]]:
+        """The texts of a corpus that are nearest to each query, the nearest first, by `similarity`.
+
+        queries, corpus: texts, which `encode_query` and `encode_document` make vectors of, or vectors (N, E), (M, E).
+        options: as for `zoo.tasks.vectors.semantic_search`, which reads a corpus of vectors in blocks.
+        """
+        given = {"similarity": self.encoder.similarity, **options}
+        x = self._vectors_of(queries, "queries", self.encode_query)
+        return semantic_search(x, self._vectors_of(corpus, "corpus", self.encode_document), top_k=top_k, **given)
 
     def prompt_length(self, prompt: str) -> int:
         """Tokens of a prompt before a text: with the special ones in front, without the one at the end."""
@@ -103,32 +289,6 @@ class Embed(TextTask):
 
     def extra_files(self) -> list[str]:
         return list(self.encoder.files)
-
-    def _vectors(self, batch: Encoding, skip: int, pooling: str | None, unit: bool | None) -> np.ndarray:
-        """-> (B, E)."""
-        model = cast(TextModel, self.model)
-        if model.embeds is not None and pooling is None and not self.encoder.files:
-            if model.pads_texts:
-                ids = np.full((len(batch.input_ids), model.max_positions), self.tokenizer.pad_token_id or 0)
-                ids[:, : batch.input_ids.shape[1]] = batch.input_ids
-                found = self.runner(model, ids)
-            else:
-                found = self.call(model, batch)
-            y = ops.to_numpy(getattr(found, model.embeds)).astype(np.float32, copy=False)
-            return y if unit is False else normalize(y)
-        x = ops.to_numpy(self.call(model, batch).last_hidden_state).astype(np.float32, copy=False)
-        mask = batch.attention_mask
-        if skip:
-            mask = mask & (np.arange(mask.shape[1]) >= skip)
-        y = pool(x, mask, self.encoder.pooling if pooling is None else (pooling,))
-        steps = self.encoder.steps
-        if pooling is not None:
-            steps = tuple(step for step in steps if step is normalize)
-        if unit is not None:
-            steps = (*(step for step in steps if step is not normalize), *([normalize] if unit else []))
-        for step in steps:
-            y = step(y)
-        return y
 
     def _prompt(self, name: str | None, prompt: str | None) -> str:
         if name is not None and prompt is not None:
@@ -150,9 +310,16 @@ class Embed(TextTask):
         # Letter by letter, as the tokenizers library does it: str.lower() looks at what surrounds a sigma.
         return "".join(map(str.lower, text)) if self.encoder.lower_case else text
 
-    def _directions(self, value: Any, name: str) -> np.ndarray:
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            if value.ndim not in (1, 2):
-                raise InputError(f"{name} has shape {value.shape}, expected vectors (N, E)")
-            return normalize(np.atleast_2d(value).astype(np.result_type(value, np.float32), copy=False))
-        return normalize(np.atleast_2d(self(value)))
+    def _vectors_of(self, value: Any, name: str, encode: Callable[..., np.ndarray]) -> np.ndarray:
+        is_array = isinstance(value, np.ndarray) and value.dtype.kind in "fiu"
+        return as_vectors(value, name) if is_array else np.atleast_2d(encode(value))
+
+
+def text_embedder(name: str | os.PathLike[str], **options: Any) -> Embed:
+    """The task of a checkpoint that embeds texts, for other libraries' classes; arguments as for `zoo.load`."""
+    from . import load_task
+
+    task = load_task(name, "embed", **options)
+    if not isinstance(task, Embed):
+        raise InputError(f"{name} reads images, expected a checkpoint that reads texts")
+    return task

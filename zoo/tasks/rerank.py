@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .. import ops
-from ..errors import UnsupportedError
+from ..errors import InputError, UnsupportedError
 from ..pretrained import Pretrained
 from .base import TextTask, as_list, check_count, check_text, sigmoid
 
@@ -14,8 +16,16 @@ if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Tokenizer
 
-# The names of what turns the logit into a score, as sentence-transformers writes them.
-SCORES = {"Sigmoid": sigmoid, "Identity": lambda x: x}
+# The names of what turns the logit into a score, as sentence-transformers writes them: classes of torch.nn.
+SCORES: dict[str, Callable[[Any], Any]] = {
+    "Sigmoid": sigmoid,
+    "Identity": lambda x: x,
+    "Tanh": np.tanh,
+    "ReLU": lambda x: np.maximum(x, 0),
+    "SiLU": lambda x: x * sigmoid(x),
+    "Softplus": lambda x: np.logaddexp(x, 0),
+    "LogSigmoid": lambda x: -np.logaddexp(-x, 0),
+}
 
 
 class Ranked(NamedTuple):
@@ -65,15 +75,27 @@ class Rerank(TextTask):
         texts = [check_text(text, "documents", i) for i, text in enumerate(as_list(documents, "documents"))]
         if top_k is not None:
             top_k = check_count(top_k, "top_k")
-        found: list[Ranked] = []
-        for i, _, logit in self.rows(
-            [query] * len(texts),
-            texts,
-            lambda batch: ops.to_numpy(self.call(self.model, batch))[:, 0],
-            progress=progress,
-        ):
-            found.append(Ranked(i, float(logit if raw else self._score(logit)), texts[i]))
-        return sorted(found, key=lambda r: -r.score)[:top_k]
+        found = self._scores([query] * len(texts), texts, raw, progress)
+        ranked = [Ranked(i, score, text) for i, (score, text) in enumerate(zip(found.tolist(), texts, strict=True))]
+        return sorted(ranked, key=lambda r: -r.score)[:top_k]
+
+    def predict(
+        self, pairs: Iterable[tuple[str, str]], *, raw: bool = False, progress: bool | None = None
+    ) -> np.ndarray:
+        """The score of each (query, document) -> (N,) float32, in the order of the pairs; raw: as for a call."""
+        given = as_list(pairs, "pairs", 0)
+        for i, pair in enumerate(given):
+            if isinstance(pair, str) or not isinstance(pair, list | tuple) or len(pair) != 2:
+                raise InputError("is not a pair, expected (query, document)", argument="pairs", index=i)
+        queries, texts = ([check_text(pair[side], "pairs", i) for i, pair in enumerate(given)] for side in (0, 1))
+        return self._scores(queries, texts, raw, progress) if given else np.zeros(0, np.float32)
+
+    def _scores(self, queries: list[str], texts: list[str], raw: bool, progress: bool | None) -> np.ndarray:
+        rows = self.rows(
+            queries, texts, lambda batch: ops.to_numpy(self.call(self.model, batch))[:, 0], progress=progress
+        )
+        logits = np.array([logit for _, _, logit in rows], np.float32)
+        return logits if raw else self._score(logits).astype(np.float32, copy=False)
 
     def extra_files(self) -> list[str]:
         name = "config_sentence_transformers.json"

@@ -138,6 +138,18 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--lines", action="store_const", const=True, help="for read: each image has several lines")
     add("--num-beams", type=_count, metavar="N", help="for read: width of the beam search (1)")
 
+    add = command("embed", named, hub, locked, placed, threads)
+    add("inputs", nargs="*", metavar="INPUT", help="a text, or an image's path; '-' for the lines of stdin")
+    add("-o", "--output", metavar="FILE", required=True, help="the file of vectors: .npy, .safetensors or .parquet")
+    precisions = ("float32", "int8", "uint8", "binary", "ubinary")
+    add("--precision", choices=precisions, default="float32", help="bits of a dimension; binary: one (float32)")
+    add("--truncate-dim", type=_count, metavar="N", help="the first N dimensions of each vector")
+    add("--as", dest="route", choices=("query", "document"), help="the prompt and layers of queries or documents")
+    add("--prompt-name", metavar="NAME", help="the checkpoint's prompt to put before each text")
+    add("--prompt", metavar="TEXT", help="a prompt of your own")
+    add("--pooling", metavar="MODE", help="mean, cls, max, ... in place of the checkpoint's")
+    add("--normalize", action="store_const", const=True, help="vectors of length 1, if not as the checkpoint says")
+
     add = command("chat", named, hub, locked, placed, threads, writing)
     add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
     add("--top-p", type=float, metavar="F", help="sample from the fewest tokens with this total probability, 0 ... 1")

@@ -13,9 +13,9 @@ work as in huggingface_hub; NO_COLOR switches off colours and bars, and OMP_NUM_
 threads."""
 
 LIST = (
-    "run: a checkpoint on inputs; map: on whole files; chat: a conversation; info: a checkpoint's contents; lock: pin "
-    "its files; export: to ONNX or GGUF; finetune: train it; table: tables of documents; grits: score a table; "
-    "example: a page to try table on; demo: all of it in the browser"
+    "run: a checkpoint on inputs; embed: vectors as a file; map: on whole files; chat: a conversation; info: a "
+    "checkpoint's contents; lock: pin its files; export: to ONNX or GGUF; finetune: train it; table: tables of "
+    "documents; grits: score a table; example: a page to try table on; demo: all of it in the browser"
 )
 
 RUN = """\
@@ -48,6 +48,16 @@ of the mask.
   zoo run stories260k "Once upon a time"
   zoo run ./my-checkpoint --task tag < lines.txt > entities.jsonl
   zoo run microsoft/beit-base-finetuned-ade-640-640 street.jpg --overlay labels.png"""
+
+EMBED = """\
+Write the vectors of texts or images to one file: .npy, .safetensors (the tensor "embeddings", and "ranges" of the 8-bit
+precisions) or .parquet (columns "text" and "embedding").  Lines of stdin are read as they come, and memory stays
+bounded.  For vectors beside the rows of a table see zoo map."""
+
+EMBED_MORE = """\
+  zoo embed sentence-transformers/all-MiniLM-L6-v2 - -o vectors.npy < lines.txt
+  zoo embed sentence-transformers/all-MiniLM-L6-v2 - -o vectors.parquet --precision ubinary < lines.txt
+  zoo embed sentence-transformers/all-MiniLM-L6-v2 "What is a cat?" -o query.npy --as query --truncate-dim 128"""
 
 TABLE = """\
 Find the tables of documents and write their cells: to a file or folder with -o, otherwise to stdout.
@@ -150,6 +160,7 @@ DEMO_MORE = """\
 # command -> (description, epilog); the description of `zoo map` is beside its parser
 COMMANDS: dict[str, tuple[str, str | None]] = {
     "run": (RUN, RUN_JSON),
+    "embed": (EMBED, EMBED_MORE),
     "map": ("", None),
     "chat": (CHAT, None),
     "info": (INFO, None),

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
             terminal.show(task, [query], [ranked])
     elif streamed:
         failed = 0
-        for first, lines in _stdin_blocks():
+        for first, lines in stdin_blocks():
             place = f"stdin, lines {first} ... {first + len(lines) - 1}"
             try:
                 if task.name == "generate" and not as_json:
@@ -163,13 +163,13 @@ def _rerank_inputs(inputs: list[str]) -> list[str]:
     """The query and the documents, with the lines of stdin in place of '-'."""
     texts: list[str] = []
     for text in inputs or ["-"]:
-        texts += [line for _, lines in _stdin_blocks() for line in lines] if text == "-" else [text]
+        texts += [line for _, lines in stdin_blocks() for line in lines] if text == "-" else [text]
     if len(texts) < 2:
         raise UsageError("rerank needs a query and at least one document")
     return texts
 
 
-def _stdin_blocks() -> Iterator[tuple[int, list[str]]]:
+def stdin_blocks() -> Iterator[tuple[int, list[str]]]:
     """Blocks of lines that have arrived together: (number of the first line, lines without their ends)."""
     number, rest = 1, b""
     while block := os.read(sys.stdin.fileno(), BLOCK):

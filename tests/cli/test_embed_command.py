@@ -1,0 +1,117 @@
+"""`zoo embed`: the same vectors as the task's, in each format and precision."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+import zoo
+from zoo.apps.cli import embed as command
+from zoo.apps.cli import main
+from zoo.tasks.vectors import quantised
+
+TEXTS = ["a cat", "the sea and the sky", "", "東京", *(f"text {i}" for i in range(9))]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    from parity.checkpoints import build
+
+    return build("all-mpnet-base-v2", tmp_path_factory.mktemp("checkpoint"))
+
+
+class Lines:
+    """A stdin of lines."""
+
+    def __init__(self, path, lines):
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        self.file = path.open()
+
+    def fileno(self):
+        return self.file.fileno()
+
+    def isatty(self):
+        return False
+
+
+@pytest.fixture
+def run(folder, tmp_path, monkeypatch):
+    def run(output, *options, lines=TEXTS):
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdin", Lines(tmp_path / "lines.txt", lines))
+            patch.setattr(command, "BLOCK", 4)  # so that there are several
+            return main(["embed", str(folder), "-", "-o", str(tmp_path / output), *options])
+
+    return run
+
+
+@pytest.mark.filterwarnings("ignore:.*ranges of")
+@pytest.mark.parametrize("precision", ["float32", "int8", "ubinary"])
+def test_each_format(run, folder, tmp_path, precision):
+    wanted = quantised(zoo.load(folder)(TEXTS), precision)
+    for name in ("x.npy", "x.safetensors", "x.parquet"):
+        assert run(name, "--precision", precision) == 0
+    found = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+    tensors = pytest.importorskip("safetensors.numpy").load_file(tmp_path / "x.safetensors")
+    np.testing.assert_array_equal(tensors["embeddings"], wanted)
+    assert ("ranges" in tensors) == (precision == "int8")
+    table = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "x.parquet")
+    assert table["text"].to_pylist() == TEXTS
+    np.testing.assert_array_equal(np.stack(table["embedding"].to_numpy()), wanted)
+
+
+def test_options(run, folder, tmp_path):
+    assert run("x.npy", "--as", "query", "--truncate-dim", "3", "--normalize") == 0
+    wanted = zoo.load(folder).encode_query(TEXTS, truncate_dim=3, normalize_embeddings=True)
+    np.testing.assert_allclose(np.load(tmp_path / "x.npy"), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "lines", "match"),
+    [
+        ("x.npz", (), TEXTS, r"expected a name that ends in \.npy, \.parquet, \.safetensors"),
+        ("x.npy", (), [], "there is nothing to embed"),
+        ("x.npy", ("--precision", "int8"), ["one"], "needs at least two vectors"),
+        ("none/x.npy", (), TEXTS, "cannot write"),
+        ("x.npy", ("--truncate-dim", "9999"), TEXTS, "truncate_dim is 9999"),
+        ("x.npy", ("--prompt-name", "query"), TEXTS, "prompt_name is 'query'"),
+    ],
+)
+def test_what_cannot_be_written_leaves_nothing(run, tmp_path, capsys, output, options, lines, match):
+    import re
+
+    try:
+        status = run(output, *options, lines=lines)
+    except SystemExit as e:
+        status = e.code
+    assert status
+    assert re.search(match, capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]
+
+
+def test_pictures(tmp_path, capsys):
+    from PIL import Image
+
+    from parity.checkpoints import build
+
+    folder = build("vit-base-patch16-224", tmp_path / "vit")
+    for name in "ab":
+        Image.effect_noise((30, 20), 50).save(tmp_path / f"{name}.png")
+    paths = [str(tmp_path / f"{name}.png") for name in "ab"]
+    out = str(tmp_path / "x.npy")
+    assert main(["embed", str(folder), *paths, "-o", out, "--truncate-dim", "5"]) == 0
+    wanted = zoo.load(folder, task="embed")(paths)[:, :5]
+    np.testing.assert_allclose(np.load(out), wanted, rtol=1e-5, atol=1e-6)
+    with pytest.raises(SystemExit):
+        main(["embed", str(folder), *paths, "-o", out, "--prompt", "a"])
+    assert "--prompt is for texts" in capsys.readouterr().err
+
+
+def test_texts_from_the_command_line(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert main(["embed", str(folder), "a cat", "-o", str(tmp_path / "x.npy")]) == 0
+    assert np.load(tmp_path / "x.npy").shape[0] == 1
