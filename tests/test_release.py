@@ -6,7 +6,9 @@ import ast
 import re
 from pathlib import Path
 
+from checks import site
 from zoo.optional import DISTRIBUTION
+from zoo.registry import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -38,3 +40,39 @@ def test_code_says_the_name_once_and_names_extras_that_there_are():
                 extra = {"pip_install": call.args[:1], "optional": call.args[2:]}.get(call.func.id)
                 known = not extra or not isinstance(extra[0], ast.Constant) or extra[0].value in EXTRAS
                 assert known, f"{path}: {ast.unparse(call)}"
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_the_site_has_every_page_and_family():
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} | set(site.PAGES.values())
+    assert sorted(re.findall(r": (\S+\.md)$", nav, re.MULTILINE)) == sorted([*pages, "evidence.md"])
+    text = site.families_page()
+    assert all(len(re.findall(rf"^\| {name} \|", text, re.MULTILINE)) == 2 for name in FAMILIES)
+    assert re.search(r"^\| bert \| ✓ \d+,\xa0\de\S\d|^\| bert \| ✓ \d+,\xa0\d\.\d", text, re.MULTILINE)
+
+
+def test_links_of_the_site_lead_to_its_pages():
+    class Page:
+        class file:  # noqa: N801 - mkdocs' attribute
+            src_uri = "tables.md"
+
+    text = "[a](../SECURITY.md#x) [b](tasks.md) [c](../examples/service.py) [d](https://e.org/f) [e](#g) [f](README.md)"
+    found = site.on_page_markdown(text, Page)
+    assert re.findall(r"\]\((.*?)\)", found) == [
+        "security.md#x",
+        "tasks.md",
+        "examples/service.py",
+        "https://e.org/f",
+        "#g",
+        "index.md",
+    ]
+
+
+def test_options_in_docstrings_become_a_list():
+    text = "Do it.\n\ndevice: where.  dtype, or kind: the type.\nA line: of words."
+    found = site.OPTION.sub(r"\n\n- `\1`: ", text)
+    assert found == "Do it.\n\n\n\n- `device`: where.\n\n- `dtype, or kind`: the type.\nA line: of words."

@@ -12,6 +12,13 @@ import pytest
 yaml = pytest.importorskip("yaml", reason="needs PyYAML, which huggingface_hub brings")
 
 ROOT = Path(__file__).parent.parent
+# What publishes asks for more than reading, job by job.
+RIGHTS = {
+    ("release", "build"): {"contents", "id-token", "attestations"},
+    ("release", "publish"): {"id-token"},
+    ("pages", "deploy"): {"pages", "id-token"},
+}
+PUBLISH = "pypa/gh-action-pypi-publish@release/v1"  # the reference that its own guide names
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -23,10 +30,12 @@ def steps(path: Path) -> list[dict]:
 def test_a_workflow_may_only_read_and_pins_its_actions(path: Path):
     found = yaml.safe_load(path.read_text())
     assert found["permissions"] == {"contents": "read"}
-    assert all("timeout-minutes" in job and "permissions" not in job for job in found["jobs"].values())
+    for name, job in found["jobs"].items():
+        assert "timeout-minutes" in job
+        assert set(job.get("permissions", ())) <= RIGHTS.get((path.stem, name), set()), name
     for step in steps(path):
         assert ("uses" in step) != ("run" in step)
-        assert "uses" not in step or re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"])
+        assert "uses" not in step or re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) or step["uses"] == PUBLISH
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
