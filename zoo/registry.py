@@ -170,6 +170,8 @@ FAMILIES: dict[str, Family] = {
         tasks={"ForPreTraining": None},
         losses={"ForPreTraining": "replaced tokens"},
     ),
+    "nomic_bert": Family(module="zoo.models.nomic_bert", prefix="NomicBert", heads=_TEXT[:4]),
+    "gte": Family(module="zoo.models.gte", prefix="Gte", heads=_TEXT[:4]),
     "mpnet": Family(module="zoo.models.mpnet", prefix="MPNet", heads=_TEXT),
     "modernbert": Family(module="zoo.models.modernbert", prefix="ModernBert", heads=_TEXT),
     "deberta-v2": Family(module="zoo.models.deberta_v2", prefix="DebertaV2", heads=_TEXT),

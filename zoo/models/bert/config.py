@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...config import Config
 from ...errors import ConfigError
@@ -26,10 +27,11 @@ class BertConfig(Config):
     hidden_dropout_prob: float = 0.1
     attention_probs_dropout_prob: float = 0.1
     classifier_dropout: float | None = None
+    needs_segments: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-        self.positive("max_position_embeddings", "type_vocab_size")
+        self.positive("max_position_embeddings", *["type_vocab_size"] * self.needs_segments)
         self.fractions("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
         self.divides("num_attention_heads", "hidden_size")
         if self.layer_norm_eps <= 0:

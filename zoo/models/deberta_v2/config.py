@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from ...errors import ConfigError, UnsupportedError
 from ..bert.config import BertConfig
@@ -35,14 +36,11 @@ class DebertaV2Config(BertConfig):
     pooler_dropout: float = 0.0
     pooler_hidden_act: str = "gelu"
     legacy: bool = True
+    needs_segments: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-        self.positive("max_position_embeddings")
-        self.fractions("hidden_dropout_prob", "attention_probs_dropout_prob", "cls_dropout", "pooler_dropout")
-        self.divides("num_attention_heads", "hidden_size")
-        if self.layer_norm_eps <= 0:
-            raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} is out of range, expected a number above 0")
+        super().__post_init__()
+        self.fractions("cls_dropout", "pooler_dropout")
         if self.conv_kernel_size and self.conv_kernel_size % 2 == 0:
             raise ConfigError(f"conv_kernel_size = {self.conv_kernel_size}, expected an odd number, or 0 for none")
         D = self.hidden_size

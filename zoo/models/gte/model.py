@@ -1,0 +1,85 @@
+"""GTE (Zhang et al. 2024, https://arxiv.org/abs/2407.19669): Nomic BERT's layers with biases and other names.
+
+Shapes: B batch, T tokens, D hidden_size, F intermediate_size, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from ... import ops
+from ...inputs import TextInputs
+from ...nn import Dropout, LayerNorm, Linear, Module
+from ...typing import Array
+from ...weights import NameMap, Weights
+from ..bert.model import BertForSequenceClassification, BertForTokenClassification, BertHead
+from ..nomic_bert import model as nomic
+from .config import GteConfig
+
+NAME_MAP = NameMap(
+    prefix="gte",
+    base=("embeddings", "encoder", "pooler"),
+    ignored=(r"inv_freq$", r"^(gte\.)?pooler\.", r"^lm_head\.", r"^classifier\."),
+)
+TIED = {"lm_head.decoder.weight": "gte.embeddings.word_embeddings.weight"}
+INPUTS = {"input_ids": "vocab_size", "position_ids": "max_position_embeddings", "inputs_embeds": "hidden_size"}
+
+
+class Embeddings(nomic.Embeddings):
+    norm_name = "embeddings.LayerNorm"
+
+
+class Layer(nomic.Layer):
+    def read(self, w: Weights, D: int, F: int, eps: float, rate: float) -> None:
+        self.qkv = Linear(w / "attention.qkv_proj", D, 3 * D)
+        self.out = Linear(w / "attention.o_proj", D, D, dropout=rate)
+        self.attention_norm = LayerNorm(w / "attn_ln", D, eps)
+        self.up_gate = Linear(w / "mlp.up_gate_proj", D, 2 * F, bias=False)
+        self.mlp_dropout = Dropout(rate)
+        self.down = Linear(w / "mlp.down_proj", F, D, dropout=rate)
+        self.norm = LayerNorm(w / "mlp_ln", D, eps)
+
+    def gated(self, x: Array) -> Array:
+        y = self.up_gate(x)
+        F = y.shape[2] // 2
+        return self.mlp_dropout(ops.activate(y[:, :, F:], self.act) * y[:, :, :F])
+
+
+class GteModel(nomic.NomicBertModel):
+    config_class, name_map, inputs = GteConfig, NAME_MAP, INPUTS
+    embeddings_class, layer_class, layers_name = Embeddings, Layer, "encoder.layer"
+
+
+class GteHead(BertHead):
+    config_class, name_map, inputs = GteConfig, NAME_MAP, INPUTS
+    base_class = GteModel
+
+
+class Predictions(Module):
+    """The masked language modelling head: a logit for each word of the vocabulary."""
+
+    def __init__(self, w: Weights, cfg: GteConfig):
+        D = cfg.hidden_size
+        self.dense = Linear(w / "dense", D, D, act="gelu")
+        self.norm = LayerNorm(w / "norm", D, cfg.layer_norm_eps)
+        self.decoder = Linear(w / "decoder", D, cfg.vocab_size, vocab=True)
+
+    def __call__(self, x: Array) -> Array:
+        """x (..., D) -> (..., V)."""
+        return self.decoder(self.norm(self.dense(x)))
+
+
+class GteForMaskedLM(GteHead):
+    tied = TIED
+
+    def __init__(self, w: Weights, cfg: GteConfig):
+        super().__init__(w, cfg)
+        self.head = Predictions(w / "lm_head", cfg)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, V)."""
+        return self.head(self.base_model.encode(t))
+
+
+class GteForSequenceClassification(GteHead, BertForSequenceClassification): ...
+
+
+class GteForTokenClassification(GteHead, BertForTokenClassification): ...
