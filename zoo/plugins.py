@@ -42,6 +42,7 @@ COMMANDS: dict[str, str] = {
         "example",
         "grits",
         "demo",
+        "serve",
     )
 }
 

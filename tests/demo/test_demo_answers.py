@@ -23,6 +23,7 @@ from tests.tables.stub_config import StubConfig
 from zoo.apps.cli import main
 from zoo.apps.demo import answers, guard
 from zoo.apps.demo.models import Models
+from zoo.apps.serve import listening
 from zoo.apps.tables import Table, TableExtractor
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.optional import optional
@@ -77,7 +78,7 @@ def test_what_is_no_document(models, document, tmp_path, monkeypatch):
     (tmp_path / "text.pdf").write_text("no PDF")
     with pytest.raises(InputError, match=r"^text\.pdf: "):
         answers.find_tables(models(), str(tmp_path / "text.pdf"))
-    monkeypatch.setattr(answers, "MAX_PAGES", 1)
+    monkeypatch.setattr("zoo.apps.serve.pages.MAX_PAGES", 1)
     with pytest.raises(InputError, match="2 pages, at most 1 at once: choose pages such as 1-1"):
         answers.find_tables(models(), document)
     assert len(cells(answers.find_tables(models(), document, "1"))) == 1
@@ -286,12 +287,12 @@ def test_the_token(tmp_path):
 
 
 def test_uploads_are_bounded_together_and_in_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(guard, "MAX_HELD", 1000)
-    monkeypatch.setattr(guard, "CHUNK_SECONDS", 0.05)
+    monkeypatch.setattr(listening, "MAX_HELD", 1000)
+    monkeypatch.setattr(listening, "CHUNK_SECONDS", 0.05)
     app = guard.Guard(echo, tmp_path, "127.0.0.1")
     assert ask(app, "POST", "/gradio_api/upload", b"x" * 1001)[0] == 503
     assert ask(app, "POST", "/gradio_api/upload", b"x" * 1000)[0] == 200
-    assert app._held == 0
+    assert app._bodies._held == 0
     stalled: list[Any] = []
 
     async def receive() -> Any:
@@ -306,7 +307,7 @@ def test_uploads_are_bounded_together_and_in_time(tmp_path, monkeypatch):
     scope = {"type": "http", "method": "POST", "path": "/upload", "query_string": f"token={app.token}".encode()}
     asyncio.run(app({**scope, "headers": [(b"host", b"[::1]")], "server": ("::1", 1)}, receive, send))
     assert stalled[1]["status"] == 408
-    assert app._held == 0
+    assert app._bodies._held == 0
 
 
 # The command.
@@ -336,8 +337,7 @@ def test_without_gradio(monkeypatch, capsys):
 
 
 def test_a_port_that_is_taken():
-    from zoo.apps.demo.serve import listen
-
+    listen = listening.listen
     with listen("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
         with pytest.raises(InputError, match=f"cannot listen at 127.0.0.1, port {port}: "):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..config import Config
+    from ..text.tokenizer import Encoding
 
 FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
 
@@ -78,11 +79,13 @@ class Classify(TextTask):
         score = score_function(self.config, function_to_apply)
         first, second, single = as_pairs(texts, pairs)
         out = []
-        for _, _, logits in self.rows(
-            first, second, lambda batch: ops.to_numpy(self.call(self.model, batch)), progress=progress
-        ):
+        for _, _, logits in self.rows(first, second, self.outputs, progress=progress):
             out.append(best_labels(self.config, score(logits), top_k))
         return out[0] if single else out
+
+    def outputs(self, batch: Encoding) -> np.ndarray:
+        """The logits (B, C) of a padded batch."""
+        return ops.to_numpy(self.call(self.model, batch))
 
 
 def score_function(config: Config, name: str | None) -> Callable[[np.ndarray], np.ndarray]:

@@ -98,7 +98,7 @@ class Embed(TextTask):
         A text of more than `embed.max_tokens` tokens is cut at the end, with a warning.
         """
         inputs, single = as_texts(texts, "texts", least=0)
-        compute = self._compute(prompt_name, prompt, pooling, normalize, truncate_dim, route)
+        compute = self.computing(prompt_name, prompt, pooling, normalize, truncate_dim, route)
         quantised(np.zeros((0, 1)), precision)  # a wrong name is an error before the work, as are the other arguments
         vectors = [vector for _, _, vector in self.rows(*compute(inputs), progress=progress)] if inputs else []
         if not vectors:
@@ -171,7 +171,7 @@ class Embed(TextTask):
         Texts are read a few thousand at a time, so that they may come from a file larger than the memory.  InputError
         for a text that cannot be used ends the iteration, after the vectors of the blocks before it.
         """
-        compute = self._compute(prompt_name, prompt, pooling, normalize, truncate_dim, route)
+        compute = self.computing(prompt_name, prompt, pooling, normalize, truncate_dim, route)
         if precision in ("int8", "uint8") and ranges is None:
             raise InputError(f"precision {precision!r} of a stream needs ranges=, (2, E): those of many vectors")
         quantised(np.zeros((0, 1)), precision)
@@ -196,14 +196,14 @@ class Embed(TextTask):
             options = {**options, "prompt_name": prompt_name}
         return self.encode(texts, **{"task": task, **options})
 
-    def _compute(
+    def computing(
         self,
-        prompt_name: str | None,
-        prompt: str | None,
-        pooling: str | None,
-        normalize: bool | None,
-        truncate_dim: int | None,
-        route: str | None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        pooling: str | None = None,
+        normalize: bool | None = None,
+        truncate_dim: int | None = None,
+        route: str | None = None,
     ) -> Callable[[list[str]], tuple[list[str], None, Callable[[Encoding], np.ndarray]]]:
         """The checked arguments as a function from texts to the arguments of `rows`."""
         if pooling is not None and pooling not in POOLINGS:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..cache import KVCache
 from ..errors import InputError, UnsupportedError
-from ..generate import Generated, GenerationConfig, generate, stream
+from ..generate import ContinuousBatch, Generated, GenerationConfig, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
 from ..options import DEFAULTS, Options
@@ -130,7 +130,9 @@ class Generate(TextTask):
         """
         inputs, single = as_texts(texts, "texts")
         config = self.generation.replace(**options)
-        found = self._all([self._prompt(text) for text in inputs], config, details, progress, "" if single else "texts")
+        found = self._all(
+            [self.prompt_ids(text) for text in inputs], config, details, progress, "" if single else "texts"
+        )
         return found[0] if single else found
 
     def chat(self, messages: Any, *, details: bool = False, progress: bool | None = None, **options: Any) -> Any:
@@ -157,7 +159,7 @@ class Generate(TextTask):
         """
         if isinstance(prompt, str):
             config = self.generation.replace(**options)
-            ids = self._prompt(as_texts(prompt, "prompt")[0][0])
+            ids = self.prompt_ids(as_texts(prompt, "prompt")[0][0])
         else:
             ids, config = self.chat_ids(prompt, options)
         return self.stream_ids(ids, config, cache)
@@ -174,6 +176,10 @@ class Generate(TextTask):
     def new_cache(self, capacity: int) -> KVCache:
         """An empty cache for one row."""
         return self._model.new_cache(1, capacity)
+
+    def continuous_batch(self, max_rows: int = 8) -> ContinuousBatch:
+        """An empty batch that prompts join and leave while others are generated, as a server needs it."""
+        return ContinuousBatch(self._model, max_rows, alone=getattr(self.model, "depends_on_length", False))
 
     def stream_ids(
         self, ids: list[int], config: GenerationConfig, cache: KVCache | None = None, taken: list[int] | None = None
@@ -201,7 +207,7 @@ class Generate(TextTask):
         The first token is given.  A text that is longer than the context is refused.
         """
         inputs, single = as_texts(texts, "texts")
-        found = np.array([perplexity(self.model, self._prompt(text)) for text in inputs])
+        found = np.array([perplexity(self.model, self.prompt_ids(text)) for text in inputs])
         return float(found[0]) if single else found
 
     @property
@@ -214,7 +220,8 @@ class Generate(TextTask):
         shown = {k: v for k, v in options.items() if k in names}
         return self.generation.replace(**{k: v for k, v in options.items() if k not in names}), shown
 
-    def _prompt(self, text: str) -> list[int]:
+    def prompt_ids(self, text: str) -> list[int]:
+        """The tokens of a text to go on from."""
         ids: list[int] = self.tokenizer.backend.encode(text).ids
         if len(ids) > 1 and ids[0] == ids[1] == self.tokenizer.bos_token_id:
             del ids[0]

@@ -14,7 +14,7 @@ from .base import TextTask, as_list, check_count, check_text, sigmoid
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
-    from ..text.tokenizer import Tokenizer
+    from ..text.tokenizer import Encoding, Tokenizer
 
 # The names of what turns the logit into a score, as sentence-transformers writes them: classes of torch.nn.
 SCORES: dict[str, Callable[[Any], Any]] = {
@@ -51,7 +51,7 @@ class Rerank(TextTask):
             raise UnsupportedError(
                 f"the checkpoint has {self.config.num_labels} labels, and reranking needs one: use task='classify'"
             )
-        self._score = SCORES[self._activation()]
+        self.score = SCORES[self._activation()]
 
     def __call__(
         self,
@@ -91,11 +91,13 @@ class Rerank(TextTask):
         return self._scores(queries, texts, raw, progress) if given else np.zeros(0, np.float32)
 
     def _scores(self, queries: list[str], texts: list[str], raw: bool, progress: bool | None) -> np.ndarray:
-        rows = self.rows(
-            queries, texts, lambda batch: ops.to_numpy(self.call(self.model, batch))[:, 0], progress=progress
-        )
+        rows = self.rows(queries, texts, self.outputs, progress=progress)
         logits = np.array([logit for _, _, logit in rows], np.float32)
-        return logits if raw else self._score(logits).astype(np.float32, copy=False)
+        return logits if raw else self.score(logits).astype(np.float32, copy=False)
+
+    def outputs(self, batch: Encoding) -> np.ndarray:
+        """The logits (B,) of a padded batch of pairs; `score` turns them into scores."""
+        return ops.to_numpy(self.call(self.model, batch))[:, 0]
 
     def extra_files(self) -> list[str]:
         name = "config_sentence_transformers.json"

@@ -242,6 +242,24 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
     add("--port", type=_port, default=7860, metavar="N", help="port (7860); 0: any free one")
 
+    add = command("serve", hub, locked, placed, threads)
+    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    add("--tables", action="store_true", help="answer /v1/tables, with the models of zoo table")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
+    add("--port", type=_port, default=8000, metavar="N", help="port (8000); 0: any free one")
+    add("--api-key", metavar="KEY", help="what clients must send (ZOO_API_KEY); without it anyone may ask")
+    add("--cors", action="append", default=[], metavar="ORIGIN", help="a page's origin that may ask; '*': all")
+    add("--context", type=_count, metavar="N", help="the most tokens of a generation with its prompt (the model's)")
+    add("--max-rows", type=_count, default=8, metavar="N", help="generations that are computed at once (8)")
+    add(
+        "--max-queue",
+        type=_count,
+        default=256,
+        metavar="N",
+        help="requests that wait for a model; others get 429 (256)",
+    )
+    add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, at the end too (600)")
+
     mapped = [task for task in tasks if task != "rerank"]
     commands["map"] = map_parser([locked, placed, threads, writing], mapped, _count)
     for one in (parser, *commands.values()):

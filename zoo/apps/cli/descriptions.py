@@ -15,7 +15,8 @@ threads."""
 LIST = (
     "run: a checkpoint on inputs; embed: vectors as a file; map: on whole files; chat: a conversation; info: a "
     "checkpoint's contents; lock: pin its files; export: to ONNX or GGUF; finetune: train it; table: tables of "
-    "documents; grits: score a table; example: a page to try table on; demo: all of it in the browser"
+    "documents; grits: score a table; example: a page to try table on; demo: all of it in the "
+    "browser; serve: over HTTP, as OpenAI's interface"
 )
 
 RUN = """\
@@ -157,6 +158,21 @@ DEMO_MORE = """\
   zoo demo --model chat=meta-llama/Llama-3.2-1B-Instruct --model classify=./my-checkpoint
   zoo demo --ocr rapidocr --port 8000"""
 
+SERVE = f"""\
+Answer requests over HTTP with one or more checkpoints, as OpenAI's interface does: embeddings, completions and chats,
+and rerank, classify, tables and read beside them.  It requires
+{pip_install("serve")}, and its page /docs lists the endpoints.
+
+Requests are computed together: texts by length, generations token by token, which new ones join at any step.  Each
+model answers once it is loaded; /ready tells when all are.  Only this machine can ask, unless --host says otherwise;
+--api-key demands a key.  Ctrl-C and SIGTERM finish what runs."""
+
+SERVE_MORE = """\
+  zoo serve sentence-transformers/all-MiniLM-L6-v2 stories260k
+  zoo serve meta-llama/Llama-3.2-1B-Instruct --device onnx --weights int4 --max-rows 16
+  zoo serve zoo-read --tables --host 0.0.0.0 --port 8080 --api-key secret
+  curl http://127.0.0.1:8000/v1/completions -d '{"model": "stories260k", "prompt": "Once upon a time"}'"""
+
 # command -> (description, epilog); the description of `zoo map` is beside its parser
 COMMANDS: dict[str, tuple[str, str | None]] = {
     "run": (RUN, RUN_JSON),
@@ -171,4 +187,5 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "finetune": (FINETUNE, FINETUNE_MORE),
     "example": (EXAMPLE, None),
     "demo": (DEMO, DEMO_MORE),
+    "serve": (SERVE, SERVE_MORE),
 }

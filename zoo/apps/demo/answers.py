@@ -19,14 +19,13 @@ from ...images import open_image
 from ...tasks.image_task import ImageTask
 from ...tasks.segment import Area, palette
 from ..documents import open_document
+from ..serve.pages import MAX_PIXELS, chosen_pages
 from ..tables import TableExtractor
 from ..tables.flat import unique_names
 from ..tables.pages import page_tables
 from ..tables.review import ReviewWriter
 from .models import Models
 
-MAX_PAGES = 20  # of a document at once
-MAX_PIXELS = 40_000_000  # in a picture or page
 MAX_CHARACTERS = 20_000  # in a text
 MAX_LINES = 500  # to compare a text with
 SHOWN_PIXELS = 1600  # longer side of a picture on the page
@@ -44,12 +43,7 @@ def find_tables(models: Models, path: str | None, pages: str = "", threshold: fl
         tempfile.TemporaryDirectory(prefix="zoo-") as folder,
         open_document(path, name=os.path.basename(path), **options) as document,
     ):
-        numbers = document.numbers(pages.strip() or None)
-        if len(numbers) > MAX_PAGES:
-            first = f"{numbers[0]}-{numbers[MAX_PAGES - 1]}"
-            raise InputError(
-                f"{document.name}: {len(numbers)} pages, at most {MAX_PAGES} at once: choose pages such as {first}"
-            )
+        numbers = chosen_pages(document, pages.strip() or None)
         review, count = ReviewWriter(Path(folder) / "review.html", config), 0
         for number in numbers:
             page = document.page(number)

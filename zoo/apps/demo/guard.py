@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import ipaddress
 import json
 import os
 import secrets
 import socket
-import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from ..serve.listening import Bodies, RefusedError, headers_of, is_here, replayed
+
 MAX_UPLOAD = 64 << 20  # bytes of a file
 MAX_REQUEST = 1 << 20  # bytes of any other request
-MAX_HELD = 160 << 20  # bytes of all requests that are being read or answered
-CHUNK_SECONDS, REQUEST_SECONDS = 20.0, 300.0  # for the next bytes of a request, and for all of them
 
 # The browser contacts no other address, whatever a text or a model contains.
 POLICY = (
@@ -42,7 +40,7 @@ class Guard:
     def __init__(self, app: Any, uploads: str | os.PathLike[str], host: str):
         self.app, self.uploads, self.token = app, Path(uploads).resolve(), secrets.token_urlsafe(16)
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
-        self._held = 0
+        self._bodies = Bodies()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -56,11 +54,11 @@ class Guard:
                 message["headers"] = [*message["headers"], *more]
             await send(message)
 
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = headers_of(scope)
         asked = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
         cookie = f"zoo-demo-{scope['server'][1]}"
         changes, host = scope["method"] not in ("GET", "HEAD", "OPTIONS"), headers.get("host", "")
-        if not self._is_here(host):
+        if not is_here(host, self._names):
             return await _refuse(guarded, 403, f"the host {host!r:.100} is not this machine's name")
         if changes and "origin" in headers and urlsplit(headers["origin"]).netloc.lower() != host.lower():
             return await _refuse(guarded, 403, f"a request of {headers['origin']!r:.100}, and not of this page")
@@ -71,52 +69,20 @@ class Guard:
             moved = [(b"location", b"/"), (b"set-cookie", set_cookie.encode()), (b"cache-control", b"no-store")]
             await guarded({"type": "http.response.start", "status": 303, "headers": moved})
             return await guarded({"type": "http.response.body", "body": b""})
-        body, size = bytearray(), 0
-        try:
-            if changes and (refused := await self._read(body, scope["path"], receive)):
-                return await _refuse(guarded, *refused)
-            read = [{"type": "http.request", "body": bytes(body), "more_body": False}] if changes else []
-            size = len(body)
-            body.clear()
-
-            async def received() -> Any:
-                return read.pop() if read else await receive()
-
-            await self.app(scope, received, guarded)
-        finally:
-            self._held -= size + len(body)
-
-    async def _read(self, body: bytearray, path: str, receive: Any) -> tuple[int, str] | None:
-        """Read a request's body; status and reason if it is refused."""
-        is_upload, more = path.endswith("/upload"), True
-        limit, end = MAX_REQUEST + is_upload * MAX_UPLOAD, time.monotonic() + REQUEST_SECONDS
-        while more:
-            try:
-                message = await asyncio.wait_for(receive(), min(CHUNK_SECONDS, end - time.monotonic()))
-            except asyncio.TimeoutError:
-                return 408, "the request takes too long"
-            part = message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) + len(part) > limit:
-                return 413, f"a request of more than {limit} bytes"
-            if self._held + len(part) > MAX_HELD:
-                return 503, "too many uploads at once"
-            self._held += len(part)
-            body += part
-        for one in () if is_upload else _paths(bytes(body)):
-            if not self._is_upload(one):
-                return 403, f"{one!r:.200} was not uploaded"
-        return None
-
-    def _is_here(self, host: str) -> bool:
-        """True if a Host header is an address, or a name of this machine: no stranger's name can be pointed here."""
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-            if name not in self._names:
-                ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
+        async with AsyncExitStack() as held:
+            if changes:
+                is_upload = scope["path"].endswith("/upload")
+                try:
+                    body = await held.enter_async_context(
+                        self._bodies.read(receive, MAX_REQUEST + is_upload * MAX_UPLOAD)
+                    )
+                except RefusedError as e:
+                    return await _refuse(guarded, e.status, str(e))
+                for one in () if is_upload else _paths(body):
+                    if not self._is_upload(one):
+                        return await _refuse(guarded, 403, f"{one!r:.200} was not uploaded")
+                receive = replayed(body, receive)
+            await self.app(scope, receive, guarded)
 
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())

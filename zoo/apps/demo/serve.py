@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
-from ...errors import InputError, ZooError
+from ...errors import ZooError
 from ...optional import optional
+from ..serve.listening import address_of, listen
 from .guard import MAX_UPLOAD, Guard
 from .models import Models
 from .page import CSS, build, gradio
@@ -40,15 +40,6 @@ def application(models: Models, host: str) -> Guard:
     return Guard(app, gr.utils.get_upload_folder(), host)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address.  InputError: the address or port cannot be used."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=64)
-    except (OSError, OverflowError, UnicodeError) as e:
-        raise InputError(f"cannot listen at {host}, port {port}: {getattr(e, 'strerror', None) or e}") from None
-
-
 def serve(models: Models, host: str, port: int, ready: Any = None) -> None:
     """Serve until Ctrl-C.  port: 0 takes a free one.  ready: called with the address and its token, and the server."""
     gradio()  # a missing package is reported before anything else
@@ -61,8 +52,7 @@ def serve(models: Models, host: str, port: int, ready: Any = None) -> None:
         )
         server = uvicorn.Server(config)
         if ready is not None:
-            name = f"[{host}]" if ":" in host else host
-            ready(f"http://{name}:{at.getsockname()[1]}/?token={app.token}", server)
+            ready(f"{address_of(host, at)}/?token={app.token}", server)
         server.run(sockets=[at])
     if not server.started:
         raise ZooError("the server did not start")

@@ -1,0 +1,244 @@
+"""Who may ask, what is refused and how: errors, limits, keys, origins, models that fail, clients that leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from typing import Any
+
+import pytest
+
+from zoo.apps.cli import main
+
+pytest.importorskip("msgspec", reason="needs msgspec, of the extra serve")
+pytest.importorskip("prometheus_client", reason="needs prometheus_client, of the extra serve")
+testclient = pytest.importorskip("starlette.testclient", reason="needs starlette and httpx")
+
+EMBED = {"model": "model", "input": "a"}
+
+
+def problem(answer) -> tuple[int, str | None, str]:
+    error = answer.json()["error"]
+    return answer.status_code, error["code"], error["message"]
+
+
+def other(models, **options) -> Any:
+    from zoo.apps.serve.app import application
+
+    return testclient.TestClient(application(models, **options))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "param", "message"),
+    [
+        ("/v1/embeddings", b"{", 400, None, "the body is not JSON"),
+        ("/v1/embeddings", b"\xff", 400, None, "the body is not JSON"),
+        ("/v1/embeddings", b"", 400, None, "the body is not JSON"),
+        ("/v1/embeddings", b"[" * 5000, 400, None, "Expected `object`, got `array`"),
+        ("/v1/chat/completions", b'{"messages": [{"a": ' + b"[" * 99999, 400, None, "the body is not JSON"),
+        ("/v1/embeddings", b"[]", 400, None, "Expected `object`, got `array`"),
+        ("/v1/embeddings", b"{}", 400, "input", "missing required field `input`"),
+        ("/v1/embeddings", b'{"input": [null]}', 400, "input", "got `null`"),
+        ("/v1/embeddings", b'{"input": []}', 400, "input", "length >= 1"),
+        ("/v1/embeddings", b'{"input": "a", "model": "modl"}', 404, "model", "did you mean 'model'"),
+        ("/v1/embeddings", b'{"input": "a", "model": "chat"}', 400, "model", "chat is for generate"),
+        ("/v1/embeddings", b'{"input": [[1, 2]]}', 400, "input", "check_embedding_ctx_length=False"),
+        ("/v1/embeddings", b'{"input": "a", "encoding_format": "x"}', 400, "encoding_format", "'float' or 'base64'"),
+        ("/v1/embeddings", b'{"input": "a", "dimensions": 999}', 400, "dimensions", "have 384"),
+        ("/v1/embeddings", b'{"input": "a", "prompt_name": "x"}', 400, None, "prompt_name is 'x'"),
+        ("/v1/embeddings", b'{"input": "\\ud800"}', 400, None, "the body is not JSON"),
+        ("/v1/completions", b'{"prompt": "a"}', 400, "model", "those for this endpoint: chat, stories260k"),
+        ("/v1/rerank", b'{"query": "a", "documents": [{"x": 1}]}', 400, "documents", "documents[0] has no text"),
+        ("/v1/classify", b'{"input": ["a"], "pairs": ["b", "c"]}', 400, "pairs", "2 pairs for 1 texts"),
+        ("/v1/chat/completions", b'{"model": "chat", "messages": [{}]}', 400, None, "expected an object with a role"),
+        ("/v1/chat/completions", b'{"model": "chat", "messages": []}', 400, "messages", "length >= 1"),
+        ("/tokenize", b'{"model": "model"}', 400, "prompt", "either prompt or messages"),
+        ("/v1/tables", b'{"file": ""}', 404, "model", "'tables' is not served here"),
+        ("/v1/nothing", b"{}", 404, None, "Not Found"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_wrong_requests(client, path, body, status, param, message):
+    answer = client.post(path, content=body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (status, "invalid_request_error")
+    assert message in error["message"]
+    assert error["param"] == param
+
+
+def test_a_method_that_is_not_there(client):
+    assert problem(client.get("/v1/embeddings"))[0] == 405
+
+
+def test_bodies_are_bounded(client, monkeypatch):
+    monkeypatch.setattr("zoo.apps.serve.listening.MAX_HELD", 2000)
+    assert problem(client.post("/v1/embeddings", content=b" " * 3000))[0] == 503
+    status, _, message = problem(client.post("/v1/nothing", content=b" " * (9 << 20)))
+    assert (status, message) == (413, "a request of more than 8388608 bytes")
+    assert client.post("/v1/embeddings", json=EMBED).status_code == 200
+
+
+def test_the_key(models):
+    client = other(models, key="secret")
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/ready").json() == {"status": "ready", "models": []}
+    for headers in ({}, {"authorization": "Bearer x"}, {"authorization": "secret"}, {"authorization": "Bearer sécret"}):
+        encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+        answer = client.post("/v1/embeddings", json=EMBED, headers=encoded)
+        assert problem(answer)[:2] == (401, "invalid_api_key")
+        assert client.get("/metrics", headers=encoded).status_code == 401
+    assert client.post("/v1/embeddings", json=EMBED, headers={"authorization": "Bearer secret"}).status_code == 200
+
+
+def test_hosts_and_origins(models, client):
+    for host in ("evil.example", "127.0.0.1.evil.example", ""):
+        assert problem(client.get("/v1/models", headers={"host": host}))[0] == 403
+    assert client.get("/v1/models", headers={"host": "127.0.0.1:8000"}).status_code == 200
+    page = {"origin": "https://page.example"}
+    assert problem(client.post("/v1/embeddings", json=EMBED, headers=page))[0] == 403
+    allowed = other(models, host="0.0.0.0", origins=["https://page.example"])
+    answer = allowed.post("/v1/embeddings", json=EMBED, headers={**page, "host": "zoo.cluster.local"})
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, page["origin"])
+    assert problem(allowed.post("/v1/embeddings", json=EMBED, headers={"origin": "https://evil.example"}))[0] == 403
+
+
+def test_a_full_queue(client, models, monkeypatch):
+    monkeypatch.setattr(models.all["model"].worker, "most", 0)
+    monkeypatch.setattr(models.all["stories260k"].worker, "most", -8)
+    for path, asked in {
+        "/v1/embeddings": EMBED,
+        "/v1/completions": {"model": "stories260k", "prompt": "a"},
+    }.items():
+        answer = client.post(path, json=asked)
+        assert problem(answer)[:2] == (429, "queue_full")
+        assert answer.headers["retry-after"] == "1"
+
+
+def test_a_deadline(client, models, monkeypatch):
+    monkeypatch.setattr(models, "seconds", 1e-6)
+    assert problem(client.post("/v1/embeddings", json=EMBED))[:2] == (504, "timeout")
+    asked = {"model": "stories260k", "prompt": "Once", "max_tokens": 400}
+    assert problem(client.post("/v1/completions", json=asked))[:2] == (504, "timeout")
+    monkeypatch.setattr(models, "seconds", 0.5)
+    monkeypatch.setattr(models.all["stories260k"].worker, "put_all", lambda _: None)  # which takes for ever
+    assert '"code":"timeout"' in client.post("/v1/completions", json={**asked, "stream": True}).text
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_leaves_ends_its_generation(app, models, monkeypatch, stream):
+    worker, seen = models.all["stories260k"].worker, []
+    put_all = worker.put_all
+    monkeypatch.setattr(worker, "put_all", lambda choices: (seen.extend(choices), put_all(choices)))
+    body = json.dumps({"model": "stories260k", "prompt": "Once", "max_tokens": 400, "n": 2, "stream": stream}).encode()
+    messages = [{"type": "http.request", "body": body}]
+    started = asyncio.Event()
+
+    async def receive() -> Any:
+        if messages:
+            return messages.pop()
+        while not seen or (stream and not started.is_set()):
+            await asyncio.sleep(0)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        started.set()
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/completions", "query_string": b"", "http_version": "1.1"}
+    asyncio.run(app({**scope, "headers": [(b"host", b"localhost")], "asgi": {"spec_version": "2.3"}}, receive, send))
+    assert len(seen) == 2
+    assert all(choice.request.cancelled for choice in seen)
+
+
+def test_models_that_are_being_loaded_or_failed(tmp_path, capsys):
+    from zoo.apps.serve.models import Models
+
+    (tmp_path / "empty").mkdir()
+    models = Models([str(tmp_path / "empty"), "stories260k"])
+    client, asked = other(models), {"model": "stories260k", "prompt": "Once", "max_tokens": 1}
+    answer = client.post("/v1/completions", json=asked)
+    assert problem(answer)[:2] == (503, "model_loading")
+    assert answer.headers["retry-after"]
+    assert client.get("/ready").status_code == 503
+    models.load()
+    assert client.post("/v1/completions", json=asked).status_code == 200
+    status, code, message = problem(client.post("/v1/embeddings", json={"model": "empty", "input": "a"}))
+    assert (status, code) == (503, "model_failed")
+    assert "config.json" in message
+    assert client.get("/ready").json()["models"][0].startswith("empty: ")
+    assert [one["id"] for one in client.get("/v1/models").json()["data"]] == ["empty", "stories260k"]
+    assert "zoo: empty: cannot be loaded: " in capsys.readouterr().err
+    assert not models.failed
+    models.stop()
+
+
+def test_an_error_that_nobody_expected(client, models, monkeypatch, capsys):
+    monkeypatch.setattr(models.all["model"].task, "runner", lambda *_: 1 / 0)
+    status, _, message = problem(client.post("/v1/embeddings", json=EMBED))
+    assert (status, message) == (500, "internal error: the server's log has the traceback")
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert client.post("/v1/embeddings", json=EMBED).status_code == 200
+
+
+def test_metrics(client):
+    client.post("/v1/whatever")
+    text = client.get("/metrics").text
+    assert 'zoo_requests_total{path="other",status="404"}' in text
+    assert 'zoo_tokens_total{model="stories260k"}' in text
+    assert "whatever" not in text
+
+
+def test_the_description(client):
+    described = client.get("/openapi.json").json()
+    assert described["openapi"] == "3.1.0"
+    body = described["paths"]["/v1/embeddings"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    fields = described["components"]["schemas"][body["$ref"].rpartition("/")[2]]
+    assert fields["required"] == ["input"]
+    page = client.get("/docs").text
+    assert "POST /v1/chat/completions" in page
+    assert "<script" not in page
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["serve", "stories260k", "--port", port]) == 1
+    assert f"cannot listen at 127.0.0.1, port {port}" in capsys.readouterr().err
+    assert main(["serve"]) == 1
+    assert "no model to serve" in capsys.readouterr().err
+    assert main(["serve", "stories260k", "stories260k"]) == 1
+    assert "two models have the name 'stories260k'" in capsys.readouterr().err
+    assert main(["serve", str(tmp_path), "--port", "0"]) == 1  # it ends, since it can answer nothing
+    assert capsys.readouterr().err.endswith("zoo: no model could be loaded\n")
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    assert main(["serve", "stories260k"]) == 1
+    assert "pip install 'transformers-zoo[serve]'" in capsys.readouterr().err
+
+
+def test_the_openai_package(app):
+    openai = pytest.importorskip("openai", reason="needs openai, the client")
+    import httpx
+
+    async def ask() -> None:
+        http = httpx.AsyncClient(transport=httpx.ASGITransport(app))
+        client = openai.AsyncOpenAI(base_url="http://localhost/v1", api_key="x", http_client=http, max_retries=0)
+        assert "stories260k" in [model.id for model in (await client.models.list()).data]
+        found = await client.embeddings.create(model="model", input=["a", "b"])  # asks for base64
+        assert [len(one.embedding) for one in found.data] == [384, 384]
+        options = {"model": "chat", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8}
+        whole = await client.chat.completions.create(**options, logprobs=True, top_logprobs=1)
+        assert len(whole.choices[0].logprobs.content) == whole.usage.completion_tokens
+        parts = [part async for part in await client.chat.completions.create(**options, stream=True)]
+        assert "".join(p.choices[0].delta.content or "" for p in parts) == whole.choices[0].message.content
+        text = await client.completions.create(model="stories260k", prompt="Once upon a time", max_tokens=12, n=2)
+        assert text.choices[1].text == ", there was a little girl named Lily. She"
+        with pytest.raises(openai.NotFoundError, match="is not served here"):
+            await client.embeddings.create(model="x", input="a")
+        with pytest.raises(openai.BadRequestError) as e:
+            await client.completions.create(model="stories260k", prompt="a " * 2000)
+        assert e.value.code == "context_length_exceeded"
+        await http.aclose()
+
+    asyncio.run(ask())

@@ -1,0 +1,110 @@
+"""Embeddings, rerank, classify and tokenize over HTTP give what the tasks give."""
+
+from __future__ import annotations
+
+import base64
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import zoo
+
+TEXTS = ["The cat sits outside.", "A cat is in the garden.", "Stocks fell."]
+
+
+@pytest.fixture(scope="module")
+def embed(folders):
+    return zoo.load(folders["embed"])
+
+
+def test_embeddings(client, embed):
+    answer = client.post("/v1/embeddings", json={"model": "model", "input": TEXTS}).json()
+    assert [one["index"] for one in answer["data"]] == [0, 1, 2]
+    found = np.array([one["embedding"] for one in answer["data"]], np.float32)
+    np.testing.assert_allclose(found, embed(TEXTS), atol=1e-6)
+    count = sum(len(embed.tokenizer.backend.encode(text).ids) for text in TEXTS)
+    assert answer["usage"] == {"prompt_tokens": count, "total_tokens": count}
+
+
+def test_embeddings_in_base64_and_of_fewer_dimensions(client, embed):
+    asked = {"model": "model", "input": TEXTS[0], "encoding_format": "base64", "dimensions": 64}
+    (one,) = client.post("/v1/embeddings", json=asked).json()["data"]
+    found = np.frombuffer(base64.b64decode(one["embedding"]), "<f4")
+    wanted = embed(TEXTS[0])[:64]
+    np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted), atol=1e-6)
+
+
+def test_requests_at_once_get_their_own_vectors(client, embed):
+    texts = [f"{'word ' * (i % 7)}{i}" for i in range(12)]
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(lambda t: client.post("/v1/embeddings", json={"input": [t, "x"]}).json(), texts)]
+    found = np.array([answer["data"][0]["embedding"] for answer in answers])
+    np.testing.assert_allclose(found, embed(texts), atol=1e-6)
+
+
+def test_rerank(client, folders):
+    rerank = zoo.load(folders["rerank"], task="rerank")
+    asked = {"model": "rerank", "query": "a cat", "documents": TEXTS, "top_n": 2, "return_documents": True}
+    for path in ("/v1/rerank", "/v2/rerank", "/rerank"):
+        results = client.post(path, json=asked).json()["results"]
+        wanted = rerank("a cat", TEXTS, top_k=2)
+        assert [one["index"] for one in results] == [one.document for one in wanted]
+        assert results[0]["document"]["text"] == wanted[0].text
+        np.testing.assert_allclose([r["relevance_score"] for r in results], [w.score for w in wanted], atol=1e-6)
+    asked["documents"] = [{"text": text} for text in TEXTS]
+    assert client.post("/v1/rerank", json=asked).json()["results"] == results
+
+
+def test_classify(client, folders):
+    classify = zoo.load(folders["classify"], task="classify")
+    data = client.post("/v1/classify", json={"model": "classify", "input": TEXTS}).json()["data"]
+    for one, wanted in zip(data, classify(TEXTS), strict=True):
+        assert one["label"] == wanted[0].label
+        np.testing.assert_allclose([label["score"] for label in one["labels"]], [w.score for w in wanted], atol=1e-6)
+    asked = {"model": "classify", "input": "a", "pairs": "b", "top_k": 1}
+    (one,) = client.post("/v1/classify", json=asked).json()["data"]
+    assert one["label"] == classify("a", "b")[0].label
+    assert len(one["labels"]) == 1
+
+
+def test_tokenize(client, embed):
+    answer = client.post("/tokenize", json={"model": "model", "prompt": TEXTS[0]}).json()
+    assert answer["tokens"] == embed.tokenizer.backend.encode(TEXTS[0]).ids
+    assert answer["count"] == len(answer["tokens"])
+    assert answer["max_model_len"] == embed.max_tokens
+    messages = [{"role": "user", "content": "Hi"}]
+    answer = client.post("/tokenize", json={"model": "chat", "messages": messages}).json()
+    assert answer["pieces"][0] == "<|begin_of_text|>"
+
+
+def test_a_text_that_is_too_long(client, embed):
+    long = "word " * 300
+    answer = client.post("/v1/embeddings", json={"model": "model", "input": ["short", long]})
+    assert answer.status_code == 400
+    assert "input[1] has 302 tokens, and the model takes at most 256" in answer.json()["error"]["message"]
+    answer = client.post("/v1/embeddings", json={"model": "model", "input": long, "truncate": True})
+    with pytest.warns(UserWarning, match="cut"):
+        wanted = embed(long)
+    np.testing.assert_allclose(answer.json()["data"][0]["embedding"], wanted, atol=1e-6)
+
+
+def test_a_picture_is_read(client):
+    title, kept = Image.open(zoo.__path__[0] + "/data/page.png"), io.BytesIO()
+    title.crop((0, 0, title.width, 90)).save(kept, "png")
+    data = kept.getvalue()
+    raw = client.post("/v1/read?model=zoo-read", content=data, headers={"content-type": "image/png"}).json()
+    assert raw["text"].startswith("Orchard report, third quarter")
+    assert [one["page"] for one in raw["data"]] == [1]
+    url = "data:image/png;base64," + base64.b64encode(data[: len(data) // 2]).decode()
+    for file, message in {
+        "http://example.org/x.png": "nothing is downloaded",
+        "%": "expected base64",
+        "data:x": "data URL",
+        url: "damaged or cut off",
+        "": "empty",
+    }.items():
+        answer = client.post("/v1/read", json={"model": "zoo-read", "file": file})
+        assert (answer.status_code, message in answer.json()["error"]["message"]) == (400, True), answer.text

@@ -1,0 +1,131 @@
+"""Completions and chats over HTTP: the text of the task alone, its chunks, and what goes with it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import zoo
+
+PROMPT = "Once upon a time"
+MESSAGES = [{"role": "user", "content": "Hello"}]
+
+
+@pytest.fixture(scope="module")
+def llm():
+    return zoo.load("stories260k")
+
+
+def events(answer) -> list[dict]:
+    lines = [line.removeprefix("data: ") for line in answer.text.split("\n\n") if line]
+    assert lines.pop() == "[DONE]"
+    return [json.loads(line) for line in lines]
+
+
+def complete(client, **asked):
+    return client.post("/v1/completions", json={"model": "stories260k", "prompt": PROMPT, **asked})
+
+
+def test_a_completion(client, llm):
+    answer = complete(client, max_tokens=20, temperature=0).json()
+    (choice,) = answer["choices"]
+    assert choice["text"] == llm(PROMPT, max_new_tokens=20)
+    assert choice["finish_reason"] == "length"
+    tokens = len(llm.prompt_ids(PROMPT))
+    assert answer["usage"] == {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
+    by_ids = complete(client, prompt=llm.prompt_ids(PROMPT), max_tokens=20, temperature=0).json()
+    assert by_ids["choices"] == answer["choices"]
+
+
+def test_the_chunks_of_a_stream_are_the_text(client, llm):
+    asked = {"max_tokens": 20, "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
+    *chunks, last = events(complete(client, **asked))
+    assert len(chunks) > 10
+    assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == llm(PROMPT, max_new_tokens=20)
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None] * (len(chunks) - 1) + ["length"]
+    assert (last["choices"], last["usage"]["completion_tokens"]) == ([], 20)
+
+
+def test_several_prompts_and_choices(client, llm):
+    prompts = [PROMPT, "Tom and Lily"]
+    answer = complete(client, prompt=prompts, n=2, max_tokens=8, temperature=0.9, seed=4).json()
+    wanted = []
+    for prompt in prompts:  # each as if it were alone
+        options = {"do_sample": True, "temperature": 0.9, "top_k": 0, "seed": 4}
+        wanted += llm(prompt, max_new_tokens=8, num_return_sequences=2, **options)
+    assert [choice["text"] for choice in answer["choices"]] == wanted
+    assert [choice["index"] for choice in answer["choices"]] == [0, 1, 2, 3]
+
+
+def test_a_stop_string_ends_the_text_before_it(client, llm):
+    whole = llm(PROMPT, max_new_tokens=30)
+    answer = complete(client, max_tokens=30, temperature=0, stop=["Lily"]).json()
+    assert answer["choices"][0]["text"] == whole[: whole.index("Lily")]
+    assert answer["choices"][0]["finish_reason"] == "stop"
+    assert answer["usage"]["completion_tokens"] < 30
+    chunks = events(complete(client, max_tokens=30, temperature=0, stop="Lily", stream=True))
+    assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == whole[: whole.index("Lily")]
+
+
+def test_log_probabilities(client, llm):
+    answer = complete(client, max_tokens=6, temperature=0, logprobs=2).json()
+    found, wanted = answer["choices"][0]["logprobs"], llm(PROMPT, max_new_tokens=6, details=True)
+    assert found["token_logprobs"] == pytest.approx([token.logprob for token in wanted.tokens], abs=1e-4)
+    assert all(len(top) == 2 for top in found["top_logprobs"])
+    assert [top[token] for top, token in zip(found["top_logprobs"], found["tokens"], strict=True)] == pytest.approx(
+        found["token_logprobs"]
+    )
+
+
+def test_a_chat(client, folders):
+    llm = zoo.load(folders["chat"])
+    wanted = llm.chat(MESSAGES, max_new_tokens=12, do_sample=False)
+    asked = {"model": "chat", "messages": MESSAGES, "max_completion_tokens": 12}
+    answer = client.post("/v1/chat/completions", json=asked).json()
+    (choice,) = answer["choices"]
+    assert (choice["message"]["role"], choice["message"]["content"]) == ("assistant", wanted)
+    parts = [{"role": "user", "content": [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]}]
+    more = {"messages": parts, "stream": True, "logprobs": True, "top_logprobs": 2}
+    chunks = events(client.post("/v1/chat/completions", json={**asked, **more}))
+    deltas = [chunk["choices"][0] for chunk in chunks]
+    assert deltas[0]["delta"] == {"role": "assistant", "content": ""}
+    assert "".join(one["delta"].get("content", "") for one in deltas) == wanted
+    assert deltas[-1]["finish_reason"] == choice["finish_reason"]
+    tops = [top for one in deltas if one["logprobs"] for top in one["logprobs"]["content"]]
+    assert len(tops) == answer["usage"]["completion_tokens"]
+    assert all(len(top["top_logprobs"]) == 2 for top in tops)
+
+
+def test_a_chat_without_a_template(client):
+    answer = client.post("/v1/chat/completions", json={"model": "stories260k", "messages": MESSAGES})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "no_chat_template"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"prompt": "a " * 2000}, "context is 512"),
+        ({"max_tokens": 5000}, "max_new_tokens is 5000"),
+        ({"max_tokens": 0}, "`int` >= 1"),
+        ({"n": 999}, "`int` <= 16"),
+        ({"prompt": []}, "length >= 1"),
+        ({"prompt": [1, "a"]}, "expected texts, or lists of ids"),
+        ({"prompt": [[99999]]}, "expected texts, or lists of ids"),
+        ({"temperature": float("1e9")}, "`float` <= 100"),
+        ({"logit_bias": {"1": 2}}, "length <= 0"),
+        ({"frequency_penalty": 0.5}, "`float` <= 0"),
+        ({"best_of": 4}, "best_of above n"),
+        ({"suffix": "x"}, "suffix is not implemented"),
+        ({"what": 1}, "unknown field `what`"),
+        ({"structured_outputs": {"xml": 1}}, "expected one of json, regex, choice"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_is_refused(client, asked, message):
+    answer = complete(client, **asked)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert message in error["message"]
+    assert error["type"] == "invalid_request_error"

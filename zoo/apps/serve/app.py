@@ -1,0 +1,293 @@
+"""The ASGI application: routes, and in front of them who may ask, limits of size and time, errors and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+import prometheus_client as prometheus
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from . import pages, texts, writing
+from .docs import openapi, page_of
+from .errors import ApiError, as_api_error
+from .listening import Bodies, RefusedError, headers_of, is_here, replayed
+from .models import Models
+from .requests import (
+    ChatRequest,
+    ClassifyRequest,
+    CompletionRequest,
+    EmbeddingsRequest,
+    FileRequest,
+    RerankRequest,
+    Strict,
+    TokenizeRequest,
+)
+
+MAX_JSON = 8 << 20  # bytes of a request
+MAX_FILE = 64 << 20  # of one with a file
+FILES = ("application/pdf", "application/octet-stream")  # types of a body that is a file, beside image/...
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+OPEN = ("/health", "/ready")  # answered without a key
+
+
+class Endpoint(NamedTuple):
+    takes: type[Strict]
+    answer: Callable[[Models, Any], Awaitable[dict[str, Any] | AsyncGenerator[dict[str, Any]]]]
+    summary: str
+    limit: int = MAX_JSON
+
+
+ENDPOINTS = {
+    "/v1/embeddings": Endpoint(EmbeddingsRequest, texts.embeddings, "Vectors of texts (OpenAI's form)"),
+    "/v1/rerank": Endpoint(RerankRequest, texts.rerank, "Documents by relevance (Cohere's and Jina's form)"),
+    "/v1/classify": Endpoint(ClassifyRequest, texts.classify, "Labels of texts"),
+    "/v1/completions": Endpoint(CompletionRequest, writing.completions, "The text that follows a prompt"),
+    "/v1/chat/completions": Endpoint(ChatRequest, writing.chat, "The answer to messages"),
+    "/v1/tables": Endpoint(FileRequest, pages.tables, "The tables of a picture or a PDF", 2 * MAX_FILE),
+    "/v1/read": Endpoint(FileRequest, pages.read, "The text of a picture or a PDF", 2 * MAX_FILE),
+    "/tokenize": Endpoint(TokenizeRequest, texts.tokenize, "The tokens of a text or of messages"),
+}
+ALIASES = {"/v2/rerank": "/v1/rerank", "/rerank": "/v1/rerank"}
+
+
+class Metrics:
+    """What /metrics tells Prometheus."""
+
+    def __init__(self, models: Models):
+        self.registry = prometheus.CollectorRegistry()
+        registry: Any = {"registry": self.registry}
+        self.requests = prometheus.Counter("zoo_requests", "Requests", ["path", "status"], **registry)
+        self.seconds = prometheus.Histogram("zoo_request_seconds", "Time of whole answers", ["path"], **registry)
+        self.running = prometheus.Gauge("zoo_requests_running", "Requests that are being answered", **registry)
+        self._models = models
+        self.registry.register(self)  # type: ignore[arg-type]
+
+    def collect(self) -> list[Any]:
+        waiting = GaugeMetricFamily("zoo_queue", "Requests that wait", labels=["model"])
+        rows = GaugeMetricFamily("zoo_rows", "Generations in the batch", labels=["model"])
+        tokens = CounterMetricFamily("zoo_tokens", "Tokens read or written", labels=["model"])
+        reused = CounterMetricFamily("zoo_reused", "Tokens of prompts known already", labels=["model"])
+        for one in self._models.all.values():
+            if (worker := one.worker) is None:
+                continue
+            batch = getattr(worker, "batch", None)
+            waiting.add_metric([one.id], len(worker.queue) + (batch.waiting if batch else 0))
+            if hasattr(worker, "tokens"):
+                tokens.add_metric([one.id], worker.tokens)
+            if batch:
+                rows.add_metric([one.id], batch.rows)
+                reused.add_metric([one.id], batch.reused)
+        return [waiting, rows, tokens, reused]
+
+
+class Gate:
+    """An ASGI application around another: it answers what may not pass, and reads bodies within limits.
+
+    host: where the server listens; at a loopback address a request must name this machine, since another name may be
+    a stranger's page that had its name point here.  A page of another origin may ask only if `origins` name it.
+    """
+
+    def __init__(self, app: Any, metrics: Metrics, host: str, key: str | None, origins: list[str]):
+        self.app, self.metrics, self.key, self.origins = app, metrics, key, origins
+        self.names = {"localhost", "testserver", socket.gethostname().lower()} if host in LOOPBACK else None
+        self.bodies = Bodies()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        began, status = time.monotonic(), 500
+        path: str = ALIASES.get(scope["path"]) or scope["path"]
+        known = path in ENDPOINTS or path in ("/v1/models", *OPEN, "/metrics", "/docs", "/openapi.json")
+
+        async def watched(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
+            await send(message)
+
+        self.metrics.running.inc()
+        try:
+            async with contextlib.AsyncExitStack() as held:
+                try:
+                    self._check(scope, path)
+                    if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+                        limit = ENDPOINTS[path].limit if path in ENDPOINTS else MAX_JSON
+                        body = await held.enter_async_context(self.bodies.read(receive, limit))
+                        receive = replayed(body, receive)
+                except (ApiError, RefusedError) as e:
+                    error = e if isinstance(e, ApiError) else ApiError(e.status, str(e))
+                    return await answer_of(error)(scope, receive, watched)
+                await self.app(scope, receive, watched)
+        finally:
+            self.metrics.running.dec()
+            label = path if known else "other"  # a client cannot add series
+            self.metrics.requests.labels(label, status).inc()
+            self.metrics.seconds.labels(label).observe(time.monotonic() - began)
+
+    def _check(self, scope: Any, path: str) -> None:
+        headers = headers_of(scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self.names is not None and not is_here(host, self.names):
+            raise ApiError(403, f"the host {host!r:.100} is not this machine's name")
+        allowed = origin is None or urlsplit(origin).netloc.lower() == host.lower()
+        if not allowed and not {origin, "*"} & {*self.origins}:
+            raise ApiError(403, f"pages of {origin!r:.100} may not ask this server (--cors)")
+        if self.key is None or path in OPEN or scope["method"] == "OPTIONS":
+            return
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not secrets.compare_digest(given.strip().encode(), self.key.encode()):
+            raise ApiError(401, "a valid API key is missing: Authorization: Bearer KEY", code="invalid_api_key")
+
+
+def application(
+    models: Models,
+    *,
+    host: str = "127.0.0.1",
+    key: str | None = None,
+    origins: list[str] | None = None,
+    failed: Callable[[], None] = lambda: None,
+) -> Gate:
+    """The application.  key: what clients must send.  origins: pages that may ask ("*": all).
+    failed: called where no model could be loaded.
+    """
+    metrics, stopping = Metrics(models), threading.Event()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        def load() -> None:
+            models.load()
+            if models.failed:
+                failed()
+
+        loading = threading.Thread(target=load, name="loading", daemon=True)
+        loading.start()
+        yield
+        stopping.set()
+        if not loading.is_alive():
+            await asyncio.to_thread(models.stop)
+
+    async def health(_: Request) -> Response:
+        return as_json({"status": "ok"})
+
+    async def ready(_: Request) -> Response:
+        unready = models.unready
+        return as_json({"status": "not ready" if unready else "ready", "models": unready}, 503 if unready else 200)
+
+    async def listed(_: Request) -> Response:
+        data = [
+            {"id": one.id, "object": "model", "created": one.created, "owned_by": "zoo"}
+            | ({"task": one.kind} if one.task is not None else {"error": one.error or "is being loaded"})
+            for one in models.all.values()
+        ]
+        return as_json({"object": "list", "data": data})
+
+    async def measured(_: Request) -> Response:
+        return Response(prometheus.generate_latest(metrics.registry), media_type=prometheus.CONTENT_TYPE_LATEST)
+
+    described = openapi({path: (e.takes, e.summary) for path, e in ENDPOINTS.items()})
+
+    async def schema(_: Request) -> Response:
+        return as_json(described)
+
+    policy = {"content-security-policy": "default-src 'self' 'unsafe-inline'"}
+
+    async def docs(_: Request) -> Response:
+        return HTMLResponse(page_of(described), headers=policy)
+
+    fixed = {"/health": health, "/ready": ready, "/v1/models": listed, "/metrics": measured}
+    routes = [Route(path, do) for path, do in {**fixed, "/openapi.json": schema, "/docs": docs}.items()]
+    for path, of in [*((path, path) for path in ENDPOINTS), *ALIASES.items()]:
+        routes.append(Route(path, _answering(models, ENDPOINTS[of]), methods=["POST"]))
+
+    async def wrong(_: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        return answer_of(ApiError(status, str(getattr(error, "detail", "internal error"))))
+
+    app: Any = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: wrong})
+    if origins:
+        app = CORSMiddleware(app, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
+    return Gate(app, metrics, host, key, origins or [])
+
+
+def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    async def do(request: Request) -> Response:
+        try:
+            asked = _decoded(endpoint.takes, await request.body(), request)
+            answering = asyncio.ensure_future(endpoint.answer(models, asked))
+            gone = asyncio.ensure_future(_gone(request))
+            try:
+                await asyncio.wait({answering, gone}, timeout=models.seconds, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                gone.cancel()
+                if not answering.done():
+                    answering.cancel()
+                    await asyncio.wait({answering})
+            if answering.cancelled():
+                raise ApiError(504, f"no answer within {models.seconds:g} s", code="timeout")
+            found = answering.result()
+        except Exception as e:
+            return answer_of(as_api_error(e))
+        if isinstance(found, dict):
+            return as_json(found)
+        headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+        return StreamingResponse(_events(found), media_type="text/event-stream", headers=headers)
+
+    return do
+
+
+async def _gone(request: Request) -> None:
+    """Wait until the client has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _events(chunks: AsyncGenerator[dict[str, Any]]) -> AsyncIterator[bytes]:
+    """Server-sent events; an error is one of them."""
+    async with contextlib.aclosing(chunks) as source:
+        try:
+            async for chunk in source:
+                yield b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+        except Exception as e:
+            yield b"data: " + msgspec.json.encode(as_api_error(e).body) + b"\n\n"
+        yield b"data: [DONE]\n\n"
+
+
+def _decoded(kind: type[Strict], body: bytes, request: Request) -> Any:
+    """The request's fields; a file may also be the body itself, with the other fields in the query."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        if kind is FileRequest and (media.startswith("image/") or media in FILES):
+            fields = {**request.query_params, "file": base64.b64encode(body).decode()}
+            return msgspec.convert(fields, kind, strict=False)
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as e:
+        field = re.search(r"(?:at `\$\.|field `)(\w+)", str(e))
+        raise ApiError(400, str(e), param=field and field[1]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise ApiError(400, f"the body is not JSON: {e}", code="invalid_json") from None
+
+
+def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(value), status, headers, "application/json")
+
+
+def answer_of(error: ApiError) -> Response:
+    return as_json(error.body, error.status, error.headers)

@@ -1,0 +1,119 @@
+"""Answers that follow a JSON schema, a regular expression or a choice, through llguidance (extra `guided`).
+
+llguidance bounds the time and memory of a grammar; a token's mask takes microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...optional import optional
+from .errors import ApiError
+
+MAX_GRAMMAR = 100_000  # characters of a schema or an expression
+KINDS = ("json", "regex", "choice")
+
+
+class Grammar:
+    """A grammar for the tokens of one tokenizer."""
+
+    def __init__(self, tokenizer: Any, grammar: str):
+        self._tokenizer, self._grammar = tokenizer, grammar
+        self._library = _library()
+        if problem := self._library.LLMatcher.validate_grammar(grammar, tokenizer):
+            raise ApiError(400, f"the grammar cannot be used: {problem:.500}", param="response_format")
+
+    def matcher(self) -> Matcher:
+        """The state of one answer, which is empty."""
+        return Matcher(self._library.LLMatcher(self._tokenizer, self._grammar), self._tokenizer.vocab_size)
+
+
+class Matcher:
+    """The `Constraint` of a grammar: see `zoo.generate.continuous`."""
+
+    def __init__(self, matcher: Any, vocab: int):
+        self._matcher, self._vocab = matcher, vocab
+
+    def masked(self, scores: np.ndarray) -> np.ndarray:
+        """Scores (V,) with -inf for tokens that the grammar does not allow."""
+        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        if problem := self._matcher.get_error():
+            raise InputError(f"the grammar cannot be followed: {problem:.500}")
+        allowed = np.unpackbits(bits, bitorder="little")[: len(scores)].astype(bool)
+        out = np.full_like(scores, -np.inf)
+        out[: len(allowed)][allowed] = scores[: len(allowed)][allowed]
+        if not allowed.any():
+            raise InputError("the grammar allows no further token of this model")
+        return out
+
+    def accept(self, token: int) -> bool:
+        """Go on by a token; True if the answer is complete."""
+        self._matcher.consume_token(token)
+        return self._matcher.is_stopped()
+
+
+def response_grammar(task: Any, asked: dict[str, Any] | None) -> Grammar | None:
+    """The grammar of a chat's `response_format`; None for a text."""
+    kind = None if asked is None else asked.get("type")
+    if asked is None or kind == "text":
+        return None
+    if kind == "json_object":
+        return grammar_of(task, {"json": {"type": "object"}})
+    stated = asked.get("json_schema")
+    if kind != "json_schema" or not isinstance(stated, dict) or not isinstance(stated.get("schema"), dict):
+        expected = '{"type": "json_schema", "json_schema": {"schema": {...}}}, or of type "json_object" or "text"'
+        raise ApiError(400, f"response_format: expected {expected}", param="response_format")
+    return grammar_of(task, {"json": stated["schema"]})
+
+
+def grammar_of(task: Any, asked: dict[str, Any] | None) -> Grammar | None:
+    """The grammar of `structured_outputs`, one of {"json": schema}, {"regex": text}, {"choice": [texts]}."""
+    if asked is None:
+        return None
+    if len(asked) != 1 or (kind := next(iter(asked))) not in KINDS:
+        raise ApiError(400, f"structured_outputs: expected one of {', '.join(KINDS)}", param="structured_outputs")
+    value, library = asked[kind], _library()
+    if len(json.dumps(value)) > MAX_GRAMMAR:
+        raise ApiError(400, f"a grammar of more than {MAX_GRAMMAR} characters", param="structured_outputs")
+    fits = {"json": dict, "regex": str, "choice": list}[kind]
+    if not isinstance(value, fits) or (kind == "choice" and not (value and all(isinstance(x, str) for x in value))):
+        wanted = {"json": "a schema", "regex": "a regular expression", "choice": "a list of texts"}[kind]
+        raise ApiError(400, f"structured_outputs: {kind} is not {wanted}", param="structured_outputs")
+    try:
+        if kind == "json":
+            grammar = library.LLMatcher.grammar_from_json_schema(value, defaults={"whitespace_flexible": False})
+        elif kind == "regex":
+            grammar = library.LLMatcher.grammar_from_regex(value)
+        else:
+            options = " | ".join(json.dumps(text, ensure_ascii=False) for text in value)
+            grammar = library.LLMatcher.grammar_from_lark(f"start: {options}")
+    except ValueError as e:
+        raise ApiError(400, f"the grammar cannot be used: {e!s:.500}", param="structured_outputs") from None
+    return Grammar(_tokenizer(task), grammar)
+
+
+_lock = threading.Lock()
+
+
+def _tokenizer(task: Any) -> Any:
+    """The tokenizer as llguidance has it, made once for each model."""
+    with _lock:
+        if (kept := getattr(task, "_grammar_tokenizer", None)) is None:
+            ends = [*task.generation.eos_token_id]
+            text = task.tokenizer.backend.to_str()
+            kept = task._grammar_tokenizer = _library().LLTokenizer(
+                text, n_vocab=task.config.vocab_size, eos_token=ends or None
+            )
+        return kept
+
+
+def _library() -> Any:
+    try:
+        return optional("llguidance", "an answer that follows a schema", "guided")
+    except InputError as e:
+        raise ApiError(501, f"this server has no grammars: {e}", code="not_installed") from None

@@ -1,0 +1,99 @@
+"""Listening at an address, and reading requests' bodies within limits: for `zoo serve` and `zoo demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...errors import InputError
+
+CHUNK_SECONDS, REQUEST_SECONDS = 20.0, 300.0  # for the next bytes of a request, and for all of them
+MAX_HELD = 160 << 20  # bytes of all requests that are being read or answered
+
+
+class RefusedError(Exception):
+    """A request that is refused before anything looks at it, with its status."""
+
+    def __init__(self, status: int, why: str):
+        super().__init__(why)
+        self.status = status
+
+
+class Bodies:
+    """The bodies of requests that are being read or answered, bounded in bytes together, and in time."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    @asynccontextmanager
+    async def read(self, receive: Any, limit: int) -> AsyncIterator[bytes]:
+        """A request's body, held until its answer is sent.  RefusedError: it is too large or too slow."""
+        body, more, end = bytearray(), True, time.monotonic() + REQUEST_SECONDS
+        size = 0
+        try:
+            while more:
+                try:
+                    message = await asyncio.wait_for(receive(), min(CHUNK_SECONDS, end - time.monotonic()))
+                except asyncio.TimeoutError:
+                    raise RefusedError(408, "the request takes too long") from None
+                if message["type"] == "http.disconnect":
+                    raise RefusedError(400, "the request ends before its body")
+                part, more = message.get("body", b""), message.get("more_body", False)
+                if size + len(part) > limit:
+                    raise RefusedError(413, f"a request of more than {limit} bytes")
+                if self._held + len(part) > MAX_HELD:
+                    raise RefusedError(503, "too many uploads at once")
+                self._held += len(part)
+                size += len(part)
+                body += part
+            whole = bytes(body)
+            body.clear()
+            yield whole
+        finally:
+            self._held -= size
+
+
+def replayed(body: bytes, receive: Any) -> Any:
+    """An ASGI `receive` that gives a body that was read, and then what `receive` gives."""
+    read = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Any:
+        return read.pop() if read else await receive()
+
+    return received
+
+
+def headers_of(scope: Any) -> dict[str, str]:
+    """The headers of a request, by their names in lower case."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def is_here(host: str, names: set[str]) -> bool:
+    """True if a Host header is an address or one of `names`: no stranger's page can have its name point here."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if name not in names:
+            ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address.  InputError: the address or port cannot be used."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=64)
+    except (OSError, OverflowError, UnicodeError) as e:
+        raise InputError(f"cannot listen at {host}, port {port}: {getattr(e, 'strerror', None) or e}") from None
+
+
+def address_of(host: str, at: socket.socket) -> str:
+    """The address of a server, as a browser takes it."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{at.getsockname()[1]}"

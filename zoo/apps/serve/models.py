@@ -1,0 +1,137 @@
+"""The checkpoints of a server: loaded one after another while it answers already."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import InputError, UnsupportedError, ZooError, nearest
+from ...tasks import load_task
+from ...tasks.base import TextTask
+from ..tables import TableExtractor
+from ..tables.batch import ExtractorConfig
+from .errors import ApiError, log
+from .workers import CallWorker, GenerateWorker, TextWorker, Turn, Worker
+
+TEXTS = ("embed", "rerank", "classify")  # tasks whose requests are computed together
+TABLES = "tables"  # the id of what finds tables
+OTHERS = ("read",)  # further tasks that have an endpoint
+
+
+@dataclass
+class Served:
+    """A checkpoint; `error`: why it could not be loaded."""
+
+    id: str
+    name: str
+    created: int
+    task: Any = None  # of zoo.load, or a TableExtractor
+    worker: Any = None
+    error: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return TABLES if isinstance(self.task, TableExtractor) else self.task.name
+
+
+class Models:
+    """queue: requests that wait for a model at most.  rows: generations at once.  context: tokens of a generation.
+
+    seconds: for an answer.  tables: the models of /v1/tables, if any.  options: as for `zoo.load`.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        queue: int = 256,
+        rows: int = 8,
+        context: int | None = None,
+        seconds: float = 600,
+        tables: ExtractorConfig | None = None,
+        **options: Any,
+    ):
+        self.queue, self.rows, self.context, self.seconds = queue, rows, context, seconds
+        self.tables, self.options, self._turn = tables, options, Turn()
+        self.all: dict[str, Served] = {}
+        now = int(time.time())
+        for name in names:
+            own = os.path.basename(os.path.abspath(name)) if os.path.isdir(name) else name
+            if own in self.all or own == TABLES:
+                raise InputError(f"two models have the name {own!r}: expected different ones")
+            self.all[own] = Served(own, name, now)
+        if tables is not None:
+            self.all[TABLES] = Served(TABLES, TABLES, now)
+        if not self.all:
+            raise InputError("no model to serve: expected a name, or --tables")
+
+    def load(self) -> None:
+        """Load all of them; an error is logged, and is the answer to requests for that model."""
+        for one in self.all.values():
+            began = time.monotonic()
+            try:
+                task, worker = self._loaded(one)
+            except ZooError as e:
+                one.error = str(e)
+            except MemoryError:
+                one.error = "not enough memory"
+            except Exception as e:
+                one.error = f"{type(e).__name__}: {e}"
+            else:
+                one.worker, one.task = worker, task
+            took = f"loaded in {time.monotonic() - began:.1f} s"
+            log(f"{one.id}: {took if one.error is None else f'cannot be loaded: {one.error}'}")
+
+    def _loaded(self, one: Served) -> tuple[Any, Worker]:
+        if one.id == TABLES and self.tables is not None:
+            return self.tables.extractor(), CallWorker(one.id, self._turn, self.queue)
+        task: Any = load_task(one.name, **self.options)
+        if task.name == "generate":
+            return task, GenerateWorker(task, one.id, self._turn, self.queue, self.rows)
+        if task.name in TEXTS and isinstance(task, TextTask):
+            return task, TextWorker(task, one.id, self._turn, self.queue)
+        if task.name in OTHERS:
+            return task, CallWorker(one.id, self._turn, self.queue)
+        raise UnsupportedError(f"its task is {task.name}, and there is no endpoint for that")
+
+    @property
+    def unready(self) -> list[str]:
+        """A line for each model that cannot answer."""
+        return [f"{one.id}: {one.error or 'is being loaded'}" for one in self.all.values() if one.task is None]
+
+    @property
+    def failed(self) -> bool:
+        """True if none could be loaded."""
+        return all(one.error is not None for one in self.all.values())
+
+    def find(self, name: str | None, *kinds: str) -> Served:
+        """The model of a request, which must be of one of the kinds; without a name the only one that is."""
+        if name is None:
+            fitting = [one for one in self.all.values() if one.task is None or one.kind in kinds]
+            if len(fitting) != 1:
+                known = ", ".join(one.id for one in fitting) or "none"
+                raise ApiError(400, f"model is missing; those for this endpoint: {known}", param="model")
+            one = fitting[0]
+        elif (found := self.all.get(name)) is None:
+            message = f"the model {name!r:.200} is not served here, only {', '.join(self.all)}{nearest(name, self.all)}"
+            raise ApiError(404, message, code="model_not_found", param="model")
+        else:
+            one = found
+        if one.error is not None:
+            raise ApiError(503, f"the model {one.id} could not be loaded: {one.error}", code="model_failed")
+        if one.task is None:
+            raise ApiError(503, f"the model {one.id} is being loaded", code="model_loading", wait=2)
+        if one.kind not in kinds:
+            raise ApiError(
+                400, f"{one.id} is for {one.kind}, and this endpoint for {' or '.join(kinds)}", param="model"
+            )
+        return one
+
+    def stop(self) -> None:
+        """Finish what waits, and end the threads."""
+        for one in self.all.values():
+            if one.worker is not None:
+                one.worker.stop()

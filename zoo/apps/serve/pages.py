@@ -1,0 +1,84 @@
+"""/v1/tables and /v1/read: a picture or a PDF in, cells or text out.
+
+Files are untrusted: PDFs are read in a confined process, pictures within `zoo.guards.images`, pages are bounded.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import InputError
+from ..documents import Document, Page, open_document
+from ..tables import TableExtractor
+from ..tables.pages import page_tables
+from .errors import ApiError
+from .models import TABLES, Models
+from .requests import FileRequest
+
+MAX_PAGES = 20  # of a document at once
+MAX_PIXELS = 40_000_000  # in a picture or page
+
+
+async def tables(models: Models, asked: FileRequest) -> dict[str, Any]:
+    one = models.find(asked.model or TABLES, TABLES)
+    data, loaded = file_of(asked), one.task
+
+    def found(document: Document, page: Page) -> dict[str, Any]:
+        detection = None if asked.whole else loaded.detection
+        engines = {"reader": loaded.reader, "ocr": loaded.ocr}
+        extractor = TableExtractor(loaded.structure, detection, **engines, threshold=asked.threshold)
+        result = page_tables(extractor, page, document.sha256)
+        made = [table.to_dict() | {"html": table.to_html()} for table in result.tables]
+        return {"page": page.number, "size": result.size, "tables": made}
+
+    pages = await one.worker.run(lambda: _each_page(data, asked.pages, found))
+    return {"object": "list", "model": one.id, "data": pages}
+
+
+async def read(models: Models, asked: FileRequest) -> dict[str, Any]:
+    one = models.find(asked.model, "read")
+    data = file_of(asked)
+
+    def found(document: Document, page: Page) -> dict[str, Any]:
+        if page.words is not None:  # a PDF's own text is not guessed
+            return {"page": page.number, "text": " ".join(word.text for word in page.words), "confidence": 1.0}
+        reading = one.task(page.image, lines=not asked.whole)
+        return {"page": page.number, "text": reading.text, "confidence": reading.confidence}
+
+    pages = await one.worker.run(lambda: _each_page(data, asked.pages, found))
+    text = "\n\n".join(page["text"] for page in pages)
+    return {"object": "list", "model": one.id, "text": text, "data": pages}
+
+
+def chosen_pages(document: Document, pages: str | None) -> list[int]:
+    """The numbers of some pages of a document (all where None); InputError for more than MAX_PAGES."""
+    numbers = document.numbers(pages)
+    if len(numbers) > MAX_PAGES:
+        first = f"{numbers[0]}-{numbers[MAX_PAGES - 1]}"
+        raise InputError(
+            f"{document.name}: {len(numbers)} pages, at most {MAX_PAGES} at once: choose pages such as {first}"
+        )
+    return numbers
+
+
+def _each_page(data: bytes, pages: str | None, found: Callable[[Document, Page], Any]) -> list[Any]:
+    with open_document(data, name="file", max_pixels=MAX_PIXELS) as document:
+        return [found(document, document.page(number)) for number in chosen_pages(document, pages)]
+
+
+def file_of(asked: FileRequest) -> bytes:
+    """The bytes of a file in base64, or of a data URL."""
+    text = asked.file
+    if text.startswith("data:"):
+        head, comma, text = text.partition(",")
+        if not comma or not head.endswith(";base64"):
+            raise ApiError(400, "file: expected a data URL in base64, data:image/png;base64,...", param="file")
+    elif text.startswith(("http:", "https:")):
+        raise ApiError(400, "file: an address; nothing is downloaded, send the file's bytes in base64", param="file")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ApiError(400, "file: expected base64", param="file") from None

@@ -1,0 +1,41 @@
+"""Serving until Ctrl-C or SIGTERM, after which what runs is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from ...errors import ZooError
+from .app import application
+from .listening import address_of, listen
+from .models import Models
+
+MAX_CONNECTIONS = 1000
+
+
+def serve(models: Models, host: str, port: int, ready: Callable[[str], None], **options: Any) -> None:
+    """Serve; port: 0 takes a free one.  ready: called with the address.  options: of `application`.
+
+    ZooError: the port is taken, or no model can be loaded.
+    """
+    with listen(host, port) as at:
+
+        def failed() -> None:
+            server.should_exit = True
+
+        app = application(models, host=host, failed=failed, **options)
+        config = uvicorn.Config(
+            app,
+            log_level="critical",
+            ws="none",
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=int(models.seconds),
+            server_header=False,
+        )
+        server = uvicorn.Server(config)
+        ready(address_of(host, at))
+        server.run(sockets=[at])
+    if models.failed:
+        raise ZooError("no model could be loaded")

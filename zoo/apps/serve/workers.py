@@ -1,0 +1,297 @@
+"""Threads that compute requests together: texts in batches of about equal length, generations token by token.
+
+All models of a server take turns, since each uses all of the processor's cores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import InputError, ZooError
+from ...generate import ContinuousBatch, Request, Step
+from ...generate.text import TextStream
+from ...tasks.base import batches
+from ...text.tokenizer import Encodings
+from .errors import ApiError
+
+WAIT = 0.003  # seconds in which further texts may join a batch
+BATCHES = 8  # of a task's size are computed together, which sorts them by length
+
+
+class Turn:
+    """A lock that its users get in the order in which they ask."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._next = self._now = 0
+
+    def __enter__(self) -> None:
+        with self._changed:
+            own, self._next = self._next, self._next + 1
+            self._changed.wait_for(lambda: self._now == own)
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._now += 1
+            self._changed.notify_all()
+
+
+class Worker:
+    """A thread with a queue.  most: requests that may wait; another gets a 429."""
+
+    def __init__(self, name: str, turn: Turn, most: int):
+        self.turn, self.most = turn, most
+        self.queue: deque[Any] = deque()
+        self.ready = threading.Condition()
+        self.stopping = False
+        self.thread = threading.Thread(target=self.work, name=name, daemon=True)
+        self.thread.start()
+
+    def put(self, item: Any) -> None:
+        with self.ready:
+            if len(self.queue) >= self.most:
+                raise ApiError(429, f"{self.most} requests wait already", code="queue_full", wait=1)
+            self.queue.append(item)
+            self.ready.notify()
+
+    def stop(self) -> None:
+        with self.ready:
+            self.stopping = True
+            self.ready.notify()
+        self.thread.join()
+
+    def work(self) -> None:
+        raise NotImplementedError
+
+
+class _Call(NamedTuple):
+    compute: Callable[[], Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+
+
+class CallWorker(Worker):
+    """Calls functions one after another."""
+
+    async def run(self, compute: Callable[[], Any]) -> Any:
+        loop = asyncio.get_running_loop()
+        self.put(call := _Call(compute, loop.create_future(), loop))
+        return await call.future
+
+    def work(self) -> None:
+        while True:
+            with self.ready:
+                self.ready.wait_for(lambda: self.queue or self.stopping)
+                if not self.queue:
+                    return
+                call = self.queue.popleft()
+            if call.future.cancelled():
+                continue
+            try:
+                with self.turn:
+                    result, error = call.compute(), None
+            except Exception as e:
+                result, error = None, e
+            _tell(call.loop, _settle, call.future, result, error)
+
+
+class _Texts(NamedTuple):
+    texts: list[str]
+    pairs: list[str] | None
+    truncate: bool
+    compute: Callable[[Any], Any]
+    key: Any  # requests that are computed in the same way
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+
+
+class TextWorker(Worker):
+    """Computes the rows of a TextTask, those of several requests together."""
+
+    def __init__(self, task: Any, name: str, turn: Turn, most: int):
+        self.task, self.tokens = task, 0
+        super().__init__(name, turn, most)
+
+    async def run(
+        self,
+        texts: list[str],
+        pairs: list[str] | None,
+        compute: Callable[[Any], Any],
+        *,
+        truncate: bool = False,
+        key: Any = None,
+    ) -> tuple[list[Any], int]:
+        """The item of each text by `compute`, which gets padded batches, and the number of tokens.
+
+        key: requests with another one are computed apart.
+        """
+        loop = asyncio.get_running_loop()
+        self.put(one := _Texts(texts, pairs, truncate, compute, key, loop.create_future(), loop))
+        return await one.future
+
+    def work(self) -> None:
+        while some := self._taken():
+            try:
+                self._compute(some)
+            except Exception as e:
+                for one, _ in some:
+                    _tell(one.loop, _settle, one.future, None, e)
+
+    def _taken(self) -> list[tuple[_Texts, Encodings]]:
+        """The requests of the next batch, with their tokens; none at the end."""
+        some: list[tuple[_Texts, Encodings]] = []
+        room, end = BATCHES * self.task.batch_tokens, 0.0
+        while room > 0:
+            with self.ready:
+                wait = None if not some else max(0.0, end - time.monotonic())
+                self.ready.wait_for(lambda: self.queue or self.stopping, wait)
+                if not self.queue or (some and self.queue[0].key != some[0][0].key):
+                    break
+                one = self.queue.popleft()
+            if one.future.cancelled():
+                continue
+            try:
+                found = self._tokens(one)
+            except Exception as e:
+                _tell(one.loop, _settle, one.future, None, e)
+                continue
+            end = end or time.monotonic() + WAIT
+            room -= int(found.lengths.sum())
+            some.append((one, found))
+        return some
+
+    def _tokens(self, one: _Texts) -> Encodings:
+        limit = self.task.max_tokens
+        options = {"truncation": True, "max_length": limit} if one.truncate else {"truncation": False}
+        found = self.task.tokenizer.encode_batch(one.texts, one.pairs, **options)
+        if (longest := int(found.lengths.max())) > limit:
+            at = int(found.lengths.argmax())
+            problem = f"has {longest} tokens, and the model takes at most {limit}: shorten it, or send truncate = true"
+            raise InputError(problem, argument="input", index=at)
+        return found
+
+    def _compute(self, some: list[tuple[_Texts, Encodings]]) -> None:
+        rows = [row for _, found in some for row in found.rows]
+        lengths = np.concatenate([found.lengths for _, found in some])
+        every = Encodings(rows, lengths, np.arange(len(rows)))
+        left = [len(found.rows) for _, found in some]
+        of = np.repeat(np.arange(len(some)), left)
+        begins = np.cumsum([0, *left])
+        out: list[Any] = [None] * len(rows)
+        for index in batches(lengths, self.task.batch_tokens):
+            padded = self.task.tokenizer.pad(every, index, padding_side="right")
+            with self.turn:
+                items = some[0][0].compute(padded)
+            for i, item in zip(index.tolist(), items, strict=True):
+                out[i] = item
+                left[of[i]] -= 1
+            for k in np.unique(of[index]).tolist():
+                if not left[k]:  # its answer does not wait for the other requests
+                    mine, one = slice(begins[k], begins[k + 1]), some[k][0]
+                    result = out[mine], int(lengths[mine].sum())
+                    _tell(one.loop, _settle, one.future, result, None)
+        self.tokens += int(lengths.sum())
+
+
+class Piece(NamedTuple):
+    """A token of a choice, and the text that it makes certain."""
+
+    choice: int
+    text: str
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]
+    reason: str | None
+
+
+class Choice:
+    """A continuation that is being generated; its pieces go to a queue that the choices of a request share."""
+
+    def __init__(self, index: int, request: Request, text: TextStream, pieces: asyncio.Queue[Any]):
+        self.index, self.request, self.text, self.pieces = index, request, text, pieces
+        self.loop = asyncio.get_running_loop()
+
+    def piece(self, step: Step) -> Piece | Exception:
+        if step.token is None:
+            return step.error or ZooError("a token is missing")
+        text, reason = self.text.add(step.token.id), step.token.reason
+        if self.text.stopped:
+            reason, self.request.cancelled = "stop", True
+        if reason:
+            text += self.text.finish()
+        return Piece(self.index, text, step.token.id, step.token.logprob, step.top, reason)
+
+
+class GenerateWorker(Worker):
+    """Generates tokens by continuous batching."""
+
+    def __init__(self, task: Any, name: str, turn: Turn, most: int, rows: int):
+        self.batch: ContinuousBatch = task.continuous_batch(rows)
+        self._choices: dict[Request, Choice] = {}
+        self.tokens = 0
+        super().__init__(name, turn, most)
+
+    def put_all(self, choices: Sequence[Choice]) -> None:
+        """Queue the choices of a request, all or none."""
+        with self.ready:
+            if len(self.queue) + self.batch.waiting + len(choices) > self.most + self.batch.max_rows:
+                raise ApiError(429, f"{self.most} generations wait already", code="queue_full", wait=1)
+            self.queue.extend(choices)
+            self.ready.notify()
+
+    def work(self) -> None:
+        while True:
+            with self.ready:
+                self.ready.wait_for(lambda: self.queue or self.batch.rows or self.batch.waiting or self.stopping)
+                if self.stopping and not (self.queue or self.batch.rows or self.batch.waiting):
+                    return
+                new = [*self.queue]
+                self.queue.clear()
+            for choice in new:
+                self._choices[choice.request] = choice
+                self.batch.add(choice.request)
+            try:
+                with self.turn:
+                    steps = self.batch.step()
+                found = [(self._choices[step.request], step) for step in steps]
+                sent = [(choice, choice.piece(step)) for choice, step in found]
+            except Exception as e:
+                sent = [(choice, e) for request in self.batch.close() if (choice := self._choices.get(request))]
+            self.tokens += len(sent)
+            by_loop: dict[asyncio.AbstractEventLoop, list[Any]] = {}
+            for choice, piece in sent:
+                by_loop.setdefault(choice.loop, []).append((choice.pieces, piece))
+            for loop, pieces in by_loop.items():
+                _tell(loop, _deliver, pieces)
+            held = {request for request, choice in self._choices.items() if request.cancelled}
+            held |= {choice.request for choice, piece in sent if not isinstance(piece, Piece) or piece.reason}
+            for request in held:
+                del self._choices[request]
+
+
+def _tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) -> None:
+    """Call a function in an event loop's thread, unless the loop has ended."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(do, *args)
+
+
+def _deliver(pieces: list[tuple[asyncio.Queue[Any], Any]]) -> None:
+    for queue, piece in pieces:
+        queue.put_nowait(piece)
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():  # the client has gone
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
