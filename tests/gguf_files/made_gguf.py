@@ -61,6 +61,34 @@ def write_llama(folder: Path, path: Path, kind: str = "F32", tokens: str = "piec
     return finish(writer, path)
 
 
+def write_decoder(folder: Path, path: Path, architecture: str, **more: Any) -> Path:
+    """A checkpoint's folder of a decoder that descends from Llama as a GGUF file of this architecture."""
+    config = json.loads((folder / "config.json").read_text())
+    writer = gguf.GGUFWriter(path, architecture)
+    heads, groups = config["num_attention_heads"], config["num_key_value_heads"]
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(groups)
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    if config["head_dim"]:
+        writer.add_key_length(config["head_dim"])
+        writer.add_value_length(config["head_dim"])
+    add_pieces(writer, folder)
+    add(writer, more)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture.upper()], config["num_hidden_layers"])
+    for name, x in tensors_of(folder).items():
+        if architecture == "smollm3" and name.endswith(("q_proj.weight", "k_proj.weight")):
+            x = permuted(x, heads if "q_proj" in name else groups)
+        if architecture == "gemma3" and name.endswith("norm.weight"):
+            x = x + 1
+        put(writer, str(names.get_name(name, try_suffixes=(".weight", ".bias"))), x, "F32")
+    return finish(writer, path)
+
+
 def write_bert(folder: Path, path: Path, kind: str = "F32", **more: Any) -> Path:
     config = json.loads((folder / "config.json").read_text())
     writer = gguf.GGUFWriter(path, "bert")

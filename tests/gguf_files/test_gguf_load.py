@@ -177,7 +177,7 @@ def test_the_scaling_of_llama_3_is_told_from_its_factors(factor, tmp_path, monke
 
 
 WRONG = {
-    "another architecture": ({"general__architecture": "qwen2"}, "'qwen2', which is not implemented, only llama, bert"),
+    "another architecture": ({"general__architecture": "rwkv6"}, "'rwkv6', which is not implemented, only llama, "),
     "one that is nearly known": ({"general__architecture": "lama"}, "did you mean 'llama'"),
     "no architecture": ({"general__architecture": None}, "not stated"),
     "experts": ({"llama__expert_count": 8}, "expert_count = 8 is not implemented"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ConfigError, UnsupportedError
-from ...registry import config_class
+from ...registry import FAMILIES, config_class
 from .header import Header, TensorEntry
 from .metadata import Metadata
 
@@ -24,7 +24,7 @@ def config_of(header: Header, architecture: str, factors: np.ndarray | None = No
     unknown key of the architecture may change the result.
     """
     m = Metadata(header.metadata, architecture)
-    config = {"llama": _llama, "bert": _bert}[architecture](m, header.tensors)
+    config = _bert(m, header.tensors) if architecture == "bert" else _decoder(m, header.tensors)
     vocabulary = _rows(header.tensors, "token_embd.weight", 0)
     config |= {
         "vocab_size": vocabulary,
@@ -41,7 +41,7 @@ def config_of(header: Header, architecture: str, factors: np.ndarray | None = No
         raise UnsupportedError(
             f"{unknown[0]} = {str(header.metadata[unknown[0]])[:80]} is not implemented for {architecture}"
         )
-    config_class(architecture).from_dict(config)  # whose error names the file, as this is called
+    config_class(config["model_type"]).from_dict(config)  # whose error names the file, as this is called
     return config
 
 
@@ -59,26 +59,32 @@ def _rows(tensors: Mapping[str, TensorEntry], name: str, default: int | None) ->
     return tensors[name].shape[0] if tensors[name].shape else 0
 
 
-def _llama(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
-    heads, width = m.whole("attention.head_count"), m.whole("embedding_length")
+def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
+    """The config of the architectures that descend from Llama."""
+    own, heads, width = m.prefix, m.whole("attention.head_count"), m.whole("embedding_length")
     if not heads:
-        raise ConfigError("llama.attention.head_count is 0")
+        raise ConfigError(f"{own}.attention.head_count is 0")
     size = m.whole("attention.key_length", width // heads)
     _only(m, "attention.value_length", size)
-    _only(m, "rope.dimension_count", size)
+    rotated = m.whole("rope.dimension_count", size)
+    if rotated != size and own != "phi3":
+        raise UnsupportedError(f"{own}.rope.dimension_count = {rotated} is not implemented, only {size} is")
     _only(m, "attention.key_length_swa", size)
     _only(m, "attention.value_length_swa", size)
     for name in ("expert_count", "expert_used_count"):
         _only(m, name, 0)
     if not m.flag("attention.causal", True):
-        raise UnsupportedError("llama.attention.causal = False is not implemented")
+        raise UnsupportedError(f"{own}.attention.causal = False is not implemented")
     positions = m.whole("context_length")
-    if (window := m.whole("attention.sliding_window", positions)) and window < positions:
-        raise UnsupportedError(f"llama.attention.sliding_window = {window} is not implemented")
+    window = m.whole("attention.sliding_window", None)
+    if window and window < positions and own not in ("gemma3", "phi3"):
+        raise UnsupportedError(f"{own}.attention.sliding_window = {window} is not implemented")
+    if "rope_factors_long.weight" in tensors:
+        raise UnsupportedError("rope_factors_long.weight, of longrope, is not implemented")
     vocabulary = _rows(tensors, "token_embd.weight", None)
     return {
-        "model_type": "llama",
-        "architectures": ["LlamaForCausalLM"],
+        "model_type": (kind := _MODEL_TYPES.get(own, own)),
+        "architectures": [FAMILIES[kind].architecture("ForCausalLM")],
         "num_key_value_heads": m.whole("attention.head_count_kv", heads),
         "head_dim": size,
         "hidden_act": "silu",
@@ -86,11 +92,28 @@ def _llama(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         "rms_norm_eps": m.number("attention.layer_norm_rms_epsilon"),
         "rope_theta": m.number("rope.freq_base", 10000.0),
         "rope_scaling": _scaling(m),
-        "attention_bias": "blk.0.attn_q.bias" in tensors,
+        "attention_bias": "blk.0.attn_q.bias" in tensors and own != "qwen2",
         "mlp_bias": "blk.0.ffn_up.bias" in tensors,
         "tie_word_embeddings": "output.weight" not in tensors,
         "bos_token_id": token_id(m, "bos", vocabulary),
         "eos_token_id": token_id(m, "eos", vocabulary),
+        **({} if own not in ("gemma3", "phi3") else {"sliding_window": window or None}),
+        **({} if rotated == size else {"partial_rotary_factor": rotated / size}),
+        **(_gemma3(m, size, width // heads) if own == "gemma3" else {}),
+    }
+
+
+# llama.cpp's name of an architecture -> transformers' model_type, if it is another.
+_MODEL_TYPES = {"gemma3": "gemma3_text"}
+
+
+def _gemma3(m: Metadata, size: int, share: int) -> dict[str, Any]:
+    """What llama.cpp knows of Gemma 3 without metadata; the model of 27B, with 62 layers, scales by another number."""
+    return {
+        "rope_local_base_freq": m.number("rope.freq_base_swa", 10000.0),
+        "sliding_window_pattern": m.whole("attention.sliding_window_pattern", 6),
+        "query_pre_attn_scalar": float(share if m.whole("block_count") == 62 else size),
+        "final_logit_softcapping": m.number("final_logit_softcapping", None),
     }
 
 
@@ -109,14 +132,18 @@ def _scaling(m: Metadata) -> dict[str, Any] | None:
     fast, slow = m.number("rope.scaling.yarn_beta_fast", 32.0), m.number("rope.scaling.yarn_beta_slow", 1.0)
     for name, wanted in (("yarn_log_multiplier", 0.0), ("yarn_ext_factor", 1.0), ("yarn_attn_factor", 1.0)):
         if (found := m.number(f"rope.scaling.{name}", wanted)) != wanted:
-            raise UnsupportedError(f"llama.rope.scaling.{name} = {found} is not implemented, only {wanted} is")
+            raise UnsupportedError(f"{m.key('rope.scaling.' + name)} = {found} is not implemented, only {wanted} is")
     if attention != 1:
-        raise UnsupportedError(f"llama.rope.scaling.attn_factor = {attention} is not implemented, only 1 is")
+        raise UnsupportedError(f"{m.prefix}.rope.scaling.attn_factor = {attention} is not implemented, only 1 is")
     if kind not in ("none", "linear", "yarn"):
-        raise UnsupportedError(f"llama.rope.scaling.type = {kind!r} is not implemented, only none, linear, yarn are")
+        raise UnsupportedError(
+            f"{m.prefix}.rope.scaling.type = {kind!r} is not implemented, only none, linear, yarn are"
+        )
     if kind == "yarn":
         if original is None:
-            raise ConfigError("the metadata has no 'llama.rope.scaling.original_context_length', which yarn needs")
+            raise ConfigError(
+                f"the metadata has no '{m.prefix}.rope.scaling.original_context_length', which yarn needs"
+            )
         more = {"beta_fast": fast, "beta_slow": slow}
         return {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original, **more}
     return {"rope_type": "linear", "factor": factor} if kind == "linear" and factor != 1 else None

@@ -43,7 +43,7 @@ class GGUFFolder(CheckpointFolder):
                 raise ConfigError(f"{architecture}.context_length is 0, expected a number of tokens")
             self._tokenizer = GGUFTokenizer(m)
             objects: dict[str, Any] = {"config.json": config, "tokenizer_config.json": self._tokenizer.config(longest)}
-            if architecture == "llama":
+            if architecture != "bert":
                 generation = {
                     "bos_token_id": config["bos_token_id"],
                     "eos_token_id": end_tokens(m, config["vocab_size"]),

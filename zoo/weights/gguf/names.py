@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import UnsupportedError, nearest
 
@@ -20,6 +20,7 @@ class Names:
     layer: Mapping[str, str]
     layers: str  # of transformers: "model.layers"
     rotated: tuple[str, ...] = ()
+    norms_from_1: bool = False  # the weights of norms are 1 more than transformers'
     ignored: tuple[str, ...] = ()  # in the config already
 
     def theirs(self, name: str) -> str | None:
@@ -43,24 +44,38 @@ class Names:
         return name.startswith("blk.") and name.rpartition(".")[0].rpartition(".")[2] in self.rotated
 
 
+_LLAMA = Names(
+    whole={"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"},
+    layer={
+        "attn_norm": "input_layernorm",
+        "attn_q": "self_attn.q_proj",
+        "attn_k": "self_attn.k_proj",
+        "attn_v": "self_attn.v_proj",
+        "attn_output": "self_attn.o_proj",
+        "ffn_norm": "post_attention_layernorm",
+        "ffn_gate": "mlp.gate_proj",
+        "ffn_up": "mlp.up_proj",
+        "ffn_down": "mlp.down_proj",
+    },
+    layers="model.layers",
+    ignored=("rope_freqs.weight",),
+)
+_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+_AFTER = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+_FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
+
 NAMES: dict[str, Names] = {
-    "llama": Names(
-        whole={"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"},
-        layer={
-            "attn_norm": "input_layernorm",
-            "attn_q": "self_attn.q_proj",
-            "attn_k": "self_attn.k_proj",
-            "attn_v": "self_attn.v_proj",
-            "attn_output": "self_attn.o_proj",
-            "ffn_norm": "post_attention_layernorm",
-            "ffn_gate": "mlp.gate_proj",
-            "ffn_up": "mlp.up_proj",
-            "ffn_down": "mlp.down_proj",
-        },
-        layers="model.layers",
-        rotated=("attn_q", "attn_k"),
-        ignored=("rope_freqs.weight",),
+    "llama": replace(_LLAMA, rotated=("attn_q", "attn_k")),
+    "smollm3": replace(_LLAMA, rotated=("attn_q", "attn_k")),
+    "qwen2": _LLAMA,
+    "qwen3": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS}),
+    "olmo2": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_AFTER}),
+    "gemma3": replace(
+        _LLAMA,
+        layer={**_LLAMA.layer, **_NORMS, **_AFTER, "ffn_norm": "pre_feedforward_layernorm"},
+        norms_from_1=True,
     ),
+    "phi3": replace(_LLAMA, layer={**_LLAMA.layer, **_FUSED}),
     "bert": Names(
         whole={
             "token_embd": "bert.embeddings.word_embeddings",

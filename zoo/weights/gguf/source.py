@@ -37,7 +37,7 @@ class GGUFFile(ListedFile):
         except ZooError as e:
             raise type(e)(f"{self.path}: {e}") from None
         self._head = 0 if size % 2 else size  # an odd one is refused with the config
-        self._rotated = names.is_rotated
+        self._names = names
         self._origin = {names.theirs(n) or n: n for n in self.header.tensors if n not in names.ignored}
         self._entries = {theirs: self.header.tensors[n] for theirs, n in self._origin.items()}
 
@@ -48,7 +48,16 @@ class GGUFFile(ListedFile):
             stored = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], (stored.array,))
             if len(entry.shape) != 2:
                 stored = RawTensor(stored.check(name).dequantise().reshape(entry.shape), "F32")
-        if not self._rotated(self._origin[name]) or not entry.shape or not self._head or entry.shape[0] % self._head:
+        if self._names.norms_from_1 and name.endswith("norm.weight"):
+            rows = (np.asarray(stored.arrays[0] if isinstance(stored, QuantRows) else stored.array).reshape(1, -1),)
+            norm = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], rows).dequantise()
+            return RawTensor(norm.reshape(entry.shape) - np.float32(1), "F32")
+        if (
+            not self._names.is_rotated(self._origin[name])
+            or not entry.shape
+            or not self._head
+            or entry.shape[0] % self._head
+        ):
             return stored
         order = rows_of_halves(entry.shape[0], self._head)
         return stored[order] if isinstance(stored, QuantRows) else RawTensor(stored.array[order], stored.dtype)

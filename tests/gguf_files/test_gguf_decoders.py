@@ -1,0 +1,87 @@
+"""GGUF files of the decoders that descend from Llama, beside the checkpoints that they were made of."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_gguf import OWN, gguf, write_decoder
+
+import zoo
+from zoo.errors import UnsupportedError
+from zoo.loading import load_model
+from zoo.registry import FAMILIES
+
+SMALL = {"vocab_size": 512, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 8}
+SMALL |= {"num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 96, "pad_token_id": None}
+SMALL |= {"bos_token_id": 1, "eos_token_id": 2}
+WINDOW = {"attention__sliding_window": 8}
+
+# Architecture -> model_type, fields of the config, and metadata of the architecture.
+DECODERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "qwen2": ("qwen2", {"rope_theta": 1e6, "tie_word_embeddings": True}, {}),
+    "qwen3": ("qwen3", {"head_dim": 16}, {}),
+    "olmo2": ("olmo2", {}, {}),
+    "smollm3": ("smollm3", {"rope_theta": 5e6}, {}),
+    "gemma3": (
+        "gemma3_text",
+        {"head_dim": 16, "query_pre_attn_scalar": 16.0, "sliding_window": 8, "rope_parameters": None},
+        WINDOW,
+    ),
+    "phi3": ("phi3", {"sliding_window": 8}, {**WINDOW, "rope__dimension_count": 8}),
+    "phi3, a part turned": (
+        "phi3",
+        {"rope_scaling": {"rope_type": "default", "partial_rotary_factor": 0.75}, "head_dim": 16},
+        {"rope__dimension_count": 12, "rope__scaling__type": "none"},
+    ),
+}
+
+
+def files(name: str, root: Path, **more: Any) -> tuple[Path, Path]:
+    """The folder of a checkpoint, and the GGUF file of the same weights."""
+    model_type, fields, said = DECODERS[name]
+    family, architecture = FAMILIES[model_type], name.partition(",")[0]
+    config = family.load("Config").from_dict({"model_type": model_type, **SMALL, **fields})
+    zoo.save(family.load("ForCausalLM").from_config(config, seed=3), root / "folder")
+    shutil.copy(OWN / "tokenizer.json", root / "folder")
+    said = {f"{architecture}__{key}": value for key, value in {**said, **more}.items()}
+    return root / "folder", write_decoder(root / "folder", root / "model.gguf", architecture, **said)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_decoder_says_the_same(name, tmp_path):
+    folder, path = files(name, tmp_path)
+    theirs: Any = load_model(folder)
+    ours = zoo.load(path)
+    ids = np.arange(3, 40)[None]
+    np.testing.assert_allclose(ours.model(ids), theirs(ids), rtol=0, atol=2e-5)
+    assert (type(ours.model), ours.name, ours.report.unused) == (type(theirs), "generate", ())
+    assert ours.report.tied == theirs.report.tied
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "problem"),
+    [
+        ("qwen3", WINDOW, r"qwen3\.attention\.sliding_window = 8 is not implemented"),
+        ("olmo2", {"rope__dimension_count": 4}, r"olmo2\.rope\.dimension_count = 4 is not implemented, only 8"),
+        ("gemma3", {"attn_logit_softcapping": 50.0}, r"gemma3\.attn_logit_softcapping = 50\.0 is not implemented"),
+    ],
+)
+def test_what_an_architecture_has_not_is_refused(name, said, problem, tmp_path):
+    with pytest.raises(UnsupportedError, match=problem):
+        zoo.load(files(name, tmp_path, **said)[1])
+
+
+def test_longrope_is_refused(tmp_path, monkeypatch):
+    finish = gguf.GGUFWriter.write_header_to_file
+
+    def with_factors(writer, *rest):
+        writer.add_tensor("rope_factors_long.weight", np.ones(4, np.float32))
+        finish(writer, *rest)
+
+    monkeypatch.setattr(gguf.GGUFWriter, "write_header_to_file", with_factors)
+    with pytest.raises(UnsupportedError, match=r"rope_factors_long\.weight"):
+        zoo.load(files("phi3", tmp_path)[1])
