@@ -194,3 +194,21 @@ def test_thousands_of_rules_take_bounded_time() -> None:
     begin = time.process_time()
     assert all(len(one.cells) <= 250_000 for one in find_lattices(rules, 4.0, "rules"))
     assert time.process_time() - begin < 60
+
+
+def test_lines_of_numbers_in_a_band_are_rows():
+    from zoo.apps.tables import Word
+    from zoo.apps.tables.lattice import Lattice, with_lines
+
+    lattice = Lattice(
+        (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"
+    )
+    numbers = [("6", 0, 20), ("OTSL", 100, 10), ("0.9", 200, 10), ("HTML", 100, 30), ("0.8", 200, 30)]
+    band = [Word(text, (x + 5, y, x + 45, y + 10)) for text, x, y in numbers]
+    more = [Word("1", (x + 5, y + 50, x + 15, y + 60)) for x in (200, 250) for y in (10, 30)]
+    assert len(with_lines(lattice, band).ys) == 3  # one number in each line
+    found = with_lines(lattice, [*band, Word("7", (360, 10, 370, 20)), Word("5", (360, 30, 370, 40))])
+    assert found.ys == (0, 25, 50, 100)
+    assert (0, 0, 2, 1) in found.cells
+    assert (1, 2, 1, 1) in found.cells
+    assert len(with_lines(lattice, more).ys) == 3

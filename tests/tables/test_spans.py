@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from zoo.apps.tables import Table, Word, build_table
+from zoo.apps.tables.reading import is_legible
+from zoo.apps.tables.text_lines import without_caption
 from zoo.images.boxes import Detection
 
 SPANNING, PROJECTED = "table spanning cell", "table projected row header"
@@ -23,7 +25,7 @@ def table(texts: list[list[str]], *spans: tuple[str, int, int, int, int], header
     words = []
     for r, row in enumerate(texts):
         for c, text in enumerate(row):
-            x, y = 100 * c + 5 + 50 * text.count(">"), 20 * r + 5 + 10 * text.count("v")
+            x, y = 100 * c + 5 + 50 * text.count(">"), 20 * r + 5 + 6 * text.count("v")
             own = text.strip(">v")
             words += [Word(own, (x, y, x + 8 * len(own), y + 10))] if own else []
     return build_table(objects, words, check_spans=True)
@@ -65,3 +67,33 @@ def test_a_heading_has_nothing_beside_it():
     found = table(texts, (PROJECTED, 1, 0, 1, 3), (PROJECTED, 3, 0, 1, 3))
     assert [cell.row for cell in found.cells if cell.is_projected_row_header] == [1]
     assert spans(found) == [(1, 0, 1, 3)]
+
+
+def test_two_lines_of_a_header_are_one_row():
+    texts = [
+        ["vGroup", "vCorrosion", "vResistance"],
+        ["", "rate (mm)", "(ohm)"],
+        ["a", "1.5", "24"],
+        ["b", "2.5", "25"],
+    ]
+    assert table(texts, header=2).rows()[:2] == [["Group", "Corrosion rate (mm)", "Resistance (ohm)"], texts[2]]
+    texts[1] = ["", "0.5", "0.7"]  # numbers are no second line
+    assert table(texts, header=2).shape == (4, 3)
+    texts[:2] = [["", ">over both", ""], ["Group", "one", "two"]]
+    assert table(texts, (SPANNING, 0, 1, 1, 2), header=2).shape == (4, 3)
+
+
+def test_a_caption_is_no_row():
+    words = [Word("Table 3. Rates of", (0, 0, 130, 10)), Word("all groups", (135, 0, 300, 10))]
+    words += [Word("a", (0, 20, 10, 30)), Word("b", (200, 20, 210, 30)), Word("1", (0, 40, 10, 50))]
+    box = (0.0, 0.0, 300.0, 50.0)
+    assert [word.text for word in without_caption(words, box)] == ["a", "b", "1"]
+    assert without_caption(words[1:], box) == words[1:]
+    assert without_caption(words, (0.0, 15.0, 300.0, 50.0)) == words
+
+
+def test_signs_that_a_reader_is_unsure_of_are_no_text():
+    box = (0.0, 0.0, 9.0, 9.0)
+    assert not is_legible([Word(text, box, 0.8) for text in ("-1", "= _", ".''", "4*8*,")])
+    assert is_legible([Word(text, box, 0.95) for text in ("-1", "= _", ".''", "4*8*,")])
+    assert is_legible([Word(text, box, 0.8) for text in ("Total", "Net", "25", "17")])

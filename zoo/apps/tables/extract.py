@@ -25,11 +25,11 @@ from .doubts import find_doubts
 from .finding import ROTATED, Detector, find_tables, has_no_grid, reading_order
 from .lattice import Lattice
 from .ocr import READERS, OcrEngine, load_ocr
-from .reading import LineReader, read_cells
+from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
-from .text_lines import text_lines
+from .text_lines import text_lines, without_caption
 from .windows import find_objects
 from .words import check_words, words_outside
 
@@ -140,6 +140,12 @@ class TableExtractor:
                 warn(f"what was found at ({box}) has no columns and no ruled cells: it is no table, and is left out")
                 continue
             table = self._table(crop, words, lattices[found])
+            if table is None:
+                warn(
+                    f"what was found at ({box}) can hardly be read, as if it were a chart or a drawing: it is left out "
+                    "(with detection=None, --no-detection, the whole picture is taken as a table)"
+                )
+                continue
             if not table.cells:
                 if self.detection is not None:
                     warn(f"the table at ({box}) has no rows and no columns, and is left out")
@@ -178,8 +184,11 @@ class TableExtractor:
             words += [replace(w, box=crop.to_page(w.box), angle=crop.angle + (w.angle or 0.0)) for w in read]
         return words
 
-    def _table(self, crop: TableCrop, words: Sequence[Word] | None, lattice: Lattice | None = None) -> Table:
-        """The table of a crop, of the lattice or else of the network's objects, its boxes on the page."""
+    def _table(self, crop: TableCrop, words: Sequence[Word] | None, lattice: Lattice | None = None) -> Table | None:
+        """The table of a crop, of the lattice or else of the network's objects, its boxes on the page.
+
+        None: a detector found it, and its words cannot be read.
+        """
         own = None if words is None else crop.words(words)
         lines = text_lines(crop.pixels, own)
         build: Callable[[Sequence[Word]], Table]
@@ -191,11 +200,15 @@ class TableExtractor:
             look = partial(self.structure, threshold=self.threshold, **self.options)
             build = partial(ruled_table, lattice.mapped(crop.from_page), crop.pixels, look)
         if own is None and lattice is None:  # the ink of words shows what the network missed, before they are read
-            own = [Word(f"x{i}", box) for line in lines for i, box in enumerate(line)]
+            own = [Word("x" * (1 + i % 8), box) for line in lines for i, box in enumerate(line)]
         table = build(own or [])
         if words is None and self.reader is not None:
-            table = build(read_cells(crop.pixels, table, self.reader))
-        elif words is None:
+            own = read_cells(crop.pixels, table, self.reader)
+            if self.detection is not None and lattice is None and not is_legible(own):
+                return None
+        if words is not None or self.reader is not None:
+            table = build(without_caption(own or [], table.box))
+        else:
             table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))
         table = find_doubts(table, lines, objects)
         return replace(

@@ -170,25 +170,53 @@ def _cells(below: np.ndarray, beside: np.ndarray) -> tuple[list[tuple[int, int, 
 
 
 def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
-    """The lattice with a row for each line of words, where four lines or more fill the columns that no rule parts."""
+    """The lattice with a row for each line of words, where lines fill the columns that no rule parts.
+
+    These are four lines or more, or fewer ones of numbers with a name for each.  A cell that has no text in these
+    lines spans them.
+    """
     xs, ys, C = lattice.xs, [lattice.ys[0]], len(lattice.xs) - 1
     whole = np.ones(len(lattice.ys) - 1, bool)
     for r, _, rs, _ in lattice.cells:
         whole[r : r + rs] &= rs == 1
-    starts = [0]
+    starts, filled = [0], {}
     for r, (top, bottom) in enumerate(itertools.pairwise(lattice.ys)):
         own = [w for w in words if top <= (w.box[1] + w.box[3]) / 2 < bottom and xs[0] <= w.box[0] < xs[-1]]
-        lines = word_lines(own) if whole[r] and len(own) >= MIN_LINES * FILLED * C else []
-        filled = [len({int(np.searchsorted(xs, (w.box[0] + w.box[2]) / 2)) for w in line}) for line in lines]
-        if len(lines) >= MIN_LINES and sum(n >= max(2, FILLED * C) for n in filled) >= ALIKE * len(lines):
+        lines = _rows_of(word_lines(own), xs) if whole[r] and len(own) >= 2 * FILLED * C else []
+        if lines:
             ys += [(a[0].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
+            filled[r] = set().union(*(_columns(line, xs) for line in lines))
         ys.append(bottom)
         starts.append(len(ys) - 1)
     cells = []
     for r, c, rs, cs in lattice.cells:
         first, last = starts[r], starts[r + rs]
-        cells += [(first, c, last - first, cs)] if rs > 1 else [(k, c, 1, cs) for k in range(first, last)]
+        if rs > 1 or (r in filled and not filled[r] & set(range(c, c + cs))):
+            cells.append((first, c, last - first, cs))
+        else:
+            cells += [(k, c, 1, cs) for k in range(first, last)]
     return replace(lattice, ys=tuple(ys), cells=tuple(sorted(cells)))
+
+
+def _columns(line: Sequence[Word], xs: Sequence[float]) -> set[int]:
+    return {int(np.searchsorted(xs, (w.box[0] + w.box[2]) / 2)) - 1 for w in line}
+
+
+def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word]]:
+    """The lines of a band that are rows of their own, from the top; none if it is one row."""
+    C = len(xs) - 1
+    full = [line for line in lines if len(_columns(line, xs)) >= max(2, FILLED * C)]
+    if len(lines) >= MIN_LINES and len(full) >= ALIKE * len(lines):
+        return list(lines)
+    of = [_columns(line, xs) for line in full]
+    beside = set().union(*(_columns(line, xs) for line in lines if not any(line is one for one in full)))
+    numbers = [
+        sum(sum(map(str.isdigit, w.text)) >= HALF * len(w.text) and w.text[0] != "(" for w in line) for line in full
+    ]
+    names = [any(sum(map(str.isalpha, w.text)) > HALF * len(w.text) for w in line) for line in full]
+    if len(full) < 2 or any(one != of[0] for one in of) or beside & of[0] or not all(names):
+        return []
+    return full if min(numbers) >= max(2, HALF * len(of[0])) else []
 
 
 def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word], detected: bool) -> bool:

@@ -6,6 +6,7 @@ Shapes: Y, X of the image, h, w of a cell in it.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much in
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
 LOW_LINE = 0.75  # of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
+FEW_WORDS, LETTERS, LEGIBLE = 4, 0.65, 0.9  # share of letters and figures, and confidence: a table's are 0.94 and more
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
 
@@ -47,6 +49,14 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
             if text.strip():
                 words.append(Word(text, place, confidence))
     return words
+
+
+def is_legible(words: Sequence[Word]) -> bool:
+    """Return False for words that are mostly signs, and that the reader is unsure of: parts of drawings."""
+    if len(words) < FEW_WORDS:
+        return True
+    signs = statistics.mean(sum(map(str.isalnum, word.text)) / len(word.text) for word in words)
+    return signs >= LETTERS or statistics.mean(word.confidence for word in words) >= LEGIBLE
 
 
 def cell_lines(image: np.ndarray, boxes: Sequence[Box]) -> list[tuple[Box, np.ndarray]]:

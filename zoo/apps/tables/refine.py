@@ -11,7 +11,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .boxes import HALF, share
+from ...images.boxes import Detection
+from .boxes import HALF, bounding_box, share
 from .table import Word
 from .words import Interval, overlapping
 
@@ -21,6 +22,7 @@ MIN_PITCH = 0.75  # of the usual distance of rows: the least distance of two row
 SAME_LINE = 0.5  # of the usual distance of rows: the largest vertical distance of two words on one line
 MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was detected between two rows
 MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
+LEADING = 1.7  # of the height of words: the most from a line of a header's cell to the next one
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
 
@@ -53,6 +55,46 @@ def refine_rows(
         else:
             found.append(row)
     return found
+
+
+def join_header_rows(
+    rows: Sequence[Interval],
+    columns: Sequence[Interval],
+    words: Sequence[Word],
+    header_rows: int,
+    spanning: Sequence[Detection],
+) -> list[Interval]:
+    """The rows with those of the header joined that are two lines of the same texts.
+
+    One of them has text only in columns where the other has, too, at the same edge or middle; no cell spans columns.
+    """
+    rows = list(rows)
+    for r in reversed(range(min(header_rows, len(rows)) - 1)):
+        lines: list[dict[int, list[Word]]] = [{}, {}]
+        for word, xs in zip(words, overlapping(words, columns, 0), strict=True):
+            for row, line in zip(rows[r : r + 2], lines, strict=True):
+                if row.start <= (word.box[1] + word.box[3]) / 2 < row.end:
+                    line.setdefault(max(xs, key=lambda one: one[1])[0], []).append(word)
+        over = any(
+            sum(share(c.start, c.end, o.box[0], o.box[2]) >= HALF for c in columns) > 1
+            and max(share(row.start, row.end, o.box[1], o.box[3]) for row in rows[r : r + 2]) >= HALF
+            for o in spanning
+        )
+        few, many = sorted(lines, key=len)
+        alike = bool(few) and few.keys() <= many.keys() and 2 * len(many) >= len(columns)
+        if alike and not over and all(_goes_on(lines[0][c], lines[1][c]) for c in few):
+            rows[r : r + 2] = [Interval(rows[r].start, rows[r + 1].end, rows[r].score)]
+    return rows
+
+
+def _goes_on(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
+    """Return True if two lines are one text: near, with one edge or their middles in common, the second no number."""
+    a, b = (bounding_box(word.box for word in line) for line in (upper, lower))
+    high = max(word.box[3] - word.box[1] for word in [*upper, *lower])
+    away = min(abs(a[0] - b[0]), abs(a[2] - b[2]), abs(a[0] + a[2] - b[0] - b[2]) / 2)
+    text = "".join(word.text for word in lower)
+    number = sum(map(str.isdigit, text)) >= HALF * len(text)
+    return not number and b[3] - a[3] <= LEADING * high and away <= HALF * high
 
 
 class _PlacedWord(NamedTuple):

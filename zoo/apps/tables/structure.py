@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF, bounding_box, check_box, inside, share
-from .refine import refine_columns, refine_rows
+from .refine import join_header_rows, refine_columns, refine_rows
 from .spans import Span, checked_spans
 from .table import Cell, Table, Word
 from .words import Interval, check_words, first_choices, join, overlapping, place
@@ -77,6 +77,9 @@ def build_table(
         columns = refine_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
     columns = columns or [Interval(around[0], around[2], None)]
     rows = refine_rows(rows, columns, _inside(words, rows, columns), count_header_rows(found[HEADER], rows))
+    if check_spans:
+        header = count_header_rows(found[HEADER], rows)
+        rows = join_header_rows(rows, columns, _inside(words, rows, columns), header, found[SPANNING])
     if len(rows) * len(columns) > MAX_POSITIONS:
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
