@@ -63,6 +63,10 @@ class UnsupportedError(ZooError):
     """A checkpoint, config or argument needs something that zoo does not implement (zoo never approximates)."""
 
 
+class ResourceError(ZooError):
+    """A model needs more memory than the machine has."""
+
+
 class HubError(ZooError):
     """The files of a name could not be found."""
 

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,14 @@ from .checkpoint.files import (
     nested_transformer,
 )
 from .errors import CheckpointError, HubError, NotFoundError, OfflineError, nearest
-from .files.download import Request, fetch_file, listing
+from .files.download import Request, fetch_file, listing, safetensors_headers
 from .files.folder import CheckpointFolder
 from .files.inside import LFS_POINTER, checkpoint_file
 from .guards.names import is_file_name
 from .options import DEFAULTS, HUB, Options
 from .warning import warn
 from .weights.files import choose_weight_files, read_index
+from .weights.memory import TensorHeader
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -79,6 +81,25 @@ def find(
     cache = None if options.cache_dir is None else os.path.abspath(os.path.expanduser(options.cache_dir))
     request = Request(repo, revision, cache, options.token, weights, file)
     return _in_cache(request) if options.local_files_only else _on_hub(request)
+
+
+def find_headers(
+    name_or_folder: str | os.PathLike[str], **more: Unpack[HubOptions]
+) -> tuple[Checkpoint, list[TensorHeader] | None]:
+    """A checkpoint, and the headers of its tensors if its weights are on the hub alone; None: they are here.
+
+    Arguments and errors as for `find`.
+    """
+    options = DEFAULTS.update(more, HUB)
+    given, is_path = display_name(name_or_folder)
+    if is_path or given in EMBEDDED or options.local_files_only or _repo_and_file(given)[1]:
+        return find(name_or_folder, options), None
+    found = find(given, options, with_weights=False)
+    with suppress(NotFoundError):
+        return _gather(given, found.folder, found.revision, True), None
+    request = Request(given, options.revision, None, options.token, False)
+    tensors = safetensors_headers(request, found.revision or "main")
+    return found, [TensorHeader(name, dtype, shape) for name, (dtype, shape) in tensors.items()]
 
 
 def display_name(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:

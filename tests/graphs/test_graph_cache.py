@@ -180,7 +180,7 @@ def test_a_full_disk_is_one_error(where, tmp_path, kept, monkeypatch):
 def test_a_model_larger_than_memory_is_refused(tmp_path, kept, monkeypatch):
     folder = build("bert-base-uncased", tmp_path / "a")
     given(folder)
-    monkeypatch.setattr(cache, "memory", lambda: 1000)
+    monkeypatch.setattr(cache, "machine_memory", lambda: 1000)
     with pytest.raises(ZooError, match=r"the graph of .*forward needs .* MB of memory, and there are 0 MB"):
         zoo.load_model(folder, device="onnx")(IDS)
 

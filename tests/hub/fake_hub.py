@@ -173,11 +173,12 @@ class FakeHub:
                 headers.pop(fault.without or "", None)
                 if fault.change:
                     body = fault.change(body)
-                asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+                asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
                 if asked and status == 200:
                     status, start = 206, int(asked[1])
-                    headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
-                    body = body[start:]
+                    end = min(int(asked[2] or len(body)), len(body) - 1)
+                    headers["Content-Range"] = f"bytes {start}-{end}/{len(body)}"
+                    body = body[start : end + 1]
                 self.send_response(status)
                 for key, value in {"Content-Length": str(len(body)), **headers}.items():
                     self.send_header(key, value)

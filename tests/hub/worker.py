@@ -1,5 +1,6 @@
 """Runs `zoo.lock.find`, which without a lock is `zoo.hub.find`, in a process of its own: huggingface_hub
-reads the environment once, when it is imported.  {"write": lock, "name": name} locks.
+reads the environment once, when it is imported.  {"write": lock, "name": name} locks;
+{"info": true, "name": name} runs `zoo info`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ def call(arguments: dict) -> dict:
         if "write" in arguments:
             (entry,) = zoo.lock.lock([arguments.pop("name")], arguments.pop("write"), **arguments).values()
             return {"revision": entry.revision, "fingerprint": entry.fingerprint, "files": sorted(entry.files)}
+        if arguments.pop("info", False):
+            from zoo.apps.cli.info import describe
+
+            return describe(arguments.pop("name"), **arguments)
         find = zoo.lock.find if "lock" in arguments else zoo.hub.find
         found = find(arguments.pop("name"), **arguments)
     except ZooError as error:

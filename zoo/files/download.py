@@ -145,3 +145,18 @@ def _explained(error: Exception, request: Request, name: str | None = None) -> H
         cache = request.cache_dir or constants.HF_HUB_CACHE
         return HubError(f"cannot write {what} to the cache {cache}: {error}")
     return HubError(f"the download of {what} failed: {detail}")
+
+
+def safetensors_headers(request: Request, commit: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The (element type, shape) of each tensor in a checkpoint's safetensors files; only their headers are read."""
+    from huggingface_hub import HfApi
+
+    try:
+        found = within(
+            lambda: PATIENCE,
+            lambda: HfApi(token=request.token).get_safetensors_metadata(request.repo, revision=commit),
+        )
+    except Exception as error:
+        raise _explained(error, request, "the headers of the weights") from error
+    files = found.files_metadata.values()
+    return {name: (str(t.dtype), tuple(t.shape)) for file in files for name, t in file.tensors.items()}

@@ -157,7 +157,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--min-p", type=float, metavar="F", help="sample from tokens with this share of the highest probability")
     add("--stop", action="append", metavar="TEXT", help="end an answer before this text; may be repeated")
 
-    command("info", named, hub, as_json, locked)
+    add = command("info", named, hub, as_json, locked)
+    add("--batch", type=_count, default=1, metavar="N", help="rows whose memory is told (1)")
+    add("--length", type=_count, metavar="N", help="tokens of each (all that the checkpoint takes, at most 4096)")
 
     add = command("lock", hub, as_json)
     add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")

@@ -100,8 +100,9 @@ Compare a predicted table with the true one: the GriTS scores of its topology (t
 for JSON files), 1 for full agreement.  TRUE and PREDICTED are JSON from zoo table, or HTML with one table."""
 
 INFO = """\
-Show the contents of a checkpoint: architecture, task, sizes, tokenizer or processor, files, and which tensors are used,
-renamed, tied or ignored."""
+Show the contents of a checkpoint: architecture, task, sizes, tokenizer or processor, files, which tensors are used,
+renamed, tied or ignored, and the memory of its weights in each precision, of a token in the cache and of a batch.  Of
+weights on the hub that are not in the cache only the headers are read."""
 
 LOCK = """\
 Write a lock file: the commit of each NAME, and the sha256 of every file that is needed to load it.  With --lock the

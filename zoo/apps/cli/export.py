@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ...weights.memory import size_text
 from . import UsageError
-from .info import size_text
 from .terminal import json_text, terminal_of
 
 

@@ -1,20 +1,25 @@
-"""`zoo info`: the contents of a checkpoint.  Its weights are mapped and matched by name, but not computed with."""
+"""`zoo info`: the contents of a checkpoint and the memory that it takes.
+
+Weights here are mapped and matched by name, but not computed with; of those on the hub only headers are read.
+"""
 
 from __future__ import annotations
 
 import argparse
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ZooError
+from ...errors import ResourceError, ZooError
+from ...hub import find_headers
+from ...weights import memory
+from ...weights.memory import TensorHeader, size_text
 from .terminal import Terminal, json_text, terminal_of
 
 if TYPE_CHECKING:
     from ...checkpoint.files import Checkpoint
-    from ...weights import Source
 
+USUAL = 4096  # tokens whose memory is told, if the checkpoint takes as many
 SHOWN = 4  # names in a terminal; JSON has all
 TEXT_SIZES = {
     "num_hidden_layers": "layers",
@@ -36,7 +41,14 @@ IMAGE_SIZES = {
 
 
 def info(args: argparse.Namespace) -> None:
-    found = describe(args.name, revision=args.revision, local_files_only=args.local_files_only, lock=args.lock)
+    found = describe(
+        args.name,
+        revision=args.revision,
+        local_files_only=args.local_files_only,
+        lock=args.lock,
+        batch=args.batch,
+        length=args.length,
+    )
     terminal = terminal_of(args)
     if terminal.json:
         terminal.line(json_text(found, indent=2))
@@ -45,41 +57,76 @@ def info(args: argparse.Namespace) -> None:
 
 
 def describe(
-    name: str, *, revision: str | None = None, local_files_only: bool = False, lock: str | None = None
+    name: str,
+    *,
+    revision: str | None = None,
+    local_files_only: bool = False,
+    lock: str | None = None,
+    batch: int = 1,
+    length: int | None = None,
 ) -> dict[str, Any]:
-    """The contents of a checkpoint, as the command writes them in JSON."""
-    from ...loading import model_of
+    """The contents of a checkpoint, as the command writes them in JSON.
+
+    Of weights on the hub that are not in the cache only the headers are read.  batch, length: rows and tokens whose
+    memory is told.
+    """
     from ...lock import find
-    from ...nn import count_parameters
     from ...registry import family_of
 
-    checkpoint = find(name, revision=revision, local_files_only=local_files_only, lock=lock)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # unused tensors are listed below
-        model = model_of(checkpoint)
-    config, report = model.config, model.report
+    if lock is None:
+        checkpoint, tensors = find_headers(name, revision=revision, local_files_only=local_files_only)
+    else:
+        checkpoint, tensors = find(name, revision=revision, local_files_only=local_files_only, lock=lock), None
+    config = checkpoint.config
     images, task = family_of(config.model_type).reads_images, _task(checkpoint)
     sizes = IMAGE_SIZES if images else TEXT_SIZES
     parts = [getattr(config, part, config) for part in ("encoder", "decoder")]  # TrOCR has a config for each
-    labelled = task in ("classify", "segment", "detect") if images else hasattr(model, "classifier")
+    read: dict[str, Any] = {}
+    if tensors is None:
+        tensors = list(memory.headers(checkpoint.open_weights()))
+        read = _read(checkpoint)
+    architecture = next(iter(config.architectures), None)
+    labelled = task in ("classify", "segment", "detect", "tag", "rerank")
     return {
         "name": checkpoint.name,
         "revision": checkpoint.revision,
         **({"fingerprint": checkpoint.fingerprint} if lock is not None else {}),
         "folder": str(checkpoint.folder),
-        "architecture": model.architecture,
+        "architecture": architecture,
         "model_type": config.model_type,
         "task": task,
-        "parameters": count_parameters(model),
+        "parameters": sum(tensor.elements for tensor in tensors),
         **{field: getattr(part, field) for part in parts for field in sizes if hasattr(part, field)},
         "labels": list(config.id2label.values()) if labelled else None,
         **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
-        "stored": _stored(checkpoint.open_weights()),
+        "stored": _stored(tensors),
+        "memory": _memory(config, tensors, batch, length),
+        **read,
+        "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
+    }
+
+
+def _read(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What loading the model says of its tensors; nothing if it does not fit into the memory."""
+    from ...loading import model_of
+    from ...nn import count_parameters
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # unused tensors are listed
+            model = model_of(checkpoint)
+    except ResourceError:
+        return {}
+    report = model.report
+    labels = {"labels": list(model.config.id2label.values())} if hasattr(model, "classifier") else {}
+    return {
+        "architecture": model.architecture,
+        "parameters": count_parameters(model),
+        **labels,
         "renamed": report.renamed,
         "tied": report.tied,
         "ignored": list(report.ignored),
         "unused": list(report.unused),
-        "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
     }
 
 
@@ -119,23 +166,39 @@ def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"kind": f"{processor.family}ImageProcessor", "size": processor.size, "crop": processor.crop}
 
 
-def _stored(source: Source) -> dict[str, dict[str, int]]:
+def _stored(tensors: Sequence[TensorHeader]) -> dict[str, dict[str, int]]:
     """Element type -> the number of tensors, of elements and of bytes in the files."""
-    from ...quant import QUANT_TYPES
-    from ...weights.mapped import element_bits
-
     out: dict[str, dict[str, int]] = {}
-    for name in source.names():
-        dtype, shape = source.dtype(name), source.shape(name)
-        elements = math.prod(shape)
-        kind = QUANT_TYPES.get(dtype)
-        of = out.setdefault(dtype, {"tensors": 0, "elements": 0, "bytes": 0})
+    for tensor in tensors:
+        of = out.setdefault(tensor.dtype, {"tensors": 0, "elements": 0, "bytes": 0})
         of["tensors"] += 1
-        of["elements"] += elements
-        if kind is not None and not kind.plain and len(shape) == 2:
-            of["bytes"] += kind.nbytes(*shape)
-        else:
-            of["bytes"] += elements * element_bits(dtype) // 8
+        of["elements"] += tensor.elements
+        of["bytes"] += tensor.nbytes
+    return out
+
+
+def _memory(config: Any, tensors: Sequence[TensorHeader], batch: int, length: int | None) -> dict[str, Any]:
+    """The bytes of the weights in each precision, of the cache, and of a batch of that many rows of `length` tokens."""
+    from ...registry import model_class
+
+    words = getattr(config, "vocab_size", None)
+    out: dict[str, Any] = {"weights": memory.table(tensors, words), "machine": memory.machine_memory()}
+    most, width = (getattr(config, name, None) for name in ("max_position_embeddings", "hidden_size"))
+    if not isinstance(most, int) or not isinstance(width, int):  # a model of images, or of two parts
+        return out
+    cls = model_class(config) if config.architectures else None
+    model: Any = (
+        object.__new__(cls) if cls is not None else None
+    )  # without weights: `cache_shape` needs only the config
+    if model is not None and getattr(cls, "is_causal", False) is True:
+        model.config = config
+        layers, heads, size = model.cache_shape
+        out["cache_per_token"] = 2 * layers * heads * size * 4
+    tokens = min(most, USUAL) if length is None else length
+    # What `checks` of tracemalloc find on NumPy, where attention and feed-forward layers are computed in parts.
+    computed = 4 * width * tokens * (3 * batch + 4)
+    extra = computed + batch * tokens * out.get("cache_per_token", 0)
+    out |= {"batch": batch, "length": tokens, "peak": {name: n + extra for name, n in out["weights"].items()}}
     return out
 
 
@@ -165,12 +228,32 @@ def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
     if "fingerprint" in found:
         rows.insert(1, ("fingerprint", found["fingerprint"]))
     for kind in ("renamed", "tied"):
-        rows.append((kind, _some([f"{a} = {b}" for a, b in found[kind].items()])))
+        if kind in found:
+            rows.append((kind, _some([f"{a} = {b}" for a, b in found[kind].items()])))
     for kind in ("ignored", "unused"):
-        rows.append((kind, _some(found[kind])))
+        if kind in found:
+            rows.append((kind, _some(found[kind])))
     terminal.fields(rows)
+    _show_memory(terminal, found["memory"])
     terminal.title("files")
     terminal.table([(size_text(size), file) for file, size in found["files"].items()], right=(0,))
+
+
+def _show_memory(terminal: Terminal, of: Mapping[str, Any]) -> None:
+    machine, peak = of["machine"], of.get("peak")
+    there = "" if machine is None else f" (this machine: {size_text(machine)})"
+    terminal.title(f"memory{there}")
+    heads = ["", "weights"]
+    if peak:
+        heads.append(f"with {of['batch']} x {of['length']} tokens")
+    rows: list[Sequence[str]] = [(*heads, "")]
+    for name, size in of["weights"].items():
+        whole = peak[name] if peak else size
+        fits = "" if machine is None else "fits" if whole <= machine else "does not fit"
+        rows.append((name, size_text(size), *([size_text(whole)] if peak else []), fits))
+    terminal.table(rows, right=range(1, len(heads)))
+    if "cache_per_token" in of:
+        terminal.fields([("cache of a token", size_text(of["cache_per_token"]))])
 
 
 def _size(name: str, value: Any) -> str:
@@ -190,12 +273,3 @@ def _some(names: Sequence[str]) -> str:
         return "none"
     more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return (f"{len(names)}: " if more else "") + ", ".join(names[:SHOWN]) + more
-
-
-def size_text(size: float) -> str:
-    """A number of bytes with a unit."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"

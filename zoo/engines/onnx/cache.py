@@ -31,6 +31,7 @@ from ...files.atomic_write import atomic_write
 from ...nn import leaves
 from ...quant import QuantTensor
 from ...weights.mapped import place_of
+from ...weights.memory import machine_memory
 from .proto import SMALL, Places, nbytes, numbers, save_placed
 from .session import runtime
 from .signature import Signature
@@ -251,22 +252,12 @@ def save_beside(traced: Traced, onnx: Path, method: str) -> tuple[Path | None, d
 
 def check_memory(method: str, needed: int) -> None:
     """Raise ZooError if a graph's constants are larger than the machine's memory, or what its container may use."""
-    there = memory()
+    there = machine_memory()
     if there is not None and needed > there:
         raise ZooError(
             f"the graph of {method} needs {_size(needed)} of memory, and there are {_size(there)}: "
             "weights='int4' needs the least"
         )
-
-
-def memory() -> int | None:
-    """The bytes of this machine's or container's memory; None where they are unknown."""
-    found = []
-    with suppress(AttributeError, OSError, ValueError):
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(OSError, ValueError):
-        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(found, default=None)
 
 
 def _size(count: int) -> str:
