@@ -1,10 +1,12 @@
-"""The tolerance between a kernel's result and its float64 twin."""
+"""The tolerance between a kernel's result and its float64 twin, and the twin of the two attention kernels."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from zoo.ops import naive
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -16,6 +18,22 @@ TOLERANCES = {torch.float32: 1e-5, torch.float16: 6e-4, torch.bfloat16: 4.5e-3}
 def wide(x: Tensor) -> np.ndarray:
     """The same numbers in float64, for a function of `zoo.ops.naive`."""
     return x.detach().cpu().double().numpy()
+
+
+def attention_twin(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    start: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    bias: Tensor | None = None,
+    scale: float = 0.2,
+    window: int | None = None,
+) -> np.ndarray:
+    start_, mask_ = (None if x is None else x.cpu().numpy() for x in (start, mask))
+    bias_ = None if bias is None else wide(bias)
+    return naive.attention(wide(q), wide(k), wide(v), start=start_, mask=mask_, bias=bias_, scale=scale, window=window)
 
 
 def assert_close(got: Tensor, want: np.ndarray | Tensor, roundings: float = 1.0) -> None:

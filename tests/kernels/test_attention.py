@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from closeness import DTYPES, assert_close, wide
+from closeness import DTYPES, assert_close, attention_twin, wide
 from torch import Tensor
 
 from zoo import ops
@@ -17,7 +17,6 @@ from zoo.engines.triton import configs
 from zoo.engines.triton.attention import attention
 from zoo.engines.triton.configs import AttentionConfig
 from zoo.errors import InputError, UnsupportedError
-from zoo.ops import naive
 
 # Besides the result, the weights are rounded to the dtype of the values: by as much again, of sums of |weight * value|.
 ROUNDINGS = 2.5
@@ -37,21 +36,6 @@ def made(
     return q, kv[:, :, 0], kv[:, :, 1]
 
 
-def twin(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    start: Tensor | None,
-    mask: Tensor | None,
-    bias: Tensor | None,
-    scale: float,
-    window: int | None = None,
-) -> np.ndarray:
-    start_, mask_ = (None if x is None else x.cpu().numpy() for x in (start, mask))
-    bias_ = None if bias is None else wide(bias)
-    return naive.attention(wide(q), wide(k), wide(v), start=start_, mask=mask_, bias=bias_, scale=scale, window=window)
-
-
 def agrees(
     q: Tensor,
     k: Tensor,
@@ -65,7 +49,7 @@ def agrees(
 ) -> None:
     got = attention(q, k, v, start, mask, bias, scale, window, config=config)
     assert got.dtype == q.dtype
-    assert_close(got, twin(q, k, v, start, mask, bias, scale, window), ROUNDINGS)
+    assert_close(got, attention_twin(q, k, v, start, mask, bias=bias, scale=scale, window=window), ROUNDINGS)
 
 
 @pytest.mark.parametrize("window", [0, 3, 64, 500])
@@ -120,7 +104,7 @@ def test_cache_of_rows_that_hold_different_numbers_of_tokens(dtype: torch.dtype,
     B, T, S = 3, 21, 150
     start = torch.tensor([0, 64, 129], device=device)  # the last row ends where the cache does
     q, k, v = made(B, T, S, 2, 1, 32, dtype, device)
-    want = twin(q, k, v, start, None, None, 0.2)
+    want = attention_twin(q, k, v, start)
     for row, at in enumerate(start.tolist()):
         k[row, at + T :], v[row, at + T :] = float("nan"), float("nan")
     assert_close(attention(q, k, v, start, None, None, 0.2), want, ROUNDINGS)
@@ -278,7 +262,7 @@ def test_tiles_by_the_tensor_memory_accelerator(K: int, dtype: torch.dtype, devi
     agrees(q, k, v, mask=mask, config=config)
     k[0, 70:], v[0, 70:] = float("nan"), float("nan")  # what a row has not written yet
     got = attention(q, k, v, start, None, None, 0.2, config=config)
-    assert_close(got[:1], twin(q[:1], k[:1, :70], v[:1, :70], start[:1], None, None, 0.2), ROUNDINGS)
+    assert_close(got[:1], attention_twin(q[:1], k[:1, :70], v[:1, :70], start[:1]), ROUNDINGS)
 
 
 def test_strides_that_the_tensor_memory_accelerator_does_not_take(device: str) -> None:
@@ -299,7 +283,7 @@ def tf32_allowed() -> Iterator[None]:
 @pytest.mark.usefixtures("tf32_allowed")
 def test_float32_products_are_rounded_where_tf32_is_allowed(device: str) -> None:
     q, k, v = made(1, 33, 50, 2, 2, 64, torch.float32, device)
-    error = np.abs(wide(attention(q, k, v, None, None, None, 0.2)) - twin(q, k, v, None, None, None, 0.2)).max()
+    error = np.abs(wide(attention(q, k, v, None, None, None, 0.2)) - attention_twin(q, k, v)).max()
     assert 1e-5 < error < 5e-3  # ten bits of mantissa
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
-from closeness import DTYPES, assert_close, wide
+from closeness import DTYPES, assert_close, attention_twin
 from torch import Tensor
 
 from zoo.engines import triton as kernels
@@ -15,7 +14,6 @@ from zoo.engines.triton import configs
 from zoo.engines.triton.configs import DecodeConfig
 from zoo.engines.triton.decode import MAX_QUERIES, decode_attention, splits, suits
 from zoo.errors import InputError, UnsupportedError
-from zoo.ops import naive
 
 # Besides the result, the weights are rounded to the dtype of the values: by as much again, of sums of |weight * value|.
 ROUNDINGS = 2.5
@@ -31,19 +29,6 @@ def made(
     return q, k, v
 
 
-def twin(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    start: Tensor | None,
-    mask: Tensor | None,
-    scale: float = 0.2,
-    window: int | None = None,
-) -> np.ndarray:
-    start_, mask_ = (None if x is None else x.cpu().numpy() for x in (start, mask))
-    return naive.attention(wide(q), wide(k), wide(v), start=start_, mask=mask_, scale=scale, window=window)
-
-
 def agrees(
     q: Tensor,
     k: Tensor,
@@ -56,7 +41,7 @@ def agrees(
 ) -> None:
     got = decode_attention(q, k, v, start, mask, scale, window, config=config)
     assert got.dtype == q.dtype
-    assert_close(got, twin(q, k, v, start, mask, scale, window), ROUNDINGS)
+    assert_close(got, attention_twin(q, k, v, start, mask, scale=scale, window=window), ROUNDINGS)
 
 
 @pytest.mark.parametrize("window", [0, 5, 64, 500])
@@ -102,7 +87,7 @@ def test_cache_of_rows_that_hold_different_numbers_of_tokens(dtype: torch.dtype,
     B, T, S = 4, 2, 150
     start = torch.tensor([0, 15, 63, 148], device=device)  # the last row ends where the cache does
     q, k, v = made(B, T, S, 4, 2, 32, dtype, device)
-    want = twin(q, k, v, start, None)
+    want = attention_twin(q, k, v, start)
     for row, at in enumerate(start.tolist()):
         k[row, at + T :], v[row, at + T :] = float("nan"), float("nan")
     for config in (SMALL, None):
@@ -206,7 +191,7 @@ def test_a_captured_graph_replays_at_any_position(device: str) -> None:
         start.fill_(position)
         mask[1, : position // 2] = False
         graph.replay()
-        assert_close(got, twin(q, k, v, start, mask), ROUNDINGS)
+        assert_close(got, attention_twin(q, k, v, start, mask), ROUNDINGS)
 
 
 def test_splits_fill_the_gpu_but_are_not_tiny(device: str) -> None:
