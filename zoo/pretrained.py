@@ -32,7 +32,6 @@ from .weights import (
     TensorPart,
     Weights,
 )
-from .weights.memory import check_fits
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -134,7 +133,9 @@ class Pretrained(Trainable):
             raise UnsupportedError(f"{source.files[0].parent} holds ONNX graphs: load it with device={needed!r}")
         if not where.is_numpy and dtype is None:
             dtype = "float32" if trainable else _one_dtype(named)
-        if where.device == "cpu":
+        if where.device == "cpu" and source.files:
+            from .weights.memory import check_fits
+
             wanted = weights if choice is not None else dtype
             check_fits(source, wanted, where.is_numpy and not cls.keep_16bit, getattr(config, "vocab_size", None))
         head = NewHead(cls.name_map.prefix, _deviation(config), options.seed) if options.new_head else None
