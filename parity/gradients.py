@@ -181,7 +181,9 @@ LABELS: dict[str, Callable[[Any, dict[str, np.ndarray], np.random.Generator], An
     "next token": lambda cfg, arrays, rng: _of_text(cfg.vocab_size, arrays, rng),
     "tags": lambda cfg, arrays, rng: _of_text(cfg.num_labels, arrays, rng),
     "replaced tokens": lambda cfg, arrays, rng: rng.integers(0, 2, arrays["input_ids"].shape),
-    "text of an image": lambda cfg, arrays, rng: _tokens(cfg.decoder.vocab_size, (len(arrays["pixel_values"]), 7), rng),
+    "written text": lambda cfg, arrays, rng: _tokens(
+        getattr(cfg, "decoder", cfg).vocab_size, (len(next(iter(arrays.values()))), 7), rng
+    ),
     "visual tokens": lambda cfg, arrays, rng: rng.integers(0, cfg.vocab_size, int(arrays["bool_masked_pos"].sum())),
     "hidden pixels": lambda cfg, arrays, rng: None,
     "classes": _classes,

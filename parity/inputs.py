@@ -62,6 +62,7 @@ def _batches(
     if decoder is None:
         return found
     ids = texts.first_tokens(decoder.config, tokenizer, seed)
+    found = [texts.first_rows(batch, len(ids)) for batch in found]
     given = [ids[: len(next(iter(batch.arrays.values())))] for batch in found]
     return [
         batch._replace(arrays={**batch.arrays, "decoder_input_ids": rows}, steps=True)

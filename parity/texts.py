@@ -157,6 +157,14 @@ def _with_choices(batch: Batch, choices: int) -> Batch:
     return batch._replace(arrays=arrays)
 
 
+def first_rows(batch: Batch, count: int) -> Batch:
+    """A batch of texts cut to its first rows; one of images is as small as it is."""
+    if batch.mask is None:
+        return batch
+    arrays = {name: array[:count] for name, array in batch.arrays.items()}
+    return batch._replace(arrays=arrays, mask=batch.mask[:count], texts=batch.texts[:count])
+
+
 def first_tokens(config: Any, tokenizer: Tokenizer | None, seed: int) -> np.ndarray:
     """The first tokens of three texts (3, GIVEN), with random ones where there are not enough."""
     ids = np.random.default_rng(seed).integers(min(5, config.vocab_size - 1), config.vocab_size, (3, GIVEN))

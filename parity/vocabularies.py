@@ -87,6 +87,26 @@ def write_sentencepiece(folder: Path, size: int, max_length: int) -> None:
     write_json(folder / "tokenizer_config.json", config)
 
 
+def write_unigram(folder: Path, size: int, max_length: int) -> None:
+    """T5's tokenizer.json: a unigram model of pieces, and </s> after each text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+
+    letters = list(dict.fromkeys(ASCII + SCRIPTS))
+    body = ["▁", *letters, *("▁" + word for word in WORDS), *WORDS]
+    names = _sized(["<pad>", "</s>", "<unk>"], body, ["<extra_id_1>", "<extra_id_0>"], size, "▁madeup{}")
+    scores = [0.0 if i < 3 else -3.0 - 0.01 * i - (6.0 if len(name) == 1 else 0.0) for i, name in enumerate(names)]
+    made = Tokenizer(models.Unigram(list(zip(names, scores, strict=True)), unk_id=2))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    made.add_special_tokens([name for name in names if name.startswith("<")])
+    made.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+    config: dict[str, object] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length}
+    config |= {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    write_json(folder / "tokenizer_config.json", config)
+
+
 WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "wordpiece": write_wordpiece,
     "wordpiece, cased": lambda folder, size, most: write_wordpiece(folder, size, most, lower=False),
@@ -94,6 +114,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "bpe": write_bpe,
     "bpe, named": lambda folder, size, most: write_bpe(folder, size, most, named=True),
     "sentencepiece": write_sentencepiece,
+    "unigram": write_unigram,
 }
 
 

@@ -62,8 +62,8 @@ def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer | None) ->
     out: list[Written] = []
     config = getattr(model.config, "decoder", model.config)
     for batch in inputs:
-        states = model.encode(**_encoded(batch.arrays))
-        start, context = np.full((len(states), 1), config.decoder_start_token_id), {"encoder_hidden_states": states}
+        context = model.context(**_encoded(batch.arrays))
+        start = np.full((len(context["encoder_hidden_states"]), 1), config.decoder_start_token_id)
         write = partial(_write, model, tokenizer, batch.name, start, NEW_OF_ENCODED, context)
         out.append(write("greedy", 1, (config.eos_token_id,)))
         first = out[-1].ids[0]
@@ -125,8 +125,8 @@ def cached_logits(model: Any, arrays: Mapping[str, Any], by_graph: bool) -> np.n
     """
     decoder, given = model, dict(arrays)
     if "decoder_input_ids" in given:
-        states, ids = model.encode(**_encoded(given)), given["decoder_input_ids"]
-        decoder, given = model.decoder, {"input_ids": ids, "encoder_hidden_states": states}
+        context, ids = model.context(**_encoded(given)), given["decoder_input_ids"]
+        decoder, given = model.decoder, {"input_ids": ids, **context}
     ids = given.pop("input_ids")
     half, cache = 1 if by_graph else ids.shape[1] // 2, decoder.new_cache(*ids.shape)
     if by_graph:

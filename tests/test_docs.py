@@ -41,6 +41,8 @@ STAND_INS = {
     "microsoft/table-transformer-detection": "table-transformer-detection",
     "microsoft/table-transformer-structure-recognition-v1.1-all": "table-transformer-structure-recognition-v1.1-all",
     "microsoft/trocr-base-printed": "trocr-base-handwritten",
+    "google/flan-t5-small": "flan-t5-small",
+    "google-t5/t5-small": "t5-small",
     "openai/clip-vit-base-patch32": "clip-vit-base-patch32",
     "FacebookAI/roberta-large-mnli": "electra-classifier",
 }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .tasks.rerank import Rerank
     from .tasks.segment import Segment
     from .tasks.tag import Tag
+    from .tasks.text2text import Summarize, Text2Text, Translate
     from .tasks.zero_shot import ZeroShot
     from .tasks.zero_shot_image import DualEmbed, ZeroShotImage
 
@@ -77,6 +78,14 @@ def load(name_or_folder: Name, *, task: Literal["detect"], **options: Unpack[Loa
 def load(name_or_folder: Name, *, task: Literal["read"], **options: Unpack[LoadOptions]) -> Read: ...
 @overload
 def load(
+    name_or_folder: Name, *, task: Literal["text2text-generation"], **options: Unpack[LoadOptions]
+) -> Text2Text: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["summarization"], **options: Unpack[LoadOptions]) -> Summarize: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["translation"], **options: Unpack[LoadOptions]) -> Translate: ...
+@overload
+def load(
     name_or_folder: Name, *, task: Literal["zero-shot-classification"], **options: Unpack[LoadOptions]
 ) -> ZeroShot: ...
 @overload
@@ -90,9 +99,9 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
 
     "stories260k" comes with zoo: a small model that writes stories and needs no network.
 
-    task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank", "generate" or
-    "zero-shot-classification", for images "embed", "classify", "segment", "detect", "read" or
-    "zero-shot-image-classification"; by default the task that the checkpoint was trained for.  With a literal
+    task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank", "generate", "text2text-generation",
+    "summarization", "translation" or "zero-shot-classification", for images "embed", "classify", "segment", "detect",
+    "read" or "zero-shot-image-classification"; by default the task that the checkpoint was trained for.  With a literal
     task, type checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is
     installed, or on what ZOO_DEVICE in the environment names; "onnx", "onnx:cuda", "onnx:coreml", ... on ONNX Runtime;

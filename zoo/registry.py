@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import ConfigError, UnsupportedError, nearest
@@ -27,6 +27,7 @@ TASK_OF_HEAD: dict[str, str] = {
     "ForImageClassificationWithTeacher": "classify",
     "ForSemanticSegmentation": "segment",
     "ForObjectDetection": "detect",
+    "ForConditionalGeneration": "text2text-generation",
 }
 # Heads with these words in their names are those of models of images.
 _OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")
@@ -135,6 +136,13 @@ _TEXT = (
 )
 _DECODER = ("Model", "ForCausalLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
 _IMAGE = ("Model", "ForImageClassification", "ForMaskedImageModeling")
+_T5 = Family(
+    module="zoo.models.t5",
+    prefix="T5",
+    heads=("ForConditionalGeneration", "EncoderModel"),
+    tasks={"EncoderModel": "embed"},
+    stages={"encoder.layer": "encoder.block", "decoder.layer": "decoder.block"},
+)
 
 
 def _two_towers(module: str, prefix: str) -> Family:
@@ -256,10 +264,12 @@ FAMILIES: dict[str, Family] = {
         prefix="VisionEncoderDecoder",
         heads=("Model",),
         tasks={"Model": "read"},
-        losses={"Model": "text of an image"},
+        losses={"Model": "written text"},
         reads="both",
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.model.decoder.layers"},
     ),
+    "t5": _T5,
+    "mt5": replace(_T5, prefix="MT5", classes="T5"),
     "trocr": Family(
         module="zoo.models.trocr",
         prefix="TrOCR",

@@ -112,7 +112,8 @@ class Spec:
         """Write the files besides config and weights."""
         if self.tokenizer is not None:
             texts = config.get("decoder") or config.get("text_config", config)
-            WRITERS[self.tokenizer](folder, texts["vocab_size"], texts["max_position_embeddings"] - self.reserved)
+            positions = texts.get("max_position_embeddings") or texts["n_positions"]
+            WRITERS[self.tokenizer](folder, texts["vocab_size"], positions - self.reserved)
         if self.processor:
             write_json(folder / "preprocessor_config.json", self.processor_of(config))
         if self.pooling:

@@ -10,7 +10,7 @@ from parity.specs import SPECS
 from zoo.engines.onnx.trace import trace
 from zoo.inputs import ImageModel
 from zoo.inputs.dual_encoder import DualEncoder
-from zoo.inputs.image_to_text import ImageToText
+from zoo.inputs.encoder_decoder import EncoderDecoder
 from zoo.loading import load_model
 
 NEEDS_TORCH = ("bin", "stream")
@@ -25,9 +25,10 @@ def model_of(name, folder):
 def records(model, rng, size):
     """Checked random inputs of size 0, 1 or 2, which differ in rows, lengths, images and masks."""
     rows = (2, 1, 3)[size]
-    if isinstance(model, ImageToText):
-        ids = rng.integers(5, model.config.decoder.vocab_size, (2 * rows, (5, 3, 7)[size]))
-        return images(model.encoder, rng, rows, size), model.decoder.tokens(ids)
+    if isinstance(model, EncoderDecoder):
+        ids = rng.integers(5, model.decoder.config.vocab_size, (2 * rows, (5, 3, 7)[size]))
+        given = images(model.encoder, rng, rows, size) if isinstance(model.encoder, ImageModel) else None
+        return given or records(model.encoder, rng, size)[0], model.decoder.tokens(ids)
     if isinstance(model, DualEncoder):
         text, T = model.text_model, (7, 5, 19)[size]
         return images(model.vision_model, rng, rows, size), text.tokens(rng.integers(5, text.config.vocab_size, (2, T)))

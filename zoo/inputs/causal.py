@@ -5,7 +5,7 @@ Shapes: B rows, T tokens, D width, V vocab_size.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class CausalLM(TextModel):
     """
 
     options = ("cache", "logits_to_keep")
+    adds_bias: ClassVar[bool] = False  # True if self-attention adds a bias to its scores
     head: Any
 
     def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:

@@ -255,6 +255,16 @@ def relative_scores(x: Array, table: Array, of_keys: bool = False) -> Array:
     return backend(x).relative_scores(x, table, of_keys)
 
 
+def relative_bias(table: Array, T: int, k: Array, start: Array | None = None) -> Array:
+    """A bias for `attention` that depends on how far a key is from the query alone.
+
+    table (2 M + 1, H): row M + d for a key d tokens after the query, the first and the last for all further ones.
+    T queries, keys k (B, S, G, K), start (B,) as for `attention` -> (B or 1, H, T, S).
+    """
+    charge((table.shape[-1], T, k.shape[1]), "a bias", 4)
+    return backend(k).relative_bias(table, T, k, start)
+
+
 def conv2d(
     x: Array,
     weight: Array,

@@ -221,6 +221,17 @@ def relative_scores(x, table, of_keys=False):
     return out
 
 
+def relative_bias(table, T, k, start=None):
+    table, S, M = _f64(table), k.shape[1], len(table) // 2
+    starts = [0] if start is None else start
+    out = np.zeros((len(starts), table.shape[1], T, S))
+    for b, first in enumerate(starts):
+        for t in range(T):
+            for s in range(S):
+                out[b, :, t, s] = table[M + max(-M, min(M, s - first - t))]
+    return out
+
+
 def gather_bias(table, index):
     return np.array([[[_f64(table)[i, h] for i in row] for row in index] for h in range(table.shape[1])])[None]
 

@@ -33,6 +33,9 @@ TASKS: dict[str, tuple[str, str]] = {
     "rerank": ("rerank", "Rerank"),
     "generate": ("generate", "Generate"),
     "zero-shot-classification": ("zero_shot", "ZeroShot"),
+    "text2text-generation": ("text2text", "Text2Text"),
+    "summarization": ("text2text", "Summarize"),
+    "translation": ("text2text", "Translate"),
 }
 # and for those that read images
 IMAGE_TASKS: dict[str, tuple[str, str]] = {
@@ -44,7 +47,13 @@ IMAGE_TASKS: dict[str, tuple[str, str]] = {
     "zero-shot-image-classification": ("zero_shot_image", "ZeroShotImage"),
 }
 # Tasks that read the output of another one's head, in families without a head of their own.
-_SAME_HEAD = {"rerank": "classify", "zero-shot-classification": "classify", "embed": "zero-shot-image-classification"}
+_SAME_HEAD = {
+    "rerank": "classify",
+    "zero-shot-classification": "classify",
+    "embed": "zero-shot-image-classification",
+    "summarization": "text2text-generation",
+    "translation": "text2text-generation",
+}
 
 
 def load_task(

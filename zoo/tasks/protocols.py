@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from ..generate.decoder import Decoder
 from ..inputs import ImageInputs
 from ..inputs.dual_encoder import DualEncoder, Logits
+from ..inputs.encoder_decoder import EncoderDecoder
 from ..typing import Array
 
 
@@ -117,6 +118,9 @@ TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "rerank": (TextModel, None),
     "generate": (CausalLM, None),
     "zero-shot-classification": (TextModel, None),
+    "text2text-generation": (EncoderDecoder, None),
+    "summarization": (EncoderDecoder, None),
+    "translation": (EncoderDecoder, None),
 }
 IMAGE_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "embed": (ImageModel, States),

@@ -87,7 +87,7 @@ class Read(ImageTask):
         super().__init__(model, processor, checkpoint)
         check_vocabulary(tokenizer, self.config.decoder.vocab_size)
         self.tokenizer = tokenizer
-        self.generation = _complete(generation or GenerationConfig(), self.config.decoder)
+        self.generation = complete(generation or GenerationConfig(), self.config.decoder)
         made, wanted = processor.output_size(480, 640), self.config.encoder.image
         if made != wanted and family_of(self.config.encoder.model_type).image_sizes != "any":
             raise ConfigError(
@@ -285,10 +285,10 @@ def _joined(texts: Sequence[tuple[str, np.ndarray]]) -> Reading:
     return Reading("\n".join(text for text, _ in texts), float(np.exp(logprobs.mean(dtype=np.float64))))
 
 
-def _complete(generation: GenerationConfig, decoder: Any) -> GenerationConfig:
+def complete(generation: GenerationConfig, decoder: Any) -> GenerationConfig:
     """The config with the decoder's tokens where it says none itself; their defaults are TrOCR's."""
     names = ("decoder_start_token_id", "bos_token_id", "pad_token_id", "eos_token_id")
-    missing = {name: getattr(decoder, name) for name in names if getattr(generation, name) in (None, ())}
+    missing = {name: getattr(decoder, name, None) for name in names if getattr(generation, name) in (None, ())}
     out = generation.replace(**{name: value for name, value in missing.items() if value is not None})
     if out.decoder_start_token_id is None or not out.eos_token_id:
         raise ConfigError(

@@ -20,6 +20,9 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "tag": {"entities": [{**LABEL, **{name: SPAN[name] for name in ("text", "start", "end")}}]},
     "answer": {"answer": "string", "score": "double", "start": "int64", "end": "int64"},
     "generate": {"generated": "string"},
+    "text2text-generation": {"generated": "string"},
+    "summarization": {"generated": "string"},
+    "translation": {"generated": "string"},
     "segment": {"height": "int64", "width": "int64", "labels": [{"label": "string", "share": "double"}]},
     "detect": {"objects": [BOXED]},
     "read": {"text": "string", "confidence": "double"},
@@ -53,7 +56,7 @@ def row_of(task: str, result: Any, options: Mapping[str, Any]) -> dict[str, Any]
     if task == "segment":
         labels = [{"label": area.label, "share": area.share} for area in result.labels]
         return {"height": result.mask.shape[0], "width": result.mask.shape[1], "labels": labels}
-    if task == "generate":
+    if isinstance(result, str):
         return {"generated": result}
     if task == "read":
         return result._asdict()

@@ -15,18 +15,19 @@ from . import UsageError
 from .generation import loading_of, options_of, write
 from .terminal import Terminal, json_text
 
+WRITERS = ("read", "text2text-generation", "summarization", "translation")
 OPTIONS = {
     "top_k": ("fill-mask", "classify", "answer", "rerank"),
     "pair": ("classify",),
     "question": ("answer",),
     "context": ("answer",),
-    "max_new_tokens": ("generate", "read"),
+    "max_new_tokens": ("generate", *WRITERS),
     "temperature": ("generate",),
     "seed": ("generate",),
     "overlay": ("segment", "detect"),
     "threshold": ("detect",),
     "lines": ("read",),
-    "num_beams": ("read",),
+    "num_beams": WRITERS,
     "labels": ("zero-shot-classification", "zero-shot-image-classification"),
 }
 BLOCK = 1 << 16  # the most bytes of stdin read at once
@@ -131,7 +132,7 @@ def _check(args: argparse.Namespace, task: str) -> None:
 
 def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
     """The task's result for each text."""
-    given = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task.name == "read" else ()))
+    given = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task.name in WRITERS else ()))
     options = {name: getattr(args, name) for name in given if getattr(args, name) is not None}
     if task.name == "answer":
         if args.question is None:

@@ -99,6 +99,8 @@ class Terminal:
                 self.table(
                     [(clean(x.label), f"{x.score:.4f}", ", ".join(f"{v:.1f}" for v in x.box)) for x in result], (1,)
                 )
+            elif isinstance(result, str):
+                self.line(clean(result))
             elif task.name == "read":
                 rows = [(f"{result.confidence:.4f}", clean(line)) for line in result.text.split("\n")]
                 self.table([rows[0], *(("", line) for _, line in rows[1:])])

@@ -31,7 +31,7 @@ from ...files.atomic_folder import atomic_folder
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.dual_encoder import DualEncoder
-from ...inputs.image_to_text import ImageToText
+from ...inputs.encoder_decoder import EncoderDecoder
 from ...pretrained import Pretrained
 from .card import GraphFile, card
 from .proof import proof
@@ -160,8 +160,8 @@ def graphs_of(model: Any, precision: str = "float32", standard: bool = False) ->
         policy = int8(fn, *records) if precision == "int8" else None
         return GraphFile(file, method_of(fn), trace(fn, *records, output=output, standard=standard, precision=policy))
 
-    if isinstance(model, ImageToText):
-        encoder = traced("encoder", model.encoder_states, images(model.encoder), output="encoder_hidden_states")
+    if isinstance(model, EncoderDecoder):
+        encoder = traced("encoder", model.encoder_states, example(model.encoder), output="encoder_hidden_states")
         return [encoder, *_decoder(model.decoder, precision, standard)]
     if isinstance(model, CausalLM) and model.is_causal:
         return _decoder(model, precision, standard)

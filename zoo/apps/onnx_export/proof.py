@@ -17,7 +17,7 @@ from ...engines.onnx.trace import Traced
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.dual_encoder import DualEncoder
-from ...inputs.image_to_text import ImageToText
+from ...inputs.encoder_decoder import EncoderDecoder
 
 STEPS = (4, 1, 2)  # tokens in successive calls of a decoder
 
@@ -41,8 +41,8 @@ class Written:
 def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dict[str, float]]:
     """Output -> its difference from NumPy's: relative in L2, and the largest divided by the root mean square."""
     written = Written(files)
-    if isinstance(model, ImageToText):
-        found = _of(model.encoder_states, written, _images(model.encoder))
+    if isinstance(model, EncoderDecoder):
+        found = _of(model.encoder_states, written, _record(model.encoder))
         return {**found, **_of_steps(model.decoder, written)}
     if isinstance(model, CausalLM) and model.is_causal:
         return _of_steps(model, written)
@@ -51,8 +51,11 @@ def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dic
         vectors = model.vectors(model.image_embeds(p), model.text_embeds(t))
         steps = (model.compare, vectors), (model.image_embeds, p), (model.text_embeds, t)
         return {name: figures for fn, record in steps for name, figures in _of(fn, written, record).items()}
-    record = _images(model) if isinstance(model, ImageModel) else _texts(model)
-    return _of(model.forward, written, record)
+    return _of(model.forward, written, _record(model))
+
+
+def _record(model: Any) -> Any:
+    return _images(model) if isinstance(model, ImageModel) else _texts(model)
 
 
 def _texts(model: Any) -> Any:

@@ -39,7 +39,7 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     - segmentation: (B, Y, X), 255 for no loss
     - detection: for each image {"class_labels": (n,), "boxes": (n, 4)}: centre x and y, width and height as parts of 1
     - texts and images (CLIP, SigLIP): none; the i-th text belongs to the i-th image
-    - an image's text (VisionEncoderDecoder): (B, T), from which decoder_input_ids are made
+    - a text about an image or a text (TrOCR, T5, BART, ...): (B, T), from which decoder_input_ids are made
 
     UnsupportedError: the head has no loss.  InputError: the labels do not fit.
     """
@@ -193,9 +193,9 @@ def _pairs(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return -F.logsigmoid(signs * logits).sum(-1).mean()
 
 
-def _text_of_image(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+def _written_text(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     # transformers 5 has these in the outer config, earlier versions have them in the decoder's.
-    decoder, both = model.config.decoder, model.config.extra
+    decoder, both = model.decoder.config, model.config.extra
     start = both.get("decoder_start_token_id", decoder.decoder_start_token_id)
     padding = both.get("pad_token_id", decoder.pad_token_id)
     if start is None or padding is None:
@@ -219,7 +219,7 @@ LOSSES: dict[str, Loss] = {
     "segmentation": _segmentation,
     "objects": _detection,
     "pairs": _pairs,
-    "text of an image": _text_of_image,
+    "written text": _written_text,
 }
 # The end of a class's name -> its loss; a family's row in the registry may have another.
 LOSS_OF_HEAD = {
@@ -236,4 +236,5 @@ LOSS_OF_HEAD = {
     "ForMaskedImageModeling": "hidden pixels",
     "ForSemanticSegmentation": "segmentation",
     "ForObjectDetection": "objects",
+    "ForConditionalGeneration": "written text",
 }

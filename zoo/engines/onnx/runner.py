@@ -85,7 +85,8 @@ class OnnxRunner(Runner):
 
     def in_place(self, model: CausalLM) -> bool:
         """Return True if a decoder's steps write to its cache, which GroupQueryAttention does on CPUs."""
-        return self._provider == "CPUExecutionProvider" and model.cache_shape[2] % 8 == 0 and not is_old()
+        fits = model.cache_shape[2] % 8 == 0 and not model.adds_bias
+        return self._provider == "CPUExecutionProvider" and fits and not is_old()
 
     def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
         """The only graph of a decoder's method.  make: returns the traced graph in a precision."""

@@ -147,6 +147,8 @@ def _symbolic(
         fixed |= {"Y", "X", "N"}
     # Images are counted as rows, unless a decoder's texts share them or they are compared with any number of texts.
     letters = {"C": "B"} if of_images and reader is model else {}
+    if isinstance(record, TextInputs) and reader is getattr(model, "encoder", None):
+        letters = {"B": "C", "T": "M"}
     lengths: dict[str, int] = {}
     taken = _standard(reader, record)
     for field in FIELDS[type(record)]:

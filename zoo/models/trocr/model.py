@@ -7,14 +7,12 @@ the encoder's states, F decoder_ffn_dim, H heads, K = D / H, V vocab_size.  Imag
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ... import ops
 from ...cache import LayerCache
 from ...errors import MissingWeightError, WeightShapeError
-from ...inputs import Context, ImageInputs, TextInputs
+from ...inputs import Context, TextInputs
 from ...inputs.causal import CausalLM
-from ...inputs.image_to_text import ImageToText
+from ...inputs.encoder_decoder import ImageToText, cross_attention
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -53,11 +51,6 @@ TIED_BELOW = {f"decoder.{target}": f"decoder.{owner}" for target, owner in TIED.
 
 # The decoder's arguments -> the config's field that bounds its ids, or is the width of its vectors.
 INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "cross_size"}
-
-
-class VisionEncoderDecoderOutput(NamedTuple):
-    logits: Array  # (B, T, V)
-    encoder_last_hidden_state: Array  # (C, S, encoder's hidden_size)
 
 
 class Embeddings(Module):
@@ -121,7 +114,7 @@ class Attention(Module):
 
 
 class CrossAttention(Module):
-    """Attention to an encoder's hidden states, whose keys and values are computed once for all steps and beams."""
+    """Cross-attention, output projection, and norm of the sum with the input."""
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         D, E = cfg.d_model, cfg.cross_size
@@ -134,19 +127,9 @@ class CrossAttention(Module):
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D); x itself for a decoder without an encoder."""
-        seen = None if cache is None else cache.cross
-        if c.encoder_states is not None:
-            k_v = self.key_value(c.encoder_states).reshape(*c.encoder_states.shape[:2], 2 * self.heads, -1)
-            seen = k_v[:, :, : self.heads], k_v[:, :, self.heads :], c.encoder_mask
-            if cache is not None:
-                cache.cross = seen
-        if seen is None:
-            return x
-        k, v, mask = seen
-        # The rows of one image become queries of one row.
-        q = self.query(x).reshape(k.shape[0], -1, self.heads, k.shape[3])
-        a = ops.attention(q, k, v, mask=mask, dropout=self.dropout.rate)
-        return self.norm(self.out(a.reshape(x.shape)), residual=x)
+        q = self.query(x).reshape(*x.shape[:2], self.heads, -1)
+        a = cross_attention(q, self.key_value, c, cache, dropout=self.dropout.rate)
+        return x if a is None else self.norm(self.out(a), residual=x)
 
 
 class Layer(Module):
@@ -221,18 +204,8 @@ class VisionEncoderDecoderModel(ImageToText):
             self.projection = Linear(w / "enc_to_dec_proj", cfg.encoder.hidden_size, cfg.decoder.d_model)
         self.decoder = TrOCRForCausalLM(w / "decoder", cfg.decoder)
 
-    def encoder_states(self, p: ImageInputs) -> Array:
-        """The hidden states that the decoder attends to, (C, S, E)."""
-        return self.projected(self.encoder.encode(p))
-
-    def projected(self, x: Array) -> Array:
-        """x (C, S, encoder's hidden_size) -> (C, S, E)."""
-        return x if self.projection is None else self.projection(x)
-
-    def forward(self, p: ImageInputs, t: TextInputs) -> VisionEncoderDecoderOutput:
-        found = self.encoder.encode(p)
-        seen = t._replace(context=t.context._replace(encoder_states=self.projected(found)))
-        return VisionEncoderDecoderOutput(self.decoder.forward(seen), found)
+    def projected(self, states: Array) -> Array:
+        return states if self.projection is None else self.projection(states)
 
 
 def _encoder_found(w: Weights, cfg: VisionEncoderDecoderConfig) -> str:

@@ -68,6 +68,14 @@ def all_true(mask: np.ndarray) -> bool:
     return bool(mask.all())
 
 
+def relative_bias(table, T, k, start):
+    start = np.zeros(1, np.int64) if start is None else np.asarray(start)
+    start, M = start[:1] if (start == start[0]).all() else start, len(table) // 2
+    at = start[:, None, None] + np.arange(T)[:, None]
+    index = np.clip(np.arange(k.shape[1]) - at, -M, M) + M  # (b, T, S)
+    return table.T[:, index].swapaxes(0, 1)
+
+
 def gather_bias(table, index):
     # In memory (H, S, T), the order of attention's scores.
     return np.take(np.ascontiguousarray(table.T), index.T, axis=1).swapaxes(1, 2)[None]

@@ -14,7 +14,7 @@ from ...quant import QuantRows, QuantTensor, plain
 from ...typing import RawTensor
 from . import quantised
 from .activations import ACT
-from .attention import attention, gather_bias, skips_unseen
+from .attention import attention, gather_bias, relative_bias, skips_unseen
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .devices import constant, on_host
 from .linear import linear

@@ -68,6 +68,15 @@ def _eager(
     return o.transpose(1, 2)
 
 
+def relative_bias(table: Tensor, T: int, k: Tensor, start: Tensor | None) -> Tensor:
+    S, M = k.shape[1], table.shape[0] // 2
+    at = torch.arange(T, device=k.device)[None]
+    at = (at if start is None else start[:, None] + at)[:, :, None]
+    index = (torch.arange(S, device=k.device) - at).clamp(-M, M) + M  # (b, T, S)
+    out = table.new_zeros(len(index), table.shape[1], T, -(-S // 16) * 16)[..., :S]
+    return out + table.T[:, index].swapaxes(0, 1)
+
+
 def gather_bias(table: Tensor, index: Tensor) -> Tensor:
     # Rows begin at multiples of 16 elements, so that kernels read them in whole vectors.
     (T, S), H = index.shape, table.shape[1]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import arange, cat
+from .arrays import arange, cat, embedding
 from .dims import text_of
 from .graph import MICROSOFT
 from .symbol import FLOAT, Symbol
@@ -69,9 +69,11 @@ def attention(
     rows = rows * scale
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues):
         assert start is not None
-        assert mask is bias is None
+        assert mask is None
         before, causal = _of_cache(k, T, start, window)
         S = k.past.shape[1]
+        if bias is not None:  # of finite numbers
+            before, causal = bias[..., :S] + before, bias[..., S:] + causal
         parts = [_scores(rows, k.past, T, before), _scores(rows, k.recent, T, causal)]
         shares = _softmax(cat(parts, 3))
         y = _mixed(shares[..., :S], v.past) + _mixed(shares[..., S:], v.recent)
@@ -82,6 +84,19 @@ def attention(
         if hidden is not None and hidden.seen is not None:
             y = y * hidden.seen
     return y.transpose(0, 2, 1, 3)
+
+
+def relative_bias(table: Symbol, T: int, k: Symbol, start: Symbol | None) -> Symbol:
+    at, M = arange(T, k)[None], int(table.shape[0]) // 2
+    at = at if start is None else start[:, None] + at
+    if isinstance(k, CachedKeys):
+        past, own = arange(k.past.shape[1], k)[None], at[:, None]  # (1, S), (B, 1, T)
+        parts = [past[None] - at[:, :, None], own - at[:, :, None]]
+        distance = cat(parts, 2)
+    else:
+        distance = arange(k.shape[1], k)[None, None] - at[:, :, None]  # (B or 1, T, S)
+    index = distance.new("Clip", [distance, np.array(-M), np.array(M)], distance.shape) + M
+    return embedding(index, table, "distances").transpose(0, 3, 1, 2)
 
 
 def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: int | None, scale: float) -> Symbol:

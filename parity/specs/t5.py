@@ -1,0 +1,48 @@
+"""T5, Flan-T5 and mT5 checkpoints: encoder and decoder, and the encoder alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .common import Spec
+
+_T5 = {"vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
+_T5 |= {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1, "dropout_rate": 0.1, "n_positions": 512}
+_T5 |= {"is_encoder_decoder": True, "layer_norm_epsilon": 1e-6, "relative_attention_num_buckets": 32}
+_T5 |= {"output_past": True, "initializer_factor": 1.0}
+_PREFIXES = {
+    "summarization": {"max_length": 200, "min_length": 30, "num_beams": 4, "prefix": "summarize: "},
+    "translation_en_to_de": {"max_length": 300, "num_beams": 4, "prefix": "translate English to German: "},
+}
+_FLAN = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 8, "d_ff": 1024}
+_TINY = {"vocab_size": 500, "d_model": 48, "d_kv": 16, "d_ff": 72, "num_layers": 2, "num_heads": 4, "n_positions": 40}
+_SHORT = {"relative_attention_max_distance": 12, "relative_attention_num_buckets": 8}
+
+# Scores are not scaled: queries are.
+_t5 = partial(
+    Spec, model_type="t5", tokenizer="unigram", architecture="T5ForConditionalGeneration", gains={"Attention.q": 0.25}
+)
+
+SPECS: dict[str, Spec] = {
+    "t5-small": _t5(
+        like="google-t5/t5-small", config={**_T5, "task_specific_params": _PREFIXES}, tiny=_TINY, full=True
+    ),
+    "flan-t5-small": _t5(
+        like="google/flan-t5-small", config={**_T5, **_FLAN}, tiny={**_TINY, **_SHORT, "num_decoder_layers": 2}
+    ),
+    "sentence-t5-base": _t5(
+        like="sentence-transformers/sentence-t5-base",
+        architecture="T5EncoderModel",
+        config={**_T5, "d_model": 768, "num_layers": 12, "num_heads": 12, "d_ff": 3072},
+        tiny={**_TINY, **_SHORT},
+        dtype="F16",
+    ),
+    "mt5-small": _t5(
+        like="google/mt5-small",
+        model_type="mt5",
+        architecture="MT5ForConditionalGeneration",
+        config={**_T5, **_FLAN, "vocab_size": 250112, "num_heads": 6, "num_layers": 8},
+        tiny={**_TINY, "num_decoder_layers": 2, "feed_forward_proj": "gated-silu"},
+        format="sharded",
+    ),
+}

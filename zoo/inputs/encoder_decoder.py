@@ -1,0 +1,167 @@
+"""An encoder and a decoder that writes about what it sees, as one model that `generate` takes.
+
+Shapes: B rows, C inputs of the encoder (B is a multiple: rows that follow one another share one), T tokens, M states of
+the encoder, E their width, V vocab_size, H heads, K head size.  Images are (C, Y, X, channels).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import ops
+from ..cache import KVCache, LayerCache
+from ..errors import InputError
+from ..nn import Linear
+from ..pretrained import Pretrained
+from ..typing import Array
+from . import Context, ImageInputs, TextInputs
+from .causal import CausalLM
+
+
+class Seq2SeqOutput(NamedTuple):
+    logits: Array  # (B, T, V)
+    encoder_last_hidden_state: Array  # (C, M, encoder's width)
+
+
+class EncoderDecoder(Pretrained):
+    """`encoder_states(record)` is what the decoder attends to; `forward(record, tokens)` runs both.
+
+    A subclass has `checked`, from a user's arguments to the encoder's record.
+    """
+
+    parts = ("encoder", "decoder")
+    arguments: tuple[str, ...]  # of `checked`
+    encoder: Any  # an ImageModel or TextModel with `encode`
+    decoder: CausalLM
+
+    def __call__(self, *args: Any, **given: Any) -> Any:
+        """The encoder's first argument, decoder_input_ids and decoder_attention_mask (B, T), the encoder's others ->
+        logits (B, T, V) and the encoder's states.
+        """
+        names = (self.arguments[0], "decoder_input_ids", "decoder_attention_mask", *self.arguments[1:])
+        given = dict(zip(names, args, strict=False)) | given
+        ids, mask = given.pop("decoder_input_ids", None), given.pop("decoder_attention_mask", None)
+        x, t = self._record((), given), self.decoder.tokens(ids, mask)
+        B, C = t.shape[0], count_of(x)
+        if B % C:
+            what = f"{C} {'images' if isinstance(x, ImageInputs) else 'rows'} in {self.arguments[0]}"
+            raise InputError(f"decoder_input_ids have {B} rows, which is no multiple of the {what}")
+        return self.runner.run(self.forward, x, t)
+
+    def checked(self, *args: Any, **given: Any) -> Any:
+        """The encoder's inputs, checked and placed beside the weights."""
+        raise NotImplementedError
+
+    def encoder_states(self, x: Any) -> Array:
+        """The hidden states that the decoder attends to, (C, M, E)."""
+        return self.projected(self.encoder.encode(x))
+
+    def projected(self, states: Array) -> Array:
+        """The encoder's last states (C, M, ...) as the decoder attends to them, (C, M, E)."""
+        return states
+
+    def forward(self, x: Any, t: TextInputs) -> Seq2SeqOutput:
+        found = self.encoder.encode(x)
+        seen = {"encoder_states": self.projected(found), "encoder_mask": mask_of(x)}
+        return Seq2SeqOutput(self.decoder.forward(t._replace(context=t.context._replace(**seen))), found)
+
+    def encode(self, *args: Any, **given: Any) -> Array:
+        """The encoder's arguments -> encoder_hidden_states (C, M, E) for `next_logits`."""
+        return self.runner.run(self.encoder_states, self._record(args, given))
+
+    def context(self, *args: Any, **given: Any) -> dict[str, Array]:
+        """The encoder's arguments -> the context of `generate`: its states, and the mask of their padding, if any."""
+        x = self._record(args, given)
+        mask = mask_of(x)
+        found = {"encoder_hidden_states": self.runner.run(self.encoder_states, x)}
+        return found if mask is None else {**found, "encoder_attention_mask": mask}
+
+    @property
+    def max_positions(self) -> int:
+        """The largest number of tokens in a row."""
+        return self.decoder.max_positions
+
+    def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
+        """An empty cache for the decoder; capacity in tokens, by default all positions of the checkpoint."""
+        return self.decoder.new_cache(batch, capacity)
+
+    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array:
+        """The decoder's next logits; context: the result of `context`, in the first call."""
+        if not context and not cache.cross:
+            raise InputError(
+                "the first call with a cache needs encoder_hidden_states: pass the result of "
+                f"`encode({', '.join(self.arguments[:1])})`"
+            )
+        return self.decoder.next_logits(input_ids, lengths, cache, **context)
+
+    def _record(self, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        for name in given:
+            if name not in self.arguments:
+                taken = (*self.arguments, "decoder_input_ids", "decoder_attention_mask")
+                self.refuse(name, taken, is_known=False)
+        return self.checked(*args, **given)
+
+
+class ImageToText(EncoderDecoder):
+    """A model that writes about images."""
+
+    arguments = ("pixel_values", "interpolate_pos_encoding")
+
+    def checked(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> ImageInputs:
+        """pixel_values (C, Y, X, channels)."""
+        asked = interpolate_pos_encoding and not self.encoder.any_size  # BEiT takes any size without the argument
+        return self.encoder.pixels(pixel_values, interpolate_pos_encoding=asked)
+
+
+class TextToText(EncoderDecoder):
+    """A model that writes about texts."""
+
+    arguments = ("input_ids", "attention_mask")
+
+    @property
+    def base_model(self) -> Any:
+        """The encoder, which says how long texts may be."""
+        return self.encoder
+
+    def checked(self, input_ids: Array, attention_mask: Array | None = None) -> TextInputs:
+        """input_ids and attention_mask (C, M)."""
+        return self.encoder.tokens(input_ids, attention_mask)
+
+
+def count_of(x: Any) -> int:
+    """The number of rows in an encoder's record."""
+    return x.shape[0] if isinstance(x, TextInputs) else x[0].shape[0]
+
+
+def mask_of(x: Any) -> Array | None:
+    """The mask (C, M) of the states of an encoder's record, if it has one."""
+    return x.context.mask if isinstance(x, TextInputs) else None
+
+
+def cross_attention(
+    q: Array,
+    key_value: Linear,
+    c: Context,
+    cache: LayerCache | None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Array | None:
+    """Attention to an encoder's hidden states, whose keys and values are computed once for all steps and beams.
+
+    q (B, T, H, K) -> (B, T, H K), or None for a decoder without an encoder.  key_value: from E to 2 H K.
+    """
+    B, T, H, K = q.shape
+    seen = None if cache is None else cache.cross
+    if c.encoder_states is not None:
+        k_v = key_value(c.encoder_states).reshape(*c.encoder_states.shape[:2], 2 * H, K)
+        seen = k_v[:, :, :H], k_v[:, :, H:], c.encoder_mask
+        if cache is not None:
+            cache.cross = seen
+    if seen is None:
+        return None
+    k, v, mask = seen
+    # The rows of one input become queries of one row.
+    q = q.reshape(k.shape[0], -1, H, K)
+    return ops.attention(q, k, v, mask=mask, scale=scale, dropout=dropout).reshape(B, T, H * K)

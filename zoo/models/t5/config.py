@@ -1,0 +1,114 @@
+"""The configs of T5 and mT5 checkpoints."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...config import Config
+from ...errors import ConfigError, UnsupportedError
+
+POSITIONS = 1 << 20  # tokens of a text: distances have no end, and memory has
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5Config(Config):
+    model_type: str = "t5"
+    vocab_size: int = 32128
+    d_model: int = 512
+    d_kv: int = 64
+    d_ff: int = 2048
+    num_layers: int = 6
+    num_decoder_layers: int | None = None
+    num_heads: int = 8
+    relative_attention_num_buckets: int = 32
+    relative_attention_max_distance: int = 128
+    dropout_rate: float = 0.1
+    layer_norm_epsilon: float = 1e-6
+    feed_forward_proj: str = "relu"
+    pad_token_id: int | None = 0
+    eos_token_id: int | list[int] | None = 1
+    decoder_start_token_id: int | None = 0
+
+    def __post_init__(self) -> None:
+        self.positive("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_heads")
+        self.positive("relative_attention_num_buckets", "relative_attention_max_distance")
+        self.fractions("dropout_rate")
+        if self.num_decoder_layers is not None:
+            self.positive("num_decoder_layers")
+        if self.layer_norm_epsilon <= 0:
+            raise ConfigError(f"layer_norm_epsilon = {self.layer_norm_epsilon} is out of range, expected above 0")
+        if self.relative_attention_num_buckets < 4 or self.relative_attention_num_buckets % 2:
+            count = self.relative_attention_num_buckets
+            raise ConfigError(f"relative_attention_num_buckets = {count}: expected an even number from 4")
+        if not self.relative_attention_num_buckets // 2 < self.relative_attention_max_distance <= POSITIONS:
+            raise ConfigError(
+                f"relative_attention_max_distance = {self.relative_attention_max_distance}: expected more than half of "
+                f"the buckets, and at most {POSITIONS}"
+            )
+        parts = self.feed_forward_proj.split("-")
+        if len(parts) > 2 or (len(parts) == 2 and parts[0] != "gated"):
+            raise UnsupportedError(
+                f"feed_forward_proj = {self.feed_forward_proj!r}, expected ACTIVATION or gated-ACTIVATION"
+            )
+
+    @property
+    def hidden_size(self) -> int:
+        """The width, by the name that tasks know."""
+        return self.d_model
+
+    @property
+    def max_position_embeddings(self) -> int:
+        """The tokens of the longest text."""
+        return POSITIONS
+
+    @property
+    def decoder_layers(self) -> int:
+        return self.num_layers if self.num_decoder_layers is None else self.num_decoder_layers
+
+    @property
+    def is_gated(self) -> bool:
+        return self.feed_forward_proj.startswith("gated-")
+
+    @property
+    def activation(self) -> str:
+        name = self.feed_forward_proj.removeprefix("gated-")
+        return "gelu_new" if self.is_gated and name == "gelu" else name
+
+    @property
+    def tied(self) -> bool:
+        # A file that has both matrices keeps both; `tie_word_embeddings` says whether logits are scaled.
+        return True
+
+    def buckets(self, both_sides: bool) -> np.ndarray:
+        """The row of the bias table for each distance of a key from its query, -M ... M; further ones have the ends'.
+
+        both_sides: True for an encoder; a decoder's keys come before their query.
+        """
+        count, most = self.relative_attention_num_buckets, self.relative_attention_max_distance
+        distance = np.arange(-most, most + 1)
+        rows = np.zeros_like(distance)
+        if both_sides:
+            count //= 2
+            rows += (distance > 0) * count
+            distance = np.abs(distance)
+        else:
+            distance = -np.minimum(distance, 0)
+        exact = count // 2  # as many are for one distance each; the others' ranges grow, to the last from M on
+        share = np.log(np.maximum(distance, 1).astype(np.float32) / np.float32(exact)) / np.float32(
+            math.log(most / exact)
+        )
+        wide = exact + (share * np.float32(count - exact)).astype(np.int64)
+        return rows + np.where(distance < exact, distance, np.minimum(wide, count - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MT5Config(T5Config):
+    model_type: str = "mt5"
+    vocab_size: int = 250112
+    d_ff: int = 1024
+    num_layers: int = 8
+    num_heads: int = 6
+    feed_forward_proj: str = "gated-gelu"
