@@ -9,6 +9,8 @@ from pathlib import Path
 # Models of tests are small: a second thread costs more than it does, most of all where two runs share two cores.
 # Before NumPy and torch, which read it once; tests of threads set their own count.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Commands take the fastest engine that is installed: tests name the one that they are about.
+os.environ["ZOO_DEVICE"] = "cpu"
 
 import numpy as np
 import pytest

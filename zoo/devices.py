@@ -32,7 +32,7 @@ def resolved(device: str | None, dtype: str | None = None) -> str | None:
     """The device that "auto" stands for; any other device is returned as it is.
 
     "auto" is ZOO_DEVICE from the environment if that is set, else the first that this machine has of a CUDA GPU, ONNX
-    Runtime (with onnx, which builds its graphs; it computes in float32) and NumPy.
+    Runtime (with onnx, which builds its graphs; it computes in float32, so not for another dtype) and NumPy.
     """
     if device != AUTO:
         return device
@@ -58,14 +58,13 @@ def _has_cuda() -> bool:
 
 
 def placement(device: str | None, *, trainable: bool = False) -> Placement:
-    """The placement of a device: None or "cpu", "auto" (`resolved`), "onnx", "onnx:cuda", "torch:cpu", "cuda", ...
+    """The placement of a device: None or "cpu", "onnx", "onnx:cuda", "torch:cpu", "cuda", ...
 
     trainable: the model needs gradients, which only torch computes.  UnsupportedError: an unknown device, one that this
     machine does not have, or one that cannot train.
     """
     from .ops import on_numpy
 
-    device = resolved(device)
     if device is None or str(device) in ("cpu", "numpy"):
         found = Placement(on_numpy, "cpu")
     elif (name := str(device).partition(":")[0]) in plugins.DEVICES:

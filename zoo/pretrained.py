@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from . import ops
 from .config import Config, named_labels
-from .devices import placement, resolved
+from .devices import AUTO, placement, resolved
 from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, nearest
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, MODEL, PLACE, Options
@@ -114,14 +114,16 @@ class Pretrained(Trainable):
         dtype, device, weights, trainable = options.dtype, options.device, options.weights, options.trainable
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
-        device = resolved(device, "torch" if trainable else dtype)
+        # An untied projection still shares its bias with the head where the file has only one of the two.
+        tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
+        named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=tied)
+        if device == AUTO:  # an engine that computes in float32 would take four times the memory of 16-bit matrices
+            kept = _has_16bit(named) and cls.keep_16bit and weights is None
+            device = resolved(AUTO, "torch" if trainable else dtype or ("bfloat16" if kept else None))
         where = placement(device, trainable=trainable)
         engine = where.engine
         if engine is not None and dtype not in (None, "float32"):
             raise UnsupportedError(f"device {device!r} computes in float32, and dtype is {dtype!r}")
-        # An untied projection still shares its bias with the head where the file has only one of the two.
-        tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
-        named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=tied)
         choice = _choice(weights, named)
         if choice is not None and trainable:
             raise UnsupportedError(
@@ -275,6 +277,12 @@ def _choice(weights: str | None, named: RenamedSource) -> QuantChoice | None:
             f"to {', '.join(sorted(found))}: leave the option out"
         )
     return choice
+
+
+def _has_16bit(named: RenamedSource) -> bool:
+    """True if matrices have 16-bit numbers, and none is quantised."""
+    found = {named.dtype(name) for name in named.names()}
+    return not found.isdisjoint(("F16", "BF16")) and all(QUANT_TYPES[kind].plain for kind in found & QUANT_TYPES.keys())
 
 
 def _one_dtype(named: RenamedSource) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import ops, plugins
+from .devices import resolved
 from .errors import InputError, UnsupportedError
 from .nn import an_array
 from .trainable import evaluating
@@ -82,6 +83,7 @@ def runner_for(model: Any, graphs: bool | None = None) -> Runner:
 
 def check_graphs(graphs: bool | None, device: str | None) -> None:
     """Refuse graphs without a GPU, and values other than True, False and None."""
+    device = resolved(device)
     if graphs is not None and not isinstance(graphs, bool):
         raise InputError(f"graphs is {graphs!r}, expected True, False or None")
     if graphs and not str(device).removeprefix("torch:").startswith("cuda"):

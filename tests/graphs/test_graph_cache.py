@@ -91,14 +91,34 @@ def test_a_damaged_graph_is_made_again(suffix, content, tmp_path, kept, traces):
     assert traces == ["forward", "forward"]
 
 
-def test_a_damaged_file_of_weights_is_made_again(tmp_path, kept, traces, monkeypatch):
+@pytest.mark.parametrize("damage", ["other numbers", "numbers of the same time", "cut", "gone"])
+def test_a_damaged_file_of_weights_is_made_again(damage, tmp_path, kept, traces, monkeypatch):
     monkeypatch.setattr(cache, "EMBEDDED", 0)
     folder = build("bert-base-uncased", tmp_path / "a")
     given(folder)
     (path,) = kept.glob("*/*.data")
-    path.write_bytes(path.read_bytes()[::-1])
+    before, content = path.stat(), path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] if damage == "cut" else content[::-1])
+    if damage == "gone":
+        path.unlink()
+    if damage == "numbers of the same time":
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     given(folder)
     assert traces == ["forward", "forward"]
+
+
+def test_graphs_of_two_models_that_were_swapped_are_made_again(tmp_path, kept, traces):
+    folders = [build("bert-base-uncased", tmp_path / name, seed=i) for i, name in enumerate("ab")]
+    for folder in folders:
+        given(folder)
+    one, other = (sorted(kept.glob(f"*/*.{suffix}")) for suffix in ("json", "onnx"))
+    for paths in (one, other):
+        first, second = (path.read_bytes() for path in paths)
+        paths[0].write_bytes(second)
+        paths[1].write_bytes(first)
+    for folder in folders:
+        given(folder)
+    assert len(traces) == 4
 
 
 def test_another_onnx_runtime_has_other_graphs(tmp_path, kept, traces, monkeypatch):

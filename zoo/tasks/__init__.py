@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..checkpoint.modules import is_sentence_encoder
-from ..devices import resolved
 from ..errors import UnsupportedError, nearest
 from ..options import DEFAULTS, Options
 from ..registry import family_of
@@ -66,7 +64,6 @@ def load_task(
     from ..runner import check_graphs, runner_for
 
     options = options.update(more)
-    options = replace(options, device=resolved(options.device, options.dtype))
     check_graphs(options.graphs, options.device)
     checkpoint, task, head, images = find_task(name_or_folder, task, options)
     loaded = task_class(task, images=images).from_checkpoint(checkpoint, head, options)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...devices import resolved
 from ...errors import BatchError, InputError, UnsupportedError, ZooError
 from ...images.open import MAX_BYTES
 from ...optional import optional
@@ -237,7 +238,7 @@ def map_files(
             engine=engine,
             jobs=jobs,
             threads=threads,
-            gpu=(load_options.device or "").startswith(("cuda", "onnx:cuda")),
+            gpu=(resolved(load_options.device) or "").startswith(("cuda", "onnx:cuda")),
             resume=resume,
             advance=advance,
         )
@@ -278,7 +279,9 @@ def _key(found: CheckpointTask, arguments: Mapping[str, str], options: Mapping[s
     if loading.adapter is not None:
         files += [Path(loading.adapter).expanduser() / name for name in ADAPTER_FILES]
     of_files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.is_file()]
-    more = asdict(replace(loading, local_files_only=False, cache_dir=None, token=None))
+    device = resolved(loading.device, loading.dtype)
+    device = None if device in ("cpu", "numpy") else device
+    more = asdict(replace(loading, device=device, local_files_only=False, cache_dir=None, token=None))
     if loading.lock is not None:
         more["lock"] = hashlib.sha256(Path(loading.lock).read_bytes()).hexdigest()
     parts = [__version__, checkpoint.name, checkpoint.revision, of_files, found.task, dict(arguments), options, more]

@@ -106,7 +106,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     hub.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
     as_json.add_argument("--json", action="store_true", help="write JSON, even to a terminal")
     locked.add_argument("--lock", metavar="FILE", help="load exactly the files of this lock file (see zoo lock)")
-    device = "cpu (NumPy, the default); auto (the fastest that is installed, or ZOO_DEVICE); "
+    device = "auto (the fastest that is installed, or ZOO_DEVICE; the default of chat, demo, map and table, though not "
+    device += "for a single page); cpu (NumPy, otherwise the default); "
     device += "onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
     on.add_argument("--device", help=device)
     threads.add_argument("--threads", type=_count, metavar="N", help="threads on the CPU (all that are available)")

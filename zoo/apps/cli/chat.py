@@ -10,16 +10,23 @@ from typing import Any
 
 import zoo
 
+from ...devices import AUTO, resolved
 from ...errors import UnsupportedError, ZooError
+from ...runner import Runner
+from .fastest import say_device
 from .generation import loading_of, options_of, printable
 
 PROMPT = "> "
 
 
 def chat(args: argparse.Namespace) -> None:
+    args.device = args.device or AUTO
     llm: Any = zoo.load(args.name, task="generate", **loading_of(args))
     if llm.template is None:
         raise UnsupportedError(f"{args.name} has no chat template: continue a text with `zoo run {args.name} TEXT`")
+    if args.device == AUTO:
+        device = resolved(AUTO, args.dtype)
+        say_device(None if device == "onnx" and type(llm.model.runner) is Runner else device)  # 16-bit weights
     options = {"top_p": args.top_p, "top_k": args.top_k, "min_p": args.min_p, "stop_strings": args.stop}
     options = {name: value for name, value in options.items() if value is not None}
     conversation = llm.conversation(args.system, **options_of(args), **options)

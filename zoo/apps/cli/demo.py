@@ -12,12 +12,13 @@ from ..demo.serve import serve
 from ..tables.batch import ExtractorConfig
 from ..tables.extract import DETECTION, STRUCTURE
 from . import UsageError
+from .fastest import fastest
 from .table import check_finding, ocr_engines
 
 
 def demo(args: argparse.Namespace) -> None:
     check_finding(args)
-    loading = {"device": args.device, "local_files_only": args.local_files_only, "lock": args.lock}
+    loading = {"device": fastest(args), "local_files_only": args.local_files_only, "lock": args.lock}
     detection = None if args.no_detection else args.detection or DETECTION
     config = ExtractorConfig(args.structure or STRUCTURE, detection, *ocr_engines(args), **loading)
     serve(Models(config, dict(map(_named, args.model)), **loading), args.host, args.port, _say_where)

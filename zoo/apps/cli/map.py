@@ -10,6 +10,7 @@ from ...errors import InputError
 from ...tasks import find_task
 from ..batch import Summary, map_files
 from . import UsageError
+from .fastest import fastest
 from .generation import options_of
 from .run import OPTIONS
 
@@ -21,6 +22,7 @@ def map(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     task = find_task(args.name, task=args.task, **{name: getattr(args, name) for name in WHERE}).task
     _check(args, task)
+    args.device = fastest(args)
     named = {name: getattr(args, name) for name in ("question", "context") if getattr(args, name) is not None}
     summary = map_files(
         args.name,

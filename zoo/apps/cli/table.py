@@ -38,6 +38,7 @@ from ..tables.writers import (
     json_of,
 )
 from . import UsageError
+from .fastest import fastest
 from .terminal import Terminal, clean, clip
 
 WIDEST = 40  # characters of a cell on a terminal
@@ -67,7 +68,7 @@ def table(args: argparse.Namespace) -> None:
 def _on_ray(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
     from .map import report
 
-    paths = [one.path for one in inputs]
+    paths, config = [one.path for one in inputs], replace(config, device=fastest(args))
     options = {"selection": args.pages, "jobs": args.jobs, "threads": args.threads, "resume": args.resume}
     report(tables_on_ray(config, paths, args.output, **options), "documents", "pages")
 
@@ -131,6 +132,8 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
     if len(inputs) == 1:
         pages = list(pages)
         count, jobs = len(pages), min(jobs, max(1, len(pages)))
+    if count != 1:  # for a single page NumPy has finished before an engine has started
+        worker.config = replace(config, device=fastest(args))
     tables: list[Table] = []
     with Progress(count, None, "pages") as advance:
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...devices import resolved
 from ...errors import ZooError
 from ...images.open import MAX_BYTES
 from ..batch.engine import Summary, run
@@ -196,6 +197,6 @@ def tables_on_ray(
         engine="ray",
         jobs=jobs,
         threads=threads,
-        gpu=(config.device or "").startswith(("cuda", "onnx:cuda")),
+        gpu=(resolved(config.device) or "").startswith(("cuda", "onnx:cuda")),
         resume=resume,
     )

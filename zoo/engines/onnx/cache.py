@@ -154,6 +154,8 @@ class GraphFolder:
 def _checked(path: Path, raw: dict[str, Any]) -> CachedGraph:
     """Return the graph that a JSON file describes.  ValueError: a file beside it has changed."""
     onnx, data = path.with_suffix(".onnx"), path.with_suffix(".onnx.data")
+    if raw["key"] != path.parent.name:
+        raise ValueError(f"{path} is of another model")
     if hashlib.sha256(onnx.read_bytes()).hexdigest() != raw["sha256"]:
         raise ValueError(f"{onnx} is damaged")
     if raw["data"] is not None and digest_of(data) != raw["data"]:
@@ -201,6 +203,7 @@ def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGra
         data = onnx.with_name(f"{name}.onnx.data")
         base, uses = save_beside(traced, onnx, method)
         about = {
+            "key": folder.name,
             "method": method,
             "takes": takes,
             "signature": signature.to_json(),

@@ -1,0 +1,27 @@
+"""The device of the commands that work long: without --device the fastest that there is, said in a line on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from ...devices import AUTO, resolved
+from ...optional import pip_install
+
+
+def fastest(args: argparse.Namespace) -> str:
+    """The device of --device, or "auto", and then what this stands for is said."""
+    if args.device not in (None, AUTO):
+        return args.device
+    say_device(resolved(AUTO, getattr(args, "dtype", None)))
+    return AUTO
+
+
+def say_device(device: str | None) -> None:
+    """Print the device that "auto" stands for, unless ZOO_DEVICE names it."""
+    if os.environ.get("ZOO_DEVICE"):
+        return
+    faster = "" if resolved(AUTO) else f" ({pip_install('fast')} brings ONNX Runtime, which is faster)"
+    names = {None: f"NumPy{faster}", "onnx": "ONNX Runtime", "cuda": "a GPU"}
+    print(f"zoo: on {names[device]}", file=sys.stderr)
