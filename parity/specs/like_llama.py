@@ -87,7 +87,7 @@ SPECS: dict[str, Spec] = {
     "Mistral-7B-Instruct-v0.3": _mistral(
         "mistralai/Mistral-7B-Instruct-v0.3", config={"vocab_size": 32768, "sliding_window": None}, tiny={}
     ),
-    **_heads(_mistral, "mistral", "bare", "classifier", "tagger"),
+    **_heads(_mistral, "mistral"),
     "Qwen2.5-0.5B": _qwen2("Qwen/Qwen2.5-0.5B", full=True),
     "qwen2-windows": _qwen2("save_pretrained", tiny={**_SLIDES, "max_window_layers": 2}),
     **_heads(_qwen2, "qwen2"),

@@ -2,3 +2,4 @@
 
 from ..llama3.model import *
 from .config import MistralConfig as MistralConfig
+from .model import LlamaForQuestionAnswering as LlamaForQuestionAnswering
