@@ -209,8 +209,6 @@ def _reference_gradients(reference: Reference, batch: Batch, labels: Any, folder
         parameter.requires_grad_(True)  # of a detector transformers freezes what it was given trained
     options: dict[str, Any] = reference.arguments(batch.arrays) | dict.fromkeys(batch.switches, True)
     has_decoder = options.pop("decoder_input_ids", None) is not None
-    if "bool_masked_pos" in options:
-        options["bool_masked_pos"] = options["bool_masked_pos"].bool()
     if isinstance(labels, dict):
         options |= {name: torch.as_tensor(value, device=reference.device) for name, value in labels.items()}
     elif isinstance(labels, list):

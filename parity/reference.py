@@ -222,6 +222,8 @@ class Reference:
         given = {name: self._tensor(array) for name, array in arrays.items()}
         if "pixel_values" in given:
             given["pixel_values"] = given["pixel_values"].permute(0, 3, 1, 2)
+        if "bool_masked_pos" in given:
+            given["bool_masked_pos"] = given["bool_masked_pos"].bool()
         return given
 
     def _tensor(self, array: np.ndarray) -> Any:

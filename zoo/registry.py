@@ -228,6 +228,13 @@ FAMILIES: dict[str, Family] = {
         reads="image",
         processor="SiglipImageProcessor",
     ),
+    "dinov3_vit": Family(
+        module="zoo.models.dinov3_vit",
+        prefix="DINOv3ViT",
+        heads=("Model",),
+        reads="image",
+        processor="DINOv3ViTImageProcessor",
+    ),
     "gemma3_text": Family(
         module="zoo.models.gemma3",
         prefix="Gemma3Text",

@@ -10,6 +10,7 @@ from zoo.registry import config_class
 REFUSED = [
     ("deberta-v2", {"relative_attention": True, "pos_att_type": "c2p"}, UnsupportedError),
     ("deberta-v2", {"conv_kernel_size": 4}, ConfigError),
+    ("dinov3_vit", {"num_attention_heads": 64}, ConfigError),
     ("distilbert", {"n_heads": 5}, ConfigError),
     ("dinov2", {"use_swiglu_ffn": True}, UnsupportedError),
     ("electra", {"summary_type": "mean"}, UnsupportedError),

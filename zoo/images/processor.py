@@ -65,6 +65,8 @@ _CLIP = Preset(
 PRESETS = {
     "ViT": Preset(_VIT),
     "DeiT": Preset({**_VIT, "size": 256, "resample": BICUBIC, "do_center_crop": True, "crop_size": 224}),
+    # transformers rounds no grey level between resizing and rescaling: the two differ by half a level at most.
+    "DINOv3ViT": Preset({**_VIT, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
     "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
     "Bit": _CLIP,
     "CLIP": _CLIP,

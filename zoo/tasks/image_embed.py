@@ -123,4 +123,5 @@ class ImageEmbed(ImageTask):
 
     def _patches(self, found: Any) -> np.ndarray:
         """-> (B, N, D)."""
-        return floats(found.last_hidden_state[:, len(self.base_model.embeddings.prefix_tokens) :])
+        prefix = sum(tokens.shape[1] for tokens in self.base_model.embeddings.prefix_tokens)
+        return floats(found.last_hidden_state[:, prefix:])

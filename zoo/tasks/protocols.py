@@ -77,7 +77,7 @@ class CausalLM(TextModel, Decoder, Protocol):
 
 
 class ImageEmbeddings(Protocol):
-    prefix_tokens: Sequence[Array]  # the tokens before the patches
+    prefix_tokens: Sequence[Array]  # the tokens before the patches, in arrays (1, tokens, D)
 
 
 class ImageBody(Protocol):
