@@ -35,6 +35,8 @@ COMMANDS: dict[str, str] = {
         "map",
         "chat",
         "info",
+        "families",
+        "doctor",
         "lock",
         "export",
         "finetune",

@@ -162,6 +162,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--batch", type=_count, default=1, metavar="N", help="rows whose memory is told (1)")
     add("--length", type=_count, metavar="N", help="tokens of each (all that the checkpoint takes, at most 4096)")
 
+    command("families", as_json)
+    command("doctor", as_json)
+
     add = command("lock", hub, as_json)
     add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
     add("-o", "--output", metavar="FILE", default="zoo.lock", help="the lock file (zoo.lock)")

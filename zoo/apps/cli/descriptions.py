@@ -16,7 +16,7 @@ LIST = (
     "run: a checkpoint on inputs; embed: vectors as a file; map: on whole files; chat: a conversation; info: a "
     "checkpoint's contents; lock: pin its files; export: to ONNX or GGUF; finetune: train it; table: tables of "
     "documents; grits: score a table; example: a page to try table on; demo: all of it in the "
-    "browser; serve: over HTTP, as OpenAI's interface"
+    "browser; serve: over HTTP, as OpenAI's interface; families: what zoo runs; doctor: what this machine has"
 )
 
 RUN = """\
@@ -106,6 +106,15 @@ Show the contents of a checkpoint: architecture, task, sizes, tokenizer or proce
 renamed, tied or ignored, and the memory of its weights in each precision, of a token in the cache and of a batch.  Of
 weights on the hub that are not in the cache only the headers are read."""
 
+FAMILIES = """\
+List the families of models that zoo has: what they read, their tasks, their heads by their names in transformers, and
+how many checkpoints the parity report compared with transformers, with the worst difference."""
+
+DOCTOR = """\
+Show what zoo finds on this machine: the processor and its instructions, threads, memory, packages, the engine that
+device="auto" stands for and why, the caches and their sizes, settings in the environment, and what to install for what
+is missing."""
+
 LOCK = """\
 Write a lock file: the commit of each NAME, and the sha256 of every file that is needed to load it.  With --lock the
 other commands, and lock= in Python, load exactly these files or end with an error.
@@ -183,6 +192,8 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "map": ("", None),
     "chat": (CHAT, None),
     "info": (INFO, None),
+    "families": (FAMILIES, None),
+    "doctor": (DOCTOR, None),
     "lock": (LOCK, LOCK_MORE),
     "export": (EXPORT, None),
     "table": (TABLE, TABLE_MORE),

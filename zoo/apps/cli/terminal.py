@@ -76,7 +76,7 @@ class Terminal:
         """Write names and values, wrapped to the width of the terminal."""
         indent = max(len(name) for name, _ in rows) + 4
         for name, value in rows:
-            first, *others = textwrap.wrap(clean(value), max(self.width - indent, 20)) or [""]
+            first, *others = textwrap.wrap(clean(value), max(self.width - indent, 20), break_on_hyphens=False) or [""]
             self.line(f"  {name}".ljust(indent) + first)
             for line in others:
                 self.line(" " * indent + line)

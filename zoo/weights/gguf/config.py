@@ -83,7 +83,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         raise UnsupportedError("rope_factors_long.weight, of longrope, is not implemented")
     vocabulary = _rows(tensors, "token_embd.weight", None)
     return {
-        "model_type": (kind := _MODEL_TYPES.get(own, own)),
+        "model_type": (kind := MODEL_TYPES.get(own, own)),
         "architectures": [FAMILIES[kind].architecture("ForCausalLM")],
         "num_key_value_heads": m.whole("attention.head_count_kv", heads),
         "head_dim": size,
@@ -104,7 +104,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
 
 
 # llama.cpp's name of an architecture -> transformers' model_type, if it is another.
-_MODEL_TYPES = {"gemma3": "gemma3_text"}
+MODEL_TYPES = {"gemma3": "gemma3_text"}
 
 
 def _gemma3(m: Metadata, size: int, share: int) -> dict[str, Any]:

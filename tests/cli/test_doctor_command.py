@@ -1,0 +1,89 @@
+"""`zoo doctor` and `zoo families`: they say what there is."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from zoo.apps.cli import doctor, main
+from zoo.registry import FAMILIES
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_extras_are_those_of_the_project():
+    extras = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    found = {}
+    for name, content in re.findall(r"^(\w+) = \[(.*?)\]$", extras, re.MULTILINE | re.DOTALL):
+        packages = re.findall(r'"([\w.-]+)', re.sub(r"#.*", "", content))
+        found[name] = tuple(package for package in packages if package != "transformers-zoo")
+    assert {name: packages for name, (packages, _) in doctor.EXTRAS.items()} == {
+        name: packages
+        for name, packages in found.items()
+        if name not in ("onnx", "parity", "bench", "docs", "test")  # "fast" has more than onnx; the rest is for us
+    }
+
+
+def test_doctor(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    monkeypatch.setenv("ZOO_DEVICE", "cpu")
+    assert main(["doctor", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert "secret" not in out
+    found = json.loads(out)
+    assert found["packages"]["numpy"] == importlib.metadata.version("numpy")
+    assert found["engine"] == {"auto": "cpu", "why": "ZOO_DEVICE names it", "problem": None}
+    assert found["processor"]["threads"] >= 1
+    assert found["settings"]["HF_TOKEN"] == "set"
+    monkeypatch.setenv("ZOO_DEVICE", "tpu")
+    assert "'tpu' is not supported" in doctor.describe()["engine"]["problem"]
+
+
+def test_what_is_missing_is_named_with_its_command(monkeypatch, in_terminal):
+    lacks = {"gradio": None, "onnxruntime": None}
+    version = importlib.metadata.version
+
+    def asked(name):
+        if name in lacks:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr("importlib.metadata.version", asked)
+    monkeypatch.setattr("zoo.devices._is_installed", lambda name: name not in lacks)
+    monkeypatch.setattr("zoo.devices._has_cuda", lambda: False)
+    monkeypatch.delenv("ZOO_DEVICE", raising=False)
+    shown = " ".join(in_terminal("doctor").split())
+    assert "zoo demo: without gradio: pip install 'transformers-zoo[demo]'" in shown
+    found = doctor.describe()
+    assert found["engine"]["auto"] == "cpu"
+    assert "[fast]'" in found["engine"]["why"]
+    assert found["extras"]["demo"] == {"gradio": None}
+
+
+def test_sizes_of_caches(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").write_bytes(b"12345")
+    (tmp_path / "c").symlink_to(tmp_path / "a" / "b")
+    assert doctor._folder(tmp_path)["bytes"] == 5
+    assert doctor._folder(tmp_path / "none")["bytes"] == 0
+
+
+@pytest.mark.parametrize("form", ["--json", None])
+def test_families(form, capsys, in_terminal):
+    if form is None:
+        shown = in_terminal("families")
+        assert all(re.search(rf"^\s+{re.escape(name)}\s", shown, re.MULTILINE) for name in FAMILIES)
+        return
+    assert main(["families", form]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == list(FAMILIES)
+    assert found["bert"]["tasks"][:3] == ["embed", "fill-mask", "classify"]
+    assert "BertForMaskedLM" in found["bert"]["heads"]
+    assert found["vit"]["reads"] == "images"
+    assert (found["llama"]["gguf"], found["vit"]["gguf"]) == (True, False)
+    proven = found["bert"]["proven"]["numpy"]
+    assert proven["hold"] <= proven["checkpoints"]
