@@ -34,7 +34,14 @@ class DINOv3ViTConfig(VisionConfig):
         if self.rope_theta <= 0 or self.rope_theta == 1:
             raise ConfigError(f"rope_theta = {self.rope_theta} is out of range, expected a number above 0 but 1")
         if self.head_size % 4:
-            raise ConfigError(f"heads of {self.head_size} features: positions in a plane need a multiple of 4")
+            raise ConfigError(
+                f"num_attention_heads = {self.num_attention_heads}: {self.head_size} features each, not a multiple of 4"
+            )
+
+    @property
+    def frequencies(self) -> tuple[float, ...]:
+        """The angles, as parts of a full turn, of a step of 1 in height or width: K / 4 of them."""
+        return tuple(self.rope_theta ** (-4 * i / self.head_size) for i in range(self.head_size // 4))
 
     @property
     def head_size(self) -> int:

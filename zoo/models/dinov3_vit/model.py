@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
 from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
@@ -82,8 +80,6 @@ class DINOv3ViTModel(ImageModel):
         self.embeddings = Embeddings(w / "embeddings", cfg, mask_token)
         self.layers = [Layer(w / "layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
         self.norm = LayerNorm(w / "norm", cfg.hidden_size, cfg.layer_norm_eps)
-        steps = np.arange(0, 1, 4 / cfg.head_size, dtype=np.float32)
-        self.frequencies = tuple((1 / np.float32(cfg.rope_theta) ** steps).tolist())
 
     @property
     def like(self) -> Array:
@@ -99,7 +95,7 @@ class DINOv3ViTModel(ImageModel):
         inside = (at >= 0) * 1
         at = at * inside
         turns = [((i + 0.5) / n * 2 - 1) * (2 * math.pi) * inside for i, n in ((at // w, h), (at % w, w))]
-        parts = [ops.rotary(turn[None], self.frequencies, 1.0, self.like) for turn in turns]
+        parts = [ops.rotary(turn[None], self.config.frequencies, 1.0, self.like) for turn in turns]
         cos, sin = (ops.cat([part[i] for part in parts], 2) for i in (0, 1))
         return cos, sin
 
