@@ -24,6 +24,8 @@ class Module:
     neither counted nor saved.
     """
 
+    fixed: tuple[str, ...] = ()  # arrays that are saved, and that training does not change
+
 
 class CacheLast(Module):
     """Caches the last value, which depends on its key alone (such as an image's size), until another key is asked for.

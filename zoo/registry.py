@@ -277,6 +277,20 @@ FAMILIES: dict[str, Family] = {
     ),
     "t5": _T5,
     "mt5": replace(_T5, prefix="MT5", classes="T5"),
+    "bart": Family(
+        module="zoo.models.bart",
+        prefix="Bart",
+        heads=("ForConditionalGeneration", "ForSequenceClassification"),
+        stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+    ),
+    "marian": Family(
+        module="zoo.models.bart",
+        prefix="Marian",
+        heads=("MTModel",),
+        tasks={"MTModel": "translation"},
+        losses={"MTModel": "written text"},
+        stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+    ),
     "trocr": Family(
         module="zoo.models.trocr",
         prefix="TrOCR",

@@ -91,6 +91,7 @@ def make_trainable(model: Trainable) -> None:
     """Turn gradients on for a model just read on torch, and caches of what follows from weights off."""
     buffers: set[int] = set()
     for module in modules(model):
+        buffers.update(id(getattr(module, name)) for name in module.fixed)
         if isinstance(module, Conv2d | ConvTranspose2d):
             module.unfold()
         elif isinstance(module, CacheLast):

@@ -79,6 +79,8 @@ def queries_for_keys(model, patch):
 @pytest.mark.parametrize("mutant", [another_activation, another_epsilon, queries_for_keys])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_mutant_is_found(bench, monkeypatch, family, mutant):
+    if family == "marian" and mutant is another_epsilon:
+        pytest.skip("needs norms of small numbers, and sines and cosines, which are large, are part of all of Marian's")
     at = bench(first_of(family))
     model = load_model(at.folder)
     changed = mutant(model, monkeypatch)

@@ -77,6 +77,7 @@ def beam_search(
             [len(beam.ids) for _, beam in beams],
             [search.fewest for search, _ in beams],
             config,
+            [search.limit for search, _ in beams],
         )
         row = 0
         for search in active:

@@ -24,12 +24,11 @@ MAX_FACTOR = 1e6  # of the penalty on what repeats: beyond it float32 overflows
 # Options of transformers that zoo does not have -> the values with which they do nothing.
 _ONLY_NONE = (
     *("assistant_early_exit", "constraints", "dola_layers", "exponential_decay_length_penalty", "force_words_ids"),
-    *("forced_bos_token_id", "forced_decoder_ids", "forced_eos_token_id", "max_time", "sequence_bias"),
+    *("forced_decoder_ids", "max_time", "sequence_bias"),
     "watermarking_config",
 )
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(_ONLY_NONE, (None,)),
-    **dict.fromkeys(("bad_words_ids", "begin_suppress_tokens", "suppress_tokens"), (None, [])),
     **dict.fromkeys(("diversity_penalty", "encoder_no_repeat_ngram_size", "penalty_alpha"), (None, 0)),
     **dict.fromkeys(("encoder_repetition_penalty", "guidance_scale", "num_beam_groups"), (None, 1)),
     **dict.fromkeys(("remove_invalid_values", "renormalize_logits", "token_healing"), (None, False)),
@@ -54,7 +53,9 @@ class GenerationConfig:
     Beam search (num_beams > 1): a beam's score is the sum of its log-probabilities / tokens ** length_penalty;
     early_stopping: True ends at num_beams finished beams, False when a better one is unlikely, "never" when it is
     impossible.  repetition_penalty divides (multiplies, if negative) the scores of tokens that the row already has;
-    no_repeat_ngram_size: no sequence of this many tokens occurs twice.
+    no_repeat_ngram_size: no sequence of this many tokens occurs twice.  forced_bos_token_id, forced_eos_token_id: the
+    first new token, and the last one that there is room for.  suppress_tokens never follow, begin_suppress_tokens not
+    first; bad_words_ids: lists of one such token each.
     """
 
     max_new_tokens: int | None = None
@@ -73,6 +74,11 @@ class GenerationConfig:
     num_return_sequences: int = 1
     repetition_penalty: float = 1.0
     no_repeat_ngram_size: int = 0
+    forced_bos_token_id: int | None = None
+    forced_eos_token_id: tuple[int, ...] = ()
+    suppress_tokens: tuple[int, ...] = ()
+    begin_suppress_tokens: tuple[int, ...] = ()
+    bad_words_ids: tuple[tuple[int, ...], ...] = ()
     stop_strings: tuple[str, ...] = ()
     eos_token_id: tuple[int, ...] = ()
     bos_token_id: int | None = None
@@ -82,14 +88,26 @@ class GenerationConfig:
 
     def __post_init__(self) -> None:
         set_ = lambda name, value: object.__setattr__(self, name, value)
-        set_("eos_token_id", _ids("eos_token_id", self.eos_token_id))
+        for name in ("eos_token_id", "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens"):
+            set_(name, _ids(name, getattr(self, name)))
+        words = self.bad_words_ids or ()
+        set_("bad_words_ids", tuple(_ids("bad_words_ids", one) for one in words) if _is_list(words) else words)
+        if not _is_list(words) or any(len(one) != 1 for one in self.bad_words_ids):
+            raise InputError(f"bad_words_ids is {words!r}, expected lists of one token each: longer ones are unknown")
         set_("stop_strings", _strings("stop_strings", self.stop_strings))
         for name in ("max_new_tokens", "max_length", "num_beams", "num_return_sequences"):
             set_(name, _whole(name, getattr(self, name), 1, optional=name.startswith("max")))
         for name in ("num_beams", "num_return_sequences"):
             if getattr(self, name) > MAX_ROWS:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at most {MAX_ROWS}")
-        for name in ("min_new_tokens", "bos_token_id", "pad_token_id", "decoder_start_token_id", "seed"):
+        for name in (
+            "min_new_tokens",
+            "forced_bos_token_id",
+            "bos_token_id",
+            "pad_token_id",
+            "decoder_start_token_id",
+            "seed",
+        ):
             set_(name, _whole(name, getattr(self, name), 0, optional=True))
         for name in ("min_length", "top_k", "no_repeat_ngram_size"):
             set_(name, _whole(name, getattr(self, name), 0))
@@ -229,6 +247,10 @@ def _number(name: str, value: Any) -> float:
 def _ids(name: str, value: Any) -> tuple[int, ...]:
     values = () if value is None else value if isinstance(value, list | tuple | np.ndarray) else (value,)
     return tuple(dict.fromkeys(_whole(name, v, 0) for v in values))  # type: ignore[misc]  (none is None)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
 
 
 def _strings(name: str, value: Any) -> tuple[str, ...]:

@@ -23,20 +23,29 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 def constrains(new: Sequence[int], fewest: Sequence[int], config: GenerationConfig) -> bool:
     """True if `constrained` may change scores."""
-    return config.repetition_penalty != 1 or config.no_repeat_ngram_size > 0 or max(fewest) > min(new)
+    forces = config.forced_bos_token_id is not None or config.forced_eos_token_id
+    excludes = config.suppress_tokens or config.begin_suppress_tokens or config.bad_words_ids
+    repeats = config.repetition_penalty != 1 or config.no_repeat_ngram_size > 0
+    return bool(repeats or forces or excludes or max(fewest) > min(new))
 
 
 def constrained(
-    scores: np.ndarray, rows: Sequence[np.ndarray], new: Sequence[int], fewest: Sequence[int], config: GenerationConfig
+    scores: np.ndarray,
+    rows: Sequence[np.ndarray],
+    new: Sequence[int],
+    fewest: Sequence[int],
+    config: GenerationConfig,
+    limits: Sequence[int] | None = None,
 ) -> np.ndarray:
     """Scores (R, V) with the penalty for repeated tokens, and -inf for tokens that must not follow.
 
-    rows: each row's tokens so far, with its prompt; new, fewest: the number of new ones, and the least number.
+    rows: each row's tokens so far, with its prompt; new, fewest, limits: the number of new ones, the least, the most.
     """
     if not constrains(new, fewest, config):
         return scores
     scores = scores.copy()
-    for row, ids, n, least in zip(scores, rows, new, fewest, strict=True):
+    never = [*config.suppress_tokens, *(one for (one,) in config.bad_words_ids)]
+    for i, (row, ids, n, least) in enumerate(zip(scores, rows, new, fewest, strict=True)):
         if config.repetition_penalty != 1:
             seen = np.unique(ids[ids < len(row)])
             of = row[seen]
@@ -44,7 +53,14 @@ def constrained(
             row[seen] = np.where(of < 0, of * penalty, of / penalty)
         row[_completing(ids, config.no_repeat_ngram_size, len(row))] = -np.inf
         if n < least:
-            row[[i for i in config.eos_token_id if i < len(row)]] = -np.inf
+            row[[end for end in config.eos_token_id if end < len(row)]] = -np.inf
+        row[[one for one in (*never, *(config.begin_suppress_tokens if n == 0 else ())) if one < len(row)]] = -np.inf
+        forced = () if config.forced_bos_token_id is None or n else (config.forced_bos_token_id,)
+        if limits is not None and n == limits[i] - 1:
+            forced = config.forced_eos_token_id or forced
+        if forced:
+            row[:] = -np.inf
+            row[[one for one in forced if one < len(row)]] = 0
     if (scores.max(-1) == -np.inf).any():
         raise ZooError("no_repeat_ngram_size and min_new_tokens exclude every next token: lower one of them")
     return scores

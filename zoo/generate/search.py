@@ -105,7 +105,8 @@ def _steps(
         else:
             logits = numpy_logits(logits)
             every = log_softmax(logits)
-            tokens = _tokens(constrained(logits, [row.ids for row in now], counts, least, config), config, draws)
+            most = [limits[i] for i in active]
+            tokens = _tokens(constrained(logits, [row.ids for row in now], counts, least, config, most), config, draws)
             logprobs = every[np.arange(len(tokens)), tokens].tolist()
         step, going = [], []
         for at, (i, row, token) in enumerate(zip(active.tolist(), now, tokens, strict=True)):

@@ -1,0 +1,4 @@
+"""BART and Marian: https://arxiv.org/abs/1910.13461, https://arxiv.org/abs/1804.00344"""
+
+from .config import *
+from .model import *

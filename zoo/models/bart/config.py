@@ -1,0 +1,74 @@
+"""The configs of BART and Marian checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...config import Config
+from ...errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class BartConfig(Config):
+    learned: ClassVar[bool] = True  # positions and a norm of embeddings; False: sines and cosines, and no norm
+    model_type: str = "bart"
+    vocab_size: int = 50265
+    d_model: int = 1024
+    encoder_layers: int = 12
+    encoder_attention_heads: int = 16
+    encoder_ffn_dim: int = 4096
+    decoder_layers: int = 12
+    decoder_attention_heads: int = 16
+    decoder_ffn_dim: int = 4096
+    max_position_embeddings: int = 1024
+    activation_function: str = "gelu"
+    scale_embedding: bool = False
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    classifier_dropout: float = 0.0
+    pad_token_id: int | None = 1
+    bos_token_id: int | None = 0
+    eos_token_id: int = 2
+    decoder_start_token_id: int = 2
+
+    def __post_init__(self) -> None:
+        self.positive("vocab_size", "d_model", "max_position_embeddings")
+        for side in ("encoder", "decoder"):
+            self.positive(f"{side}_layers", f"{side}_attention_heads", f"{side}_ffn_dim")
+            self.divides(f"{side}_attention_heads", "d_model")
+        self.fractions("dropout", "attention_dropout", "activation_dropout", "classifier_dropout")
+        self.require(normalize_before=False, normalize_embedding=self.learned, add_final_layer_norm=False)
+        if not 0 <= self.decoder_start_token_id < self.vocab_size:
+            raise ConfigError(
+                f"decoder_start_token_id = {self.decoder_start_token_id} is out of range, expected 0 ... "
+                f"{self.vocab_size - 1}"
+            )
+
+    @property
+    def hidden_size(self) -> int:
+        """The width, by the name that tasks know."""
+        return self.d_model
+
+    @property
+    def cross_size(self) -> int:
+        """The width of the encoder's hidden states in cross-attention."""
+        return self.d_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarianConfig(BartConfig):
+    learned: ClassVar[bool] = False
+    model_type: str = "marian"
+    vocab_size: int = 58101
+    pad_token_id: int | None = 58100
+    bos_token_id: int | None = None
+    eos_token_id: int = 0
+    decoder_start_token_id: int = 58100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(share_encoder_decoder_embeddings=True, decoder_vocab_size=self.vocab_size)
+        if self.d_model % 2:
+            raise ConfigError(f"d_model = {self.d_model}: sinusoidal positions need an even number")

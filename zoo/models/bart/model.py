@@ -1,0 +1,204 @@
+"""BART (Lewis et al. 2019, https://arxiv.org/abs/1910.13461): a post-norm encoder and decoder; and Marian
+(Junczys-Dowmunt et al. 2018, https://arxiv.org/abs/1804.00344), which translates, with sines and cosines for positions.
+
+TrOCR took BART's decoder, whose layers are these.
+
+Shapes: B rows, T tokens, D d_model, F ffn_dim, V vocab_size, L labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ... import ops
+from ...inputs import Context, TextInputs, TextModel
+from ...inputs.causal import CausalLM
+from ...inputs.encoder_decoder import TextToText
+from ...nn import Dropout, LayerNorm, Linear, Module
+from ...typing import Array
+from ...weights import NameMap, Weights
+from ..trocr import model as trocr
+from .config import BartConfig, MarianConfig
+
+OFFSET = 2  # learned positions begin at this row of their table
+EPS = 1e-5
+
+NAME_MAP = NameMap(
+    prefix="model",
+    base=("shared", "encoder", "decoder"),
+    ignored=(
+        r"(^|\.)(en|de)coder\.embed_tokens\.weight$",  # copies of `shared`
+        r"(^|\.)(en|de)coder\.version$",
+        r"^lm_head\.",
+        r"^final_logits_bias$",
+        r"^model\.(en|de)coder\.embed_positions\.weight$",  # of Marian, which are computed
+    ),
+)
+TIED = {"lm_head.weight": "model.shared.weight"}
+INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "d_model"}
+
+
+class Embeddings(Module):
+    """Words and positions; w: of the model, side: "encoder" or "decoder"."""
+
+    def __init__(self, w: Weights, cfg: BartConfig, side: str):
+        D, self.max_positions = cfg.d_model, cfg.max_position_embeddings
+        self.word = w.embedding("shared.weight", cfg.vocab_size, D)
+        self.scale = D**0.5 if cfg.scale_embedding else 1.0
+        self.padding = cfg.pad_token_id
+        self.position = self.norm = None
+        if cfg.learned:
+            self.position = (w / side).get("embed_positions.weight", (self.max_positions + OFFSET, D))
+            self.norm = LayerNorm(w / side / "layernorm_embedding", D, EPS)
+        self.dropout = Dropout(cfg.dropout)
+
+    def __call__(self, t: TextInputs) -> Array:
+        """-> (B, T, D)."""
+        x = ops.embedding(t.ids, self.word, "input_ids", self.padding)
+        if self.scale != 1:
+            x = x * self.scale
+        at = ops.arange(t.shape[1], self.word)[None]
+        if t.context.start is not None:
+            at = t.start[:, None] + at
+        if self.position is not None:
+            x = x + ops.embedding(at + OFFSET, self.position, "positions")
+        else:
+            waves = ops.sinusoids(at, x.shape[2], self.word)
+            x = x + ops.cat([waves[:, :, 0::2], waves[:, :, 1::2]], 2)
+        return self.dropout(x if self.norm is None else self.norm(x))
+
+
+class EncoderLayer(Module):
+    def __init__(self, w: Weights, cfg: BartConfig):
+        D, F = cfg.d_model, cfg.encoder_ffn_dim
+        like_trocr: Any = replace(cfg, decoder_attention_heads=cfg.encoder_attention_heads)
+        self.attention = trocr.Attention(w, like_trocr)
+        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
+        self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
+        self.norm = LayerNorm(w / "final_layer_norm", D, EPS)
+
+    def __call__(self, x: Array, c: Context) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        x = self.attention(x, c, None)
+        return self.norm(self.down(self.up(x)), residual=x)
+
+
+class Encoder(TextModel):
+    config_class = BartConfig
+    name_map = NAME_MAP
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        self.config = cfg
+        self.embeddings = Embeddings(w, cfg, "encoder")
+        self.layers = [EncoderLayer(w / "encoder.layers" / i, cfg) for i in range(cfg.encoder_layers)]
+
+    def encode(self, t: TextInputs) -> Array:
+        """-> (B, T, D) of every token."""
+        x = self.embeddings(t)
+        for layer in self.layers:
+            x = layer(x, t.context)
+        return x
+
+
+class Stack(Module):
+    """The decoder's layers."""
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        self.embeddings = Embeddings(w, cfg, "decoder")
+        like_trocr: Any = cfg  # which has the fields that its layers read
+        self.layers = [trocr.Layer(w / "decoder.layers" / i, like_trocr) for i in range(cfg.decoder_layers)]
+
+    def encode(self, t: TextInputs) -> Array:
+        """-> (B, T, D) of every token."""
+        x = self.embeddings(t)
+        for layer, cache in t.with_cache(self.layers):
+            x = layer(x, t.context, cache)
+        return x
+
+
+class LanguageHead(Module):
+    """Logits of the vocabulary; the bias of each token is a buffer, which some files lack."""
+
+    fixed = ("bias",)
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        self.product = Linear(w / "lm_head", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
+        has = "final_logits_bias" in w
+        self.bias = w.get("final_logits_bias", (1, cfg.vocab_size)) if has else None
+
+    def __call__(self, x: Array) -> Array:
+        """x (..., D) -> (..., V)."""
+        y = self.product(x)
+        return y if self.bias is None else y + self.bias[0]
+
+
+class Decoder(CausalLM):
+    """The decoder: logits of the next token."""
+
+    config_class = BartConfig
+    inputs = INPUTS
+    is_causal = True
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        self.config = cfg
+        self.base_model = Stack(w / "model", cfg)
+        self.head = LanguageHead(w, cfg)
+
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
+        cfg = self.config
+        return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
+        return self.head(t.last_tokens(self.base_model.encode(t)))
+
+
+class BartForConditionalGeneration(TextToText):
+    """The encoder of a text, and the decoder that writes another."""
+
+    config_class = BartConfig
+    name_map = NAME_MAP
+    tied = TIED
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        self.config = cfg
+        self.encoder = Encoder(w / "model", cfg)
+        self.decoder = Decoder(w, cfg)
+
+
+class MarianMTModel(BartForConditionalGeneration):
+    config_class = MarianConfig
+
+
+class BartForSequenceClassification(TextModel):
+    """A head on the decoder's state at the last end of the text, which encoder and decoder both read."""
+
+    config_class = BartConfig
+    name_map = NAME_MAP
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        D = cfg.d_model
+        self.config = cfg
+        self.encoder, self.decoder = Encoder(w / "model", cfg), Stack(w / "model", cfg)
+        self.dropout = Dropout(cfg.classifier_dropout)
+        self.dense = Linear(w / "classification_head.dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
+        self.classifier = Linear(w / "classification_head.out_proj", D, cfg.num_labels)
+
+    @property
+    def base_model(self) -> Encoder:
+        """The encoder, which says how long texts may be."""
+        return self.encoder
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, L)."""
+        ids, states = t.ids, self.encoder.encode(t)
+        shifted = ops.cat([ids[:, :1] * 0 + self.config.decoder_start_token_id, ids[:, :-1]], 1)
+        seen = Context(start=ops.arange(t.shape[0], states) * 0, encoder_states=states, encoder_mask=t.context.mask)
+        x = self.decoder.encode(t._replace(input_ids=shifted, context=seen))
+        ends = ops.cumsum(ids == self.config.eos_token_id, 1)
+        last = ops.cumsum(ends < ends[:, -1:], 1)[:, -1]  # the last end's place; the first token's if there is none
+        B, T, D = x.shape
+        x = ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions")
+        return self.classifier(self.dense(self.dropout(x)))
