@@ -6,6 +6,7 @@ A message names the file or field, what was found, what was expected and, where 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -113,6 +114,15 @@ class BatchError(InputError):
 
 class TableError(InputError):
     """Cells do not form a table, or a file is no table or cannot store it: the message names the row and column."""
+
+
+def nearest_file(path: str | os.PathLike[str]) -> str:
+    """`nearest` among the files beside a path that does not exist."""
+    folder, name = os.path.split(os.fspath(path))
+    try:
+        return nearest(str(name), os.listdir(folder or "."))
+    except (OSError, ValueError):
+        return ""
 
 
 def nearest(name: str, among: Iterable[str], count: int = 3) -> str:

@@ -80,7 +80,12 @@ def find(
         raise HubError(f"revision {revision!r} of {given!r} is not the name of a branch, a tag or a commit")
     cache = None if options.cache_dir is None else os.path.abspath(os.path.expanduser(options.cache_dir))
     request = Request(repo, revision, cache, options.token, weights, file)
-    return _in_cache(request) if options.local_files_only else _on_hub(request)
+    try:
+        return _in_cache(request) if options.local_files_only else _on_hub(request)
+    except (NotFoundError, OfflineError) as error:
+        if near := nearest(given, EMBEDDED):
+            raise type(error)(f"{error}{near}") from error.__cause__
+        raise
 
 
 def find_headers(

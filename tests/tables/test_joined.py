@@ -273,7 +273,7 @@ def test_every_output(
     Path("long.pdf").write_bytes(long_pdf())
     base = ["table", "long.pdf", "--no-detection", "--join", "--jobs", jobs]
     assert main([*base, "-o", "out", "--format", "csv,xlsx"]) == 0
-    assert "3 pages of 1 documents, 1 table\n" in capsys.readouterr().err
+    assert "3 pages of 1 document, 1 table\n" in capsys.readouterr().err
     with open("out/long-pages-1-3-table-1.csv", newline="") as file:
         assert list(csv.reader(file)) == EXPECTED
     assert [len(json.loads(line)["tables"]) for line in Path("out/tables.jsonl").read_text().splitlines()] == [1, 1, 1]

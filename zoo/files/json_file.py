@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError, NotFoundError, ZooError
+from ..errors import ConfigError, NotFoundError, ZooError, nearest_file
 from .inside import check_regular
 
 # transformers writes int(1e30) if a tokenizer has no `model_max_length`.
@@ -41,7 +41,7 @@ def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
         with path.open("rb") as file:
             data = file.read(min(found.st_size, limit) + 1)  # a read allocates what it asks for
     except (FileNotFoundError, NotADirectoryError):
-        raise NotFoundError(f"{path}: no such file") from None
+        raise NotFoundError(f"{path}: no such file{nearest_file(path)}") from None
     except (OSError, ValueError) as e:
         raise error(f"{path}: cannot be read: {e}") from None
     if len(data) > limit:

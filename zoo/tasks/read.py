@@ -42,6 +42,7 @@ BATCH_BYTES, MAX_LINES = 512 << 20, 64
 # A line with a lower confidence is read again at these widths: of 1,915 real lines 15 %, and 2.7 % wrong characters
 # became 2.3 %.
 SURE, WIDER = 0.97, (1.12, 1.2)
+TALL = 128  # pixels: a higher image may have several lines
 
 
 class Reading(NamedTuple):
@@ -153,6 +154,10 @@ class Read(ImageTask):
                 with naming(i, len(given)):
                     array = np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels))
                 boxes = split_lines(array) if lines else []
+                if not lines and len(array) > TALL and (seen := len(split_lines(array))) > 2:
+                    warn(
+                        f"an image has about {seen} lines of text, and is read as one: lines=True (--lines) reads each"
+                    )
                 waiting += [(i, array[y0:y1, x0:x1]) for x0, y0, x1, y1 in boxes] or [(i, array)]
                 while waiting and (len(waiting) >= self.batch_lines or i == len(given) - 1):
                     batch, waiting = waiting[: self.batch_lines], waiting[self.batch_lines :]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote, unquote
 
-from ...errors import InputError, NotFoundError, ZooError, nearest
+from ...errors import InputError, NotFoundError, ZooError, nearest, nearest_file
 from ...files.atomic_write import atomic_write
 from ...files.inside import check_regular
 from ...optional import optional
@@ -74,7 +74,7 @@ def reading(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise NotFoundError(f"{name}: no such file") from None
+        raise NotFoundError(f"{name}: no such file{nearest_file(name)}") from None
     except ZooError:
         raise
     except (OSError, ValueError) as e:  # ValueError: a name with U+0000 or half of a surrogate pair

@@ -165,6 +165,8 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
     if tally.without_text and args.output is not None and _suffix(args.output) != ".json":
         print(f"zoo: warning: no text in the tables of {_some(tally.without_text)}", file=sys.stderr)
     tally.report(len(inputs), [error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
+    if not tally.tables and tally.pages:
+        raise _no_table(_counted(tally.pages, "page"), args)
 
 
 @dataclass
@@ -189,7 +191,8 @@ class _Tally:
     def report(self, documents: int, unwritten: Sequence[str]) -> None:
         """Print the counts and the errors.  unwritten: errors of files.  ZooError: there are errors."""
         if self.pages > 1 or self.failed or unwritten:
-            _say(f"{self.pages} pages of {documents} documents, {_tables(self.tables, self.doubtful)}")
+            counts = _counted(self.pages, "page"), _counted(documents, "document"), _tables(self.tables, self.doubtful)
+            _say("{} of {}, {}".format(*counts))
         elif self.doubtful:
             _say(_tables(self.tables, self.doubtful))
         for error in (*self.failed, *unwritten):
@@ -361,7 +364,11 @@ def _no_table(name: str, args: argparse.Namespace) -> ZooError:
 
 
 def _tables(count: int, doubtful: int) -> str:
-    return f"{count} table{'s' * (count != 1)}" + (f", {doubtful} doubtful" if doubtful else "")
+    return _counted(count, "table") + (f", {doubtful} doubtful" if doubtful else "")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _say_written(paths: Sequence[Path]) -> None:

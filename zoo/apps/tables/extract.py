@@ -22,7 +22,7 @@ from .boxes import HALF, inside
 from .crop import TableCrop, crop_table
 from .direction import text_direction
 from .doubts import find_doubts
-from .finding import ROTATED, Detector, find_tables, has_no_grid, reading_order
+from .finding import ROTATED, Detector, find_tables, has_no_grid, ink_of, reading_order, share_of_ink
 from .lattice import Lattice
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, is_legible, read_cells
@@ -149,6 +149,11 @@ class TableExtractor:
             if not table.cells:
                 if self.detection is not None:
                     warn(f"the table at ({box}) has no rows and no columns, and is left out")
+                continue
+            is_line = judged and words is None and self.reader is not None and min(table.shape) == 1
+            has_text = any(cell.text for cell in table.cells)
+            if is_line and (not has_text or share_of_ink(ink_of(page), [found.box]) < HALF):
+                warn(f"what was found at ({box}) is one row or one column of a page: it is no table, and is left out")
                 continue
             left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
             score = table.score if self.detection is None else found.score

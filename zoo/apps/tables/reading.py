@@ -52,7 +52,7 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
 
 
 def is_legible(words: Sequence[Word]) -> bool:
-    """Return False for words that are mostly signs, and that the reader is unsure of: parts of drawings."""
+    """Return False for words that are mostly signs, that the reader is unsure of: parts of drawings."""
     if len(words) < FEW_WORDS:
         return True
     signs = statistics.mean(sum(map(str.isalnum, word.text)) / len(word.text) for word in words)

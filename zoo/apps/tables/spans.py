@@ -152,5 +152,5 @@ def _blocks(line: Sequence[Word], high: float) -> list[tuple[float, float, float
 def _reaches(span: Span, line: Sequence[Word], x: Sequence[float]) -> bool:
     """Return True if words of a line lie on both sides of a border of columns within the span."""
     own = [w.box for w in line if x[span.left] <= _middle(w, 0) < x[span.right]]
-    left, right = (own and min(box[0] for box in own), own and max(box[2] for box in own))
-    return any(left < x[c] < right for c in range(span.left + 1, span.right)) if own else False
+    left, right = min((box[0] for box in own), default=0.0), max((box[2] for box in own), default=0.0)
+    return any(left < x[c] < right for c in range(span.left + 1, span.right))

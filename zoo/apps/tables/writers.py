@@ -65,8 +65,17 @@ def save_tables(
 
 
 def json_of(tables: Sequence[Table]) -> str:
-    """A JSON array, also for one table."""
-    return json.dumps([table.to_dict() for table in tables], ensure_ascii=False, allow_nan=False) + "\n"
+    """A JSON array, also for one table; pixels and scores have four digits after the point."""
+    rounded = _rounded([table.to_dict() for table in tables])
+    return json.dumps(rounded, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return round(value, 4) if isinstance(value, float) else value
 
 
 class JsonLinesWriter:
