@@ -78,7 +78,7 @@ def test_what_is_no_document(models, document, tmp_path, monkeypatch):
     (tmp_path / "text.pdf").write_text("no PDF")
     with pytest.raises(InputError, match=r"^text\.pdf: "):
         answers.find_tables(models(), str(tmp_path / "text.pdf"))
-    monkeypatch.setattr("zoo.apps.serve.pages.MAX_PAGES", 1)
+    monkeypatch.setattr("zoo.apps.documents.limits.MAX_PAGES", 1)
     with pytest.raises(InputError, match="2 pages, at most 1 at once: choose pages such as 1-1"):
         answers.find_tables(models(), document)
     assert len(cells(answers.find_tables(models(), document, "1"))) == 1

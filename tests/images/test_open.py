@@ -274,7 +274,6 @@ NAN[0, 0, 0] = np.nan
         (encoded(RGB, "TGA"), "not an image"),
         (encoded(RGB, "EPS"), "PostScript"),
     ],
-    ids=str,
 )
 def test_refused(image: Any, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:

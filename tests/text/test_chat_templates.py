@@ -170,7 +170,6 @@ def test_characters_for_private_use_in_a_message_stay(tmp_path):
         ([{"role": "user", "content": [{"x": 1}]}], "this template takes texts only"),
         ([{**CALL, "tool_calls": [1, 2]}], "refuses the messages: This model only supports single tool-calls"),
     ],
-    ids=str,
 )
 def test_bad_messages(chat, message, tmp_path):
     source = TEMPLATE.replace("document['text']", "document.words").replace("{%- if documents", "{%- if false")

@@ -19,7 +19,7 @@ from ...images import open_image
 from ...tasks.image_task import ImageTask
 from ...tasks.segment import Area, palette
 from ..documents import open_document
-from ..serve.pages import MAX_PIXELS, chosen_pages
+from ..documents.limits import MAX_PIXELS, chosen_pages
 from ..tables import TableExtractor
 from ..tables.flat import unique_names
 from ..tables.pages import page_tables

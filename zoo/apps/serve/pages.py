@@ -10,16 +10,13 @@ import binascii
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import InputError
 from ..documents import Document, Page, open_document
+from ..documents.limits import MAX_PIXELS, chosen_pages
 from ..tables import TableExtractor
 from ..tables.pages import page_tables
 from .errors import ApiError
 from .models import TABLES, Models
 from .requests import FileRequest
-
-MAX_PAGES = 20  # of a document at once
-MAX_PIXELS = 40_000_000  # in a picture or page
 
 
 async def tables(models: Models, asked: FileRequest) -> dict[str, Any]:
@@ -51,17 +48,6 @@ async def read(models: Models, asked: FileRequest) -> dict[str, Any]:
     pages = await one.worker.run(lambda: _each_page(data, asked.pages, found))
     text = "\n\n".join(page["text"] for page in pages)
     return {"object": "list", "model": one.id, "text": text, "data": pages}
-
-
-def chosen_pages(document: Document, pages: str | None) -> list[int]:
-    """The numbers of some pages of a document (all where None); InputError for more than MAX_PAGES."""
-    numbers = document.numbers(pages)
-    if len(numbers) > MAX_PAGES:
-        first = f"{numbers[0]}-{numbers[MAX_PAGES - 1]}"
-        raise InputError(
-            f"{document.name}: {len(numbers)} pages, at most {MAX_PAGES} at once: choose pages such as {first}"
-        )
-    return numbers
 
 
 def _each_page(data: bytes, pages: str | None, found: Callable[[Document, Page], Any]) -> list[Any]:
