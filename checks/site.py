@@ -9,18 +9,22 @@ between pages.  The page of families is made of the registry, of docs/evidence.j
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-try:
-    import griffe
-except ImportError:  # the extra docs
-    griffe: Any = None
+if TYPE_CHECKING:
+    Extension = object
+else:
+    try:
+        from griffe import Extension
+    except ImportError:  # the extra docs
+        Extension = object
 
 ROOT = Path(__file__).parent.parent
 EVIDENCE = ROOT / "docs" / "evidence.json"
@@ -56,7 +60,7 @@ def on_config(config: Any) -> None:
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages and files that are not in docs/."""
-    from mkdocs.structure.files import File
+    File = importlib.import_module("mkdocs.structure.files").File
 
     def add(name: str, **source: Any) -> None:
         files.append(File.generated(config, name, **source))
@@ -90,7 +94,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 OPTION = re.compile(r"(?:^|(?<=[.:])  )((?:[a-z_]\w*)(?:,(?: or)? [a-z_]\w*)*): ", re.MULTILINE)
 
 
-class Options(griffe.Extension if griffe else object):
+class Options(Extension):
     """The arguments that a docstring explains, "device: ...  dtype: ...", are a list on the page."""
 
     def on_instance(self, *, obj: Any, **_: Any) -> None:

@@ -33,7 +33,7 @@ def typed() -> Iterable[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="a GGUF file, or any checkpoint with a chat template")
     parser.add_argument("--system", help="the instructions that the chat begins with")
     parser.add_argument("--max-new-tokens", type=int, default=512)

@@ -35,7 +35,7 @@ def train(data: Path, output: Path, checkpoint: str = CHECKPOINT, **options: obj
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--checkpoint", default=CHECKPOINT)

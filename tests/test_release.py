@@ -35,7 +35,7 @@ def test_code_says_the_name_once_and_names_extras_that_there_are():
         if path.suffix != ".py" or path.name == "optional.py":
             continue
         assert not re.search(rf"{DISTRIBUTION}|install '?zoo\b", text), path
-        for call in ast.walk(ast.parse(text)):
+        for call in ast.walk(ast.parse(text)) if re.search(r"optional\(|pip_install\(", text) else ():
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 extra = {"pip_install": call.args[:1], "optional": call.args[2:]}.get(call.func.id)
                 known = not extra or not isinstance(extra[0], ast.Constant) or extra[0].value in EXTRAS
