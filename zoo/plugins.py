@@ -37,6 +37,7 @@ COMMANDS: dict[str, str] = {
         "info",
         "families",
         "doctor",
+        "bench",
         "lock",
         "export",
         "finetune",

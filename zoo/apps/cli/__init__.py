@@ -165,6 +165,14 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     command("families", as_json)
     command("doctor", as_json)
 
+    add = command("bench", named, hub, as_json, on, threads)
+    add("--task", choices=tasks, metavar="TASK", help="the task to measure, if not the checkpoint's own")
+    add("--weights", choices=("int8", "int4"), help=quantised)
+    all_of = "zoo, zoo-onnx, zoo-torch, sentence-transformers, transformers, llama-cpp (all that run it)"
+    add("--against", metavar="LIST", help=f"contenders, of {all_of}")
+    add("--seconds", type=float, default=5, metavar="F", help="for the rounds of each contender (5)")
+    add("--count", type=_count, default=64, metavar="N", help="texts, pictures or new tokens of a round (64)")
+
     add = command("lock", hub, as_json)
     add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
     add("-o", "--output", metavar="FILE", default="zoo.lock", help="the lock file (zoo.lock)")

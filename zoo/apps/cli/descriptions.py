@@ -16,7 +16,8 @@ LIST = (
     "run: a checkpoint on inputs; embed: vectors as a file; map: on whole files; chat: a conversation; info: a "
     "checkpoint's contents; lock: pin its files; export: to ONNX or GGUF; finetune: train it; table: tables of "
     "documents; grits: score a table; example: a page to try table on; demo: all of it in the "
-    "browser; serve: over HTTP, as OpenAI's interface; families: what zoo runs; doctor: what this machine has"
+    "browser; serve: over HTTP, as OpenAI's interface; families: what zoo runs; doctor: what this machine has; "
+    "bench: how fast a checkpoint runs"
 )
 
 RUN = """\
@@ -115,6 +116,16 @@ Show what zoo finds on this machine: the processor and its instructions, threads
 device="auto" stands for and why, the caches and their sizes, settings in the environment, and what to install for what
 is missing."""
 
+BENCH = """\
+Measure a checkpoint: seconds to load it, milliseconds of the first answer (or first token), texts, pictures or tokens a
+second in the best round, and the most memory.  Each of zoo's engines, and of the other libraries that are installed and
+run the task (sentence-transformers, transformers, llama-cpp), runs in a process of its own, on the same inputs."""
+
+BENCH_MORE = """\
+  zoo bench sentence-transformers/all-MiniLM-L6-v2
+  zoo bench stories260k --count 128 --weights int8 --device onnx --json
+  zoo bench google/vit-base-patch16-224 --against zoo,transformers --threads 2"""
+
 LOCK = """\
 Write a lock file: the commit of each NAME, and the sha256 of every file that is needed to load it.  With --lock the
 other commands, and lock= in Python, load exactly these files or end with an error.
@@ -194,6 +205,7 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "info": (INFO, None),
     "families": (FAMILIES, None),
     "doctor": (DOCTOR, None),
+    "bench": (BENCH, BENCH_MORE),
     "lock": (LOCK, LOCK_MORE),
     "export": (EXPORT, None),
     "table": (TABLE, TABLE_MORE),
