@@ -57,11 +57,11 @@ class Matcher:
         return self._matcher.is_stopped()
 
 
-def response_grammar(task: Any, asked: dict[str, Any] | None) -> Grammar | None:
-    """The grammar of a chat's `response_format`; None for a text."""
+def response_grammar(task: Any, asked: dict[str, Any] | None, outputs: dict[str, Any] | None) -> Grammar | None:
+    """The grammar of a chat's `response_format`, or of its `structured_outputs`; None for a text."""
     kind = None if asked is None else asked.get("type")
     if asked is None or kind == "text":
-        return None
+        return grammar_of(task, outputs)
     if kind == "json_object":
         return grammar_of(task, {"json": {"type": "object"}})
     stated = asked.get("json_schema")

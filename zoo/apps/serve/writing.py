@@ -81,7 +81,7 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
         raise ApiError(400, "suffix is not implemented", param="suffix")
     if (asked.best_of or 1) > (asked.n or 1):
         raise ApiError(400, "best_of above n is not implemented", param="best_of")
-    grammar = grammar_of(one.task, asked.structured_outputs)
+    grammar = await asyncio.to_thread(grammar_of, one.task, asked.structured_outputs)
     prompts = await asyncio.to_thread(_prompts, one.task, asked.prompt)
     writer = Writer(
         models, one, prompts, _config(one.task, asked, asked.max_tokens), asked, asked.logprobs or 0, grammar
@@ -121,7 +121,8 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | AsyncGene
     shown = {} if tools is None else {"tools": tools}
     if asked.structured_outputs is not None and asked.response_format is not None:
         raise ApiError(400, "give either structured_outputs or response_format", param="response_format")
-    grammar = response_grammar(one.task, asked.response_format) or grammar_of(one.task, asked.structured_outputs)
+    form, outputs = asked.response_format, asked.structured_outputs
+    grammar = await asyncio.to_thread(response_grammar, one.task, form, outputs)
     messages = as_templates_expect(asked.messages)
     ids, _ = await asyncio.to_thread(one.task.chat_ids, messages, shown)
     config = _config(one.task, asked, asked.max_completion_tokens or asked.max_tokens)
