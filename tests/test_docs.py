@@ -82,6 +82,8 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     # Processes of their own would not know the stand-ins.
     monkeypatch.setattr("zoo.apps.cli.table.extract_pages", lambda pages, worker, jobs: extract_pages(pages, worker))
     monkeypatch.setattr("zoo.apps.cli.demo.serve", lambda *_: None)  # which would never end
+    if importlib.util.find_spec("starlette") and importlib.util.find_spec("uvicorn"):
+        monkeypatch.setattr("zoo.apps.serve.server.serve", lambda *_, **__: None)
     monkeypatch.chdir(tmp_path)
     for name, size in {"cats.png": (64, 48), "page.png": (300, 400), "line.png": (200, 30)}.items():
         Image.effect_noise(size, 50).save(name)

@@ -66,6 +66,41 @@ def test_which_tokens_are_drawn_from(folder, capsys, monkeypatch):
     assert said("--temperature", "0", "--stop", stop, "--stop", "not there") == likeliest.split(stop)[0] + "\n"
 
 
+def test_a_model_without_a_template_goes_on(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("Once upon a time\n"))
+    assert main(["chat", "stories260k", "--max-new-tokens", "12", "--temperature", "0"]) == 0
+    said = capsys.readouterr()
+    assert said.out == ", there was a little girl named Lily. She\n"
+    assert "goes on from each text" in said.err
+
+
+def test_commands(folder, tmp_path, capsys):
+    from zoo.apps.cli.chat import Continued, _command
+
+    talk = zoo.load(folder).conversation("Be brief.", max_new_tokens=4, do_sample=False)
+    answer = "".join(talk.say("Hello"))
+    assert _command(talk, f"/save {tmp_path / 'talk.json'}") is None
+    before = list(talk.messages)
+    assert _command(talk, "/regenerate") == "Hello"
+    assert "".join(talk.say("Hello")) == answer
+    _command(talk, "/system Be long.")
+    assert talk.messages == [{"role": "system", "content": "Be long."}]
+    _command(talk, f"/load {tmp_path / 'talk.json'}")
+    assert talk.messages == before
+    _command(talk, "/reset")
+    assert talk.messages == before[:1]
+    _command(talk, "/system")
+    assert talk.messages == []
+    _command(talk, "/help")
+    assert "/regenerate" in capsys.readouterr().err
+    (tmp_path / "bad.json").write_text('[{"role": "x"}]')
+    for line in ("/what", "/save", "/regenerate", f"/load {tmp_path / 'none'}", f"/load {tmp_path / 'bad.json'}"):
+        with pytest.raises(zoo.ZooError):
+            _command(talk, line)
+    with pytest.raises(zoo.ZooError, match="no chat template"):
+        _command(Continued(None, {}), "/system x")
+
+
 def test_text_into_a_pipe(capsys):
     assert main(["run", "stories260k", "Once upon", "--text", "--max-new-tokens", "8", "--temperature", "0"]) == 0
     wanted = zoo.load("stories260k")("Once upon", max_new_tokens=8, do_sample=False)
@@ -75,7 +110,9 @@ def test_text_into_a_pipe(capsys):
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
-        (["chat", "stories260k"], 1, "has no chat template: continue a text with `zoo run stories260k TEXT`"),
+        (["chat", "stories260k", "--system", "x"], 1, "has no chat template, so it knows no instructions"),
+        (["chat", "x", "--server", "file:///etc"], 1, "expected an address such as http://127.0.0.1:8000"),
+        (["chat", "x", "--server", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1/v1/: "),
         (["chat", "{folder}", "--temperature", "-1"], 1, "temperature is -1.0"),
         (["chat", "{folder}", "--temperature", "nan"], 1, "temperature is nan"),
         (["chat", "{folder}", "--max-new-tokens", "0"], 2, "not at least 1"),

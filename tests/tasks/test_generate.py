@@ -237,15 +237,20 @@ def test_a_conversation_survives_an_interrupt(chatty, monkeypatch):
 
 
 def test_a_conversation_to_the_end_of_the_context(chatty):
-    """Later turns have less room than max_new_tokens; in the end there is none, and nothing is lost."""
+    """Where there is no room for an answer, the oldest turns are left out, but never the system message."""
     pytest.importorskip("jinja2", reason="needs jinja2, the extra 'chat'")
-    talk = chatty.conversation(max_new_tokens=60, do_sample=False, eos_token_id=[])
-    "".join(talk.say("word"))
-    "".join(talk.say("word"))
+    options = {"max_new_tokens": 60, "do_sample": False, "eos_token_id": []}
+    talk = chatty.conversation("Be brief.", **options)
+    while not talk.left_out:
+        answer = "".join(talk.say("word"))
+        assert len(talk.messages) < 30
+    system, *others = talk.messages
+    assert chatty.chat([system, *others[talk.left_out : -1]], **options) == answer
+    before = list(talk.messages)
     with pytest.raises(InputError, match="tokens, and the model's context is 512: none can follow"):
-        "".join(talk.say("word " * 60))
-    assert len(talk.messages) == 4
-    assert talk.messages[-1]["role"] == "assistant"
+        "".join(talk.say("word " * 600))
+    assert talk.messages == before
+    assert "".join(talk.say("word"))
 
 
 def test_saved_and_loaded(llm, chatty, tmp_path):

@@ -68,7 +68,8 @@ class Request(Row):
     def choose(self, logits: np.ndarray) -> Step:
         """The next token by logits (V,)."""
         every = log_softmax(logits[None])[0]
-        scores = constrained(logits[None], [self.ids], [self.new], [self.fewest], self.config)[0]
+        new, fewest, most = [self.new], [self.fewest], [self.limit]
+        scores = constrained(logits[None], [self.ids], new, fewest, self.config, most)[0]
         if self.constraint is not None:
             scores = self.constraint.masked(scores)
         config = self.config

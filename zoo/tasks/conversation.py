@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cache import KVCache
+from ..generate import GenerationConfig
 
 if TYPE_CHECKING:
     from .generate import Generate
 
 
+# Tokens to leave for an answer, if max_new_tokens does not say how many; at most a quarter of the context.
+ROOM = 64
+
+
 class Conversation:
     """A chat: its `messages`, and their keys and values, kept from turn to turn.
+
+    Where the context is full, the model does not see the oldest turns, `left_out` messages, but a system message.
 
     >>> chat = zoo.load("meta-llama/Llama-3.2-1B-Instruct").conversation(system="Answer briefly.")
     >>> for piece in chat.say("Who are you?"):
@@ -24,6 +31,7 @@ class Conversation:
     def __init__(self, llm: Generate, system: str | None = None, **options: Any):
         self.llm, self.options = llm, options
         self.messages: list[dict[str, Any]] = [] if system is None else [{"role": "system", "content": system}]
+        self.left_out = 0
         self._cache: KVCache | None = None
         self._ids: list[int] = []  # the cache holds the first of them
 
@@ -47,7 +55,7 @@ class Conversation:
                 self.messages.pop()
 
     def _answer(self) -> Iterator[str]:
-        ids, config = self.llm.chat_ids(self.messages, self.options)
+        ids, config = self._shown()
         most = self.llm.max_tokens
         if config.max_new_tokens is not None and len(ids) < most:  # later turns have less room than the first
             config = config.replace(max_new_tokens=min(config.max_new_tokens, most - len(ids)))
@@ -58,6 +66,19 @@ class Conversation:
         cache.advance(known - cache.length)
         self._ids = list(ids)
         return self.llm.stream_ids(ids, config, cache, taken=self._ids)
+
+    def _shown(self) -> tuple[list[int], GenerationConfig]:
+        """The tokens of the messages that fit, and how to go on."""
+        begin = int(self.messages[0]["role"] == "system")
+        self.left_out = min(self.left_out, len(self.messages) - 1 - begin)  # messages may have been taken back
+        while True:
+            rest = self.messages[begin + self.left_out :]
+            ids, config = self.llm.chat_ids([*self.messages[:begin], *rest], self.options)
+            room = min(config.max_new_tokens or ROOM, self.llm.max_tokens // 4)
+            later = next((i for i, one in enumerate(rest) if i and one["role"] == "user"), None)
+            if later is None or len(ids) + room <= self.llm.max_tokens:
+                return ids, config
+            self.left_out += later
 
     def _room(self, capacity: int) -> KVCache:
         if self._cache is None or self._cache.capacity < capacity:

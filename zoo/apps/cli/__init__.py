@@ -157,6 +157,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--top-k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all")
     add("--min-p", type=float, metavar="F", help="sample from tokens with this share of the highest probability")
     add("--stop", action="append", metavar="TEXT", help="end an answer before this text; may be repeated")
+    add("--server", metavar="URL", help="a server that has the model NAME, such as zoo serve; ZOO_API_KEY is its key")
 
     add = command("info", named, hub, as_json, locked)
     add("--batch", type=_count, default=1, metavar="N", help="rows whose memory is told (1)")

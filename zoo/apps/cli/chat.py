@@ -3,51 +3,141 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import zoo
 
 from ...devices import AUTO, resolved
-from ...errors import UnsupportedError, ZooError
+from ...errors import InputError, ZooError
+from ...files.atomic_write import atomic_write
+from ...files.json_file import parse_json_list, read_bounded
 from ...runner import Runner
+from .chat_server import ServerConversation
 from .fastest import say_device
 from .generation import loading_of, options_of, printable
 
 PROMPT = "> "
+HISTORY = 16 << 20  # bytes of a saved conversation
+HELP = """\
+/reset        begin anew, with the same system message
+/system TEXT  begin anew with this system message; without TEXT with none
+/regenerate   another answer to the last message
+/save FILE    write the conversation to a file
+/load FILE    go on from such a file
+/help         this list
+Ctrl-C stops an answer, Ctrl-D ends.  A message that begins with a slash is typed with two."""
+
+
+class Continued:
+    """In place of a conversation with a model that has no chat template: it goes on from each text."""
+
+    left_out = 0
+
+    def __init__(self, llm: Any, options: dict[str, Any]):
+        self.llm, self.options, self.messages = llm, options, list[dict[str, Any]]()
+
+    def say(self, text: str) -> Iterator[str]:
+        """The text that follows."""
+        self.messages = [{"role": "user", "content": text}]
+        yield from self.llm.stream(text, **self.options)
 
 
 def chat(args: argparse.Namespace) -> None:
-    args.device = args.device or AUTO
-    llm: Any = zoo.load(args.name, task="generate", **loading_of(args))
-    if llm.template is None:
-        raise UnsupportedError(f"{args.name} has no chat template: continue a text with `zoo run {args.name} TEXT`")
-    if args.device == AUTO:
-        device = resolved(AUTO, args.dtype)
-        say_device(None if device == "onnx" and type(llm.model.runner) is Runner else device)  # 16-bit weights
     options = {"top_p": args.top_p, "top_k": args.top_k, "min_p": args.min_p, "stop_strings": args.stop}
-    options = {name: value for name, value in options.items() if value is not None}
-    conversation = llm.conversation(args.system, **options_of(args), **options)
+    options = {**options_of(args), **{name: value for name, value in options.items() if value is not None}}
+    talk: Any
+    if args.server is not None:
+        talk = ServerConversation(args.server, args.name, args.system, options)
+    else:
+        args.device = args.device or AUTO
+        llm: Any = zoo.load(args.name, task="generate", **loading_of(args))
+        if args.device == AUTO:
+            device = resolved(AUTO, args.dtype)
+            say_device(None if device == "onnx" and type(llm.model.runner) is Runner else device)  # 16-bit weights
+        talk = Continued(llm, options) if llm.template is None else llm.conversation(args.system, **options)
     watched = sys.stdin.isatty() and sys.stdout.isatty()
+    if isinstance(talk, Continued):
+        if args.system is not None:
+            raise InputError(f"--system: {args.name} has no chat template, so it knows no instructions")
+        say(f"{args.name} has no chat template: it goes on from each text")
     if watched:
-        print(f"{llm.checkpoint.name}: Ctrl-C stops an answer, Ctrl-D ends.", file=sys.stderr)
-    for text in _turns(watched):
+        say(f"{args.name}: Ctrl-C stops an answer, Ctrl-D ends, /help lists commands.")
+    left_out = 0
+    for line in _turns(watched):
         try:
-            with closing(conversation.say(text)) as pieces:
-                for piece in pieces:
+            text: str | None = line
+            if watched and line.startswith("/"):
+                text = line[1:] if line.startswith("//") else _command(talk, line)
+            if text is None:
+                continue
+            answer: Any = talk.say(text)
+            with closing(answer):
+                for piece in answer:
                     sys.stdout.write(printable(piece))
                     sys.stdout.flush()
         except KeyboardInterrupt:
             if not watched:
                 raise
-        except ZooError as e:
+        except (ZooError, OSError) as e:
             if not watched:
                 raise
-            print("zoo:", e, file=sys.stderr)
+            say(str(e))
+        if talk.left_out > left_out:
+            say(f"the context is full: the model no longer sees the first {talk.left_out} messages")
+        left_out = talk.left_out
         sys.stdout.write("\n")
         sys.stdout.flush()
+
+
+def _command(talk: Any, line: str) -> str | None:
+    """Do what a line with a slash says -> a message to send, if that is part of it."""
+    name, _, rest = line[1:].partition(" ")
+    rest, messages = rest.strip(), talk.messages
+    if name == "help":
+        say(HELP)
+    elif name in ("reset", "system"):
+        if name == "system" and isinstance(talk, Continued):
+            raise InputError("the model has no chat template, so it knows no instructions")
+        kept = [one for one in messages[:1] if one["role"] == "system"] if name == "reset" else []
+        talk.messages = kept if name == "reset" or not rest else [{"role": "system", "content": rest}]
+        say("a new conversation")
+    elif name == "regenerate":
+        last = next((i for i in reversed(range(len(messages))) if messages[i]["role"] == "user"), None)
+        if last is None:
+            raise InputError("there is no message to answer again")
+        text, talk.messages = messages[last]["content"], messages[:last]
+        return text
+    elif name in ("save", "load") and rest:
+        path = Path(os.path.expanduser(rest))
+        if name == "load":
+            talk.messages = _loaded(path)
+        else:
+            with atomic_write(path) as part:
+                part.write_text(json.dumps(messages, indent=1, ensure_ascii=False), encoding="utf-8")
+        say(f"{len(talk.messages)} messages {'from' if name == 'load' else 'in'} {path}")
+    else:
+        raise InputError(f"{line[:80]!r} is no command: /help lists them")
+    return None
+
+
+def _loaded(path: Path) -> list[dict[str, Any]]:
+    messages = parse_json_list(read_bounded(path, HISTORY, InputError), path, InputError)
+    for i, one in enumerate(messages):
+        fits = isinstance(one, dict) and isinstance(one.get("content"), str)
+        if not fits or one.get("role") not in ("system", "user", "assistant"):
+            raise InputError(f"{path}: item {i} is {str(one)[:80]}, expected a role and a content")
+    return messages
+
+
+def say(text: str) -> None:
+    """Write a line beside the conversation."""
+    print(text if text == HELP else f"zoo: {text}", file=sys.stderr, flush=True)
 
 
 def _turns(watched: bool) -> Iterator[str]:

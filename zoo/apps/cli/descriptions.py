@@ -95,8 +95,10 @@ The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}
   zoo table 's3://bucket/*.pdf' -o tables --engine ray --jobs 16"""
 
 CHAT = """\
-Chat with a checkpoint that has a chat template: each line is a message, and answers are streamed.  Ctrl-C stops an
-answer, Ctrl-D ends the chat.  If stdin is a pipe, its lines are the messages, and only the answers are written."""
+Chat with a checkpoint: each line is a message, and answers are streamed.  Ctrl-C stops an answer, Ctrl-D ends the chat,
+and /help lists commands such as /regenerate and /save.  Where the context is full the oldest turns are left out.  A
+checkpoint without a chat template goes on from each text.  If stdin is a pipe, its lines are the messages, and only the
+answers are written."""
 
 GRITS = """\
 Compare a predicted table with the true one: the GriTS scores of its topology (top), content (con) and location (loc,

@@ -8,6 +8,7 @@ import sys
 
 from ...optional import optional
 from ..tables.batch import ExtractorConfig
+from .fastest import fastest
 
 PACKAGES = ("starlette", "uvicorn", "msgspec", "prometheus_client")
 
@@ -19,6 +20,7 @@ def serve(args: argparse.Namespace) -> None:
     from ..serve.models import Models
     from ..serve.server import serve as serve_models
 
+    args.device = fastest(args)
     key = args.api_key or os.environ.get("ZOO_API_KEY") or None
     loading = {name: getattr(args, name) for name in ("device", "local_files_only", "lock")}
     tables = ExtractorConfig(**loading) if args.tables else None

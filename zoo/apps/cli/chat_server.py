@@ -1,0 +1,101 @@
+"""A conversation with a model that a server of OpenAI's interface answers with, such as `zoo serve`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...errors import InputError, ZooError
+
+SECONDS = 600  # without a byte
+LINE = 1 << 20  # bytes of an event
+# Names of zoo -> those of the interface; the others are equal.
+NAMES = {"max_new_tokens": "max_tokens", "stop_strings": "stop"}
+
+
+class ServerConversation:
+    """As `zoo.tasks.conversation.Conversation`, at a server.  ZOO_API_KEY is sent, if it is set."""
+
+    def __init__(self, server: str, model: str, system: str | None, options: dict[str, Any]):
+        if urlsplit(server).scheme not in ("http", "https"):
+            raise InputError(f"--server {server!r}: expected an address such as http://127.0.0.1:8000")
+        self.url, self.model, self.left_out = server.rstrip("/").removesuffix("/v1") + "/v1/", model, 0
+        self.messages: list[dict[str, Any]] = [] if system is None else [{"role": "system", "content": system}]
+        options = dict(options)
+        if options.pop("do_sample", True) is False:
+            options["temperature"] = 0
+        self.options = {NAMES.get(name, name): value for name, value in options.items()}
+
+    def say(self, text: str) -> Iterator[str]:
+        """The answer to a text in pieces, as `Conversation.say`."""
+        answer, ended = "", False
+        self.messages.append({"role": "user", "content": text})
+        try:
+            for piece in self._answer():
+                answer += piece
+                yield piece
+            ended = True
+        finally:
+            if ended or answer:
+                self.messages.append({"role": "assistant", "content": answer})
+            else:
+                self.messages.pop()
+
+    def _answer(self) -> Iterator[str]:
+        begin = int(self.messages[0]["role"] == "system")
+        self.left_out = min(self.left_out, len(self.messages) - 1 - begin)
+        while True:
+            rest = self.messages[begin + self.left_out :]
+            body = {"messages": [*self.messages[:begin], *rest]}
+            try:
+                yield from self._stream("chat/completions", body)
+                return
+            except ServerError as e:
+                later = next((i for i, one in enumerate(rest) if i and one["role"] == "user"), None)
+                if e.code == "no_chat_template":
+                    yield from self._stream("completions", {"prompt": rest[-1]["content"]})
+                    return
+                if e.code != "context_length_exceeded" or later is None:
+                    raise
+                self.left_out += later
+
+    def _stream(self, path: str, body: dict[str, Any]) -> Iterator[str]:
+        data = json.dumps({"model": self.model, "stream": True, **body, **self.options}).encode()
+        headers = {"content-type": "application/json"}
+        if key := os.environ.get("ZOO_API_KEY"):
+            headers["authorization"] = f"Bearer {key}"
+        request = urllib.request.Request(self.url + path, data, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+                while line := answer.readline(LINE):
+                    if line.startswith(b"data: ") and (data := line[6:].strip()) != b"[DONE]":
+                        event = json.loads(data)
+                        if "error" in event:
+                            raise ServerError(self.url, event)
+                        for choice in event.get("choices", ()):
+                            if piece := choice.get("text") or choice.get("delta", {}).get("content"):
+                                yield piece
+        except urllib.error.HTTPError as e:
+            try:
+                found = json.loads(e.read(LINE))
+            except ValueError:
+                found = {"error": {"message": f"{e.code} {e.reason}"}}
+            raise ServerError(self.url, found) from None
+        except (OSError, ValueError, http.client.HTTPException) as e:
+            raise ZooError(f"{self.url}: {getattr(e, 'reason', None) or e}") from None
+
+
+class ServerError(ZooError):
+    """An error that a server answered."""
+
+    def __init__(self, url: str, found: Any):
+        error = found.get("error") if isinstance(found, dict) else None
+        error = error if isinstance(error, dict) else {"message": str(error or found)}
+        self.code = error.get("code")
+        super().__init__(f"{url}: {error.get('message')}")
