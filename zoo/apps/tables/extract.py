@@ -21,7 +21,7 @@ from ..documents import Rules
 from .boxes import HALF, inside
 from .crop import TableCrop, crop_table
 from .direction import text_direction
-from .doubts import find_doubts
+from .doubts import add_doubts, find_doubts
 from .finding import ROTATED, Detector, find_tables, has_no_grid, ink_of, reading_order, share_of_ink
 from .lattice import Lattice
 from .ocr import READERS, OcrEngine, load_ocr
@@ -30,6 +30,7 @@ from .ruled import ruled_places, ruled_table
 from .structure import COLUMN, ROW, TABLE, build_table
 from .table import Table, Word
 from .text_lines import text_lines, without_caption
+from .values import uncertain_numbers
 from .windows import find_objects
 from .words import check_words, words_outside
 
@@ -216,6 +217,7 @@ class TableExtractor:
         else:
             table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))
         table = find_doubts(table, lines, objects)
+        table = add_doubts(table, uncertain_numbers(table))
         return replace(
             table,
             cells=tuple(replace(cell, box=crop.to_page(cell.box)) for cell in table.cells),

@@ -74,7 +74,7 @@ def uncertain_numbers(table: Grid) -> dict[str, list[int]]:
     Only texts that a reader found in pixels are doubted: those of a text layer have a confidence of 1.
     """
     found: dict[str, list[int]] = {}
-    grid = table.grid()[table.header_rows :]
+    grid, numbers = table.grid()[table.header_rows :], {id(cell): i for i, cell in enumerate(table.cells)}
     for c in range(table.shape[1]):
         cells = list({id(row[c]): row[c] for row in grid if row[c].column == c}.values())
         for cell, reason in zip(cells, _misread([cell.text for cell in cells]), strict=True):
@@ -83,7 +83,7 @@ def uncertain_numbers(table: Grid) -> dict[str, list[int]]:
             if together < SURE and any(c.isdigit() for c in cell.text) and len(cell.text) <= MAX_CHARACTERS:
                 reason = reason or "a number with an uncertain character"
             if reason and cell.confidence < 1:
-                found.setdefault(reason, []).append(table.cells.index(cell))
+                found.setdefault(reason, []).append(numbers[id(cell)])
     return found
 
 
