@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from zoo.images import ImageProcessor
 from zoo.inputs import ImageModel, TextModel
+from zoo.inputs.sounds import SoundModel
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 
@@ -53,8 +56,10 @@ def _batches(
         return texts.batches(model, tokenizer, seed)
     if isinstance(model, ImageModel):
         return images.batches(model, processor, pictures, seed)
+    if isinstance(model, SoundModel):
+        return sounds(model.config, seed)
     # A model of several parts: arguments for each, and for a decoder tokens to go on from.
-    parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel))}
+    parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel, SoundModel))}
     decoder, found = parts.pop("decoder", None), []
     for part in parts.values():
         own = _batches(part, tokenizer, processor, pictures, seed)[:2]
@@ -68,6 +73,13 @@ def _batches(
         batch._replace(arrays={**batch.arrays, "decoder_input_ids": rows}, steps=True)
         for batch, rows in zip(found, given, strict=True)
     ]
+
+
+def sounds(config: Any, seed: int) -> list[Batch]:
+    """Spectrograms of noise in the range of real ones, and a single one."""
+    shape = (3, config.num_mel_bins, config.frames)
+    x = np.random.default_rng(seed).normal(0, 0.4, shape).astype(np.float32)
+    return [Batch("random sounds", {"input_features": x}), Batch("alone", {"input_features": x[1:2] / 2})]
 
 
 def _joined(a: Batch, b: Batch) -> Batch:

@@ -11,6 +11,8 @@ import numpy as np
 from zoo import ops
 from zoo.generate import GenerationConfig, generate
 from zoo.inputs.causal import CausalLM
+from zoo.inputs.encoder_decoder import EncoderDecoder
+from zoo.inputs.sounds import SoundModel
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 
@@ -45,7 +47,7 @@ class Written(NamedTuple):
 
 def has_encoder(model: Any) -> bool:
     """True if a model has an encoder, and a decoder that attends to its hidden states."""
-    return hasattr(model, "encode") and hasattr(model, "decoder")
+    return isinstance(model, EncoderDecoder)
 
 
 def continues(model: Any) -> bool:
@@ -59,6 +61,8 @@ def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer | None) ->
     """The texts that zoo writes: for every batch of an encoder in several ways, after the first texts greedily."""
     if not has_encoder(model):
         return _continued(model, inputs[0], tokenizer)
+    if isinstance(model.encoder, SoundModel):  # whose `generate` in transformers is one of its own
+        return []
     out: list[Written] = []
     config = getattr(model.config, "decoder", model.config)
     for batch in inputs:

@@ -43,6 +43,7 @@ STAND_INS = {
     "microsoft/trocr-base-printed": "trocr-base-handwritten",
     "google/flan-t5-small": "flan-t5-small",
     "google-t5/t5-small": "t5-small",
+    "openai/whisper-base": "whisper-base",
     "openai/clip-vit-base-patch32": "clip-vit-base-patch32",
     "FacebookAI/roberta-large-mnli": "electra-classifier",
 }

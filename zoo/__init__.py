@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .tasks.segment import Segment
     from .tasks.tag import Tag
     from .tasks.text2text import Summarize, Text2Text, Translate
+    from .tasks.transcribe import Transcribe
     from .tasks.zero_shot import ZeroShot
     from .tasks.zero_shot_image import DualEmbed, ZeroShotImage
 
@@ -86,6 +87,10 @@ def load(name_or_folder: Name, *, task: Literal["summarization"], **options: Unp
 def load(name_or_folder: Name, *, task: Literal["translation"], **options: Unpack[LoadOptions]) -> Translate: ...
 @overload
 def load(
+    name_or_folder: Name, *, task: Literal["automatic-speech-recognition"], **options: Unpack[LoadOptions]
+) -> Transcribe: ...
+@overload
+def load(
     name_or_folder: Name, *, task: Literal["zero-shot-classification"], **options: Unpack[LoadOptions]
 ) -> ZeroShot: ...
 @overload
@@ -101,8 +106,8 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
 
     task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank", "generate", "text2text-generation",
     "summarization", "translation" or "zero-shot-classification", for images "embed", "classify", "segment", "detect",
-    "read" or "zero-shot-image-classification"; by default the task that the checkpoint was trained for.  With a literal
-    task, type checkers know the return type.
+    "read" or "zero-shot-image-classification", for sounds "automatic-speech-recognition"; by default the task that the
+    checkpoint was trained for.  With a literal task, type checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is
     installed, or on what ZOO_DEVICE in the environment names; "onnx", "onnx:cuda", "onnx:coreml", ... on ONNX Runtime;
     "cuda", "cuda:1", "torch:cpu" on torch.

@@ -291,6 +291,13 @@ FAMILIES: dict[str, Family] = {
         losses={"MTModel": "written text"},
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
+    "whisper": Family(
+        module="zoo.models.whisper",
+        prefix="Whisper",
+        heads=("ForConditionalGeneration",),
+        tasks={"ForConditionalGeneration": "automatic-speech-recognition"},
+        stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+    ),
     "trocr": Family(
         module="zoo.models.trocr",
         prefix="TrOCR",

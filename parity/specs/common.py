@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from zoo.images import ImageProcessor
 
+POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions")
 Size = Literal["tiny", "full"]
 Loaded = tuple[Any, dict[str, Any]]  # a model, and the names that from_pretrained says were missing or not expected
 
@@ -112,7 +113,7 @@ class Spec:
         """Write the files besides config and weights."""
         if self.tokenizer is not None:
             texts = config.get("decoder") or config.get("text_config", config)
-            positions = texts.get("max_position_embeddings") or texts["n_positions"]
+            positions = next(texts[k] for k in POSITIONS if k in texts)
             WRITERS[self.tokenizer](folder, texts["vocab_size"], positions - self.reserved)
         if self.processor:
             write_json(folder / "preprocessor_config.json", self.processor_of(config))

@@ -11,6 +11,7 @@ from zoo.engines.onnx.trace import trace
 from zoo.inputs import ImageModel
 from zoo.inputs.dual_encoder import DualEncoder
 from zoo.inputs.encoder_decoder import EncoderDecoder
+from zoo.inputs.sounds import SoundModel
 from zoo.loading import load_model
 
 NEEDS_TORCH = ("bin", "stream")
@@ -28,6 +29,9 @@ def records(model, rng, size):
     if isinstance(model, EncoderDecoder):
         ids = rng.integers(5, model.decoder.config.vocab_size, (2 * rows, (5, 3, 7)[size]))
         given = images(model.encoder, rng, rows, size) if isinstance(model.encoder, ImageModel) else None
+        if isinstance(model.encoder, SoundModel):
+            shape = rows, model.config.num_mel_bins, model.config.frames
+            given = model.encoder.sounds(rng.normal(size=shape).astype(np.float32))
         return given or records(model.encoder, rng, size)[0], model.decoder.tokens(ids)
     if isinstance(model, DualEncoder):
         text, T = model.text_model, (7, 5, 19)[size]

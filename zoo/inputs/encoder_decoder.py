@@ -6,6 +6,7 @@ the encoder, E their width, V vocab_size, H heads, K head size.  Images are (C, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from .. import ops
 from ..cache import KVCache, LayerCache
 from ..errors import InputError
-from ..nn import Linear
 from ..pretrained import Pretrained
 from ..typing import Array
 from . import Context, ImageInputs, TextInputs
@@ -142,7 +142,7 @@ def mask_of(x: Any) -> Array | None:
 
 def cross_attention(
     q: Array,
-    key_value: Linear,
+    key_value: Callable[[Array], Array],
     c: Context,
     cache: LayerCache | None,
     scale: float | None = None,

@@ -34,6 +34,7 @@ TASKS: dict[str, tuple[str, str]] = {
     "text2text-generation": ("text2text", "Text2Text"),
     "summarization": ("text2text", "Summarize"),
     "translation": ("text2text", "Translate"),
+    "automatic-speech-recognition": ("transcribe", "Transcribe"),
 }
 # and for those that read images
 IMAGE_TASKS: dict[str, tuple[str, str]] = {

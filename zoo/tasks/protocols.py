@@ -121,6 +121,7 @@ TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "text2text-generation": (EncoderDecoder, None),
     "summarization": (EncoderDecoder, None),
     "translation": (EncoderDecoder, None),
+    "automatic-speech-recognition": (EncoderDecoder, None),
 }
 IMAGE_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "embed": (ImageModel, States),

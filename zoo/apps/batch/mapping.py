@@ -214,6 +214,8 @@ def map_files(
     options = dict(options or {})
     if found.task == "rerank":
         raise UnsupportedError("rerank sorts the documents of one query: zoo.load(...) and zoo run do that")
+    if found.task == "automatic-speech-recognition":
+        raise UnsupportedError("zoo map reads texts and images, no sounds: zoo.load(...) and zoo run do that")
     if found.task.startswith("zero-shot"):
         raise UnsupportedError(f"{found.task} needs labels to choose from: zoo.load(...) and zoo run take them")
     arguments = _arguments(found, text, pair, question, context)

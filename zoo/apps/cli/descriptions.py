@@ -37,6 +37,8 @@ Run a checkpoint on each INPUT, with the task that it was trained for or the one
              which of --labels A,B,C each INPUT fits, by a model of entailment, or of texts and images (CLIP, SigLIP)
   text2text-generation, summarization, translation
              the text that a model with encoder and decoder (T5, ...) writes about each INPUT
+  automatic-speech-recognition
+             what is said in each sound file, with times (Whisper)
 
 For a checkpoint that reads images (embed, classify, segment, detect, read, ...), each INPUT is the path of one.
 Without INPUT, or with '-' as INPUT, the inputs are the lines of stdin, and each is answered as soon as it is read."""

@@ -99,6 +99,8 @@ class Terminal:
                 self.table(
                     [(clean(x.label), f"{x.score:.4f}", ", ".join(f"{v:.1f}" for v in x.box)) for x in result], (1,)
                 )
+            elif task.name == "automatic-speech-recognition":
+                self.table([(f"{one.start:.2f}-{one.end:.2f}", clean(one.text.strip())) for one in result.segments])
             elif isinstance(result, str):
                 self.line(clean(result))
             elif task.name == "read":

@@ -32,6 +32,7 @@ from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.dual_encoder import DualEncoder
 from ...inputs.encoder_decoder import EncoderDecoder
+from ...inputs.sounds import SoundModel
 from ...pretrained import Pretrained
 from .card import GraphFile, card
 from .proof import proof
@@ -187,6 +188,9 @@ def example(model: Any) -> Any:
     """Random inputs to trace a model with, as its input checks return them."""
     if isinstance(model, ImageModel):
         return images(model)
+    if isinstance(model, SoundModel):
+        shape = 2, model.config.num_mel_bins, model.config.frames
+        return model.sounds(np.random.default_rng(0).normal(size=shape).astype(np.float32))
     if not hasattr(model, "tokens"):
         raise UnsupportedError(f"{type(model).__name__} takes neither texts nor images and cannot be exported")
     rng, config = np.random.default_rng(0), model.config

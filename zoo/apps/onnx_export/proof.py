@@ -18,6 +18,7 @@ from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.dual_encoder import DualEncoder
 from ...inputs.encoder_decoder import EncoderDecoder
+from ...inputs.sounds import SoundModel
 
 STEPS = (4, 1, 2)  # tokens in successive calls of a decoder
 
@@ -55,6 +56,9 @@ def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dic
 
 
 def _record(model: Any) -> Any:
+    if isinstance(model, SoundModel):
+        shape = 1, model.config.num_mel_bins, model.config.frames
+        return model.sounds(np.random.default_rng(1).normal(size=shape).astype(np.float32))
     return _images(model) if isinstance(model, ImageModel) else _texts(model)
 
 

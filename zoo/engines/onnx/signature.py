@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import InputError
 from ...inputs import ImageInputs, TextInputs
 from ...inputs.dual_encoder import Vectors
+from ...inputs.sounds import SoundInputs
 from .ops.dims import evaluate
 
 VERSION = 1
@@ -47,6 +48,7 @@ FIELDS: dict[type, tuple[RecordField, ...]] = {
         RecordField("pixel_mask", "pixel_mask", ("C", "Y", "X"), "int64", 1),
         RecordField("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),
     ),
+    SoundInputs: (RecordField("input_features", "input_features", ("C", "mels", "frames"), "float32"),),
     Vectors: (
         RecordField("image_embeds", "image_embeds", ("C", "P"), "float32"),
         RecordField("text_embeds", "text_embeds", ("B", "P"), "float32"),

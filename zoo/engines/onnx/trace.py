@@ -18,13 +18,19 @@ import numpy as np
 
 from ...inputs import ImageInputs, ImageModel, TextInputs, TextModel
 from ...inputs.dual_encoder import DualEncoder, Vectors
+from ...inputs.sounds import SoundInputs, SoundModel
 from ...nn import CacheLast, Module, leaves, map_leaves
 from .ops.dims import Dim, text_of
 from .ops.graph import GraphBuilder, Node, Stored
 from .ops.symbol import BOOL, INT, Symbol, constant
 from .signature import FIELDS, GraphInput, GraphOutput, RecordField, Signature, get, put
 
-READS = {ImageInputs: ImageModel, TextInputs: TextModel, Vectors: DualEncoder}  # record -> what reads it
+READS = {
+    ImageInputs: ImageModel,
+    TextInputs: TextModel,
+    Vectors: DualEncoder,
+    SoundInputs: SoundModel,
+}  # record -> what reads it
 CHANNELS = "channels"  # the axis of images that a graph has before height and width
 
 
@@ -142,7 +148,7 @@ def _symbolic(
 ) -> Any:
     """A copy of a record with its arrays replaced by inputs of the graph.  reader: the model's part for it."""
     of_images = isinstance(record, ImageInputs)
-    fixed = {CHANNELS, "D", "E", "P"}
+    fixed = {CHANNELS, "D", "E", "P", "mels", "frames"}
     if of_images and not (any_size or reader.any_size):
         fixed |= {"Y", "X", "N"}
     # Images are counted as rows, unless a decoder's texts share them or they are compared with any number of texts.
@@ -160,7 +166,7 @@ def _symbolic(
         name = f"decoder_{field.name}" if reader is getattr(model, "decoder", None) else field.name
         shape = {n: (lengths[n] if n in fixed else letters.get(n, n), lengths[n]) for n in field.dims}
         record = put(record, field.path, _input(graph, inputs, field._replace(name=name), shape, index))
-    if of_images:
+    if isinstance(record, ImageInputs):
         return record._replace(grid=reader.grid(record.pixel_values))
     return _placed(graph, reader, record) if isinstance(record, TextInputs) else record
 
@@ -168,7 +174,7 @@ def _symbolic(
 def _standard(reader: Any, record: Any) -> set[str]:
     """The inputs that a graph has even if they are None in the record: masks and token types."""
     if not isinstance(record, TextInputs):
-        return {"pixel_mask"}.intersection(reader.inputs)
+        return {"pixel_mask"}.intersection(getattr(reader, "inputs", ()))
     found = {"attention_mask"}
     if "token_type_ids" in reader.inputs and reader.config.type_vocab_size > 1:
         found.add("token_type_ids")

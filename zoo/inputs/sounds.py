@@ -1,0 +1,31 @@
+"""Sounds, as spectrograms.
+
+Shapes: C sounds, N mel bins, W frames of a window.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .. import ops
+from ..errors import InputError
+from ..pretrained import Pretrained
+from ..typing import Array
+
+
+class SoundInputs(NamedTuple):
+    """A batch of spectrograms of one length."""
+
+    input_features: Array  # (C, N, W)
+
+
+class SoundModel(Pretrained):
+    """A model of sounds.  Its config has num_mel_bins and `frames`, the length of a window."""
+
+    def sounds(self, input_features: Any) -> SoundInputs:
+        """The input, checked and placed beside the weights.  input_features (C, N, W), from `zoo.sounds`."""
+        N, W = self.config.num_mel_bins, self.config.frames
+        x = ops.as_hidden_states(input_features, self.like, "input_features", None, W)
+        if x.shape[1] != N:
+            raise InputError(f"input_features have {x.shape[1]} mel bins, and the checkpoint reads {N}")
+        return SoundInputs(x)

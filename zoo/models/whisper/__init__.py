@@ -1,0 +1,4 @@
+"""Whisper: https://arxiv.org/abs/2212.04356"""
+
+from .config import *
+from .model import *

@@ -1,0 +1,210 @@
+"""Whisper (Radford et al. 2022, https://arxiv.org/abs/2212.04356): two convolutions and a pre-norm encoder read half a
+minute of sound, and a pre-norm decoder writes what is said in it.
+
+Shapes: B rows, C sounds, N mel bins, W frames, M = W / 2 states, T tokens, D d_model, F ffn_dim, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from ... import ops
+from ...cache import LayerCache
+from ...inputs import Context, TextInputs
+from ...inputs.causal import CausalLM
+from ...inputs.encoder_decoder import EncoderDecoder, cross_attention
+from ...inputs.sounds import SoundInputs, SoundModel
+from ...nn import Dropout, LayerNorm, Linear, Module
+from ...typing import Array
+from ...weights import NameMap, Weights
+from .config import WhisperConfig
+
+EPS = 1e-5
+NAME_MAP = NameMap(prefix="model", base=("encoder", "decoder"))
+TIED = {"proj_out.weight": "model.decoder.embed_tokens.weight"}
+INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "d_model"}
+
+
+class SoundEmbeddings(Module):
+    """Two convolutions over time, the second of which halves it, and positions."""
+
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        D, N = cfg.d_model, cfg.num_mel_bins
+        self.conv1, self.bias1 = w.get("conv1.weight", (D, N, 3)), w.get("conv1.bias", (D,))
+        self.conv2, self.bias2 = w.get("conv2.weight", (D, D, 3)), w.get("conv2.bias", (D,))
+        self.position = w.get("embed_positions.weight", (cfg.max_source_positions, D))
+        self.dropout = Dropout(cfg.dropout)
+
+    def __call__(self, s: SoundInputs) -> Array:
+        """-> (C, M, D)."""
+        x = s.input_features
+        # As images: of one channel and N rows, of which each kernel sees all; then of one row and D channels.
+        x = ops.conv2d(x.reshape(*x.shape, 1), self.conv1[:, None], self.bias1, padding=(0, 1), act="gelu")
+        x = ops.conv2d(x, self.conv2[:, :, None], self.bias2, stride=(1, 2), padding=(0, 1), act="gelu")
+        return self.dropout(x.reshape(x.shape[0], -1, x.shape[3]) + self.position)
+
+
+class Attention(Module):
+    """Self-attention of a pre-norm layer; keys have no bias."""
+
+    def __init__(self, w: Weights, cfg: WhisperConfig, heads: int):
+        D, self.heads = cfg.d_model, heads
+        self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
+        w = w / "self_attn"
+        self.q, self.k = Linear(w / "q_proj", D, D), Linear(w / "k_proj", D, D, bias=False)
+        self.v, self.out = Linear(w / "v_proj", D, D), Linear(w / "out_proj", D, D, dropout=cfg.dropout)
+        self.dropout = Dropout(cfg.attention_dropout)
+
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        y = self.norm(x)
+        q, k, v = (one(y).reshape(*x.shape[:2], self.heads, -1) for one in (self.q, self.k, self.v))
+        if cache is not None:
+            k, v = cache.extend(k, v, masked=c.mask is not None)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
+        return self.out(a.reshape(x.shape), residual=x)
+
+
+class KeyValue(Module):
+    """Keys, which have no bias, and values."""
+
+    def __init__(self, w: Weights, D: int):
+        self.k, self.v = Linear(w / "k_proj", D, D, bias=False), Linear(w / "v_proj", D, D)
+
+    def __call__(self, x: Array) -> Array:
+        """x (C, M, D) -> (C, M, 2 D)."""
+        return ops.cat([self.k(x), self.v(x)], 2)
+
+
+class CrossAttention(Module):
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        D, self.heads = cfg.d_model, cfg.decoder_attention_heads
+        self.norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
+        self.query, self.key_value = Linear(w / "encoder_attn.q_proj", D, D), KeyValue(w / "encoder_attn", D)
+        self.out = Linear(w / "encoder_attn.out_proj", D, D, dropout=cfg.dropout)
+        self.dropout = Dropout(cfg.attention_dropout)
+
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        q = self.query(self.norm(x)).reshape(*x.shape[:2], self.heads, -1)
+        a = cross_attention(q, self.key_value, c, cache, dropout=self.dropout.rate)
+        return x if a is None else self.out(a, residual=x)
+
+
+class MLP(Module):
+    def __init__(self, w: Weights, cfg: WhisperConfig, F: int):
+        D = cfg.d_model
+        self.norm = LayerNorm(w / "final_layer_norm", D, EPS)
+        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
+        self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        return self.down(self.up(self.norm(x)), residual=x)
+
+
+class EncoderLayer(Module):
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        self.attention = Attention(w, cfg, cfg.encoder_attention_heads)
+        self.mlp = MLP(w, cfg, cfg.encoder_ffn_dim)
+
+    def __call__(self, x: Array) -> Array:
+        """x (C, M, D) -> (C, M, D)."""
+        return self.mlp(self.attention(x, Context(), None))
+
+
+class DecoderLayer(Module):
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        self.attention = Attention(w, cfg, cfg.decoder_attention_heads)
+        self.cross = CrossAttention(w, cfg)
+        self.mlp = MLP(w, cfg, cfg.decoder_ffn_dim)
+
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        return self.mlp(self.cross(self.attention(x, c, cache), c, cache))
+
+
+class Encoder(SoundModel):
+    config_class = WhisperConfig
+    name_map = NAME_MAP
+
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        self.config = cfg
+        self.embeddings = SoundEmbeddings(w, cfg)
+        self.layers = [EncoderLayer(w / "layers" / i, cfg) for i in range(cfg.encoder_layers)]
+        self.norm = LayerNorm(w / "layer_norm", cfg.d_model, EPS)
+
+    def encode(self, s: SoundInputs) -> Array:
+        """-> (C, M, D)."""
+        x = self.embeddings(s)
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+
+
+class WordEmbeddings(Module):
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        self.max_positions = cfg.max_target_positions
+        self.word = w.embedding("embed_tokens.weight", cfg.vocab_size, cfg.d_model)
+        self.position = w.get("embed_positions.weight", (cfg.max_target_positions, cfg.d_model))
+        self.padding, self.dropout = cfg.pad_token_id, Dropout(cfg.dropout)
+
+    def __call__(self, t: TextInputs) -> Array:
+        """-> (B, T, D)."""
+        at = t.start[:, None] + ops.arange(t.shape[1], self.word)
+        x = ops.embedding(t.ids, self.word, "input_ids", self.padding)
+        return self.dropout(x + ops.embedding(at, self.position, "positions"))
+
+
+class Stack(Module):
+    """The decoder's layers."""
+
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        self.embeddings = WordEmbeddings(w, cfg)
+        self.layers = [DecoderLayer(w / "layers" / i, cfg) for i in range(cfg.decoder_layers)]
+        self.norm = LayerNorm(w / "layer_norm", cfg.d_model, EPS)
+
+    def encode(self, t: TextInputs) -> Array:
+        """-> (B, T, D) of every token."""
+        x = self.embeddings(t)
+        for layer, cache in t.with_cache(self.layers):
+            x = layer(x, t.context, cache)
+        return self.norm(x)
+
+
+class Decoder(CausalLM):
+    """The decoder: logits of the next token."""
+
+    config_class = WhisperConfig
+    inputs = INPUTS
+    is_causal = True
+
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        self.config = cfg
+        self.base_model = Stack(w / "model.decoder", cfg)
+        self.head = Linear(w / "proj_out", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
+
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
+        cfg = self.config
+        return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
+        return self.head(t.last_tokens(self.base_model.encode(t)))
+
+
+class WhisperForConditionalGeneration(EncoderDecoder):
+    """The encoder of half a minute of sound, and the decoder that writes what is said."""
+
+    config_class = WhisperConfig
+    name_map = NAME_MAP
+    tied = TIED
+    arguments = ("input_features",)
+
+    def __init__(self, w: Weights, cfg: WhisperConfig):
+        self.config = cfg
+        self.encoder = Encoder(w / "model.encoder", cfg)
+        self.decoder = Decoder(w, cfg)
+
+    def checked(self, input_features: Array) -> SoundInputs:
+        """input_features (C, N, W)."""
+        return self.encoder.sounds(input_features)
