@@ -6,6 +6,7 @@ ARG EXTRAS=pdf,tables,chat
 COPY pyproject.toml README.md LICENSE /src/
 COPY zoo /src/zoo
 COPY parity /src/parity
+COPY docs/evidence.json /src/docs/
 RUN python -m venv /opt/zoo \
  && /opt/zoo/bin/pip install --no-cache-dir --no-compile "/src[$EXTRAS]" \
  && /opt/zoo/bin/pip uninstall --yes pip
