@@ -85,9 +85,10 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
         done = subprocess.run(
             command, input=json.dumps(job), capture_output=True, text=True, timeout=PATIENCE + job["seconds"]
         )
-        return json.loads(done.stdout.strip().splitlines()[-1])
     except subprocess.TimeoutExpired:
         return {"error": f"took more than {PATIENCE:.0f} s"}
+    try:
+        return json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValueError):
         last = done.stderr.strip().splitlines()[-1:] or [f"ended with status {done.returncode}"]
         return {"error": last[0]}

@@ -103,8 +103,9 @@ def _sentences(job: dict[str, Any]) -> tuple[Call, Call]:
 
 
 def _transformers(job: dict[str, Any]) -> tuple[Call, Call]:
-    import transformers
+    import transformers as package
 
+    transformers: Any = package
     torch: Any = _torch(job)
     if job["task"] == "generate":
         tokenizer = transformers.AutoTokenizer.from_pretrained(job["path"])
