@@ -252,6 +252,7 @@ FAMILIES: dict[str, Family] = {
     "phi3": Family(module="zoo.models.phi3", prefix="Phi3", heads=_DECODER[:4]),
     "qwen2": Family(module="zoo.models.qwen2", prefix="Qwen2", classes="Llama", heads=_DECODER),
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
+    "qwen3_moe": Family(module="zoo.models.qwen3_moe", prefix="Qwen3Moe", heads=_DECODER),
     "smollm3": Family(module="zoo.models.smollm3", prefix="SmolLM3", classes="Llama", heads=_DECODER),
     "table-transformer": Family(
         module="zoo.models.table_transformer",

@@ -22,14 +22,16 @@ def _spec(
     base: Mapping[str, Any],
     config: Mapping[str, Any] | None = None,
     tiny: Mapping[str, Any] | None = None,
+    small: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Spec:
+    """small: what a family has in `tiny` for every head."""
     options = {"dtype": "BF16", **more}
     return Spec(
         like=like,
         architecture=prefix + head,
         config={**_COMMON, **base, **(config or {})},
-        tiny={**TINY, **(tiny or {})},
+        tiny={**TINY, **(small or {}), **(tiny or {})},
         **options,
     )
 
@@ -72,9 +74,20 @@ _PHI3 |= {"num_attention_heads": 32, "num_key_value_heads": 32, "max_position_em
 _PHI3 |= {"original_max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None}
 _PHI3 |= {"sliding_window": 2047, "bos_token_id": 1, "eos_token_id": 32000, "pad_token_id": 32000}
 
+_MOE = {**_QWEN3, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 48, "moe_intermediate_size": 768}
+_MOE |= {"num_attention_heads": 32, "num_key_value_heads": 4, "num_experts": 128, "num_experts_per_tok": 8}
+_MOE |= {"decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True, "tie_word_embeddings": False}
 _mistral = partial(_spec, model_type="mistral", prefix="Mistral", base=_MISTRAL, tiny={"sliding_window": 5})
 _qwen2 = partial(_spec, model_type="qwen2", prefix="Qwen2", base=_QWEN2)
 _qwen3 = partial(_spec, model_type="qwen3", prefix="Qwen3", base=_QWEN3, tiny={"head_dim": 16})
+_moe = partial(
+    _spec,
+    model_type="qwen3_moe",
+    prefix="Qwen3Moe",
+    base=_MOE,
+    small={"head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48},
+    gains={"mlp.gate": 3.0},
+)
 _smollm3 = partial(_spec, model_type="smollm3", prefix="SmolLM3", base=_SMOLLM3)
 _olmo2 = partial(_spec, model_type="olmo2", prefix="Olmo2", base=_OLMO2)
 _phi3 = partial(_spec, model_type="phi3", prefix="Phi3", base=_PHI3)
@@ -95,6 +108,8 @@ SPECS: dict[str, Spec] = {
     "qwen3-windows": _qwen3("save_pretrained", tiny={**_SLIDES, "max_window_layers": 2, "head_dim": 24}),
     **_heads(_qwen3, "qwen3", "classifier", "tagger", "squad2"),
     "Qwen3-Embedding-0.6B": _qwen3("Qwen/Qwen3-Embedding-0.6B", "Model"),
+    "Qwen3-30B-A3B": _moe("Qwen/Qwen3-30B-A3B"),
+    **_heads(_moe, "qwen3-moe"),
     "SmolLM3-3B": _smollm3("HuggingFaceTB/SmolLM3-3B"),
     "smollm3-windows": _smollm3("save_pretrained", tiny={**_SLIDES, "no_rope_layers": None}),
     "Phi-3-mini-4k-instruct": _phi3("microsoft/Phi-3-mini-4k-instruct", tiny={"sliding_window": 7}),

@@ -166,6 +166,17 @@ def test_lookups():
     )
 
 
+@pytest.mark.parametrize("normalise", [False, True])
+def test_experts(normalise):
+    def through(f):
+        def run(x, a, b, c):
+            return f.mix(x, f.route(x, 2, normalise), [lambda rows, w=w: rows * w for w in (a, b, c)])
+
+        return run
+
+    check(through(ops), through(naive), [("B", 3)], random(3, 3))
+
+
 @pytest.mark.parametrize("of_keys", [False, True])
 def test_distances(of_keys):
     def run(x, w):

@@ -247,6 +247,17 @@ def test_small_ops(image, lib, rng):
     )
 
 
+@pytest.mark.parametrize("normalise", [False, True])
+def test_experts(normalise, lib, rng):
+    x, logits = rng.standard_normal((2, 7, 4)).astype(np.float32)
+    factors = rng.standard_normal((4, 4)).astype(np.float32)
+    shares = naive.route(logits, 2, normalise)
+    check(ops.route(lib(logits), 2, normalise), shares)
+    of_lib, of_numpy = ([lambda rows, f=f: rows * f for f in of] for of in (list(map(lib, factors)), factors))
+    given = shares.astype(np.float32)
+    check(ops.mix(lib(x), lib(given), of_lib), naive.mix(x, given, of_numpy))
+
+
 @pytest.mark.parametrize("of_keys", [False, True])
 @pytest.mark.parametrize("T", [1, 5])
 def test_relative_scores(T, of_keys, lib, rng):

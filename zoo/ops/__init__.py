@@ -14,7 +14,7 @@ What holds for every op and every backend
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -237,6 +237,19 @@ def gather_bias(table: Array, index: Array) -> Array:
     """A bias for `attention`, looked up in a table.  table (R, H), index (T, S) integers in [0, R) -> (1, H, T, S)."""
     charge((table.shape[-1], *index.shape), "a bias", 4)
     return backend(table).gather_bias(table, index)
+
+
+def route(logits: Array, chosen: int, normalise: bool) -> Array:
+    """Each row's `chosen` largest probabilities, and zeros; normalise: they sum to 1.  logits (N, E) -> (N, E)."""
+    return backend(logits).route(logits, chosen, normalise)
+
+
+def mix(x: Array, shares: Array, experts: Sequence[Callable[[Array], Array]]) -> Array:
+    """The sum of functions of rows, each times its share: rows without a share in one do not pass through it.
+
+    x (N, D), shares (N, E) -> (N, D).  A graph, and one that is captured on a GPU, computes every expert of every row.
+    """
+    return backend(x).mix(x, shares, experts)
 
 
 def bucket(x: Array, starts: tuple[int, ...]) -> Array:

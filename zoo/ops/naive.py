@@ -207,6 +207,17 @@ def add_scaled(x, y, scale):
     return _f64(x) + _f64(scale) * _f64(y)
 
 
+def route(logits, chosen, normalise):
+    shares = softmax(logits)
+    for row in shares:
+        row[np.argsort(-row)[chosen:]] = 0
+    return shares / shares.sum(-1, keepdims=True) if normalise else shares
+
+
+def mix(x, shares, experts):
+    return sum(_f64(shares[:, i, None]) * _f64(expert(x)) for i, expert in enumerate(experts))
+
+
 def bucket(x, starts):
     return sum((x >= start) * 1 for start in starts) + 0 * x
 

@@ -9,11 +9,12 @@ from ...nn import RMSNorm
 from ...typing import Array
 from ...weights import Weights
 from ..llama3 import model as llama
+from ..llama3.config import LlamaConfig
 from .config import Qwen3Config
 
 
 class Attention(llama.Attention):
-    def __init__(self, w: Weights, cfg: Qwen3Config, layer: int):
+    def __init__(self, w: Weights, cfg: LlamaConfig, layer: int):
         super().__init__(w, cfg, layer)
         self.q_norm = RMSNorm(w / "q_norm", cfg.head_size, cfg.rms_norm_eps)
         self.k_norm = RMSNorm(w / "k_norm", cfg.head_size, cfg.rms_norm_eps)

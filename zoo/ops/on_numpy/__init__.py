@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,21 @@ def relative_bias(table, T, k, start):
 def gather_bias(table, index):
     # In memory (H, S, T), the order of attention's scores.
     return np.take(np.ascontiguousarray(table.T), index.T, axis=1).swapaxes(1, 2)[None]
+
+
+def route(logits: np.ndarray, chosen: int, normalise: bool) -> np.ndarray:
+    shares = softmax(logits)
+    np.put_along_axis(shares, np.argsort(-shares, -1, kind="stable")[:, chosen:], 0, -1)
+    return shares / shares.sum(-1, keepdims=True) if normalise else shares
+
+
+def mix(x: np.ndarray, shares: np.ndarray, experts: Sequence[Callable[[Any], Any]]) -> np.ndarray:
+    out = np.zeros_like(x)
+    for share, expert in zip(shares.T, experts, strict=True):
+        rows = np.flatnonzero(share)
+        if rows.size:
+            out[rows] += expert(x[rows]) * share[rows, None]
+    return out
 
 
 def bucket(x: np.ndarray, starts: tuple[int, ...]) -> np.ndarray:

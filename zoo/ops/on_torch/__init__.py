@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,6 +57,23 @@ def arange(count: int, like: Tensor) -> Tensor:
 
 def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return like.new_zeros(shape)
+
+
+def route(logits: Tensor, chosen: int, normalise: bool) -> Tensor:
+    found, at = torch.softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32)).topk(chosen, -1)
+    found = found / found.sum(-1, keepdim=True) if normalise else found
+    return torch.zeros_like(logits).scatter(-1, at, found.to(logits.dtype))
+
+
+def mix(x: Tensor, shares: Tensor, experts: Sequence[Callable[[Any], Any]]) -> Tensor:
+    out = torch.zeros_like(x)
+    whole = x.is_cuda and torch.cuda.is_current_stream_capturing()  # which cannot wait for the number of rows
+    for share, expert in zip(shares.unbind(1), experts, strict=True):
+        if whole:
+            out = out + expert(x) * share[:, None]
+        elif len(rows := share.detach().nonzero()[:, 0]):
+            out = out.index_add(0, rows, expert(x[rows]) * share[rows, None])
+    return out
 
 
 def bucket(x: Tensor, starts: tuple[int, ...]) -> Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,21 @@ def gather_bias(table: Symbol, index: Symbol) -> Symbol:
         return heads.constant(heads.value[:, index.value][None])
     y = heads.new("Gather", [heads, index], (heads.shape[0], *index.shape), axis=1)
     return y[None]
+
+
+def route(logits: Symbol, chosen: int, normalise: bool) -> Symbol:
+    shares = logits.new("Softmax", [logits], logits.shape, axis=-1)
+    count = logits.graph.store(np.array([chosen], np.int64))
+    names = logits.graph.node("TopK", [shares.name, count], 2, axis=-1)
+    found = Symbol(logits.graph, names[0], (logits.shape[0], chosen), FLOAT)
+    if normalise:
+        found = found / found.new("ReduceSum", [found, np.array([-1])], (logits.shape[0], 1), keepdims=1)
+    return shares.new("ScatterElements", [shares * 0.0, names[1], found], logits.shape, axis=-1)
+
+
+def mix(x: Symbol, shares: Symbol, experts: Sequence[Callable[[Any], Any]]) -> Symbol:
+    parts = [expert(x) * shares[:, i : i + 1] for i, expert in enumerate(experts)]
+    return functools.reduce(operator.add, parts)
 
 
 def bucket(x: Symbol, starts: tuple[int, ...]) -> Symbol:

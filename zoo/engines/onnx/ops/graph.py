@@ -18,7 +18,7 @@ _STANDARD = """
 Abs Add And Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear Equal Exp Expand Floor
 Gather Gelu Gemm Greater GreaterOrEqual HardSwish Identity LayerNormalization LeakyRelu Less LessOrEqual MatMul
 MatMulInteger Max MaxPool Min Mod Mul Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize Shape
-Sigmoid Sin Slice Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile Transpose Unsqueeze Where
+ScatterElements Sigmoid Sin Slice Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
 """
 _MICROSOFT = "DynamicQuantizeMatMul GroupQueryAttention MatMulNBits"
 # The operators that graphs are made of, by domain; an export with any other was not written by zoo, and is refused.
