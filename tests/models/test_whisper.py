@@ -11,6 +11,7 @@ import pytest
 
 import zoo
 from parity.checkpoints import build
+from parity.pictures import draw
 from zoo.errors import BatchError, ConfigError, InputError
 from zoo.sounds import FeatureExtractor, read_sound
 from zoo.tasks.transcribe import segments_of, with_times
@@ -135,6 +136,9 @@ def test_refused(folder, tmp_path):
     (tmp_path / "none.wav").write_bytes(b"no sound at all")
     with pytest.raises(InputError, match=r"none\.wav cannot be read as a sound"):
         transcribe(tmp_path / "none.wav")
+    draw(20, 30).save(tmp_path / "cat.png")
+    with pytest.raises(InputError, match=r"cat\.png has no sound in it"):
+        transcribe(tmp_path / "cat.png")
     with pytest.raises(InputError, match="there is no such file"):
         transcribe(str(tmp_path / "other.wav"))
     with pytest.raises(BatchError):

@@ -44,5 +44,7 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
                     yield part.to_ndarray().reshape(-1)
             for part in resampler.resample(None):
                 yield part.to_ndarray().reshape(-1)
+    except InputError:
+        raise
     except (av.FFmpegError, ValueError) as e:
         raise InputError(f"{name} cannot be read as a sound: {' '.join(str(e).split())}") from None
