@@ -20,6 +20,7 @@ from zoo.checkpoint.files import Checkpoint
 from zoo.checkpoint.modules import is_sentence_encoder
 from zoo.loading import model_of
 from zoo.lock import find
+from zoo.options import Options
 from zoo.quant import QUANT_TYPES, QuantRows
 from zoo.weights.gguf.parts import read_parts
 from zoo.weights.gguf.source import read_entry
@@ -59,7 +60,10 @@ def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: in
             from zoo.tasks import task_class
 
             make: Any = task_class("embed").from_checkpoint
-            pair = make(checkpoint, device=None if on_onnx else device), make(other, device=device, **said)
+            pair = (
+                make(checkpoint, options=Options(device=None if on_onnx else device)),
+                make(other, options=Options(device=device, **said)),
+            )
             found = ranking(*pair)
             names = {m.name for m in found}
             measures = [m for m in measures if m.name not in names] + found
