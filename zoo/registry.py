@@ -277,7 +277,7 @@ FAMILIES: dict[str, Family] = {
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.model.decoder.layers"},
     ),
     "t5": _T5,
-    "mt5": replace(_T5, prefix="MT5", classes="T5"),
+    "mt5": replace(_T5, prefix="MT5", classes="T5", heads=_T5.heads[:1]),
     "bart": Family(
         module="zoo.models.bart",
         prefix="Bart",

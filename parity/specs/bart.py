@@ -59,6 +59,7 @@ SPECS: dict[str, Spec] = {
         architecture="MarianMTModel",
         tokenizer="unigram",
         config=_MARIAN,
+        full=True,
         tiny={**_TINY, "eos_token_id": 1, "pad_token_id": 0, "decoder_start_token_id": 0},
     ),
 }

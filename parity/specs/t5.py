@@ -44,5 +44,6 @@ SPECS: dict[str, Spec] = {
         config={**_T5, **_FLAN, "vocab_size": 250112, "num_heads": 6, "num_layers": 8},
         tiny={**_TINY, "num_decoder_layers": 2, "feed_forward_proj": "gated-silu"},
         format="sharded",
+        full=True,
     ),
 }
