@@ -29,7 +29,7 @@ SPECS: dict[str, Spec] = {
     ),
     "nomic-ner": _nomic(architecture="NomicBertForTokenClassification", config={**NOMIC, **labels(count=9)}),
     "gte-multilingual-base": _gte(
-        like="alibaba-nlp-community/gte-multilingual-base", architecture="GteModel", dtype="F16"
+        like="alibaba-nlp-community/gte-multilingual-base", architecture="GteModel", dtype="F16", full=True
     ),
     "gte-en-v1.5": _gte(architecture="GteForMaskedLM", config={**GTE, "type_vocab_size": 0}),
     "gte-multilingual-reranker-base": _gte(
