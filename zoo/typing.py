@@ -78,6 +78,11 @@ class GenerationOptions(TypedDict, total=False):
     early_stopping: bool | str
     repetition_penalty: float
     no_repeat_ngram_size: int
+    forced_bos_token_id: int | None
+    forced_eos_token_id: int | Sequence[int]
+    suppress_tokens: Sequence[int]
+    begin_suppress_tokens: Sequence[int]
+    bad_words_ids: Sequence[Sequence[int]]
     stop_strings: str | Sequence[str]
     eos_token_id: int | Sequence[int]
     bos_token_id: int | None

@@ -304,5 +304,7 @@ def test_no_process_to_start(job, monkeypatch):
     job.file.write_text("raise SystemExit(1)")
     with pytest.raises(UnsupportedError, match="does not start"):
         Confined(job).ask("", most=9)
-    with pytest.raises(UnsupportedError, match=r"needs no_such_package, which is not installed.*extra 'this'"):
+    with pytest.raises(
+        UnsupportedError, match=r"needs no_such_package, which is not installed: pip install '.*\[this\]'"
+    ):
         Confined(job._replace(packages=("no_such_package",), extra="this")).ask("", most=9)

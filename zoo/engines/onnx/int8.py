@@ -16,7 +16,6 @@ from ...nn import Module, leaves
 from ...quant import QuantTensor
 from .cache import save_beside
 from .ops.quantised import Int8, Observer, ProductPlan, plan_for
-from .ops.symbol import Symbol
 from .session import Session
 from .trace import trace
 
@@ -61,13 +60,17 @@ def _plans(fn: Any, records: Sequence[Any]) -> dict[str, ProductPlan]:
     """The plan of each product, by the name of its weight."""
     observer = Observer()
 
-    def inputs(model: Any, *given: Any) -> Symbol:
+    def inputs(model: Any, *given: Any) -> Any:
         observer.seen.clear()
-        fn.__func__(model, *given)
+        made = fn.__func__(model, *given)
+        if not observer.seen:
+            return made
         flat = [rows.reshape(-1) for _, rows in observer.seen]
         return flat[0].new("Concat", flat, (sum(one.shape[0] for one in flat),), axis=0)
 
     traced = trace(MethodType(inputs, fn.__self__), *records, precision=observer)
+    if not observer.seen:  # the comparison of two encoders' vectors multiplies by no weight
+        return {}
     with tempfile.TemporaryDirectory(prefix="zoo-int8-") as folder:
         path = Path(folder) / "observed.onnx"
         base, _ = save_beside(traced, path, "outliers")
