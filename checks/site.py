@@ -120,7 +120,8 @@ def evidence(reports: list[Path]) -> dict[str, Any]:
             one["checkpoints"] += 1
             one["hold"] += case["holds"]
             if errors and max(errors) >= one["worst"]:
-                one |= {"worst": max(errors), "of": case["name"]}
+                # A checkpoint in a folder is known by the end of its path: the rest is of the machine that ran it.
+                one |= {"worst": max(errors), "of": "/".join(Path(case["name"]).parts[-2:])}
     return out
 
 
