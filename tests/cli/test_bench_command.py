@@ -28,6 +28,7 @@ def here(monkeypatch):
 
 
 def test_tokens_are_counted(here, monkeypatch):
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime, the engine beside NumPy")
     found = bench("stories260k", against=("zoo", "zoo-onnx"), seconds=0, count=7)
     assert (found["unit"], list(found["results"])) == ("tokens/s", ["zoo", "zoo-onnx"])
     for of in found["results"].values():

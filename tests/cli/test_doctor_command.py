@@ -40,7 +40,7 @@ def test_doctor(monkeypatch, capsys, tmp_path):
     assert found["processor"]["threads"] >= 1
     assert found["settings"]["HF_TOKEN"] == "set"
     monkeypatch.setenv("ZOO_DEVICE", "tpu")
-    assert "'tpu' is not supported" in doctor.describe()["engine"]["problem"]
+    assert "device 'tpu'" in doctor.describe()["engine"]["problem"]
 
 
 def test_what_is_missing_is_named_with_its_command(monkeypatch, in_terminal):

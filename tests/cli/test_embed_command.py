@@ -50,6 +50,7 @@ def run(folder, tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*ranges of")
 @pytest.mark.parametrize("precision", ["float32", "int8", "ubinary"])
 def test_each_format(run, folder, tmp_path, precision):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow, which writes Parquet")
     wanted = quantised(zoo.load(folder)(TEXTS), precision)
     for name in ("x.npy", "x.safetensors", "x.parquet"):
         assert run(name, "--precision", precision) == 0
@@ -59,7 +60,7 @@ def test_each_format(run, folder, tmp_path, precision):
     tensors = pytest.importorskip("safetensors.numpy").load_file(tmp_path / "x.safetensors")
     np.testing.assert_array_equal(tensors["embeddings"], wanted)
     assert ("ranges" in tensors) == (precision == "int8")
-    table = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "x.parquet")
+    table = parquet.read_table(tmp_path / "x.parquet")
     assert table["text"].to_pylist() == TEXTS
     np.testing.assert_array_equal(np.stack(table["embedding"].to_numpy()), wanted)
 
