@@ -238,7 +238,7 @@ def test_doubtful_tables_come_first_and_wide_ones_say_so(wide_review: Path, brow
     assert page.inner_text("#wide") == "20 columns: scroll sideways to see them all"
     assert page.get_attribute("#cells", "class") == "after"
     page.evaluate("document.getElementById('cells').scrollLeft = 1e6")
-    page.wait_for_function("document.getElementById('cells').className === 'before'")
+    page.wait_for_selector("#cells.before")
     # A text that is confirmed as it is settles its doubt.
     page.click("#doubts button >> nth=0")
     for _ in range(2):

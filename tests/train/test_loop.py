@@ -211,6 +211,7 @@ def process(rank, folder, port):
     torch.set_num_threads(1)
     torch.nn.functional.dropout = lambda x, p: x
     run(folder, steps=6).train()
+    torch.distributed.destroy_process_group()  # a child of multiprocessing runs nothing at its exit
 
 
 def test_two_processes_compute_what_one_does(tmp_path, monkeypatch):
