@@ -14,13 +14,12 @@ pytest.importorskip("torch", reason="needs torch, to write .bin files")
 from parity.checkpoints import build
 from parity.compare import FLOAT32, Pair, compare
 from parity.inputs import given_to
-from parity.specs import SPECS, first_of
+from parity.specs import FIRST, SPECS
 from parity.taps import outputs
 from zoo.loading import load_model
 from zoo.weights import RawTensor
 from zoo.weights.files import open_weights
 
-FIRST = {first_of(spec.model_type) for spec in SPECS.values()}
 PART = 0.03  # by which a tensor is changed, value by value
 EDGE = 72  # of images that may be of any size: the largest of all others
 
