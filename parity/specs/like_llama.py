@@ -86,9 +86,8 @@ _moe = partial(
     prefix="Qwen3Moe",
     base=_MOE,
     small={"head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48},
-    gains={
-        "mlp.gate": 4.5
-    },  # of the tokens that are compared none lies so near to a tie that rounding chooses otherwise
+    # None of the tokens that are compared lies so near to a tie of two experts that rounding chooses the other.
+    gains={"mlp.gate": 4.5},
 )
 _smollm3 = partial(_spec, model_type="smollm3", prefix="SmolLM3", base=_SMOLLM3)
 _olmo2 = partial(_spec, model_type="olmo2", prefix="Olmo2", base=_OLMO2)
