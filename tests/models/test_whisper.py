@@ -137,8 +137,12 @@ def test_refused(folder, tmp_path):
     with pytest.raises(InputError, match=r"none\.wav cannot be read as a sound"):
         transcribe(tmp_path / "none.wav")
     draw(20, 30).save(tmp_path / "cat.png")
-    with pytest.raises(InputError, match=r"cat\.png has no sound in it"):
+    with pytest.raises(InputError, match=r"cat\.png cannot be read as a sound"):
         transcribe(tmp_path / "cat.png")
+    (tmp_path / "a.wav").write_bytes(as_wav(noise(500), 16000))
+    (tmp_path / "list.wav").write_text("ffconcat version 1.0\nfile a.wav\n")  # names another file to open
+    with pytest.raises(InputError, match=r"list\.wav cannot be read as a sound"):
+        transcribe(tmp_path / "list.wav")
     with pytest.raises(InputError, match="there is no such file"):
         transcribe(str(tmp_path / "other.wav"))
     with pytest.raises(BatchError):

@@ -12,6 +12,9 @@ import numpy as np
 from ..errors import InputError
 from ..optional import optional
 
+# FFmpeg's names of the formats that are read: none of its playlists, which name other files and addresses to open.
+FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,flac,matroska,webm,mov,mp4,m4a,mp3,mpegts,ogg,w64,wav"
+
 SoundInput = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray
 
 
@@ -19,7 +22,7 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
     """Yield blocks of samples, float32 in -1 ... 1, of one channel at `rate` samples a second.
 
     source: a path, the bytes of a file, an open file, or an array (n,) of floats that has this rate already.  Files are
-    read by PyAV (the extra `audio`), in every format that FFmpeg knows.  InputError: there is no sound in it.
+    read by PyAV (the extra `audio`), in the formats of FORMATS.  InputError: there is no sound in it.
     """
     if isinstance(source, np.ndarray):
         if source.ndim != 1 or source.dtype.kind != "f" or not np.isfinite(source).all():
@@ -35,7 +38,8 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
     if isinstance(source, str | os.PathLike) and not os.path.isfile(source):
         raise InputError(f"{name}: there is no such file")
     try:
-        with av.open(os.fspath(file) if isinstance(file, str | os.PathLike) else file) as container:
+        opened = os.fspath(file) if isinstance(file, str | os.PathLike) else file
+        with av.open(opened, options={"format_whitelist": FORMATS}) as container:
             if not container.streams.audio:
                 raise InputError(f"{name} has no sound in it, expected a file such as .wav, .mp3, .flac or .m4a")
             resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
@@ -47,4 +51,5 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
     except InputError:
         raise
     except (av.FFmpegError, ValueError) as e:
-        raise InputError(f"{name} cannot be read as a sound: {' '.join(str(e).split())}") from None
+        why = " ".join(str(e).split())
+        raise InputError(f"{name} cannot be read as a sound (.wav, .mp3, .flac, .ogg, .m4a and so on): {why}") from None
