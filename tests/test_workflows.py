@@ -61,6 +61,7 @@ def test_the_nightly_commands_are_parsed():
     runs = [step["run"] for step in steps(path) if "run" in step]
     runs = [run.replace("$CHECKPOINTS", " ".join(names)).replace("$SMALL", " ".join(small)) for run in runs]
     parity = [shlex.split(run)[3:] for run in runs if run.startswith("python -m parity ")]
-    assert [_parser().parse_args(arguments).names for arguments in parity] == [names, small]
+    named = [_parser().parse_args(arguments).names for arguments in parity]
+    assert [one for one in named if one] == [names, small]  # the others take every built checkpoint
     (lock,) = (shlex.split(run)[1:] for run in runs if run.startswith("zoo "))
     assert _parse(lock)[0].names == names
