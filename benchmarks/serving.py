@@ -56,7 +56,8 @@ class Server:
         command = [sys.executable, "-m", "zoo", "serve", *names, "--port", "0", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
-        self.address = self.process.stderr.readline().split()[1]
+        lines = iter(self.process.stderr.readline, "")
+        self.address = next(line.split()[1] for line in lines if "http://" in line)
         for _ in names:
             print(self.process.stderr.readline().strip(), file=sys.stderr)
 
@@ -167,7 +168,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--embed", metavar="NAME", help="a checkpoint (MiniLM)")
     parser.add_argument("--generate", metavar="NAME", default="stories260k")
-    parser.add_argument("--device")
+    parser.add_argument("--device", default="cpu", help="of both sides (cpu)")
     parser.add_argument("--weights", choices=("int8", "int4"))
     parser.add_argument("--texts", type=int, default=1024)
     parser.add_argument("--clients", type=int, default=64)
