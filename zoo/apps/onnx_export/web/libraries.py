@@ -95,9 +95,11 @@ def _given(release: Release, folder: Path) -> bytes:
 
 
 def _downloaded(release: Release) -> bytes:
-    from huggingface_hub import cached_assets_path
+    from huggingface_hub import cached_assets_path, constants
 
-    kept = cached_assets_path("zoo", namespace="npm", subfolder="archives") / release.archive
+    assets = constants.HF_ASSETS_CACHE  # the function's own default is a copy, which a later change does not reach
+    folder = cached_assets_path("zoo", namespace="npm", subfolder="archives", assets_dir=assets)
+    kept = folder / release.archive
     if kept.is_file():
         data = kept.read_bytes()
         if _digest(data) == release.integrity:
