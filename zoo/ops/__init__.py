@@ -17,12 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from ..errors import InputError, UnsupportedError, nearest
+from ..errors import InputError, UnsupportedError
 from ..quant import QuantTensor
 from ..typing import Array
+from .dispatch import ACTIVATIONS as ACTIVATIONS
+from .dispatch import activation as activation
+from .dispatch import all_true as all_true
 from .dispatch import backend as backend
+from .dispatch import is_cuda as is_cuda
+from .dispatch import reads_prepared as reads_prepared
+from .dispatch import skips_unseen as skips_unseen
+from .dispatch import to_numpy as to_numpy
 from .inputs import as_hidden_states as as_hidden_states
 from .inputs import as_ids as as_ids
 from .inputs import as_key_mask as as_key_mask
@@ -30,25 +35,6 @@ from .inputs import as_mask as as_mask
 from .inputs import as_pixels as as_pixels
 from .memory_budget import charge
 from .memory_budget import memory_budget as memory_budget
-
-# An activation's name in configs -> the backends' name.
-ACTIVATIONS: dict[str, str | None] = {
-    **{name: name for name in ("gelu", "quick_gelu", "gelu_10", "relu", "relu2", "relu6", "leaky_relu", "silu")},
-    **{name: name for name in ("mish", "hardswish", "sigmoid", "tanh")},
-    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate"), "gelu_tanh"),
-    "gelu_python": "gelu",
-    "swish": "silu",
-    "linear": None,
-}
-
-
-def activation(name: str | None) -> str | None:
-    """The backends' name of a config's activation `name`; None is the identity."""
-    if name is None:
-        return None
-    if name not in ACTIVATIONS:
-        raise UnsupportedError(f"activation {name!r} is not implemented{nearest(name, ACTIVATIONS)}")
-    return ACTIVATIONS[name]
 
 
 def linear(
@@ -309,11 +295,6 @@ def prepare_conv(weight: Array, stride: int | tuple[int, int] = 1, dilation: int
     return backend(weight).prepare_conv(weight, pair(stride), pair(dilation))
 
 
-def reads_prepared(x: Array) -> bool:
-    """True if `conv2d` of x reads the result of `prepare_conv` instead of the weight's elements."""
-    return isinstance(x, np.ndarray)
-
-
 def conv_transpose2d(
     x: Array,
     weight: Array,
@@ -361,21 +342,6 @@ def sinusoids(x: Array, size: int, like: Array | QuantTensor, base: float = 1000
     return backend(x).sinusoids(x, size, like, base)
 
 
-def skips_unseen(like: Array) -> bool:
-    """True if `attention` skips the keys that no query sees, so that it may be given a whole cache."""
-    return backend(like).skips_unseen(like)
-
-
-def is_cuda(like: Array) -> bool:
-    """True if an array is on a GPU."""
-    return getattr(like, "is_cuda", False)
-
-
-def all_true(mask: Array) -> bool:
-    """True if a bool array is known to be all true; False for one on a GPU, which would have to be waited for."""
-    return backend(mask).all_true(mask)
-
-
 def max_pool2d(
     x: Array, kernel: int | tuple[int, int], stride: int | tuple[int, int], padding: int | tuple[int, int] = 0
 ) -> Array:
@@ -402,11 +368,6 @@ def pixel_shuffle(x: Array, factor: int) -> Array:
 def pair(value: int | tuple[int, int]) -> tuple[int, int]:
     """(vertical, horizontal) of a size that may be one number for both."""
     return (value, value) if isinstance(value, int) else (value[0], value[1])
-
-
-def to_numpy(x: Array) -> np.ndarray:
-    """A C-contiguous NumPy array of the same values (float32 if x is a narrower float)."""
-    return backend(x).to_numpy(x)
 
 
 # Ops for training, on torch only

@@ -1,4 +1,4 @@
-"""Finds the backend of an array."""
+"""Finds the backend of an array, and says what holds of arrays of that kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, UnsupportedError, nearest
 from ..quant import QuantTensor
 from ..typing import Array
 
@@ -35,3 +35,48 @@ def _find(cls: type) -> ModuleType:
 
         return _backends.setdefault(cls, on_torch)
     raise InputError(f"expected a numpy.ndarray or a torch.Tensor, found {cls.__module__}.{cls.__qualname__}")
+
+
+# An activation's name in configs -> the backends' name.
+ACTIVATIONS: dict[str, str | None] = {
+    **{name: name for name in ("gelu", "quick_gelu", "gelu_10", "relu", "relu2", "relu6", "leaky_relu", "silu")},
+    **{name: name for name in ("mish", "hardswish", "sigmoid", "tanh")},
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate"), "gelu_tanh"),
+    "gelu_python": "gelu",
+    "swish": "silu",
+    "linear": None,
+}
+
+
+def activation(name: str | None) -> str | None:
+    """The backends' name of a config's activation `name`; None is the identity."""
+    if name is None:
+        return None
+    if name not in ACTIVATIONS:
+        raise UnsupportedError(f"activation {name!r} is not implemented{nearest(name, ACTIVATIONS)}")
+    return ACTIVATIONS[name]
+
+
+def reads_prepared(x: Array) -> bool:
+    """True if `conv2d` of x reads the result of `prepare_conv` instead of the weight's elements."""
+    return isinstance(x, np.ndarray)
+
+
+def skips_unseen(like: Array) -> bool:
+    """True if `attention` skips the keys that no query sees, so that it may be given a whole cache."""
+    return backend(like).skips_unseen(like)
+
+
+def is_cuda(like: Array) -> bool:
+    """True if an array is on a GPU."""
+    return getattr(like, "is_cuda", False)
+
+
+def all_true(mask: Array) -> bool:
+    """True if a bool array is known to be all true; False for one on a GPU, which would have to be waited for."""
+    return backend(mask).all_true(mask)
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """A C-contiguous NumPy array of the same values (float32 if x is a narrower float)."""
+    return backend(x).to_numpy(x)

@@ -96,6 +96,7 @@ class T5Config(Config):
             distance = np.abs(distance)
         else:
             distance = -np.minimum(distance, 0)
+        # In float32, as transformers has it: a distance at the edge of a range would fall into another one in float64.
         exact = count // 2  # as many are for one distance each; the others' ranges grow, to the last from M on
         share = np.log(np.maximum(distance, 1).astype(np.float32) / np.float32(exact)) / np.float32(
             math.log(most / exact)
