@@ -13,7 +13,7 @@ from ..tables.batch import ExtractorConfig
 from ..tables.extract import DETECTION, STRUCTURE
 from . import UsageError
 from .fastest import fastest
-from .table import check_finding, ocr_engines
+from .table_options import check_finding, ocr_engines
 
 
 def demo(args: argparse.Namespace) -> None:

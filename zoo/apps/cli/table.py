@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
 import sys
 import tempfile
 import warnings
@@ -14,21 +12,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import TableError, ZooError
+from ...errors import ZooError
 from ...images.open import read_file
-from ...optional import pip_install
 from ...tasks.base import Progress
 from ..batch.inputs import InputFile, find_inputs
 from ..tables import Table, draw_tables, join_pages, read_words
 from ..tables.batch import ExtractorConfig, PageJob, Worker, extract_pages, tables_on_ray
 from ..tables.export import write
 from ..tables.extract import DETECTION, STRUCTURE
-from ..tables.ocr import ENGINES, READERS
 from ..tables.pages import PageTables, page_tables
 from ..tables.review import ReviewWriter
-from ..tables.table import SUFFIXES, suffix_of
 from ..tables.writers import (
-    FOR_ALL,
     LINES,
     FileWriter,
     FolderWriter,
@@ -39,6 +33,7 @@ from ..tables.writers import (
 )
 from . import UsageError
 from .fastest import fastest
+from .table_options import check_options, ocr_engines, output_formats, output_suffix
 from .terminal import Terminal, clean, clip
 
 WIDEST = 40  # characters of a cell on a terminal
@@ -46,7 +41,7 @@ WIDEST = 40  # characters of a cell on a terminal
 
 def table(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
-    _check(args)
+    check_options(args)
     detection = None if args.no_detection else args.detection or DETECTION
     engines = (None, None) if args.words is not None else ocr_engines(args)
     same = ("threshold", "padding", "device", "local_files_only", "lock", "dpi", "password")
@@ -71,15 +66,6 @@ def _on_ray(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[
     paths, config = [one.path for one in inputs], replace(config, device=fastest(args))
     options = {"selection": args.pages, "jobs": args.jobs, "threads": args.threads, "resume": args.resume}
     report(tables_on_ray(config, paths, args.output, **options), "documents", "pages")
-
-
-def ocr_engines(args: argparse.Namespace) -> tuple[str | None, str | None]:
-    """The checkpoint that reads the lines of cells, and the engine that reads whole pages: one of them at most."""
-    if args.ocr == "none":
-        return None, None
-    if args.reader is not None or args.ocr in ENGINES:
-        return args.reader, args.ocr
-    return READERS[args.ocr or "zoo-read"], None
 
 
 def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
@@ -162,7 +148,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
     if args.output is None and args.review is None:
         _show(tables, args)
     _say_written([path for output in outputs for path in output.close()])
-    if tally.without_text and args.output is not None and _suffix(args.output) != ".json":
+    if tally.without_text and args.output is not None and output_suffix(args.output) != ".json":
         print(f"zoo: warning: no text in the tables of {_some(tally.without_text)}", file=sys.stderr)
     tally.report(len(inputs), [error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
     if not tally.tables and tally.pages:
@@ -251,95 +237,15 @@ def _results(
     yield from known()
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Refuse options that exclude each other before anything is loaded."""
-    check_finding(args)
-    if args.words is not None and args.reader is not None:
-        raise UsageError("--words are the text of the page, and --reader reads it: give one of them")
-    if args.ocr is not None and args.words is not None:
-        raise UsageError("--ocr reads the page, and --words are its text: give one of them")
-    if not 0 <= args.threshold <= 1:
-        raise UsageError(f"--threshold {args.threshold:g} is not in 0 ... 1")
-    for written in filter(None, (args.output, args.overlay, args.review)):
-        for read in filter(None, (*args.documents, args.words)):
-            if os.path.isfile(written) and os.path.exists(read) and os.path.samefile(written, read):
-                raise UsageError(f"{written} is both an input and an output: choose another name for the output")
-    suffix = "" if args.output is None else _suffix(args.output)
-    if args.engine == "ray":
-        return _check_ray(args, suffix)
-    if args.raw and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in _formats(args)):
-        raise UsageError("--raw is for CSV: in the other formats no text can run as a formula")
-    if args.types and ".xlsx" not in (suffix, *(_formats(args) if suffix == "/" else ())):
-        raise UsageError("--types is for XLSX: the other formats keep every cell as text")
-    if args.format is not None and suffix != "/":
-        raise UsageError("--format is for -o FOLDER: the format of a file is that of its suffix")
-    if args.resume and suffix not in ("/", ".jsonl"):
-        raise UsageError("--resume needs -o FOLDER or -o FILE.jsonl")
-    if args.resume and suffix == ".jsonl" and (args.join or args.flat):
-        raise UsageError("--resume with --join or --flat needs -o FOLDER, which records the tables of each page")
-    if args.join and (args.words is not None or args.overlay is not None):
-        raise UsageError("--join is for several pages, --words and --overlay for one: leave one of them out")
-    if args.json and args.output is not None:
-        raise UsageError("--json is for stdout: the format of the file that -o names is that of its suffix")
-    is_image = len(args.documents) == 1 and Path(args.documents[0]).suffix.lower() not in ("", ".pdf")
-    has_no_text = is_image and os.path.isfile(args.documents[0]) and args.ocr == "none"
-    if suffix in (".csv", ".html", ".md", ".xlsx") and has_no_text:
-        raise UsageError(
-            f"{args.output} would have no text with --ocr none: write .json or --overlay, which show boxes"
-        )
-    if ".xlsx" in (suffix, *_formats(args)) and importlib.util.find_spec("openpyxl") is None:
-        raise UsageError(f"XLSX requires the package openpyxl: {pip_install('tables')}")
-
-
-def check_finding(args: argparse.Namespace) -> None:
-    """Refuse options for finding tables that exclude each other."""
-    if args.no_detection and args.detection is not None:
-        raise UsageError("--no-detection treats the whole image as one table: leave out --detection")
-    if args.ocr is not None and args.reader is not None:
-        raise UsageError("--ocr reads the page, and --reader its cells: give one of them")
-
-
-def _check_ray(args: argparse.Namespace, suffix: str) -> None:
-    """Refuse options that --engine ray does not have: it only writes rows of tables."""
-    if suffix not in ("/", ".parquet"):
-        raise UsageError("--engine ray writes Parquet: -o FOLDER, or -o FILE.parquet")
-    for name in ("words", "overlay", "review", "format", "json", "raw", "types", "join", "flat"):
-        if getattr(args, name):
-            raise UsageError(f"--engine ray writes rows of tables to Parquet alone: leave out --{name}")
-    if "-" in args.documents:
-        raise UsageError("--engine ray reads files: '-' needs --engine local")
-
-
-def _suffix(output: str) -> str:
-    """The suffix of the file that -o names; "/" for a folder."""
-    path = Path(output)
-    if output.endswith(("/", os.sep)) or path.is_dir() or not path.suffix:
-        return "/"
-    if path.suffix.lower() in FOR_ALL:
-        return path.suffix.lower()
-    try:
-        return suffix_of(output)
-    except TableError as e:
-        raise UsageError(f"{e}; {', '.join(FOR_ALL)}, or a folder") from None
-
-
-def _formats(args: argparse.Namespace) -> list[str]:
-    found = [f".{name.strip().lower().removeprefix('.')}" for name in (args.format or "csv").split(",")]
-    for suffix in found:
-        if suffix not in SUFFIXES:
-            raise UsageError(f"--format {args.format}: {suffix} is none of {', '.join(SUFFIXES)}")
-    return list(dict.fromkeys(found))
-
-
 def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> list[Any]:
     """The writers of --review and -o; none if the tables are shown."""
     review = [] if args.review is None else [ReviewWriter(Path(args.review), config, safe=not args.raw)]
     if args.output is None:
         return review
-    suffix, path, options = _suffix(args.output), Path(args.output), {"safe": not args.raw, "types": args.types}
+    suffix, path, options = output_suffix(args.output), Path(args.output), {"safe": not args.raw, "types": args.types}
     if suffix == "/":
         names = {one.path: one.name for one in inputs}
-        folder = FolderWriter(path, names, _formats(args), options)
+        folder = FolderWriter(path, names, output_formats(args), options)
         return [*review, JsonLinesWriter(path / LINES, config.key(), args.resume), folder]
     if suffix == ".jsonl":
         by_page = not (args.join or args.flat)
