@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,22 +19,12 @@ if TYPE_CHECKING:
 ROOM = 64
 
 
-class Conversation:
-    """A chat: its `messages`, and their keys and values, kept from turn to turn.
+class Turns(abc.ABC):
+    """The turns of a chat: its `messages`, and how many of the oldest were `left_out` for want of room."""
 
-    Where the context is full, the model does not see the oldest turns, `left_out` messages, but a system message.
-
-    >>> chat = zoo.load("meta-llama/Llama-3.2-1B-Instruct").conversation(system="Answer briefly.")
-    >>> for piece in chat.say("Who are you?"):
-    ...     print(piece, end="", flush=True)
-    """
-
-    def __init__(self, llm: Generate, system: str | None = None, **options: Any):
-        self.llm, self.options = llm, options
+    def __init__(self, system: str | None = None):
         self.messages: list[dict[str, Any]] = [] if system is None else [{"role": "system", "content": system}]
         self.left_out = 0
-        self._cache: KVCache | None = None
-        self._ids: list[int] = []  # the cache holds the first of them
 
     def say(self, text: str) -> Iterator[str]:
         """The answer to a text in pieces as they come.
@@ -53,6 +44,27 @@ class Conversation:
                 self.messages.append({"role": "assistant", "content": answer})
             else:
                 self.messages.pop()
+
+    @abc.abstractmethod
+    def _answer(self) -> Iterator[str]:
+        """The answer to the messages, in pieces as they come."""
+
+
+class Conversation(Turns):
+    """A chat: its `messages`, and their keys and values, kept from turn to turn.
+
+    Where the context is full, the model does not see the oldest turns, `left_out` messages, but a system message.
+
+    >>> chat = zoo.load("meta-llama/Llama-3.2-1B-Instruct").conversation(system="Answer briefly.")
+    >>> for piece in chat.say("Who are you?"):
+    ...     print(piece, end="", flush=True)
+    """
+
+    def __init__(self, llm: Generate, system: str | None = None, **options: Any):
+        super().__init__(system)
+        self.llm, self.options = llm, options
+        self._cache: KVCache | None = None
+        self._ids: list[int] = []  # the cache holds the first of them
 
     def _answer(self) -> Iterator[str]:
         ids, config = self._shown()

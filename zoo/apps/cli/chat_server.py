@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...errors import InputError, ZooError
+from ...tasks.conversation import Turns
 
 SECONDS = 600  # without a byte
 LINE = 1 << 20  # bytes of an event
@@ -19,33 +20,18 @@ LINE = 1 << 20  # bytes of an event
 NAMES = {"max_new_tokens": "max_tokens", "stop_strings": "stop"}
 
 
-class ServerConversation:
-    """As `zoo.tasks.conversation.Conversation`, at a server.  ZOO_API_KEY is sent, if it is set."""
+class ServerConversation(Turns):
+    """A chat with a server, which keeps nothing of it.  ZOO_API_KEY is sent, if it is set."""
 
     def __init__(self, server: str, model: str, system: str | None, options: dict[str, Any]):
         if urlsplit(server).scheme not in ("http", "https"):
             raise InputError(f"--server {server!r}: expected an address such as http://127.0.0.1:8000")
-        self.url, self.model, self.left_out = server.rstrip("/").removesuffix("/v1") + "/v1/", model, 0
-        self.messages: list[dict[str, Any]] = [] if system is None else [{"role": "system", "content": system}]
+        super().__init__(system)
+        self.url, self.model = server.rstrip("/").removesuffix("/v1") + "/v1/", model
         options = dict(options)
         if options.pop("do_sample", True) is False:
             options["temperature"] = 0
         self.options = {NAMES.get(name, name): value for name, value in options.items()}
-
-    def say(self, text: str) -> Iterator[str]:
-        """The answer to a text in pieces, as `Conversation.say`."""
-        answer, ended = "", False
-        self.messages.append({"role": "user", "content": text})
-        try:
-            for piece in self._answer():
-                answer += piece
-                yield piece
-            ended = True
-        finally:
-            if ended or answer:
-                self.messages.append({"role": "assistant", "content": answer})
-            else:
-                self.messages.pop()
 
     def _answer(self) -> Iterator[str]:
         begin = int(self.messages[0]["role"] == "system")
