@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from . import plugins
-from .errors import UnsupportedError
+from .errors import UnsupportedError, nearest
 
 AUTO = "auto"
 
@@ -82,12 +82,16 @@ def placement(device: str | None, *, trainable: bool = False) -> Placement:
 
 
 def _on_torch(device: str) -> Placement:
+    if device.partition(":")[0] not in ("torch", "cuda"):
+        raise _unsupported(device)
     try:
         import torch
     except ImportError:
         from .optional import pip_install
 
-        raise UnsupportedError(f"device {device!r} needs torch, which is not installed: {pip_install('gpu')}") from None
+        raise UnsupportedError(
+            f"{device!r} needs torch, which is not installed: {pip_install('gpu')}", argument="device"
+        ) from None
     from .ops import on_torch
 
     name = device.removeprefix("torch:") if device != "torch" else "cpu"
@@ -96,12 +100,19 @@ def _on_torch(device: str) -> Placement:
     except RuntimeError:
         found = None
     if found is None or found.type not in ("cpu", "cuda"):
-        raise UnsupportedError(
-            f"device {device!r} is not supported, expected 'cpu', 'cuda', 'cuda:1', 'torch:cpu' or 'onnx'"
-        )
+        raise _unsupported(device)
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise UnsupportedError(
-            f"device {device!r}: torch {torch.__version__} finds {torch.cuda.device_count()} CUDA GPUs; "
-            "'cpu' works everywhere"
+            f"{device!r}: torch {torch.__version__} finds {torch.cuda.device_count()} CUDA GPUs; "
+            "'cpu' works everywhere",
+            argument="device",
         )
     return Placement(on_torch, name)
+
+
+def _unsupported(device: str) -> UnsupportedError:
+    known = ("cpu", "onnx", "onnx:cuda", "cuda", "cuda:1", "torch:cpu", AUTO)
+    names = ", ".join(map(repr, known[:-1]))
+    return UnsupportedError(
+        f"{device!r} is not supported, expected {names} or {AUTO!r}{nearest(device, known)}", argument="device"
+    )

@@ -123,7 +123,7 @@ class Pretrained(Trainable):
         where = placement(device, trainable=trainable)
         engine = where.engine
         if engine is not None and dtype not in (None, "float32"):
-            raise UnsupportedError(f"device {device!r} computes in float32, and dtype is {dtype!r}")
+            raise UnsupportedError(f"{device!r} computes in float32, and dtype is {dtype!r}", argument="device")
         choice = _choice(weights, named)
         if choice is not None and trainable:
             raise UnsupportedError(
@@ -213,6 +213,8 @@ class Pretrained(Trainable):
             adapted = source if adapter is None else adapter.on(source, cls.name_map)
             model = cls.from_source(adapted, config, options)
         except ZooError as e:
+            if e.argument is not None:  # the caller's, not the checkpoint's
+                raise
             saved_as = ", ".join(config.architectures) or "nothing in particular"
             read_as = architecture_of(cls, config.model_type)
             raise type(e)(f"{checkpoint.name}, read as {read_as} (config.json says {saved_as}): {e}") from None

@@ -23,6 +23,8 @@ from zoo.apps.cli.terminal import clip, json_text
     [
         ([], "required"),
         (["walk"], "walk"),
+        (["tabel"], "did you mean 'table'?"),
+        (["table", "a.png", "--ocr", "tesserac"], "did you mean 'tesseract'?"),
         (["run"], "NAME"),
         (["run", "{embed}", "text", "--task", "sing"], "sing"),
         (["run", "{embed}", "text", "--top-k", "0"], "at least 1"),

@@ -31,6 +31,15 @@ def test_dtype_that_nobody_knows():
         zoo.load("stories260k", dtype="float31")
 
 
+@pytest.mark.parametrize(("device", "meant"), [("onxx", "onnx"), ("gpu", None), ("torch.cpu", "torch:cpu")])
+def test_device_that_nobody_knows(device, meant):
+    """The message does not speak of torch or of the checkpoint, with which nothing is wrong."""
+    with pytest.raises(UnsupportedError, match=f"^device '{device}' is not supported, expected 'cpu', ") as e:
+        zoo.load("stories260k", device=device)
+    assert e.value.argument == "device"
+    assert (f"did you mean '{meant}'" in str(e.value)) == (meant is not None)
+
+
 @pytest.mark.parametrize("device", [None, "torch"])
 def test_what_the_table_of_devices_lists_runs(device):
     if device:

@@ -8,14 +8,14 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from ... import __version__, plugins, set_num_threads
 from ...errors import ZooError
 from ...tasks import IMAGE_TASKS, TASKS
 from . import descriptions as texts
 from .map_arguments import add_engine, map_parser
+from .parser import Parser
 
 
 class UsageError(Exception):
@@ -82,7 +82,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentPa
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="zoo", description=texts.ZOO, formatter_class=raw)
+    parser = Parser(prog="zoo", description=texts.ZOO, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"zoo {__version__}")
     parser.add_argument("command", choices=list(texts.COMMANDS), metavar="COMMAND", help=texts.LIST)
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="see zoo COMMAND --help")
@@ -90,11 +90,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 
     def group(*parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
         """Options that several commands share."""
-        return argparse.ArgumentParser(add_help=False, parents=parents)
+        return Parser(add_help=False, parents=parents)
 
     def command(name: str, *parents: argparse.ArgumentParser) -> Callable[..., argparse.Action]:
         description, epilog = texts.COMMANDS[name]
-        commands[name] = argparse.ArgumentParser(
+        commands[name] = Parser(
             prog=f"zoo {name}", parents=parents, description=description, epilog=epilog, formatter_class=raw
         )
         return commands[name].add_argument
@@ -277,13 +277,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 
     mapped = [task for task in tasks if task != "rerank"]
     commands["map"] = map_parser([locked, placed, threads, writing], mapped, _count)
-    for one in (parser, *commands.values()):
-        one.error = partial(_refuse, one)  # argparse would print the whole usage
     return parser, commands
-
-
-def _refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-    parser.exit(2, f"{parser.prog}: {message}\n{parser.prog} --help lists the arguments\n")
 
 
 def _count(text: str) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
+from .parser import Parser
+
 MAP = """\
 Run a checkpoint's task over every row of files, or every image of folders, and write the results beside the rows.
 
@@ -31,7 +33,7 @@ def map_parser(
     parents: Sequence[argparse.ArgumentParser], tasks: Sequence[str], count: Callable[[str], int]
 ) -> argparse.ArgumentParser:
     """The parser of `zoo map`.  parents: options of loading and of generation.  count: the type of numbers from 1."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="zoo map",
         parents=list(parents),
         description=MAP,

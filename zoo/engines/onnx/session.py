@@ -54,20 +54,22 @@ def provider_of(device: str) -> str:
     ort = runtime()
     _, colon, asked = device.lower().partition(":")
     if colon and not asked:
-        raise UnsupportedError(f"device {device!r}: expected a provider after the colon, as in 'onnx:cuda'")
+        raise UnsupportedError(f"{device!r}: expected a provider after the colon, as in 'onnx:cuda'", argument="device")
     asked = asked or "cpu"
     known = {_short(name): name for name in ort.get_all_providers()}
     there = ort.get_available_providers()
     name = known.get(ALIASES.get(asked, asked))
     if name is None:
         raise UnsupportedError(
-            f"device {device!r}: ONNX Runtime has no provider {asked!r}, only {', '.join(known)}{nearest(asked, known)}"
+            f"{device!r}: ONNX Runtime has no provider {asked!r}, only {', '.join(known)}{nearest(asked, known)}",
+            argument="device",
         )
     if name not in there:
         hint = f"; install {PACKAGES[name]} for it" if name in PACKAGES else ""
         raise UnsupportedError(
-            f"device {device!r}: the installed ONNX Runtime {ort.__version__} has no {name}, only "
-            f"{', '.join(f'onnx:{_short(one)} ({one})' for one in there)}{hint}"
+            f"{device!r}: the installed ONNX Runtime {ort.__version__} has no {name}, only "
+            f"{', '.join(f'onnx:{_short(one)} ({one})' for one in there)}{hint}",
+            argument="device",
         )
     return name
 

@@ -1,0 +1,34 @@
+"""The parser of a command's arguments: argparse's, with messages of one line and the nearest guess."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from ...errors import nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that names what was meant, and does not print the whole usage at an error."""
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        if "choices" in options:
+            options["type"] = _one_of(options["choices"])
+        return super().add_argument(*names, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n{self.prog} --help lists the arguments\n")
+
+
+def _one_of(choices: Iterable[str]) -> Callable[[str], str]:
+    known = list(choices)
+
+    def chosen(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(
+                f"invalid choice: {text!r}, expected one of {', '.join(known)}{nearest(text, known)}"
+            )
+        return text
+
+    return chosen
