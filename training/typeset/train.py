@@ -34,6 +34,7 @@ def main() -> None:
     run = Run(recipe, args.out or f"runs/{args.what}", args.seed, args.precision, args.pictures)
     if args.begin and not run.path.exists():
         start(run, Path(args.begin))
+        run.folder.mkdir(parents=True, exist_ok=True)
         run.evaluate()
     run.log(pages={engine: len(shards) for engine, shards in pages.shards.items()}, begins=run.step)
     run.train(args.minutes)
