@@ -95,6 +95,14 @@ def test_a_folder(folder: Path, jobs: str, capsys: pytest.CaptureFixture[str]) -
         assert_same(found["in/a.pdf", one.page], one)
 
 
+def test_progress_knows_the_pages_of_what_was_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    totals: list[int] = []
+    monkeypatch.setattr("zoo.apps.cli.table.Progress.expect", lambda progress, total: totals.append(total))
+    run(folder, "-o", str(folder / "out"))
+    assert totals[0] == 3 + 3  # a.pdf has three pages, the others are not opened yet
+    assert totals[-1] == 6  # broken.pdf has none
+
+
 def test_a_job_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "in" / "broken.pdf").unlink()
     out, lines = folder / "out", folder / "out" / "tables.jsonl"

@@ -315,6 +315,12 @@ class Progress:
     def __enter__(self) -> Callable[[int], object]:
         return self.bar.update if self.bar is not None else lambda count: None
 
+    def expect(self, total: int) -> None:
+        """Say how many there are, where that was a guess."""
+        if self.bar is not None and self.bar.total != total:
+            self.bar.total = total
+            self.bar.refresh()
+
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.close()

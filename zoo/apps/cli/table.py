@@ -111,20 +111,21 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
 
 def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
     """Write the tables of every page of every document, then report the pages and files with an error."""
-    outputs, tally = _output(args, config, inputs), _Tally()
+    outputs, tally = _output(args, config, inputs), _Tally(expected=len(inputs))
     worker, jobs = Worker(config), args.jobs or 1
-    pages: Iterable[PageJob] = _pages(worker, inputs, args.pages, tally.failed)
-    count = None
+    pages: Iterable[PageJob] = _pages(worker, inputs, args.pages, tally)
     if len(inputs) == 1:
         pages = list(pages)
-        count, jobs = len(pages), min(jobs, max(1, len(pages)))
-    if count != 1:  # for a single page NumPy has finished before an engine has started
+        jobs = min(jobs, max(1, len(pages)))
+    if tally.expected != 1:  # for a single page NumPy has finished before an engine has started
         worker.config = replace(config, device=fastest(args))
     tables: list[Table] = []
-    with Progress(count, None, "pages") as advance:
+    progress = Progress(tally.expected, None, "pages")
+    with progress as advance:
 
         def by_page() -> Iterator[PageTables]:
             for result in _results(pages, worker, jobs, outputs):
+                progress.expect(tally.expected)
                 advance(1)
                 tally.add(result)
                 for output in outputs:
@@ -159,6 +160,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
 class _Tally:
     """The counts and errors of a job, for the lines at its end."""
 
+    expected: int  # pages; one of each document that was not opened yet
     pages: int = 0
     tables: int = 0
     doubtful: int = 0  # tables
@@ -188,16 +190,18 @@ class _Tally:
             raise ZooError(" and ".join(f"{n} {what}" for n, what in counts if n))
 
 
-def _pages(worker: Worker, inputs: Sequence[InputFile], selection: str | None, failed: list[str]) -> Iterator[PageJob]:
-    """The pages of each document, which `worker` opens when its first page is asked for; errors go to `failed`."""
+def _pages(worker: Worker, inputs: Sequence[InputFile], selection: str | None, tally: _Tally) -> Iterator[PageJob]:
+    """The pages of each document, which `worker` opens when its first page is asked for; errors go to `tally`."""
     for one in inputs:
         try:
             pages = worker.plan(one.path, selection)
         except ZooError as e:
             if len(inputs) == 1:
                 raise
-            failed.append(str(e))
+            tally.failed.append(str(e))
+            tally.expected -= 1
         else:
+            tally.expected += len(pages) - 1
             yield from pages
 
 
