@@ -19,8 +19,9 @@ CONFIG |= {"max_source_positions": 1500, "max_target_positions": 448, "num_hidde
 CONFIG |= {"pad_token_id": 50257, "bos_token_id": 50257, "eos_token_id": 50257, "decoder_start_token_id": 50258}
 TINY = {f"{side}_layers": 2 for side in ("encoder", "decoder")}
 TINY |= {"encoder_attention_heads": 2, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 72}
-TINY |= {"vocab_size": 500, "num_mel_bins": 20, "d_model": 48, "max_source_positions": 25, "max_target_positions": 40}
-TINY |= {"num_hidden_layers": 2, "pad_token_id": 2, "bos_token_id": 2, "eos_token_id": 2, "decoder_start_token_id": 3}
+TINY |= {"vocab_size": 500, "num_mel_bins": 20, "d_model": 48, "max_source_positions": 50, "max_target_positions": 40}
+TINY |= {"num_hidden_layers": 2, "pad_token_id": 438, "bos_token_id": 438}
+TINY |= {"eos_token_id": 438, "decoder_start_token_id": 439}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +30,16 @@ class WhisperSpec(Spec):
         super().write_files(folder, config)
         is_tiny, first = config["vocab_size"] == TINY["vocab_size"], config["decoder_start_token_id"] + 1
         times = 51 if is_tiny else 1501
-        sounds = {"chunk_length": 1, "hop_length": 320} if is_tiny else {"chunk_length": 30, "hop_length": 160}
+        sounds = {"chunk_length": 1, "hop_length": 160} if is_tiny else {"chunk_length": 30, "hop_length": 160}
         sounds |= {"feature_size": config["num_mel_bins"], "sampling_rate": 16000, "n_fft": 400}
         write_json(folder / "preprocessor_config.json", {"feature_extractor_type": "WhisperFeatureExtractor", **sounds})
         generation: dict[str, Any] = {"lang_to_id": {"<|en|>": first, "<|de|>": first + 1}, "is_multilingual": True}
-        generation |= {"task_to_id": {"transcribe": first + 2, "translate": first + 3}, "suppress_tokens": [first + 4]}
-        generation |= {"no_timestamps_token_id": config["vocab_size"] - times - 1, "begin_suppress_tokens": [first + 5]}
-        generation |= {"max_initial_timestamp_index": 20, "eos_token_id": config["eos_token_id"]}
+        generation |= {"task_to_id": {"transcribe": first + 2, "translate": first + 3}}
+        generation |= {"suppress_tokens": [first + 4, 9]}
+        generation |= {"no_timestamps_token_id": config["vocab_size"] - times - 1, "begin_suppress_tokens": [11]}
+        generation |= {"max_initial_timestamp_index": 20, "max_length": config["max_target_positions"]}
+        names = ("eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id")
+        generation |= {name: config[name] for name in names}
         write_json(folder / "generation_config.json", generation)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import wave
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ import pytest
 import zoo
 from parity.checkpoints import build
 from parity.pictures import draw
+from parity.vocabularies import write_json
 from zoo.errors import BatchError, ConfigError, InputError
-from zoo.sounds import FeatureExtractor, read_sound
-from zoo.tasks.transcribe import segments_of, with_times
+from zoo.files.folder import CheckpointFolder
+from zoo.generate.speech import Fallback, segments_of, with_times
+from zoo.sounds import FeatureExtractor, Spectrogram, read_sound
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +72,7 @@ def test_the_order_of_times_is_that_of_transformers():
         ([100, 5, 110, 110, 6, 120, 120, 7], [(0, 0.2, [5]), (0.2, 0.4, [6])], 0.4),  # the last is not whole
         ([100, 5, 110, 115, 6, 120], [(0, 0.2, [5]), (0.3, 0.4, [6])], 30),
         ([100, 5, 6], [(0, 30, [5, 6])], 30),
+        ([125, 5, 6], [(0, 0.5, [5, 6])], 30),
         ([100, 100], [(0, 0, [])], 30),  # no step of no length
         ([], [(0, 30, [])], 30),
     ],
@@ -80,36 +84,105 @@ def test_segments(tokens, segments, seconds):
     assert step == pytest.approx(seconds)
 
 
-def test_a_window_is_what_the_model_finds_likeliest(folder):
+@pytest.fixture(scope="module")
+def theirs(folder):
+    pytest.importorskip("torch", reason="needs torch, the reference")
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    model = transformers.WhisperForConditionalGeneration.from_pretrained(folder).eval()
+    extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder)
+
+    def transcribed(sound, **options):
+        long = {"truncation": False, "padding": "longest"} if len(sound) > extractor.n_samples else {}
+        x = extractor(sound, sampling_rate=16000, return_tensors="pt", **long).input_features
+        found = model.generate(x, return_timestamps=True, return_segments=True, **options)["segments"][0]
+        return [(float(one["start"]), float(one["end"]), one["tokens"].tolist()) for one in found]
+
+    return transcribed
+
+
+@pytest.mark.parametrize(("language", "task"), [(None, "transcribe"), ("de", "translate")])
+def test_texts_and_times_are_those_of_transformers(folder, theirs, language, task):
     transcribe = zoo.load(folder)
-    features = transcribe.features(noise(9000))
-    language, tokens = transcribe._written(features, "de", "translate")
-    ids, model = [3, 5, 7], transcribe.model
-    for token in tokens:
-        logits = model(features[None], np.array([ids])).logits[0, -1]
-        assert token == transcribe._allowed(logits, ids[3:]).argmax()
-        ids.append(token)
-    assert language == "de"
-    first = model(features[None], np.array([[3]])).logits[0, -1]
-    heard, _ = transcribe._written(features, None, "transcribe")
-    assert heard == ("en" if first[4] >= first[5] else "de")
+    sounds = [noise(int(16000 * seconds), seed) for seed, seconds in enumerate((0.4, 1.0, 2.3))]
+    every = transcribe(sounds, language=language, task=task, temperature=0, batch_size=2)
+    for sound, found in zip(sounds, every, strict=True):
+        wanted = [(*one[:2], transcribe._text(one[2])) for one in theirs(sound, language=language, task=task)]
+        wanted = [one for one in wanted if one[2].strip()]
+        if len(sound) < 16000:  # transformers reads the silence that fills the window, too
+            wanted = wanted[: len(found.segments)]
+        assert found.segments == wanted
+        assert wanted
+        assert transcribe(sound, language=language, task=task, temperature=0) == found
+
+
+def test_unlikely_texts_are_silence_where_transformers_hears_it(folder, theirs, monkeypatch):
+    transcribe, sound, seen = zoo.load(folder), noise(16000), []
+    monkeypatch.setattr(Fallback, "is_silence", lambda self, *odds: bool(seen.append(odds)))
+    assert transcribe(sound, temperature=0).text
+    monkeypatch.undo()
+    odds, logprob = np.exp(seen[0][0]), seen[0][1]
+    for loud, likely in ((0.9, 0.02), (1.1, 0.02), (0.9, -0.02)):
+        limits = {"no_speech_threshold": odds * loud, "logprob_threshold": logprob + likely}
+        wanted = theirs(sound, task="transcribe", temperature=0.0, compression_ratio_threshold=None, **limits)
+        assert bool(transcribe(sound, temperature=0, **limits).text) is bool(wanted) is (loud > 1 or likely < 0)
+
+
+def test_a_text_that_fails_is_written_again(folder, monkeypatch):
+    transcribe, sound = zoo.load(folder), noise(16000)
+    assert not Fallback().fails("", 0.0)
+    assert Fallback().fails("again and again " * 9, 0.0)
+    assert not Fallback(compression_ratio_threshold=None).fails("again and again " * 9, 0.0)
+    assert Fallback().fails("once", -1.1)
+    first, hot = transcribe(sound, temperature=0), transcribe(sound, temperature=1)
+    assert first != hot == transcribe(sound, temperature=1.0)
+    assert transcribe(sound, temperature=(0, 1), logprob_threshold=None, compression_ratio_threshold=None) == first
+    tried = []
+    fails = lambda self, text, logprob: tried.append(text) or len(tried) < 3
+    monkeypatch.setattr(Fallback, "fails", fails)
+    found = transcribe([sound, sound[:900]], no_speech_threshold=None, batch_size=1)
+    assert len(set(tried)) == len(tried) > 3
+    assert tried[2].startswith(found[0].segments[0].text)
+
+
+def test_a_long_sound_is_read_twice_and_seen_as_transformers_sees_it(folder):
+    pytest.importorskip("torch", reason="needs torch, the reference")
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    reads, sound = [], noise(16000 * 24 + 77) * np.linspace(0, 1, 16000 * 24 + 77, dtype=np.float32)
+
+    def read():
+        reads.append(1)
+        return iter(np.array_split(sound, 1000))
+
+    extractor = FeatureExtractor.from_folder(CheckpointFolder.of(folder))
+    theirs = transformers.WhisperFeatureExtractor.from_pretrained(folder)
+    wanted = theirs(sound, sampling_rate=16000, return_tensors="np", truncation=False, padding="longest")
+    wanted = wanted["input_features"][0]
+    found = Spectrogram(extractor, read)
+    assert len(reads) == 2
+    assert found.length == wanted.shape[1] + 1  # of whose last transformers has no state
+    for at in (0, 3, 100, 1234, 2350):
+        seen = wanted[:, at : at + 100]
+        assert np.abs(found.window(at)[:, : seen.shape[1]] - seen).max() < 2e-4
+    assert not found.window(2399)[:, 2:].any()
 
 
 def test_long_sounds_and_files(folder, tmp_path):
-    transcribe = zoo.load(folder)
+    loaded = zoo.load(folder)
+    transcribe = partial(loaded, temperature=0)
     sound = noise(16000 * 3 + 500)
     found = transcribe(sound)
     assert found.language in ("en", "de")
     assert all(0 <= one.start <= one.end <= 4.1 for one in found.segments)
     assert [one.start for one in found.segments] == sorted(one.start for one in found.segments)
     assert transcribe([sound, sound[:0]]) == [found, type(found)("", None, [])]
-    zoo.save(transcribe, tmp_path / "saved")
-    assert zoo.load(tmp_path / "saved")(sound) == found
+    zoo.save(loaded, tmp_path / "saved")
+    assert zoo.load(tmp_path / "saved")(sound, temperature=0) == found
     pytest.importorskip("av", reason="needs av, which reads sound files")
     (tmp_path / "a.wav").write_bytes(as_wav(sound, 16000))
     read = np.concatenate(list(read_sound(tmp_path / "a.wav", 16000)))
     assert np.abs(read - sound).max() < 1e-4
     assert transcribe(tmp_path / "a.wav") == transcribe(read) == transcribe(as_wav(sound, 16000))
+    assert transcribe(io.BytesIO(as_wav(sound, 16000))) == transcribe(read)
     halved = np.concatenate(list(read_sound(as_wav(sound, 16000), 8000)))
     assert abs(len(halved) - len(sound) // 2) < 20
 
@@ -119,19 +192,28 @@ def test_refused(folder, tmp_path):
     for options, says in (
         ({"language": "fr"}, "language is 'fr', expected one of en, de"),
         ({"task": "sing"}, "task is 'sing', expected transcribe or translate"),
+        ({"temperature": "hot"}, "temperature is 'hot', expected numbers from 0 to 100"),
+        ({"temperature": []}, r"temperature is \[\], expected numbers"),
+        ({"logprob_threshold": "low"}, "logprob_threshold is 'low', expected a number or None"),
+        ({"batch_size": 0}, "batch_size is 0, expected a whole number of at least 1"),
+        ({"num_beams": 2}, "num_beams is not an option of transcribing, expected temperature, compression"),
     ):
         with pytest.raises(InputError, match=says):
             transcribe(noise(500), **options)
     with pytest.raises(InputError, match=r"expected finite floats \(samples,\)"):
         transcribe(np.zeros((2, 500)))
     with pytest.raises(InputError, match=r"5 mel bins, and the checkpoint reads 20"):
-        transcribe.model(np.zeros((1, 5, 50), np.float32), [[3]])
-    raw = json.loads((folder / "preprocessor_config.json").read_text())
-    with pytest.raises(ConfigError, match="makes 20 bins x 100 frames, and the model reads 20 x 50"):
+        transcribe.model(np.zeros((1, 5, 100), np.float32), [[3]])
+    with pytest.raises(ConfigError, match="makes 20 bins x 200 frames, and the model reads 20 x 100"):
         type(transcribe)(
-            transcribe.model, FeatureExtractor(20, chunk_length=1), transcribe.tokenizer, transcribe.generation
+            transcribe.model, FeatureExtractor(20, chunk_length=2), transcribe.tokenizer, transcribe.generation
         )
-    assert raw["hop_length"] == 320
+    raw = json.loads((folder / "preprocessor_config.json").read_text())
+    write_json(tmp_path / "preprocessor_config.json", {**raw, "hop_length": 500})
+    with pytest.raises(
+        ConfigError, match="hop_length = 500, n_fft = 400, and a window of 16000 samples: expected each"
+    ):
+        FeatureExtractor.from_folder(CheckpointFolder.of(tmp_path))
     pytest.importorskip("av", reason="needs av, which reads sound files")
     (tmp_path / "none.wav").write_bytes(b"no sound at all")
     with pytest.raises(InputError, match=r"none\.wav cannot be read as a sound"):

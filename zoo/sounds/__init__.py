@@ -1,6 +1,6 @@
 """Sounds: reading files in blocks, and log-mel spectrograms."""
 
-from .features import FeatureExtractor
-from .reading import SoundInput, read_sound
+from .features import FeatureExtractor, Spectrogram
+from .reading import SoundInput, read_sound, reader
 
-__all__ = ["FeatureExtractor", "SoundInput", "read_sound"]
+__all__ = ["FeatureExtractor", "SoundInput", "Spectrogram", "read_sound", "reader"]

@@ -1,10 +1,11 @@
-"""Log-mel spectrograms as Whisper reads them.
+"""Log-mel spectrograms as Whisper reads them, of sounds of any length.
 
 Shapes: n samples, N mel bins, W frames.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ FILE = "preprocessor_config.json"
 HIGHEST = 8000.0  # Hz, of the last filter
 LEAST = 1e-10  # of a power, before its logarithm
 RANGE = 8.0  # below the loudest, in powers of 10
+KEPT = 20  # windows of a sound in memory; a longer one is read twice
 LOG_FROM, LOG_MEL, LOG_STEP = 1000.0, 15.0, np.log(6.4) / 27.0  # Slaney's scale is linear below, logarithmic above
 
 
@@ -45,7 +47,13 @@ class FeatureExtractor:
             value: Any = raw[name]
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1 << 20:
                 raise ConfigError(f"{where}: {name} = {value!r}, expected a whole number from 1 to {1 << 20}")
-        return cls(**{name: raw[name] for name in names})
+        found = cls(**{name: raw[name] for name in names})
+        if not 1 < found.hop_length <= found.n_fft <= found.samples:
+            raise ConfigError(
+                f"{where}: hop_length = {found.hop_length}, n_fft = {found.n_fft}, and a window of {found.samples} "
+                "samples: expected each to be at least as long as the one before"
+            )
+        return found
 
     @property
     def samples(self) -> int:
@@ -65,11 +73,77 @@ class FeatureExtractor:
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         """samples (n,), -1 ... 1, at most a window, the rest is silence -> (N, W) float32."""
-        x = np.zeros(self.samples)
-        x[: len(samples)] = samples[: self.samples]
-        x = np.pad(x, self.n_fft // 2, mode="reflect")
-        frames = np.lib.stride_tricks.sliding_window_view(x, self.n_fft)[:: self.hop_length][:-1]
+        logs = np.concatenate([*self.logs([samples[: self.samples]])], 1)
+        return normal(logs, logs.max())
+
+    def logs(self, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        """Yield parts (N, w) of the logarithms of a sound's powers, about a window each; at least a window in all.
+
+        blocks: its samples, mirrored at both ends of what is not silence added to fill a window.
+        """
+        blocks, half = iter(blocks), self.n_fft // 2
+        x = filled(np.zeros(0, np.float32), blocks, self.samples)
+        x = np.pad(x, (0, max(0, self.samples - len(x))))
+        x = np.concatenate([x[half:0:-1], x])
+        while len(more := filled(np.zeros(0, np.float32), blocks, self.samples)):
+            count = (len(x) - self.n_fft) // self.hop_length + 1
+            yield self._logs(x, count)
+            x = np.concatenate([x[count * self.hop_length :], more])
+        yield self._logs(np.concatenate([x, x[-2 : -half - 2 : -1]]), None)
+
+    def _logs(self, x: np.ndarray, count: int | None) -> np.ndarray:
+        """The first `count` frames of samples, or all but the last: (N, count)."""
+        x = x.astype(np.float64)
+        frames = np.lib.stride_tricks.sliding_window_view(x, self.n_fft)[:: self.hop_length]
+        frames = frames[:-1] if count is None else frames[:count]
         window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(self.n_fft) / self.n_fft)
         power = np.abs(np.fft.rfft(frames * window)) ** 2  # (W, n_fft / 2 + 1)
-        logs = np.log10(np.maximum(self.filters @ power.T, LEAST))
-        return ((np.maximum(logs, logs.max() - RANGE) + 4.0) / 4.0).astype(np.float32)
+        return np.log10(np.maximum(self.filters @ power.T, LEAST)).astype(np.float32)
+
+
+def normal(logs: np.ndarray, highest: float) -> np.ndarray:
+    """Logarithms of powers as the model reads them; highest: the largest of the whole sound."""
+    return (np.maximum(logs, np.float32(highest - RANGE)) + np.float32(4)) / np.float32(4)
+
+
+def filled(rest: np.ndarray, blocks: Iterator[np.ndarray], most: int) -> np.ndarray:
+    """What waits, with blocks added, along the last axis, until it is `most` long or there are none."""
+    parts, count = [rest], rest.shape[-1]
+    while count < most and (block := next(blocks, None)) is not None:
+        parts.append(block)
+        count += block.shape[-1]
+    return np.concatenate(parts, -1)
+
+
+class Spectrogram:
+    """A sound's features, a window after the other, in bounded memory.
+
+    length: in frames.  read: called for the sound's samples, in blocks; twice where the sound is long, since the
+    loudest of all its frames decides how each is seen.
+    """
+
+    def __init__(self, extractor: FeatureExtractor, read: Callable[[], Iterator[np.ndarray]]):
+        self.samples = 0
+        self._window = extractor.samples // extractor.hop_length
+        kept: list[np.ndarray] | None = []
+        self._highest = -np.inf
+        for part in extractor.logs(self._counted(read())):
+            self._highest = max(self._highest, float(part.max(initial=-np.inf)))
+            if kept is not None:
+                kept = [*kept, part] if len(kept) < KEPT else None
+        self.length = -(-self.samples // extractor.hop_length)
+        self._parts = iter(kept) if kept is not None else extractor.logs(read())
+        self._at, self._waiting = 0, np.zeros((extractor.feature_size, 0), np.float32)
+
+    def _counted(self, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        for block in blocks:
+            self.samples += len(block)
+            yield block
+
+    def window(self, at: int) -> np.ndarray:
+        """The features (N, W) from frame `at` on, which never falls; 0 after the sound's last frame."""
+        skip = at - self._at
+        self._waiting = filled(self._waiting, self._parts, skip + self._window)[:, skip:]
+        self._at = at
+        found = normal(self._waiting[:, : self._window], self._highest)
+        return np.pad(found, ((0, 0), (0, self._window - found.shape[1])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -16,6 +16,19 @@ from ..optional import optional
 FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,flac,matroska,webm,mov,mp4,m4a,mp3,mpegts,ogg,w64,wav"
 
 SoundInput = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray
+
+
+def reader(source: SoundInput, rate: int) -> Callable[[], Iterator[np.ndarray]]:
+    """A function that reads a sound, as `read_sound` does, from its beginning as often as it is called."""
+    seek: Any = getattr(source, "seek", None)
+    if hasattr(source, "read"):
+        file: Any = source
+        if seek is None or not getattr(file, "seekable", lambda: True)():
+            source = file.read()
+        else:
+            begin = file.tell()
+            return lambda: (seek(begin), read_sound(file, rate))[1]
+    return lambda: read_sound(source, rate)
 
 
 def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
