@@ -124,6 +124,7 @@ def start(run: Run, folder: Path) -> None:
         tensor.copy_(own[name])
     run.step = run.begun = trained["steps"]
     run.stage, run.cpu = trained["stage"], 3600 * trained["cpu_hours"]
+    run.side = recipe.side(run.stage)
 
 
 def export_run(what: str, run: Path, out: Path, beside: Path | None = None) -> None:

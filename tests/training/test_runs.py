@@ -214,6 +214,7 @@ def test_training_begins_with_what_was_exported(tmp_path):
     old, new = Run(structure(), tmp_path / "run"), Run(structure(), tmp_path / "new")
     start(new, folder)
     assert (new.step, new.stage) == (old.step, old.stage) == (4, old.recipe.stage(3))
+    assert new.side == new.recipe.side(new.stage)  # what an export says that pictures are resized to
     for name, value in old.average.items():
         if value.is_floating_point():
             torch.testing.assert_close(new.average[name], value, rtol=1e-3, atol=1e-3)  # it was float16
