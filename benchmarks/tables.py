@@ -201,10 +201,10 @@ def timed(command: Sequence[str], log: Path) -> tuple[float, resource.struct_rus
 
 def process(times: int = 5) -> dict[str, float]:
     """The least seconds of the whole command on the page that comes with zoo, and its peak memory."""
-    from zoo.apps.cli.example import PAGE
+    from zoo.apps.documents import EXAMPLE
 
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "zoo", "table", str(PAGE), "-o", f"{folder}/page.csv"]
+        command = [sys.executable, "-m", "zoo", "table", str(EXAMPLE), "-o", f"{folder}/page.csv"]
         runs = [timed(command, Path(folder) / "log") for _ in range(times)]
     return {
         "wall": min(wall for wall, _ in runs),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zoo.apps.cli.example import PAGE
+from zoo.apps.documents import EXAMPLE
 from zoo.images import open_image
 
 if TYPE_CHECKING:
@@ -35,4 +35,4 @@ def draw(height: int, width: int, seed: int = 0) -> Image.Image:
 @functools.cache
 def page() -> Image.Image:
     """The page that comes with zoo: paragraphs, and a table of 10 rows and 6 columns."""
-    return open_image(PAGE)
+    return open_image(EXAMPLE)

@@ -6,7 +6,7 @@ Its font is one of those that training never shows.
 from PIL import Image, ImageDraw
 
 from training import fonts
-from zoo.apps.cli.example import PAGE
+from zoo.apps.documents import EXAMPLE
 
 SIZE, MARGIN = (820, 660), 80
 TITLE = "Orchard report, third quarter"
@@ -68,4 +68,4 @@ def _paragraph(pen: ImageDraw.ImageDraw, text: str, y: int, font: fonts.ImageFon
 
 
 if __name__ == "__main__":
-    draw().quantize(16).save(PAGE, optimize=True)
+    draw().quantize(16).save(EXAMPLE, optimize=True)

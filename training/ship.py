@@ -16,7 +16,7 @@ from unittest import mock
 from training import evaluate
 from training.export import SCORES, TITLES, export_run
 from zoo.apps.cli import main as zoo
-from zoo.apps.cli.example import PAGE
+from zoo.apps.documents import EXAMPLE
 from zoo.apps.tables import TableExtractor, draw_tables
 
 ROOT = Path(__file__).parent.parent
@@ -80,8 +80,10 @@ def printed() -> str:
     out = _Terminal()
     plain = mock.patch.dict(os.environ, {"NO_COLOR": "1", "COLUMNS": "100"})
     with plain, contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as err:
-        status = zoo(["table", str(PAGE)])
-    return out.getvalue().rstrip("\n") if status == 0 else err.getvalue().replace(str(PAGE), PAGE.name).rstrip("\n")
+        status = zoo(["table", str(EXAMPLE)])
+    return (
+        out.getvalue().rstrip("\n") if status == 0 else err.getvalue().replace(str(EXAMPLE), EXAMPLE.name).rstrip("\n")
+    )
 
 
 def with_output(text: str) -> str:
@@ -93,7 +95,7 @@ def present() -> None:
     """Write scores and output into docs and README."""
     DOCS.write_text(with_scores(DOCS.read_text(encoding="utf-8")), encoding="utf-8")
     README.write_text(with_output(README.read_text(encoding="utf-8")), encoding="utf-8")
-    draw_tables(PAGE, TableExtractor()(PAGE)).quantize(32).save(CELLS, optimize=True)
+    draw_tables(EXAMPLE, TableExtractor()(EXAMPLE)).quantize(32).save(CELLS, optimize=True)
 
 
 def main() -> None:

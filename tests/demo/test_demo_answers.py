@@ -200,6 +200,13 @@ def test_checkpoints_are_loaded_once_and_their_errors_stay_errors(models, tmp_pa
         Models(StubConfig(), {"clasify": "x"})
 
 
+def test_a_tab_says_what_it_would_download(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    some = Models(StubConfig(), {"classify": "some/one"})
+    assert some.note("read") == "zoo-read"
+    assert some.note("classify") == "some/one (not on this machine yet: this tab's first use downloads it)"
+
+
 # What stands before Gradio.
 
 

@@ -117,6 +117,13 @@ def test_a_page_is_dropped_and_its_tables_are_saved(browser: Any, address: str, 
     assert len(openpyxl.load_workbook(tmp_path / "all.xlsx").sheetnames) == 2
 
 
+def test_the_example_page(browser: Any, address: str) -> None:
+    page = opened(browser, address)
+    page.click("#tables-example")
+    page.frame_locator(".found iframe").locator("#cells td, #cells th").first.wait_for()
+    assert page.problems == []
+
+
 def test_the_other_tabs(browser: Any, address: str) -> None:
     page = opened(browser, address)
     page.get_by_role("tab", name="Classify").click()

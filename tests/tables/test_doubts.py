@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from zoo.apps.cli import main
-from zoo.apps.cli.example import PAGE
+from zoo.apps.documents import EXAMPLE
 from zoo.apps.tables import Table, Word, build_table
 from zoo.apps.tables.doubts import add_doubts, find_doubts
 from zoo.apps.tables.structure import COLUMN, ROW, SPANNING
@@ -141,7 +141,7 @@ def test_an_empty_table_has_no_reasons():
 
 
 def test_the_page_that_comes_with_zoo_is_not_doubted(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["table", str(PAGE), "--ocr", "none", "-o", str(tmp_path / "a.json")]) == 0
+    assert main(["table", str(EXAMPLE), "--ocr", "none", "-o", str(tmp_path / "a.json")]) == 0
     assert "doubtful" not in capsys.readouterr().err
     (table,) = (Table.from_dict(one) for one in json.loads((tmp_path / "a.json").read_text()))
     assert table.all_doubts == ()
@@ -154,9 +154,9 @@ def test_the_command_counts_doubtful_tables(
         "zoo.apps.tables.extract.find_doubts", lambda table, *_: add_doubts(table, {"odd": [0]}, ["cut"])
     )
     for more in ([], ["--overlay", str(tmp_path / "o.png")]):
-        assert main(["table", str(PAGE), "--ocr", "none", "-o", str(tmp_path / "a.json"), *more]) == 0
+        assert main(["table", str(EXAMPLE), "--ocr", "none", "-o", str(tmp_path / "a.json"), *more]) == 0
         assert "zoo: 1 table, 1 doubtful\n" in capsys.readouterr().err
     other = tmp_path / "b.png"
-    other.write_bytes(PAGE.read_bytes())
-    assert main(["table", str(PAGE), str(other), "--ocr", "none", "-o", str(tmp_path / "all.jsonl")]) == 0
+    other.write_bytes(EXAMPLE.read_bytes())
+    assert main(["table", str(EXAMPLE), str(other), "--ocr", "none", "-o", str(tmp_path / "all.jsonl")]) == 0
     assert ", 2 tables, 2 doubtful\n" in capsys.readouterr().err

@@ -6,15 +6,14 @@ import argparse
 import sys
 from pathlib import Path
 
+from ..documents import EXAMPLE
 from ..tables.export import write
 from . import UsageError
 
-PAGE = Path(__file__).parents[2] / "data" / "page.png"
-
 
 def example(args: argparse.Namespace) -> None:
-    data, path = PAGE.read_bytes(), Path(args.output)
-    if path.suffix.lower() != PAGE.suffix:
+    data, path = EXAMPLE.read_bytes(), Path(args.output)
+    if path.suffix.lower() != EXAMPLE.suffix:
         raise UsageError(f"{args.output}: the page is a PNG file: give a name that ends in .png")
     if path.is_file() and path.read_bytes() != data:
         raise UsageError(f"{args.output} exists and is another file: give another name")

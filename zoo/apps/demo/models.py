@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...errors import UnsupportedError, nearest
+from ...errors import OfflineError, UnsupportedError, nearest
+from ...hub import find
 from ...tasks import load_task
 from ..tables import TableExtractor
 from ..tables.batch import ExtractorConfig
@@ -32,6 +33,16 @@ class Models:
         self.names = {tab: default for tab, (_, default) in TABS.items()} | dict(names or {})
         self._loaded: dict[str, Any] = {}
         self._lock = threading.Lock()
+
+    def note(self, tab: str) -> str:
+        """The checkpoint of a tab, and whether it has to be downloaded first."""
+        name = self.names[tab]
+        try:
+            find(name, local_files_only=True)
+        except OfflineError:
+            download = "" if self.options.get("local_files_only") else " yet: this tab's first use downloads it"
+            return f"{name} (not on this machine{download})"
+        return name
 
     def task(self, tab: str) -> Any:
         return self._cached(tab, lambda: load_task(self.names[tab], task=TABS[tab][0], **self.options))

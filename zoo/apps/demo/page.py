@@ -16,6 +16,7 @@ from typing import Any
 
 from ...errors import ZooError
 from ...optional import optional
+from ..documents import EXAMPLE
 from . import answers
 from .models import Models
 
@@ -49,28 +50,29 @@ def build(models: Models) -> Any:
             gr.Checkbox(config.detection is None, label="The whole page is one table", **make),
         ]
         outputs = [gr.HTML(elem_classes="found", **make)]
-        _tab(gr, "Tables", "Find tables", partial(_tables, models), inputs, outputs, scale=3)
+        _tab(gr, "Tables", "Find tables", partial(_tables, models), inputs, outputs, example=str(EXAMPLE), scale=3)
         inputs = [
             picture(elem_id="classify-file"),
             gr.Textbox(label="Or a text, for a checkpoint that reads texts", lines=3, **make),
         ]
         outputs = [shown(), gr.Label(label="Labels", elem_id="classify-labels", buttons=[], **make)]
-        _tab(gr, "Classify", "Classify", partial(answers.classify, models), inputs, outputs, models.names["classify"])
+        _tab(gr, "Classify", "Classify", partial(answers.classify, models), inputs, outputs, models.note("classify"))
         inputs, outputs = [picture(elem_id="segment-file")], [shown(), gr.HTML(elem_id="segment-legend", **make)]
-        _tab(gr, "Segment", "Segment", partial(_segment, models), inputs, outputs, models.names["segment"])
+        _tab(gr, "Segment", "Segment", partial(_segment, models), inputs, outputs, models.note("segment"))
         inputs = [picture(elem_id="read-file"), gr.Checkbox(True, label="Several lines", **make)]
         outputs = [
             shown(),
             gr.Textbox(label="Text", lines=3, buttons=["copy"], interactive=False, **make),
             gr.Number(label="Confidence, 0 to 1", interactive=False, precision=3, **make),
         ]
-        _tab(gr, "Read", "Read", partial(answers.read, models), inputs, outputs, models.names["read"])
+        run = partial(answers.read, models)
+        _tab(gr, "Read", "Read", run, inputs, outputs, models.note("read"), example=str(EXAMPLE))
         inputs = [
             gr.Textbox("A cat is in the garden.", label="A text", **make),
             gr.Textbox(LINES, label="Lines to compare it with", lines=8, **make),
         ]
         outputs = [gr.Dataframe(headers=["cosine", "line"], datatype="str", interactive=False, wrap=True, **make)]
-        _tab(gr, "Embed", "Compare", partial(_embed, models), inputs, outputs, models.names["embed"])
+        _tab(gr, "Embed", "Compare", partial(_embed, models), inputs, outputs, models.note("embed"))
         with gr.Tab("Chat"):
             _chat(gr, models)
     page.queue(max_size=20, api_open=False)
@@ -85,11 +87,13 @@ def _tab(
     inputs: Sequence[Any],
     outputs: Sequence[Any],
     note: str = "",
+    example: str | None = None,
     scale: int = 1,
 ) -> None:
     """Add a tab that runs when a file is uploaded, Enter is pressed in its first text, or its button is pressed.
 
-    scale: the width of the outputs relative to the inputs.
+    example: a file that a second button takes in place of an uploaded one.  scale: the width of the outputs relative to
+    the inputs.
     """
     with gr.Tab(name):
         gr.HTML(f"<small>{html.escape(note)}</small>")
@@ -98,6 +102,9 @@ def _tab(
                 for one in inputs:
                     one.render()
                 button = gr.Button(verb, variant="primary", elem_id=f"{name.lower()}-run")
+                if example is not None:
+                    other = gr.Button("Try an example page", elem_id=f"{name.lower()}-example")
+                    _on(gr, [other.click], partial(run, example), inputs[1:], outputs)
             with gr.Column(scale=scale):
                 for one in outputs:
                     one.render()
@@ -125,7 +132,7 @@ def _embed(models: Models, text: str, lines: str) -> list[list[str]]:
 
 
 def _chat(gr: Any, models: Models) -> None:
-    gr.HTML(f"<small>{html.escape(models.names['chat'])}</small>")
+    gr.HTML(f"<small>{html.escape(models.note('chat'))}</small>")
     messages = gr.State([])
     shown = gr.Chatbot(
         label="Chat", render_markdown=False, feedback_options=None, buttons=["copy"], height="50vh", elem_id="chat-said"

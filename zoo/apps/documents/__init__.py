@@ -1,8 +1,13 @@
 """Documents: files of one or many pages; a page is an image and, in a PDF with a text layer, its words."""
 
+from pathlib import Path
+
 from .files import Document, Page, open_document
 from .rules import Rule, Rules
 from .selection import Selection, select
 from .word import Word
 
-__all__ = ["Document", "Page", "Rule", "Rules", "Selection", "Word", "open_document", "select"]
+# The picture of a page that comes with zoo.
+EXAMPLE = Path(__file__).parents[2] / "data" / "page.png"
+
+__all__ = ["EXAMPLE", "Document", "Page", "Rule", "Rules", "Selection", "Word", "open_document", "select"]
