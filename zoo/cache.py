@@ -144,21 +144,6 @@ class KVCache:
         self.capacity = max(self.capacity, other.capacity)
         self.counts, self._start = np.append(self.counts, other.counts), ops.zeros((total,), self._start)
 
-    def copy_row(self, row: int) -> KVCache:
-        """A cache of one row, with a copy of its tokens and no room for more."""
-        new, count = copy.copy(self), int(self.counts[row])
-        new.capacity, new.counts, new._counted, new._memory = count, self.counts[row : row + 1].copy(), None, {}
-        new._start, at = ops.zeros((1,), self._start), slice(row, row + 1)
-        new.keys = [_copied(x[at, :count]) for x in self.keys]
-        new.values = [_copied(x[at, :count]) for x in self.values]
-        return new
-
-    def begin_with(self, other: KVCache, count: int) -> None:
-        """Take the first tokens of another cache of one row into this one, which is empty and has one row too."""
-        for x, of in zip((*self.keys, *self.values), (*other.keys, *other.values), strict=True):
-            x[:, :count] = of[:, :count]
-        self.advance(count)
-
     def _select_cross(self, index: np.ndarray, batch: int) -> None:
         """Neighbouring rows still share their encoder's keys and values, if each of these serves equally many rows."""
         count = next(iter(self.cross.values()))[0].shape[0]
@@ -224,12 +209,6 @@ class LayerCache:
 def _repeated(x: Array, index: Any, length: int) -> Array:
     out = ops.zeros((index.shape[0], *x.shape[1:]), x)
     out[:, :length] = x[:, :length][index]
-    return out
-
-
-def _copied(x: Any) -> Any:
-    out = ops.zeros(x.shape, x)
-    out[:] = x
     return out
 
 

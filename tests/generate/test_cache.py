@@ -64,7 +64,7 @@ def test_rows_join_and_leave(backend):
     seven = ops.to_numpy(other.keys[1])[0, :7]
     for row, wanted in enumerate([seven, values[1, 2, :5], seven]):
         np.testing.assert_array_equal(ops.to_numpy(cache.keys[1])[row, : len(wanted)], wanted)
-        np.testing.assert_array_equal(ops.to_numpy(cache.copy_row(row).values[1])[0], -wanted)
+        np.testing.assert_array_equal(ops.to_numpy(cache.values[1])[row, : len(wanted)], -wanted)
     cache[0].extend(memory[:, :1], memory[:, :1])  # there is room for more
     with pytest.raises(InputError, match="encoder"):
         cache.admit(filled(backend, [3], cross=1)[0], rows=8)
@@ -87,6 +87,7 @@ def test_rows_share_what_an_encoder_gave(backend, rows, index, kept):
     before = ops.to_numpy(cache.cross[0][0])
     cache.select(np.array(index))
     keys, values, mask = cache.cross[0]
+    assert mask is not None
     np.testing.assert_array_equal(ops.to_numpy(keys), before[kept])
     np.testing.assert_array_equal(ops.to_numpy(values), -before[kept])
     np.testing.assert_array_equal(ops.to_numpy(mask), before[kept][:, :, 0, 0] > 2)
@@ -164,5 +165,6 @@ def test_turned_keys_are_stored(backend):
     for a, b in zip(found[1:], stored, strict=True):
         for row, at in enumerate((4, 2, 5)):
             np.testing.assert_array_equal(ops.to_numpy(a)[row, at : at + 2], ops.to_numpy(b)[row, at : at + 2])
+    q, k, v = (ops.cat([x, x], 1) for x in given)
     with pytest.raises(InputError, match="4 more do not fit"):
-        cache[0].extend_rotated(*(ops.cat([x, x], 1) for x in given), (turn[0], turn[1]))
+        cache[0].extend_rotated(q, k, v, (turn[0], turn[1]))

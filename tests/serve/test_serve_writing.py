@@ -97,6 +97,25 @@ def test_a_chat(client, folders):
     assert all(len(top["top_logprobs"]) == 2 for top in tops)
 
 
+def test_a_second_chat_with_the_same_system_prompt(client):
+    def count(name: str) -> int:
+        (line,) = [x for x in client.get("/metrics").text.split("\n") if x.startswith(f'{name}{{model="chat"}}')]
+        return int(float(line.split()[1]))
+
+    def ask(text: str) -> tuple[int, int, int]:
+        system = {"role": "system", "content": "You answer in few words, and never say what you do not know. " * 2}
+        asked = {"model": "chat", "messages": [system, {"role": "user", "content": text}], "max_tokens": 2}
+        before = count("zoo_reused_total"), count("zoo_prompt_tokens_total")
+        used = client.post("/v1/chat/completions", json=asked).json()["usage"]["prompt_tokens"]
+        return used, count("zoo_reused_total") - before[0], count("zoo_prompt_tokens_total") - before[1]
+
+    used, _, prompt = ask("Who are you?")
+    assert prompt == used > 64
+    _, reused, _ = ask("Where is it?")
+    assert reused > used / 2
+    assert count("zoo_prefix_bytes") > 0
+
+
 def test_a_chat_without_a_template(client):
     answer = client.post("/v1/chat/completions", json={"model": "stories260k", "messages": MESSAGES})
     assert answer.status_code == 400

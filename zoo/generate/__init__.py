@@ -6,9 +6,11 @@ Shapes: B prompts, R rows computed at once, T tokens, V vocab_size, N new tokens
 from .config import GenerationConfig
 from .continuous import ContinuousBatch, Request, Step
 from .decoder import Decoder, Generated, Token
+from .prefixes import KEPT_BYTES
 from .search import generate, stream
 
 __all__ = [
+    "KEPT_BYTES",
     "ContinuousBatch",
     "Decoder",
     "Generated",

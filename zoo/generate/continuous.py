@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,12 +17,11 @@ from ..cache import KVCache
 from ..errors import InputError, ZooError
 from .config import GenerationConfig
 from .decoder import Decoder, Stop, Token, following_logits, numpy_logits
+from .prefixes import KEPT_BYTES, Prefixes
 from .sampling import constrained, log_softmax, sample
 from .search import Row, checked_prompts
 
 CHUNK, CHUNK_GPU = 128, 2048  # tokens of prompts that are computed between two steps of the rows
-SHARED = 16  # tokens at the beginning of two prompts from which on their keys and values are reused
-KEPT_BYTES = 256 << 20  # of keys and values of earlier prompts
 
 
 class Constraint(Protocol):
@@ -101,19 +100,20 @@ class ContinuousBatch:
     """The rows of a decoder that are generated together; one thread calls `step`.
 
     A row's tokens are those of the prompt alone, up to the rounding of products of another number of rows.  Prompts are
-    computed one by one, in chunks between steps.  Prompts that begin alike are computed from where they differ.
+    computed one by one, in chunks between steps.  Prompts that begin like earlier rows are computed from the block of
+    tokens on in which they differ (`Prefixes`).
     max_rows: rows at once; further requests wait.  alone: for a model whose numbers depend on a batch's longest row.
+    kept: bytes of the keys and values of earlier rows.
     """
 
-    def __init__(self, model: Decoder, max_rows: int = 8, *, alone: bool = False):
+    def __init__(self, model: Decoder, max_rows: int = 8, *, alone: bool = False, kept: int = KEPT_BYTES):
         self._model, self.max_rows = model, 1 if alone else max_rows
         self._waiting: deque[Request] = deque()
         self._filling: tuple[Request, KVCache] | None = None
         self._rows: list[Request] = []
         self._cache: KVCache | None = None
-        self._kept: list[tuple[np.ndarray, KVCache]] = []  # the latest last
-        self._reuses = not alone
-        self.reused = 0  # tokens that were not computed again
+        self.prefixes = Prefixes(0 if alone else kept)
+        self.prompt_tokens = self.reused = 0  # of all prompts, and those of them that were not computed again
 
     @property
     def rows(self) -> int:
@@ -149,7 +149,8 @@ class ContinuousBatch:
         """Give up all requests, and forget all prompts -> the requests that had not ended."""
         left = [*self._rows, *([self._filling[0]] if self._filling else ()), *self._waiting]
         self._waiting.clear()
-        self._rows, self._filling, self._cache, self._kept = [], None, None, []
+        self._rows, self._filling, self._cache = [], None, None
+        self.prefixes.clear()
         return left
 
     def _fill(self) -> list[Step]:
@@ -171,7 +172,7 @@ class ContinuousBatch:
             if cache.length < len(request.prompt):
                 self._filling = request, cache
                 continue
-            self._keep(request.prompt, cache)
+            self.prefixes.keep(request.prompt, cache)
             steps.append(step := _chosen(request, numpy_logits(logits)[0]))
             if not step.ends:
                 self._join(request, cache)
@@ -180,23 +181,9 @@ class ContinuousBatch:
     def _new_cache(self, request: Request) -> KVCache:
         """A cache of one row, with what is known of the prompt; its last token is computed in any case."""
         cache = self._model.new_cache(1, len(request.prompt) + request.limit)
-        shared = [_shared(ids, request.prompt[:-1]) for ids, _ in self._kept]
-        if shared and max(shared) >= SHARED:
-            at = int(np.argmax(shared))
-            cache.begin_with(self._kept[at][1], shared[at])
-            self.reused += shared[at]
-            self._kept.append(self._kept.pop(at))
+        self.reused += self.prefixes.begin(request.prompt[:-1], cache)
+        self.prompt_tokens += len(request.prompt)
         return cache
-
-    def _keep(self, ids: np.ndarray, cache: KVCache, row: int = 0) -> None:
-        """Keep a row's keys and values for prompts that begin alike, in place of those of a beginning of its tokens."""
-        if not self._reuses or len(ids) < SHARED:
-            return
-        self._kept = [one for one in self._kept if _shared(one[0], ids) < len(one[0])]
-        self._kept.append((ids.copy(), cache.copy_row(row)))
-        sizes = [_bytes(one) for _, one in self._kept]
-        while sizes and sum(sizes) > KEPT_BYTES:
-            del self._kept[0], sizes[0]
 
     def _join(self, request: Request, cache: KVCache) -> None:
         if self._cache is None:
@@ -212,8 +199,8 @@ class ContinuousBatch:
         assert self._cache is not None
         for row in rows:
             request = self._rows[row]
-            if not request.cancelled and len(request.ids) - 1 == self._cache.counts[row]:
-                self._keep(request.ids[:-1], self._cache, row)
+            if len(request.ids) - 1 == self._cache.counts[row]:  # not after an error
+                self.prefixes.keep(request.ids[:-1], self._cache, row)
         places = list(range(len(self._rows)))
         for row in sorted(rows, reverse=True):
             places[row] = places[-1]
@@ -230,15 +217,3 @@ def _chosen(request: Request, logits: np.ndarray) -> Step:
         return request.choose(logits)
     except ZooError as e:
         return Step(request, None, error=e)
-
-
-def _shared(a: np.ndarray, b: np.ndarray) -> int:
-    """The number of tokens at the beginning of two rows that are equal."""
-    n = min(len(a), len(b))
-    differ = a[:n] != b[:n]
-    return int(differ.argmax()) if differ.any() else n
-
-
-def _bytes(cache: KVCache) -> int:
-    arrays: list[Any] = [*cache.keys, *cache.values]
-    return sum(x.nbytes for x in arrays)

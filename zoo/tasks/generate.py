@@ -10,7 +10,7 @@ import numpy as np
 
 from ..cache import KVCache
 from ..errors import InputError, UnsupportedError
-from ..generate import ContinuousBatch, Generated, GenerationConfig, generate, stream
+from ..generate import KEPT_BYTES, ContinuousBatch, Generated, GenerationConfig, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
 from ..options import DEFAULTS, Options
@@ -177,9 +177,12 @@ class Generate(TextTask):
         """An empty cache for one row."""
         return self._model.new_cache(1, capacity)
 
-    def continuous_batch(self, max_rows: int = 8) -> ContinuousBatch:
-        """An empty batch that prompts join and leave while others are generated, as a server needs it."""
-        return ContinuousBatch(self._model, max_rows, alone=getattr(self.model, "depends_on_length", False))
+    def continuous_batch(self, max_rows: int = 8, *, kept: int = KEPT_BYTES) -> ContinuousBatch:
+        """An empty batch that prompts join and leave while others are generated, as a server needs it.
+
+        kept: bytes of the keys and values of earlier rows, for prompts that begin alike.
+        """
+        return ContinuousBatch(self._model, max_rows, alone=getattr(self.model, "depends_on_length", False), kept=kept)
 
     def stream_ids(
         self, ids: list[int], config: GenerationConfig, cache: KVCache | None = None, taken: list[int] | None = None

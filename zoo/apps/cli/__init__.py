@@ -219,7 +219,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--overlay", metavar="FILE", help="a PNG file for the page with its cells drawn on it")
     least = "lowest score of tables, rows, ..., 0 ... 1 (0.5)"
     add("--threshold", type=float, default=0.5, metavar="F", help=least)
-    add("--padding", type=_pixels, metavar="N", help="pixels of margin around a table (a 40th of the page)")
+    add("--padding", type=_not_negative, metavar="N", help="pixels of margin around a table (a 40th of the page)")
 
     add = command("grits", as_json)
     add("true", metavar="TRUE", help="the true table, a .json or .html file")
@@ -273,6 +273,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         metavar="N",
         help="requests that wait for a model; others get 429 (256)",
     )
+    kept = "memory of earlier prompts, for those that begin alike, of each model (256); 0: none"
+    add("--prefix-cache", type=_not_negative, default=256, metavar="MB", help=kept)
     add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, at the end too (600)")
 
     mapped = [task for task in tasks if task != "rerank"]
@@ -287,7 +289,7 @@ def _count(text: str) -> int:
     return value
 
 
-def _pixels(text: str) -> int:
+def _not_negative(text: str) -> int:
     value = int(text)
     if value < 0:
         raise argparse.ArgumentTypeError(f"{value} is below 0")
@@ -301,7 +303,7 @@ def _port(text: str) -> int:
     return value
 
 
-_count.__name__ = _pixels.__name__ = _port.__name__ = "whole number"  # argparse's word in its error messages
+_count.__name__ = _not_negative.__name__ = _port.__name__ = "whole number"  # argparse's word in its error messages
 
 
 def _fail(message: str) -> int:

@@ -29,6 +29,7 @@ def serve(args: argparse.Namespace) -> None:
         queue=args.max_queue,
         rows=args.max_rows,
         context=args.context,
+        kept=args.prefix_cache << 20,
         seconds=args.timeout,
         tables=tables,
         **loading,

@@ -83,7 +83,9 @@ class Metrics:
         waiting = GaugeMetricFamily("zoo_queue", "Requests that wait", labels=["model"])
         rows = GaugeMetricFamily("zoo_rows", "Generations in the batch", labels=["model"])
         tokens = CounterMetricFamily("zoo_tokens", "Tokens read or written", labels=["model"])
-        reused = CounterMetricFamily("zoo_reused", "Tokens of prompts known already", labels=["model"])
+        prompts = CounterMetricFamily("zoo_prompt_tokens", "Tokens of prompts", labels=["model"])
+        reused = CounterMetricFamily("zoo_reused", "Those of them that were known already", labels=["model"])
+        kept = GaugeMetricFamily("zoo_prefix_bytes", "Memory of earlier prompts in use", labels=["model"])
         for one in self._models.all.values():
             if (worker := one.worker) is None:
                 continue
@@ -93,8 +95,10 @@ class Metrics:
                 tokens.add_metric([one.id], worker.tokens)
             if batch:
                 rows.add_metric([one.id], batch.rows)
+                prompts.add_metric([one.id], batch.prompt_tokens)
                 reused.add_metric([one.id], batch.reused)
-        return [waiting, rows, tokens, reused]
+                kept.add_metric([one.id], batch.prefixes.bytes)
+        return [waiting, rows, tokens, prompts, reused, kept]
 
 
 class Gate:

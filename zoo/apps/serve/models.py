@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError, UnsupportedError, ZooError, nearest
+from ...generate import KEPT_BYTES
 from ...tasks import load_task
 from ...tasks.base import TextTask
 from ..tables import TableExtractor
@@ -40,7 +41,8 @@ class Served:
 class Models:
     """queue: requests that wait for a model at most.  rows: generations at once.  context: tokens of a generation.
 
-    seconds: for an answer.  tables: the models of /v1/tables, if any.  options: as for `zoo.load`.
+    kept: bytes of keys and values of earlier prompts, for each model.  seconds: for an answer.  tables: the models of
+    /v1/tables, if any.  options: as for `zoo.load`.
     """
 
     def __init__(
@@ -50,11 +52,12 @@ class Models:
         queue: int = 256,
         rows: int = 8,
         context: int | None = None,
+        kept: int = KEPT_BYTES,
         seconds: float = 600,
         tables: ExtractorConfig | None = None,
         **options: Any,
     ):
-        self.queue, self.rows, self.context, self.seconds = queue, rows, context, seconds
+        self.queue, self.rows, self.context, self.kept, self.seconds = queue, rows, context, kept, seconds
         self.tables, self.options, self._turn = tables, options, Turn()
         self.all: dict[str, Served] = {}
         now = int(time.time())
@@ -90,7 +93,7 @@ class Models:
             return self.tables.extractor(), CallWorker(one.id, self._turn, self.queue)
         task: Any = load_task(one.name, **self.options)
         if task.name == "generate":
-            return task, GenerateWorker(task, one.id, self._turn, self.queue, self.rows)
+            return task, GenerateWorker(task, one.id, self._turn, self.queue, self.rows, self.kept)
         if task.name in TEXTS and isinstance(task, TextTask):
             return task, TextWorker(task, one.id, self._turn, self.queue)
         if task.name in OTHERS:

@@ -233,8 +233,8 @@ class Choice:
 class GenerateWorker(Worker):
     """Generates tokens by continuous batching."""
 
-    def __init__(self, task: Any, name: str, turn: Turn, most: int, rows: int):
-        self.batch: ContinuousBatch = task.continuous_batch(rows)
+    def __init__(self, task: Any, name: str, turn: Turn, most: int, rows: int, kept: int):
+        self.batch: ContinuousBatch = task.continuous_batch(rows, kept=kept)
         self._choices: dict[Request, Choice] = {}
         self.tokens = 0
         super().__init__(name, turn, most)

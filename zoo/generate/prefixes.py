@@ -1,0 +1,95 @@
+"""Keys and values of earlier rows, for prompts that begin alike (Zheng et al. 2023, https://arxiv.org/abs/2312.07104)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..cache import KVCache
+
+BLOCK = 16  # tokens that are kept, found and forgotten together
+KEPT_BYTES = 256 << 20  # of keys and values
+
+
+class Prefixes:
+    """A tree of blocks of tokens, in bounded memory: the block that was not used for longest makes room for a new one.
+
+    A block is known by the block before it and its own tokens, so rows that begin alike share memory.  Where a model
+    attends to the last tokens alone, the cache has the others too, and blocks are reused as they are elsewhere.
+    most: bytes of keys and values; they are allocated with the first row.
+    """
+
+    def __init__(self, most: int = KEPT_BYTES):
+        self.most, self.block_bytes = most, 0
+        # (the memory of the block before, tokens) -> memory; later ones were used later, and a block after those that
+        # follow it, so that the first one is the end of a branch.
+        self._known: OrderedDict[tuple[int, bytes], int] = OrderedDict()
+        self._memory: list[Any] = []  # of each layer's keys, then values: (blocks, BLOCK, G, K)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the keys and values that are known."""
+        return len(self._known) * self.block_bytes
+
+    def begin(self, ids: np.ndarray, cache: KVCache) -> int:
+        """Put the longest known beginning of tokens into an empty cache of one row -> its number of tokens."""
+        found = self._path(_blocks(ids))
+        if not found:
+            return 0
+        self._use(found)
+        count = len(found) * BLOCK
+        at: Any = ops.as_ids([self._known[key] for key in found], cache.start, "blocks", len(self._known), ndim=1)
+        for x, memory in zip((*cache.keys, *cache.values), self._memory, strict=True):
+            x[0, :count] = memory[at].reshape(count, *x.shape[2:])
+        cache.advance(count)
+        return count
+
+    def keep(self, ids: np.ndarray, cache: KVCache, row: int = 0) -> None:
+        """Keep the whole blocks of tokens, whose keys and values a row of a cache begins with."""
+        arrays: list[Any] = [*cache.keys, *cache.values]
+        if not self._memory:
+            self.block_bytes = sum(x[0, :1].nbytes for x in arrays) * BLOCK
+            if (room := self.most // self.block_bytes) < 1:
+                return
+            self._memory = [ops.zeros((room, BLOCK, *x.shape[2:]), x) for x in arrays]
+        room = len(self._memory[0])
+        blocks = _blocks(ids)[:room]
+        path = self._path(blocks)
+        self._use(path)
+        before = len(path)
+        for block in blocks[before:]:
+            at = len(self._known) if len(self._known) < room else self._known.popitem(last=False)[1]
+            path.append((self._known[path[-1]] if path else -1, block))
+            self._known[path[-1]] = at
+        self._use(path)
+        if new := [self._known[key] for key in path[before:]]:
+            at: Any = ops.as_ids(new, cache.start, "blocks", room, ndim=1)
+            some = slice(before * BLOCK, len(path) * BLOCK)
+            for x, memory in zip(arrays, self._memory, strict=True):
+                memory[at] = x[row, some].reshape(len(new), BLOCK, *x.shape[2:])
+
+    def clear(self) -> None:
+        self._known.clear()
+
+    def _path(self, blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+        """The keys of the blocks at the beginning that are known."""
+        path, at = [], -1
+        for block in blocks:
+            if (found := self._known.get((at, block))) is None:
+                break
+            path.append((at, block))
+            at = found
+        return path
+
+    def _use(self, path: list[tuple[int, bytes]]) -> None:
+        for key in reversed(path):
+            self._known.move_to_end(key)
+
+
+def _blocks(ids: np.ndarray) -> list[bytes]:
+    """The tokens of each whole block."""
+    return [ids[at : at + BLOCK].tobytes() for at in range(0, len(ids) - BLOCK + 1, BLOCK)]
