@@ -31,6 +31,7 @@ from zoo.apps.tables.batch import extract_pages
 ROOT = Path(__file__).parent.parent
 STAND_INS = {
     "google-bert/bert-base-uncased": "bert-base-uncased",
+    "naver/splade-cocondenser-ensembledistil": "bert-base-uncased",
     "cardiffnlp/twitter-roberta-base-sentiment": "twitter-roberta-base-sentiment",
     "sentence-transformers/all-mpnet-base-v2": "all-mpnet-base-v2",
     "dslim/bert-base-NER": "bert-base-NER",

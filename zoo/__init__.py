@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .tasks.read import Read
     from .tasks.rerank import Rerank
     from .tasks.segment import Segment
+    from .tasks.sparse_embed import SparseEmbed
     from .tasks.tag import Tag
     from .tasks.text2text import Summarize, Text2Text, Translate
     from .tasks.transcribe import Transcribe
@@ -61,6 +62,8 @@ def load(
 def load(
     name_or_folder: Name, *, task: Literal["classify"], **options: Unpack[LoadOptions]
 ) -> Classify | ImageClassify: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["sparse-embed"], **options: Unpack[LoadOptions]) -> SparseEmbed: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["fill-mask"], **options: Unpack[LoadOptions]) -> FillMask: ...
 @overload
@@ -104,10 +107,11 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
 
     "stories260k" comes with zoo: a small model that writes stories and needs no network.
 
-    task: for texts "embed", "fill-mask", "classify", "tag", "answer", "rerank", "generate", "text2text-generation",
-    "summarization", "translation" or "zero-shot-classification", for images "embed", "classify", "segment", "detect",
-    "read" or "zero-shot-image-classification", for sounds "automatic-speech-recognition"; by default the task that the
-    checkpoint was trained for.  With a literal task, type checkers know the return type.
+    task: for texts "embed", "sparse-embed", "fill-mask", "classify", "tag", "answer", "rerank", "generate",
+    "text2text-generation", "summarization", "translation" or "zero-shot-classification", for images "embed",
+    "classify", "segment", "detect", "read" or "zero-shot-image-classification", for sounds
+    "automatic-speech-recognition"; by default the task that the checkpoint was trained for.  With a literal task, type
+    checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is
     installed, or on what ZOO_DEVICE in the environment names; "onnx", "onnx:cuda", "onnx:coreml", ... on ONNX Runtime;
     "cuda", "cuda:1", "torch:cpu" on torch.

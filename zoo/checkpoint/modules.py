@@ -1,19 +1,46 @@
-"""Reading modules.json: the steps of a sentence-transformers checkpoint, and the folders that hold them."""
+"""Reading modules.json: the steps of a sentence-transformers checkpoint, the folders that hold them, and the settings
+that encoders to one vector, to a sparse one and to many share."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from ..errors import ConfigError, UnsupportedError
+from ..errors import ConfigError, UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
 
 MODULES = "modules.json"
+SETTINGS = "config_sentence_transformers.json"
+# All but the first are what the library wrote in its first years.
+TRANSFORMER = tuple(f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "xlm-roberta"))
+
+
+class TransformerSettings(NamedTuple):
+    """The settings of the module that holds the model."""
+
+    max_tokens: int | None
+    lower_case: bool
+
+
+class EncoderSettings(NamedTuple):
+    """The settings that are no module's."""
+
+    prompts: dict[str, str]
+    default_prompt: str | None
+    similarity: str | None  # None: not said
+    raw: dict[str, Any]  # all that the file says
+    files: tuple[str, ...]
 
 
 def is_sentence_encoder(modules: Iterable[tuple[str, str]]) -> bool:
     """Return True if one of the modules pools: cross-encoders have a modules.json too."""
     return any(kind == "Pooling" for kind, _ in modules)
+
+
+def is_sparse_encoder(modules: Iterable[tuple[str, str]]) -> bool:
+    """Return True if the modules make a sparse vector of the logits of words (SPLADE)."""
+    return any(kind == "SpladePooling" for kind, _ in modules)
 
 
 def read_modules(folder: str | os.PathLike[str] | CheckpointFolder) -> list[tuple[str, str]]:
@@ -36,3 +63,43 @@ def read_modules(folder: str | os.PathLike[str] | CheckpointFolder) -> list[tupl
 def leaves_folder(name: str) -> bool:
     """Return True if a module's folder could be outside of the checkpoint's."""
     return name.startswith((".", "/", "\\")) or ".." in name or ":" in name
+
+
+def read_transformer(
+    folder: CheckpointFolder, task: str = "feature-extraction"
+) -> tuple[TransformerSettings, list[str]]:
+    """The settings of the transformer, which has to give what `task` names, and the files that they are from."""
+    name = next(filter(folder.has, TRANSFORMER), None)
+    if name is None:
+        return TransformerSettings(None, False), []
+    raw, path = folder.json(name), folder.where(name)
+    if raw.get("transformer_task", task) != task:
+        raise UnsupportedError(f"{path}: transformer_task {raw['transformer_task']!r} does not embed")
+    for key in ("query_length", "document_length", "query_expansion", "processing_kwargs"):
+        if raw.get(key):
+            raise UnsupportedError(f"{path}: {key} = {raw[key]!r} is not implemented")
+    longest = raw.get("max_seq_length")
+    if longest is not None and (isinstance(longest, bool) or not isinstance(longest, int) or longest < 1):
+        raise ConfigError(f"{path}: max_seq_length = {longest!r}, expected a number of tokens")
+    return TransformerSettings(longest, bool(raw.get("do_lower_case"))), [name]
+
+
+def read_settings(folder: CheckpointFolder, model_type: str, similarities: Sequence[str]) -> EncoderSettings:
+    """The prompts and the similarity of an encoder of sentence-transformers' class `model_type`."""
+    if not folder.has(SETTINGS):
+        return EncoderSettings({}, None, None, {}, ())
+    raw, path = folder.json(SETTINGS), folder.where(SETTINGS)
+    if raw.get("model_type", model_type) != model_type:
+        raise UnsupportedError(f"{path}: model_type {raw['model_type']!r} is not implemented")
+    prompts, default = raw.get("prompts") or {}, raw.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise ConfigError(f"{path}: prompts is not an object of texts")
+    if default is not None and (not isinstance(default, str) or default not in prompts):
+        raise ConfigError(
+            f"{path}: default_prompt_name {default!r} is not one of its prompts{nearest(str(default), prompts)}"
+        )
+    similarity = raw.get("similarity_fn_name")
+    if similarity is not None and similarity not in similarities:
+        known = f"only {', '.join(similarities)}"
+        raise UnsupportedError(f"{path}: similarity_fn_name {similarity!r} is not implemented, {known}")
+    return EncoderSettings(prompts, default, similarity, raw, (SETTINGS,))

@@ -17,11 +17,8 @@ from ..files.folder import CheckpointFolder
 from ..files.inside import checkpoint_file
 from ..nn import LayerNorm, Linear
 from ..ops import on_numpy
-from .modules import MODULES, leaves_folder, read_modules
+from .modules import MODULES, leaves_folder, read_modules, read_settings, read_transformer
 
-PROMPTS = "config_sentence_transformers.json"
-# All but the first are what the library wrote in its first years.
-TRANSFORMER = tuple(f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "xlm-roberta"))
 # A module's flag of old -> its mode, in the order in which several are concatenated.
 FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -85,21 +82,8 @@ def read_sentence_encoder(
     UnsupportedError names a module or a setting that is not implemented.
     """
     folder = CheckpointFolder.of(folder)
-    files = [MODULES]
-    settings: dict[str, Any] = {}
-    for name in TRANSFORMER:
-        if folder.has(name):
-            settings = folder.json(name)
-            files.append(name)
-            break
-    if settings.get("transformer_task", "feature-extraction") != "feature-extraction":
-        raise UnsupportedError(
-            f"{folder.where(files[-1])}: transformer_task {settings['transformer_task']!r} does not embed"
-        )
-    for key in ("query_length", "document_length", "query_expansion", "processing_kwargs"):
-        if settings.get(key):
-            raise UnsupportedError(f"{folder.where(files[-1])}: {key} = {settings[key]!r} is not implemented")
-
+    settings, files = read_transformer(folder)
+    files = [MODULES, *files]
     pooling: dict[str, Any] | None = None
     modes: tuple[str, ...] = ()
     steps: list[Step | Router] = []
@@ -139,40 +123,18 @@ def read_sentence_encoder(
             f"{folder.where(MODULES)}: no Pooling among the modules, so this is not a sentence encoder"
         )
 
-    named: dict[str, Any] = {}
-    if folder.has(PROMPTS):
-        named = folder.json(PROMPTS)
-        files.append(PROMPTS)
-    if named.get("model_type", "SentenceTransformer") != "SentenceTransformer":
-        raise UnsupportedError(f"{folder.where(PROMPTS)}: model_type {named['model_type']!r} is not implemented")
-    prompts, default = named.get("prompts") or {}, named.get("default_prompt_name")
-    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
-        raise ConfigError(f"{folder.where(PROMPTS)}: prompts is not an object of texts")
-    if default is not None and (not isinstance(default, str) or default not in prompts):
-        raise ConfigError(
-            f"{folder.where(PROMPTS)}: default_prompt_name {default!r} is not one of its prompts"
-            f"{nearest(str(default), prompts)}"
-        )
-    similarity = named.get("similarity_fn_name") or "cosine"
-    if similarity not in SIMILARITIES:
-        known = f"only {', '.join(SIMILARITIES)}"
-        raise UnsupportedError(
-            f"{folder.where(PROMPTS)}: similarity_fn_name {similarity!r} is not implemented, {known}"
-        )
-    longest = settings.get("max_seq_length")
-    if longest is not None and (isinstance(longest, bool) or not isinstance(longest, int) or longest < 1):
-        raise ConfigError(f"{folder.where(files[1])}: max_seq_length = {longest!r}, expected a number of tokens")
+    shared = read_settings(folder, "SentenceTransformer", SIMILARITIES)
     return SentenceEncoder(
         pooling=modes,
         include_prompt=pooling.get("include_prompt") is not False,
         steps=tuple(steps),
         size=size,
-        similarity=similarity,
-        max_tokens=longest,
-        lower_case=bool(settings.get("do_lower_case")),
-        prompts=prompts,
-        default_prompt=default,
-        files=tuple(files),
+        similarity=shared.similarity or "cosine",
+        max_tokens=settings.max_tokens,
+        lower_case=settings.lower_case,
+        prompts=shared.prompts,
+        default_prompt=shared.default_prompt,
+        files=(*files, *shared.files),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import ops
-from ..checkpoint.modules import is_sentence_encoder
+from ..checkpoint.modules import is_sentence_encoder, is_sparse_encoder
 from ..checkpoint.sentence_encoder import (
     POOLINGS,
     Router,
@@ -19,35 +19,27 @@ from ..checkpoint.sentence_encoder import (
     read_sentence_encoder,
 )
 from ..checkpoint.sentence_encoder import normalize as unit_length
-from ..errors import InputError, nearest
+from ..errors import InputError, UnsupportedError, nearest
 from ..inputs import TextModel
 from ..pretrained import Pretrained
-from .base import TEXTS_AT_ONCE, TextTask, as_iterable, as_texts, check_text
+from .base import TEXTS_AT_ONCE, as_iterable, as_texts, check_text
+from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
 
-# Options of other libraries' encode and embed -> the values that change nothing, and what to do instead of others.
-_AS_ARRAYS = "results are NumPy arrays, which torch.from_numpy makes tensors of"
-_ONE_PLACE = "the device is an option of zoo.load, and zoo map runs several processes"
-_PEERS: dict[str, tuple[tuple[Any, ...], str]] = {
-    "convert_to_numpy": ((True, None), _AS_ARRAYS),
-    "convert_to_tensor": ((False, None), _AS_ARRAYS),
+_PEERS: dict[str, Peer] = {
+    **PEERS,
+    "convert_to_numpy": ((True, None), AS_ARRAYS),
+    "convert_to_tensor": ((False, None), AS_ARRAYS),
     "output_value": (("sentence_embedding",), "vectors of tokens are embed.model(...).last_hidden_state"),
-    "device": ((None,), _ONE_PLACE),
-    "pool": ((None,), _ONE_PLACE),
-    "chunk_size": ((None,), _ONE_PLACE),
-    "parallel": ((None, 1), _ONE_PLACE),
     "normalize": ((None, False), "the option of encode is normalize_embeddings"),
-    "prompts": ((None,), "give one prompt= for all texts"),
-    "max_length": ((None,), "set embed.max_tokens before the call"),
-    "max_seq_length": ((None,), "set embed.max_tokens before the call"),
 }
 
 
-class Embed(TextTask):
+class Embed(PromptedTask):
     """Texts to vectors.
 
     >>> embed = zoo.load("sentence-transformers/all-MiniLM-L6-v2")
@@ -66,11 +58,14 @@ class Embed(TextTask):
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)
         self.encoder = SentenceEncoder()
+        if checkpoint is not None and is_sparse_encoder(checkpoint.modules):
+            raise UnsupportedError(
+                f"{checkpoint.name} gives sparse vectors, a weight for each word of its vocabulary: use "
+                "task='sparse-embed'"
+            )
         if checkpoint is not None and is_sentence_encoder(checkpoint.modules):
             self.encoder = read_sentence_encoder(checkpoint.contents, self.config.hidden_size, checkpoint.modules)
-        if self.encoder.max_tokens is not None:
-            positions = self.base_model.embeddings.max_positions
-            self.max_tokens = min(self.encoder.max_tokens, positions)
+        self.limit_tokens()
 
     def __call__(
         self,
@@ -126,13 +121,7 @@ class Embed(TextTask):
         Batches are of about equally many tokens, whatever batch_size says.  InputError for an option that zoo does not
         have names the one to take.
         """
-        for name, value in others.items():
-            if name not in _PEERS:
-                known = (*_PEERS, "normalize_embeddings", "precision", "truncate_dim", "task")
-                raise InputError(f"encode has no option {name!r}{nearest(name, known)}")
-            same, instead = _PEERS[name]
-            if value not in same:
-                raise InputError(f"{name} is {value!r}: {instead}")
+        check_peers(others, _PEERS, ("normalize_embeddings", "precision", "truncate_dim", "task"))
         unit = True if normalize_embeddings else None if self.encoder.files else False
         return self(
             texts,
@@ -144,14 +133,6 @@ class Embed(TextTask):
             route=task if self.has_routes else None,
             progress=show_progress_bar,
         )
-
-    def encode_query(self, texts: str | Iterable[str], prompt_name: str | None = None, **options: Any) -> np.ndarray:
-        """As `encode`, with the checkpoint's prompt "query", if it has one, and its layers for queries."""
-        return self._encode_as("query", texts, prompt_name, options)
-
-    def encode_document(self, texts: str | Iterable[str], prompt_name: str | None = None, **options: Any) -> np.ndarray:
-        """As `encode`, with the checkpoint's prompt "document", if it has one, and its layers for documents."""
-        return self._encode_as("document", texts, prompt_name, options)
 
     def stream(
         self,
@@ -184,17 +165,6 @@ class Embed(TextTask):
             for _, _, vector in self.rows(*compute(inputs), progress=False):
                 yield quantised(vector.copy(), precision, ranges)
             at += len(some)
-
-    def prompt_for(self, task: str) -> dict[str, str]:
-        """The prompt of a "query" or a "document" as an argument; the checkpoint's default one is for neither."""
-        return {"prompt_name": task} if task in self.prompts else {"prompt": ""}
-
-    def _encode_as(self, task: str, texts: Any, prompt_name: str | None, options: dict[str, Any]) -> np.ndarray:
-        if prompt_name is None and options.get("prompt") is None:
-            options = {**options, **self.prompt_for(task)}
-        else:
-            options = {**options, "prompt_name": prompt_name}
-        return self.encode(texts, **{"task": task, **options})
 
     def computing(
         self,
@@ -258,11 +228,6 @@ class Embed(TextTask):
             return len(self(""))
         return self.encoder.size or self.config.hidden_size
 
-    @property
-    def prompts(self) -> dict[str, str]:
-        """The checkpoint's prompts by name."""
-        return self.encoder.prompts
-
     def similarity(self, a: Any, b: Any = None) -> np.ndarray:
         """The score of every pair, by the checkpoint's similarity function, which mostly is the cosine.
 
@@ -280,35 +245,6 @@ class Embed(TextTask):
         given = {"similarity": self.encoder.similarity, **options}
         x = self._vectors_of(queries, "queries", self.encode_query)
         return semantic_search(x, self._vectors_of(corpus, "corpus", self.encode_document), top_k=top_k, **given)
-
-    def prompt_length(self, prompt: str) -> int:
-        """Tokens of a prompt before a text: with the special ones in front, without the one at the end."""
-        row: Any = self.tokenizer.encode_batch([self._prepared(prompt)], max_length=self.max_tokens).rows[0]
-        ids = row.ids
-        return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
-
-    def extra_files(self) -> list[str]:
-        return list(self.encoder.files)
-
-    def _prompt(self, name: str | None, prompt: str | None) -> str:
-        if name is not None and prompt is not None:
-            raise InputError("give either prompt_name or prompt")
-        if prompt is not None:
-            return check_text(prompt, "prompt")
-        if name is None:
-            name = self.encoder.default_prompt
-        if name is None:
-            return ""
-        if name not in self.prompts:
-            known = ", ".join(map(repr, self.prompts)) or "none"
-            raise InputError(
-                f"prompt_name is {name!r}, and the checkpoint's are: {known}{nearest(str(name), self.prompts)}"
-            )
-        return self.prompts[name]
-
-    def _prepared(self, text: str) -> str:
-        # Letter by letter, as the tokenizers library does it: str.lower() looks at what surrounds a sigma.
-        return "".join(map(str.lower, text)) if self.encoder.lower_case else text
 
     def _vectors_of(self, value: Any, name: str, encode: Callable[..., np.ndarray]) -> np.ndarray:
         is_array = isinstance(value, np.ndarray) and value.dtype.kind in "fiu"

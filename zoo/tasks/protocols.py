@@ -111,6 +111,7 @@ class Reader(Protocol):
 # task -> what it reads of a model, and of its output where that is no array of logits
 TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "embed": (TextModel, States),
+    "sparse-embed": (MaskedLM, None),
     "fill-mask": (MaskedLM, None),
     "classify": (TextModel, None),
     "tag": (TextModel, None),

@@ -1,11 +1,12 @@
 """Vectors after their model: fewer dimensions, fewer bits, scores of pairs, and the nearest of a corpus.
 
-Shapes: N, M vectors, E the size of a vector.
+Shapes: N, M vectors, E the size of a vector, V that of a sparse one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,58 @@ class Hit(NamedTuple):
 
     corpus_id: int  # its index in the corpus
     score: float
+
+
+@dataclass(frozen=True, eq=False)
+class SparseVectors:
+    """Vectors (N, V) by their numbers that are not 0, row by row: scipy's csr_matrix((data, indices, indptr), shape).
+
+    Row i, which `vectors[i]` gives as (indices, data), has those from indptr[i] to indptr[i + 1]; its indices ascend.
+    """
+
+    data: np.ndarray  # float32
+    indices: np.ndarray
+    indptr: np.ndarray  # (N + 1,)
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[np.ndarray, np.ndarray]], size: int) -> SparseVectors:
+        """The vectors of size V of (indices, data) for each row."""
+        indptr = np.cumsum([0, *(len(ids) for ids, _ in rows)])
+        indices = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in rows)])
+        return cls(np.concatenate([np.zeros(0, np.float32), *(x for _, x in rows)]), indices, indptr, (len(rows), size))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        i = range(len(self))[row]
+        some = slice(self.indptr[i], self.indptr[i + 1])
+        return self.indices[some], self.data[some]
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return map(self.__getitem__, range(len(self)))
+
+    def toarray(self) -> np.ndarray:
+        """-> (N, V) float32, zeros included."""
+        out = np.zeros(self.shape, np.float32)
+        out[np.repeat(np.arange(len(self)), np.diff(self.indptr)), self.indices] = self.data
+        return out
+
+
+def sparse_scores(a: SparseVectors, b: SparseVectors, similarity: str = "dot") -> np.ndarray:
+    """The "dot" product or the "cosine" of every pair of a (N, V) and b (M, V) -> (N, M)."""
+    if a.shape[1] != b.shape[1]:
+        raise InputError(f"vectors of {a.shape[1]} and of {b.shape[1]} dimensions cannot be compared")
+    rows, out = np.repeat(np.arange(len(b)), np.diff(b.indptr)), np.empty((len(a), len(b)), np.float32)
+    for i, (ids, values) in enumerate(a):
+        whole = np.zeros(a.shape[1])
+        whole[ids] = values
+        out[i] = np.bincount(rows, whole[b.indices] * b.data, minlength=len(b))
+    if similarity == "cosine":
+        x, y = (np.sqrt([float(values @ values) for _, values in z]) for z in (a, b))
+        out /= np.maximum(x, 1e-12)[:, None] * np.maximum(y, 1e-12)
+    return out
 
 
 def truncated(x: np.ndarray, size: int | None, unit: bool = False) -> np.ndarray:
@@ -151,6 +204,12 @@ def semantic_search(
             index = np.take_along_axis(index, order, 1)
         found += [[Hit(int(i), float(s)) for i, s in zip(*row, strict=True)] for row in zip(index, best, strict=True)]
     return found
+
+
+def nearest_of(scores: np.ndarray, top_k: int) -> list[list[Hit]]:
+    """The `top_k` largest of each row of scores (N, M), sorted; equal ones keep their order."""
+    best = zip(*_largest(scores, top_k), strict=True)
+    return [[Hit(int(i), float(s)) for s, i in zip(*row, strict=True)] for row in best]
 
 
 def _blocks(x: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:

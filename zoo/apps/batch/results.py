@@ -15,6 +15,7 @@ BOXED = {**LABEL, "box": ["double"]}
 # The types have pyarrow's names; [type] is a list, a dictionary a struct.
 COLUMNS: dict[str, dict[str, Any]] = {
     "embed": {"embedding": ["float"]},
+    "sparse-embed": {"weights": [{"token": "string", "token_id": "int64", "weight": "double"}]},
     "classify": {"label": "string", "score": "double"},
     "fill-mask": {"words": [[WORD]]},
     "tag": {"entities": [{**LABEL, **{name: SPAN[name] for name in ("text", "start", "end")}}]},

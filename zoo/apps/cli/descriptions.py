@@ -24,6 +24,8 @@ RUN = """\
 Run a checkpoint on each INPUT, with the task that it was trained for or the one of --task:
 
   embed      a vector for each INPUT
+  sparse-embed
+             words with weights for each INPUT, the heaviest first (SPLADE)
   fill-mask  words for the mask tokens ([MASK] or <mask>, depending on the tokenizer) in each INPUT
   classify   labels for each INPUT; --pair gives the second texts of pairs
   tag        names, places and the like in each INPUT

@@ -17,7 +17,7 @@ from .terminal import Terminal, json_text
 
 WRITERS = ("read", "text2text-generation", "summarization", "translation")
 OPTIONS = {
-    "top_k": ("fill-mask", "classify", "answer", "rerank"),
+    "top_k": ("fill-mask", "sparse-embed", "classify", "answer", "rerank"),
     "pair": ("classify",),
     "question": ("answer",),
     "context": ("answer",),

@@ -92,6 +92,8 @@ class Terminal:
                     self.table([(clean(w.token), f"{w.score:.4f}", self.bar(w.score)) for w in words], right=(1,))
             elif task.name in ("classify", "zero-shot-classification", "zero-shot-image-classification"):
                 self.table([(clean(x.label), f"{x.score:.4f}", self.bar(x.score)) for x in result], right=(1,))
+            elif task.name == "sparse-embed":
+                self.table([(clean(x.token), f"{x.weight:.4f}") for x in result], right=(1,))
             elif task.name == "segment":
                 areas = result["labels"]
                 self.table([(clean(x.label), f"{100 * x.share:.1f} %", self.bar(x.share)) for x in areas], right=(1,))
