@@ -194,9 +194,15 @@ def _file(model: str, file: str, cache: Path) -> Path:
 def _write(model: str, file: str, cache: Path, folder: Path) -> Path:
     import zoo
     from parity.checkpoints import build
+    from parity.vocabularies import write_bpe, write_json
 
     if file == "bf16":
-        return build("Llama-3.2-1B", folder, SIZES[model])
+        build("Llama-3.2-1B", folder, SIZES[model])
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        # What a GGUF file needs: a tokenizer, and rotary positions that it can describe at any size.
+        write_bpe(folder, config["vocab_size"], config["max_position_embeddings"], named=True)
+        write_json(folder / "config.json", {**config, "rope_scaling": None})
+        return folder
     base = _file(model, "bf16", cache)
     if file in GGUF:
         from zoo.apps.gguf_export.export import export
