@@ -141,8 +141,8 @@ def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
     from safetensors.torch import save_file
     from transformers import ResNetConfig, ResNetModel
 
-    from zoo.models.table_transformer.config import ResNetConfig as OurConfig
-    from zoo.models.table_transformer.resnet import ResNet
+    from zoo.models.detr.config import ResNetConfig as OurConfig
+    from zoo.models.detr.resnet import ResNet
     from zoo.ops import on_numpy
     from zoo.weights import Reader, Weights
     from zoo.weights.files import open_weights

@@ -185,8 +185,9 @@ def _rows(batch: Batch, objects: Callable[..., list[tuple[np.ndarray, np.ndarray
 def _labels_and_boxes(
     logits: np.ndarray, boxes: np.ndarray, sizes: list[tuple[int, int]], threshold: float, config: Config
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    found = post_process_object_detection(logits, boxes, sizes, config.id2label, threshold=threshold)
-    return [(np.array([config.label2id[o.label] for o in one]), np.array([o.box for o in one])) for one in found]
+    numbers = {i: str(i) for i in config.id2label}  # several may have one name
+    found = post_process_object_detection(logits, boxes, sizes, numbers, threshold=threshold)
+    return [(np.array([int(o.label) for o in one]), np.array([o.box for o in one])) for one in found]
 
 
 def placed(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:

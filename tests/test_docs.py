@@ -39,6 +39,7 @@ STAND_INS = {
     "cross-encoder/ms-marco-MiniLM-L6-v2": "ms-marco-MiniLM-L6-v2",
     "google/vit-base-patch16-224": "vit-base-patch16-224",
     "microsoft/beit-base-finetuned-ade-640-640": "beit-base-finetuned-ade-640-640",
+    "facebook/detr-resnet-50": "detr-resnet-50-timm",
     "microsoft/table-transformer-detection": "table-transformer-detection",
     "microsoft/table-transformer-structure-recognition-v1.1-all": "table-transformer-structure-recognition-v1.1-all",
     "microsoft/trocr-base-printed": "trocr-base-handwritten",

@@ -254,6 +254,19 @@ FAMILIES: dict[str, Family] = {
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
     "qwen3_moe": Family(module="zoo.models.qwen3_moe", prefix="Qwen3Moe", heads=_DECODER),
     "smollm3": Family(module="zoo.models.smollm3", prefix="SmolLM3", classes="Llama", heads=_DECODER),
+    "detr": Family(
+        module="zoo.models.detr",
+        prefix="Detr",
+        heads=("Model", "ForObjectDetection"),
+        tasks={"Model": None},
+        processor="DetrImageProcessor",
+        stages={
+            "features": "backbone",
+            "positions": "position_embedding",
+            "encoder.layer": "encoder.layers",
+            "decoder.layer": "decoder.layers",
+        },
+    ),
     "table-transformer": Family(
         module="zoo.models.table_transformer",
         prefix="TableTransformer",
@@ -314,11 +327,6 @@ def family_of(model_type: Any) -> Family:
     """The row of a config.json's `model_type`; ConfigError without one, UnsupportedError if zoo does not have it."""
     if not isinstance(model_type, str) or not model_type:
         raise ConfigError("config.json has no model_type, which says what family the checkpoint belongs to")
-    if model_type == "detr":
-        raise UnsupportedError(
-            "model_type 'detr' is not one that zoo has: DETR norms after each part of a layer, and 'table-transformer' "
-            "before it, so that its classes cannot load such a checkpoint"
-        )
     if model_type not in FAMILIES:
         guess = nearest(model_type, FAMILIES)
         raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has ({', '.join(FAMILIES)}){guess}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,32 +50,45 @@ class TableSpec(Spec):
 
     @staticmethod
     def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:
-        """The model, with a backbone in transformers' own names.
-
-        transformers reads the first checkpoints through timm alone, and takes no `dilation: null`, which the later ones
-        have.  So a backbone with timm's names is described by its tensors, and read under the names of transformers.
-        """
-        import torch
         import transformers
-        from safetensors.torch import load_file
 
-        path = folder / "model.safetensors"
-        state = load_file(path) if path.exists() else torch.load(folder / "pytorch_model.bin", weights_only=True)
-        is_timm = any(name.endswith("conv_encoder.model.conv1.weight") for name in state)
-        backbone = _described(state) if is_timm else dict(config.get("backbone_config") or {})
-        backbone.pop("out_indices", None)
-        last = f"stage{len(backbone.get('hidden_sizes', range(4)))}"
-        dropped = {"backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype"}
-        dropped |= {"transformers_version", "model_type", "architectures"}
-        fields = {name: value for name, value in config.items() if name not in dropped}
-        fields |= {"use_timm_backbone": False, "dilation": bool(config.get("dilation")), "attn_implementation": "eager"}
-        fields["backbone_config"] = transformers.ResNetConfig(**{**backbone, "out_features": [last]})
-        model = model_class(transformers.TableTransformerConfig(**fields)).to(dtype)
-        own = {timm_name(name) if is_timm else name: name for name in model.state_dict()}
-        renamed = {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}
-        found = model.load_state_dict(renamed, strict=False)
-        lists = {"missing_keys": found.missing_keys, "unexpected_keys": found.unexpected_keys}
-        return model, {**lists, "mismatched_keys": []}
+        return load_reference(model_class, transformers.TableTransformerConfig, folder, config, dtype)
+
+
+def load_reference(
+    model_class: Any,
+    config_class: Any,
+    folder: Path,
+    config: Mapping[str, Any],
+    dtype: Any,
+    file_name: Callable[[str], str] = str,
+) -> Loaded:
+    """The model, with a backbone in transformers' own names.  file_name: what a file calls a tensor of the model.
+
+    transformers reads the first checkpoints through timm alone, and takes no `dilation: null`, which the later ones
+    have.  So a backbone with timm's names is described by its tensors, and read under the names of transformers.
+    """
+    import torch
+    import transformers
+    from safetensors.torch import load_file
+
+    path = folder / "model.safetensors"
+    state = load_file(path) if path.exists() else torch.load(folder / "pytorch_model.bin", weights_only=True)
+    is_timm = any(name.endswith("conv_encoder.model.conv1.weight") for name in state)
+    backbone = _described(state) if is_timm else dict(config.get("backbone_config") or {})
+    backbone.pop("out_indices", None)
+    last = f"stage{len(backbone.get('hidden_sizes', range(4)))}"
+    dropped = {"backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype"}
+    dropped |= {"transformers_version", "model_type", "architectures"}
+    fields = {name: value for name, value in config.items() if name not in dropped}
+    fields |= {"use_timm_backbone": False, "dilation": bool(config.get("dilation")), "attn_implementation": "eager"}
+    fields["backbone_config"] = transformers.ResNetConfig(**{**backbone, "out_features": [last]})
+    model = model_class(config_class(**fields)).to(dtype)
+    own = {timm_name(file_name(name)) if is_timm else file_name(name): name for name in model.state_dict()}
+    renamed = {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}
+    found = model.load_state_dict(renamed, strict=False)
+    lists = {"missing_keys": found.missing_keys, "unexpected_keys": found.unexpected_keys}
+    return model, {**lists, "mismatched_keys": []}
 
 
 def timm_name(name: str) -> str:

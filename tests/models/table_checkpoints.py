@@ -1,4 +1,4 @@
-"""Table Transformer checkpoints that transformers wrote, in each of the layouts that the hub has."""
+"""Table Transformer and DETR checkpoints that transformers wrote, in each of the layouts that the hub has."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ def reference(folder, name="TableTransformerForObjectDetection", backbone=BASIC,
     """A random model of transformers, saved in `folder`; biases, norms and statistics away from 0 and 1."""
     torch.manual_seed(0)
     backbone = transformers.ResNetConfig(**backbone, out_features=["stage2", "stage4"])
-    config = transformers.TableTransformerConfig(
-        **{**SMALL, **config}, backbone_config=backbone, use_timm_backbone=False, attn_implementation="eager"
-    )
+    kind = transformers.DetrConfig if name.startswith("Detr") else transformers.TableTransformerConfig
+    config = kind(**{**SMALL, **config}, backbone_config=backbone, use_timm_backbone=False, attn_implementation="eager")
     model = getattr(transformers, name)(config).eval()
     with torch.no_grad():
         for p in model.parameters():

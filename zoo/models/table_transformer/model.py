@@ -1,124 +1,24 @@
-"""Table Transformer (Smock et al. 2021, https://arxiv.org/abs/2110.00061): DETR (Carion et al. 2020,
-https://arxiv.org/abs/2005.12872) with pre-norm layers, trained to find tables, and in them rows, columns and cells.
-A ResNet reads the image; each of a fixed number of queries finds one object in its features.
+"""Table Transformer (Smock et al. 2021, https://arxiv.org/abs/2110.00061): DETR with pre-norm layers, trained to find
+tables, and in them rows, columns and cells.
 
-Shapes: B batch, Y and X height and width in pixels, C channels, h and w the same in features (1 / 32, rounded up),
-N = h w, Q num_queries, D d_model, L labels.  Images are (B, Y, X, C): channels come last.
+Shapes: B batch, N features of an image, Q num_queries, D d_model.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from typing import NamedTuple
 
-from ... import ops
-from ...errors import InputError
-from ...inputs import ImageInputs, ImageModel
-from ...nn import CacheLast, Conv2d, Dropout, LayerNorm, Linear, Module
+from ...nn import LayerNorm
 from ...typing import Array
-from ...weights import NameMap, Weights
+from ...weights import Weights
+from ..detr import model as detr
+from ..detr.resnet import TIMM_NAMES
 from .config import TableTransformerConfig
-from .resnet import TIMM_NAMES, ResNet
 
-NAME_MAP = NameMap(
-    prefix="model",
-    base=("backbone", "input_projection", "query_position_embeddings", "encoder", "decoder"),
-    renames=TIMM_NAMES,
-    ignored=(r"\.num_batches_tracked$",),  # a counter of training
-)
-
-EPS = 1e-5
-LONGEST = 50  # features along a side for which there are learned positions
+NAME_MAP = replace(detr.NAME_MAP, renames=TIMM_NAMES)
 
 
-class TableTransformerModelOutput(NamedTuple):
-    last_hidden_state: Array  # (B, Q, D): the object of each query
-    encoder_last_hidden_state: Array  # (B, N, D)
-    intermediate_hidden_states: Array | None  # (decoder layers, B, Q, D), with auxiliary_loss
-
-
-class TableTransformerObjectDetectionOutput(NamedTuple):
-    logits: Array  # (B, Q, L + 1): the last is that of no object
-    pred_boxes: Array  # (B, Q, 4): centre x and y, width and height, as parts of the image without its padding
-    last_hidden_state: Array  # (B, Q, D)
-    encoder_last_hidden_state: Array  # (B, N, D)
-
-
-class Positions(Module):
-    """The positions of features; those of a whole grid are kept for the next image of its size."""
-
-    def __init__(self, w: Weights, cfg: TableTransformerConfig):
-        self.size = cfg.d_model // 2
-        self._whole = CacheLast()
-
-    def __call__(self, grid: tuple[int, int], mask: Array | None, like: Array) -> Array:
-        """mask (B, h, w), false where there is padding -> (1 or B, N, D)."""
-        if mask is not None:
-            return self._flat(mask, like)
-        return self._whole(grid, lambda: self._flat((ops.arange(grid[0] * grid[1], like) >= 0).reshape(1, *grid), like))
-
-    def _flat(self, mask: Array, like: Array) -> Array:
-        table = self.table(mask, like)
-        return table.reshape(table.shape[0], -1, 2 * self.size)
-
-    def table(self, mask: Array, like: Array) -> Array:
-        """mask (B, h, w) -> (1 or B, h, w, D)."""
-        raise NotImplementedError
-
-
-class SinePositions(Positions):
-    """Sines and cosines of a feature's y and x, as parts of the image without its padding."""
-
-    def table(self, mask: Array, like: Array) -> Array:
-        y, x = ops.cumsum(mask, 1), ops.cumsum(mask, 2)
-        y = y / (y[:, -1:] + 1e-6) * (2 * math.pi)
-        x = x / (x[:, :, -1:] + 1e-6) * (2 * math.pi)
-        return ops.cat([ops.sinusoids(y, self.size, like), ops.sinusoids(x, self.size, like)], 3)
-
-
-class LearnedPositions(Positions):
-    """A vector for each column and one for each row, wherever the padding is."""
-
-    def __init__(self, w: Weights, cfg: TableTransformerConfig):
-        super().__init__(w, cfg)
-        self.rows = w.get("row_embeddings.weight", (LONGEST, self.size))
-        self.columns = w.get("column_embeddings.weight", (LONGEST, self.size))
-
-    def table(self, mask: Array, like: Array) -> Array:
-        _, h, w = mask.shape
-        if max(h, w) > LONGEST:
-            raise InputError(f"an image of {h} x {w} features is too large: positions end at {LONGEST} x {LONGEST}")
-        columns, rows = self.columns[None, None, :w], self.rows[None, :h, None]
-        return ops.cat([ops.cat([columns] * h, 1), ops.cat([rows] * w, 2)], 3)
-
-
-POSITIONS = {"sine": SinePositions, "learned": LearnedPositions}
-
-
-class Attention(Module):
-    def __init__(self, w: Weights, heads: int, cfg: TableTransformerConfig):
-        D = cfg.d_model
-        self.heads = heads
-        self.q, self.k, self.v = (Linear(w / f"{part}_proj", D, D) for part in ("q", "k", "v"))
-        self.dropout = Dropout(cfg.attention_dropout)
-        self.out = Linear(w / "out_proj", D, D, dropout=cfg.dropout)
-
-    def __call__(self, queries: Array, keys: Array, values: Array, mask: Array | None = None) -> Array:
-        """queries (B, T, D), keys and values (B, S, D), mask (B, S), false for a key to hide -> (B, T, D)."""
-        q, k, v = (y.reshape(*y.shape[:2], self.heads, -1) for y in (self.q(queries), self.k(keys), self.v(values)))
-        return self.out(ops.attention(q, k, v, mask=mask, dropout=self.dropout.rate).reshape(queries.shape))
-
-
-class EncoderLayer(Module):
-    def __init__(self, w: Weights, cfg: TableTransformerConfig):
-        D, F = cfg.d_model, cfg.encoder_ffn_dim
-        self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
-        self.attention = Attention(w / "self_attn", cfg.encoder_attention_heads, cfg)
-        self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
-        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
-        self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
-
+class EncoderLayer(detr.EncoderLayer):
     def __call__(self, x: Array, positions: Array, mask: Array | None) -> Array:
         """x (B, N, D), positions (1 or B, N, D), mask (B, N) -> (B, N, D)."""
         y = self.norm(x)
@@ -127,27 +27,8 @@ class EncoderLayer(Module):
         return self.down(self.up(y), residual=x)
 
 
-class DecoderContext(NamedTuple):
-    """The arguments of every layer of the decoder besides its input."""
-
-    queries: Array  # (Q, D)
-    memory: Array  # (B, N, D): the encoder's output
-    placed_memory: Array  # (B, N, D): the same with their positions
-    mask: Array | None  # (B, N): false for a feature of padding
-
-
-class DecoderLayer(Module):
-    def __init__(self, w: Weights, cfg: TableTransformerConfig):
-        D, F, heads = cfg.d_model, cfg.decoder_ffn_dim, cfg.decoder_attention_heads
-        self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
-        self.attention = Attention(w / "self_attn", heads, cfg)
-        self.cross_norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
-        self.cross_attention = Attention(w / "encoder_attn", heads, cfg)
-        self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
-        self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
-        self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
-
-    def __call__(self, x: Array, c: DecoderContext) -> Array:
+class DecoderLayer(detr.DecoderLayer):
+    def __call__(self, x: Array, c: detr.DecoderContext) -> Array:
         """x (B, Q, D) -> (B, Q, D)."""
         y = self.norm(x)
         placed = y + c.queries
@@ -156,95 +37,21 @@ class DecoderLayer(Module):
         return self.down(self.up(y), residual=x)
 
 
-class TableTransformerPretrained(ImageModel):
+class TableTransformerModel(detr.DetrModel):
+    config_class = TableTransformerConfig
+    name_map = replace(detr.BASE_NAME_MAP, renames=TIMM_NAMES)
+    encoder_layer, decoder_layer = EncoderLayer, DecoderLayer
+
+    def __init__(self, w: Weights, cfg: TableTransformerConfig):
+        super().__init__(w, cfg)
+        self.encoder_norm = LayerNorm(w / "encoder.layernorm", cfg.d_model, detr.EPS)
+
+    def encode(self, x: Array, positions: Array, mask: Array | None) -> Array:
+        """x (B, N, D), positions (1 or B, N, D), mask (B, N) -> (B, N, D)."""
+        return self.encoder_norm(super().encode(x, positions, mask))
+
+
+class TableTransformerForObjectDetection(detr.DetrForObjectDetection):
     config_class = TableTransformerConfig
     name_map = NAME_MAP
-    inputs = ("pixel_mask",)
-    any_size = True
-
-    @property
-    def like(self) -> Array:
-        return self.base_model.queries
-
-    @property
-    def channels(self) -> int:
-        return self.config.resnet.num_channels
-
-    @property
-    def patch(self) -> tuple[int, int]:
-        return 1, 1
-
-
-class TableTransformerModel(TableTransformerPretrained):
-    """The layers: an image to the object of each query."""
-
-    is_base_model = True
-    name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(class_labels_classifier|bbox_predictor)\."))
-
-    def __init__(self, w: Weights, cfg: TableTransformerConfig):
-        D = cfg.d_model
-        self.config = cfg
-        self.backbone = ResNet(w / "backbone.conv_encoder.model", cfg.resnet)
-        self.input_projection = Conv2d(w / "input_projection", cfg.resnet.hidden_sizes[-1], D, 1)
-        self.positions = POSITIONS[cfg.position_embedding_type](w / "backbone.position_embedding", cfg)
-        self.dropout = Dropout(cfg.dropout)
-        self.encoder_layers = [EncoderLayer(w / "encoder.layers" / i, cfg) for i in range(cfg.encoder_layers)]
-        self.encoder_norm = LayerNorm(w / "encoder.layernorm", D, EPS)
-        self.queries = w.get("query_position_embeddings.weight", (cfg.num_queries, D))
-        self.decoder_layers = [DecoderLayer(w / "decoder.layers" / i, cfg) for i in range(cfg.decoder_layers)]
-        self.decoder_norm = LayerNorm(w / "decoder.layernorm", D, EPS)
-
-    def forward(self, p: ImageInputs) -> TableTransformerModelOutput:
-        x = self.input_projection(self.backbone(p.pixel_values))
-        B, h, w, D = x.shape
-        mask = None if p.pixel_mask is None else visible(p.pixel_mask, (h, w))
-        positions = self.positions((h, w), mask, self.queries)
-        mask = None if mask is None else mask.reshape(B, h * w)
-
-        x = self.dropout(x.reshape(B, h * w, D))
-        for layer in self.encoder_layers:
-            x = layer(x, positions, mask)
-        memory = self.encoder_norm(x)
-
-        c = DecoderContext(self.queries, memory, memory + positions, mask)
-        x = ops.zeros((B, *self.queries.shape), self.queries)
-        steps = []
-        for layer in self.decoder_layers:
-            x = layer(x, c)
-            if self.config.auxiliary_loss:  # for training; it also changes the next layer's input
-                x = self.decoder_norm(x)
-                steps.append(x[None])
-        return TableTransformerModelOutput(self.decoder_norm(x), memory, ops.cat(steps, 0) if steps else None)
-
-
-def visible(pixel_mask: Array, grid: tuple[int, int]) -> Array | None:
-    """The mask (B, h, w), false for features of padding; None without padding."""
-    mask = ops.interpolate(pixel_mask[:, :, :, None], grid, "nearest")[:, :, :, 0]
-    return None if ops.all_true(mask) else mask
-
-
-class TableTransformerForObjectDetection(TableTransformerPretrained):
-    def __init__(self, w: Weights, cfg: TableTransformerConfig):
-        D = cfg.d_model
-        self.config = cfg
-        self.base_model = TableTransformerModel(w / "model", cfg)
-        self.class_labels_classifier = Linear(w / "class_labels_classifier", D, cfg.num_labels + 1)
-        boxes = w / "bbox_predictor.layers"
-        self.bbox_predictor = [
-            Linear(boxes / 0, D, D, act="relu"),
-            Linear(boxes / 1, D, D, act="relu"),
-            Linear(boxes / 2, D, 4, act="sigmoid"),
-        ]
-
-    def objects(self, x: Array) -> tuple[Array, Array]:
-        """The decoder's output x (B, Q, D) -> logits (B, Q, L + 1) and boxes (B, Q, 4)."""
-        boxes = x
-        for layer in self.bbox_predictor:
-            boxes = layer(boxes)
-        return self.class_labels_classifier(x), boxes
-
-    def forward(self, p: ImageInputs) -> TableTransformerObjectDetectionOutput:
-        """-> one object for each query."""
-        found = self.base_model.forward(p)
-        x = found.last_hidden_state
-        return TableTransformerObjectDetectionOutput(*self.objects(x), x, found.encoder_last_hidden_state)
+    base_class = TableTransformerModel

@@ -1,0 +1,69 @@
+"""DETR: the checkpoints on the hub have timm's names for the backbone, those of transformers 4 for the layers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..pictures import page
+from .common import Loaded, labels
+from .table import _COMMON, _FIRST, _GAINS, _RESNET18, _RESNET50, _TINY, _TINY50, TableSpec, load_reference
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from zoo.images import ImageProcessor
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetrSpec(TableSpec):
+    @staticmethod
+    def pictures(config: Any, processor: ImageProcessor, seed: int) -> Sequence[Image.Image]:
+        return [page()]
+
+    @staticmethod
+    def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:
+        import transformers
+
+        return load_reference(model_class, transformers.DetrConfig, folder, config, dtype, file_name)
+
+
+def file_name(name: str) -> str:
+    """The name in the files of a tensor in the memory of transformers 5."""
+    name = name.replace("backbone.model.", "backbone.conv_encoder.model.").replace("_attn.o_proj.", "_attn.out_proj.")
+    name = re.sub(r"(?<!backbone\.)position_embedding\.", "backbone.position_embedding.", name)
+    return name.replace(".mlp.fc", ".fc")
+
+
+# 91 numbers, 11 of which COCO has no name for.
+_COCO = {**labels(*("N/A" if i % 8 == 0 else f"thing {i}" for i in range(91))), "num_queries": 100}
+_DETR = {**_COMMON, **_COCO, "eos_coefficient": 0.1, "classifier_dropout": 0.0, "dilation": False}
+_OWN = {"use_timm_backbone": False, "backbone": None, "backbone_config": {**_RESNET18, **_RESNET50}}
+_SMALL = {**_TINY, **labels(*("N/A" if i % 8 == 0 else f"thing {i}" for i in range(11))), "num_queries": 25}
+_SMALL_OWN = {**_SMALL, "backbone_config": {**_RESNET18, **_RESNET50, **_TINY50}}
+
+
+def _detr(
+    like: str, config: Mapping[str, Any], tiny: Mapping[str, Any], head: str = "ForObjectDetection", **more: Any
+) -> DetrSpec:
+    return DetrSpec(
+        like=like,
+        model_type="detr",
+        architecture=f"Detr{head}",
+        config={**_DETR, **config},
+        tiny=tiny,
+        gains=_GAINS,
+        processor={**_FIRST, "max_size": 1333},
+        **more,
+    )
+
+
+SPECS: dict[str, DetrSpec] = {
+    "detr-resnet-50": _detr("facebook/detr-resnet-50, revision no_timm", _OWN, _SMALL_OWN),
+    "detr-resnet-50-timm": _detr("facebook/detr-resnet-50", {"backbone": "resnet50"}, _SMALL, timm=True, full=True),
+    "detr-learned-positions": _detr("save_pretrained", {**_OWN, "position_embedding_type": "learned"}, _SMALL_OWN),
+    "detr-bare": _detr("save_pretrained", _OWN, _SMALL_OWN, "Model"),
+}
