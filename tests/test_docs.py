@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from chat_checkpoint import write_chat_checkpoint
 from PIL import Image
@@ -31,6 +32,7 @@ from zoo.apps.tables.batch import extract_pages
 ROOT = Path(__file__).parent.parent
 STAND_INS = {
     "google-bert/bert-base-uncased": "bert-base-uncased",
+    "colbert-ir/colbertv2.0": "bert-base-uncased",
     "naver/splade-cocondenser-ensembledistil": "bert-base-uncased",
     "cardiffnlp/twitter-roberta-base-sentiment": "twitter-roberta-base-sentiment",
     "sentence-transformers/all-mpnet-base-v2": "all-mpnet-base-v2",
@@ -49,6 +51,7 @@ STAND_INS = {
     "openai/clip-vit-base-patch32": "clip-vit-base-patch32",
     "FacebookAI/roberta-large-mnli": "electra-classifier",
 }
+COLBERT = "colbert-ir/colbertv2.0"
 CHAT = "meta-llama/Llama-3.2-1B-Instruct"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -65,6 +68,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if name not in made:
             path = home / name
             made[name] = write_chat_checkpoint(path) if name == CHAT else build(STAND_INS[name], path)
+            if name == COLBERT:
+                add_projection(path)
         return made[name]
 
     return folder
@@ -103,6 +108,16 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     Path("true.html").write_text("<table><tr><td>Run</td></tr></table>")
     Path("found.json").write_text(json.dumps(Table.from_html(Path("true.html").read_text()).to_dict()))
     return tmp_path
+
+
+def add_projection(folder: Path) -> None:
+    """Make a checkpoint one of ColBERT's own library."""
+    from safetensors.numpy import load_file, save_file
+
+    config = json.loads((folder / "config.json").read_text()) | {"architectures": ["HF_ColBERT"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    matrix = np.ones((8, config["hidden_size"]), np.float32)
+    save_file(load_file(folder / "model.safetensors") | {"linear.weight": matrix}, folder / "model.safetensors")
 
 
 def commands(block: str) -> list[list[str]]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .tasks.generate import Generate
     from .tasks.image_classify import ImageClassify
     from .tasks.image_embed import ImageEmbed
+    from .tasks.multi_vector_embed import MultiVectorEmbed
     from .tasks.read import Read
     from .tasks.rerank import Rerank
     from .tasks.segment import Segment
@@ -64,6 +65,10 @@ def load(
 ) -> Classify | ImageClassify: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["sparse-embed"], **options: Unpack[LoadOptions]) -> SparseEmbed: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["multi-vector-embed"], **options: Unpack[LoadOptions]
+) -> MultiVectorEmbed: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["fill-mask"], **options: Unpack[LoadOptions]) -> FillMask: ...
 @overload
@@ -107,9 +112,9 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
 
     "stories260k" comes with zoo: a small model that writes stories and needs no network.
 
-    task: for texts "embed", "sparse-embed", "fill-mask", "classify", "tag", "answer", "rerank", "generate",
-    "text2text-generation", "summarization", "translation" or "zero-shot-classification", for images "embed",
-    "classify", "segment", "detect", "read" or "zero-shot-image-classification", for sounds
+    task: for texts "embed", "sparse-embed", "multi-vector-embed", "fill-mask", "classify", "tag", "answer", "rerank",
+    "generate", "text2text-generation", "summarization", "translation" or "zero-shot-classification", for images
+    "embed", "classify", "segment", "detect", "read" or "zero-shot-image-classification", for sounds
     "automatic-speech-recognition"; by default the task that the checkpoint was trained for.  With a literal task, type
     checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is

@@ -119,7 +119,7 @@ def test_what_is_not_implemented_is_refused(splade, file, change, error, match):
 
 def test_what_does_not_fit_is_refused(splade):
     folder, _ = splade()
-    with pytest.raises(UnsupportedError, match=r"gives sparse vectors.*task='sparse-embed'"):
+    with pytest.raises(UnsupportedError, match="no single vector for a text: use task='sparse-embed'"):
         zoo.load(folder, task="embed")
     ours = zoo.load(folder)
     with pytest.raises(InputError, match=r"prompt_name is 'qery', and the checkpoint's are: .*did you mean 'query'"):

@@ -15,7 +15,7 @@ from ..errors import ConfigError, ZooError
 from ..files.folder import CheckpointFolder
 from ..files.json_file import MAX_BYTES, parse_json_list
 from .config_file import read_config
-from .modules import MODULES, read_modules
+from .modules import MODULES, encoder_task, read_modules
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -71,6 +71,11 @@ class Checkpoint:
     def modules(self) -> list[tuple[str, str]]:
         """The (kind, folder) of each of sentence-transformers' modules, in order; none without a modules.json."""
         return read_modules(self.contents) if self.contents.has(MODULES) else []
+
+    @cached_property
+    def encoder_task(self) -> str | None:
+        """The task that the files of an encoder of texts are for; None: they are no encoder's."""
+        return encoder_task(self.contents, self.modules, self.config.architectures)
 
 
 def beside_weights(folder: Path) -> list[str]:

@@ -4,7 +4,7 @@ that encoders to one vector, to a sparse one and to many share."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError, UnsupportedError, nearest
@@ -12,6 +12,10 @@ from ..files.folder import CheckpointFolder
 
 MODULES = "modules.json"
 SETTINGS = "config_sentence_transformers.json"
+MULTI_VECTOR = ("MultiVectorEncoder", "ColBERT")  # its model_type; the second is PyLate's
+STANFORD = "HF_ColBERT"  # the architecture of ColBERT's own library
+LENGTHS = ("query_length", "document_length", "query_expansion")
+LIBRARIES = ("sentence_transformers.", "pylate.models.")
 # All but the first are what the library wrote in its first years.
 TRANSFORMER = tuple(f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "xlm-roberta"))
 
@@ -19,8 +23,9 @@ TRANSFORMER = tuple(f"sentence_{kind}_config.json" for kind in ("bert", "roberta
 class TransformerSettings(NamedTuple):
     """The settings of the module that holds the model."""
 
-    max_tokens: int | None
-    lower_case: bool
+    max_tokens: int | None = None
+    lower_case: bool = False
+    raw: dict[str, Any] = {}  # noqa: RUF012
 
 
 class EncoderSettings(NamedTuple):
@@ -43,6 +48,25 @@ def is_sparse_encoder(modules: Iterable[tuple[str, str]]) -> bool:
     return any(kind == "SpladePooling" for kind, _ in modules)
 
 
+def encoder_task(
+    folder: CheckpointFolder, modules: Sequence[tuple[str, str]], architectures: Sequence[str]
+) -> str | None:
+    """The task of an encoder's files: "embed", "sparse-embed" or "multi-vector-embed"; None: they are no encoder's."""
+    if STANFORD in architectures:
+        return "multi-vector-embed"
+    if is_sentence_encoder(modules):
+        return "embed"
+    if is_sparse_encoder(modules):
+        return "sparse-embed"
+    settings = folder.json(SETTINGS) if modules and folder.has(SETTINGS) else {}
+    return "multi-vector-embed" if settings.get("model_type") == MULTI_VECTOR[0] or is_pylate(settings) else None
+
+
+def is_pylate(settings: Mapping[str, Any]) -> bool:
+    """Return True if PyLate wrote the settings, which its first versions did without a model_type."""
+    return settings.get("model_type") == MULTI_VECTOR[1] or "query_prefix" in settings
+
+
 def read_modules(folder: str | os.PathLike[str] | CheckpointFolder) -> list[tuple[str, str]]:
     """The (kind, folder) of each module, in order."""
     folder = CheckpointFolder.of(folder)
@@ -52,7 +76,7 @@ def read_modules(folder: str | os.PathLike[str] | CheckpointFolder) -> list[tupl
     out = []
     for module in found:
         kind, where = str(module.get("type", "")), module.get("path", "")
-        if not kind.startswith("sentence_transformers."):
+        if not kind.startswith(LIBRARIES):
             raise UnsupportedError(f"{path}: the module type {kind!r} would be code of its own, which zoo does not run")
         if not isinstance(where, str) or leaves_folder(where):
             raise ConfigError(f"{path}: {where!r} is not the name of a folder beside it")
@@ -66,30 +90,39 @@ def leaves_folder(name: str) -> bool:
 
 
 def read_transformer(
-    folder: CheckpointFolder, task: str = "feature-extraction"
+    folder: CheckpointFolder, task: str = "feature-extraction", multi_vector: bool = False
 ) -> tuple[TransformerSettings, list[str]]:
-    """The settings of the transformer, which has to give what `task` names, and the files that they are from."""
+    """The settings of the transformer, which has to give what `task` names, and the files that they are from.
+
+    multi_vector: the lengths of queries and documents are read from `raw`, not refused.
+    """
     name = next(filter(folder.has, TRANSFORMER), None)
     if name is None:
-        return TransformerSettings(None, False), []
+        return TransformerSettings(), []
     raw, path = folder.json(name), folder.where(name)
     if raw.get("transformer_task", task) != task:
         raise UnsupportedError(f"{path}: transformer_task {raw['transformer_task']!r} does not embed")
-    for key in ("query_length", "document_length", "query_expansion", "processing_kwargs"):
+    for key in ("processing_kwargs",) if multi_vector else (*LENGTHS, "processing_kwargs"):
         if raw.get(key):
             raise UnsupportedError(f"{path}: {key} = {raw[key]!r} is not implemented")
-    longest = raw.get("max_seq_length")
-    if longest is not None and (isinstance(longest, bool) or not isinstance(longest, int) or longest < 1):
-        raise ConfigError(f"{path}: max_seq_length = {longest!r}, expected a number of tokens")
-    return TransformerSettings(longest, bool(raw.get("do_lower_case"))), [name]
+    longest = token_count(raw, "max_seq_length", path)
+    return TransformerSettings(longest, bool(raw.get("do_lower_case")), raw), [name]
 
 
-def read_settings(folder: CheckpointFolder, model_type: str, similarities: Sequence[str]) -> EncoderSettings:
-    """The prompts and the similarity of an encoder of sentence-transformers' class `model_type`."""
+def token_count(raw: dict[str, Any], key: str, path: str) -> int | None:
+    """A number of tokens in a file's settings, or None."""
+    value = raw.get(key)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ConfigError(f"{path}: {key} = {value!r}, expected a number of tokens")
+    return value
+
+
+def read_settings(folder: CheckpointFolder, classes: Sequence[str], similarities: Sequence[str]) -> EncoderSettings:
+    """The prompts and the similarity of an encoder of one of sentence-transformers' `classes`."""
     if not folder.has(SETTINGS):
         return EncoderSettings({}, None, None, {}, ())
     raw, path = folder.json(SETTINGS), folder.where(SETTINGS)
-    if raw.get("model_type", model_type) != model_type:
+    if raw.get("model_type", classes[0]) not in classes:
         raise UnsupportedError(f"{path}: model_type {raw['model_type']!r} is not implemented")
     prompts, default = raw.get("prompts") or {}, raw.get("default_prompt_name")
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):

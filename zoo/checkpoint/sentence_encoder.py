@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..files.inside import checkpoint_file
 from ..nn import LayerNorm, Linear
 from ..ops import on_numpy
 from .modules import MODULES, leaves_folder, read_modules, read_settings, read_transformer
+
+if TYPE_CHECKING:
+    from ..weights import Reader, Source, Weights
 
 # A module's flag of old -> its mode, in the order in which several are concatenated.
 FLAGS = {
@@ -31,6 +34,7 @@ FLAGS = {
 POOLINGS = tuple(FLAGS.values())
 ACTIVATIONS = {"Identity": None, "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "SiLU": "silu"}
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+SENTENCE = "sentence_embedding"  # sentence-transformers' name of the vector
 ROUTERS = ("Router", "Asym")  # the second is its first name
 
 Step = Callable[[np.ndarray], np.ndarray]  # (B, E) -> (B, E)
@@ -110,12 +114,12 @@ def read_sentence_encoder(
         elif kind in ROUTERS and pooling is not None:
             router, size = _router(folder, path, size)
             steps.append(router)
-            files += [name for at in folder.names(path) for name in _inside(folder, f"{path}/{at}")]
+            files += [name for at in folder.names(path) for name in inside(folder, f"{path}/{at}")]
         elif kind in STEPS and pooling is not None:
             step, size = STEPS[kind](folder, path, size)
             steps.append(step)
             if path:
-                files += _inside(folder, path)
+                files += inside(folder, path)
         else:
             raise UnsupportedError(f"{folder.where(MODULES)}: the module {kind!r} is not implemented at its place")
     if pooling is None:
@@ -123,7 +127,7 @@ def read_sentence_encoder(
             f"{folder.where(MODULES)}: no Pooling among the modules, so this is not a sentence encoder"
         )
 
-    shared = read_settings(folder, "SentenceTransformer", SIMILARITIES)
+    shared = read_settings(folder, ("SentenceTransformer",), SIMILARITIES)
     return SentenceEncoder(
         pooling=modes,
         include_prompt=pooling.get("include_prompt") is not False,
@@ -182,16 +186,15 @@ def _modes(raw: dict[str, Any], path: str) -> tuple[str, ...]:
     return modes
 
 
-def _settings(folder: CheckpointFolder, path: str) -> tuple[dict[str, Any], str]:
-    """A module's config.json, empty if it has none, and its place for messages."""
+def _settings(folder: CheckpointFolder, path: str, output: str) -> tuple[dict[str, Any], str]:
+    """A module's config.json, empty if it has none, and its place for messages; output: what it changes."""
     name = f"{path}/config.json"
     raw = folder.json(name) if path and folder.has(name) else {}
-    output = "sentence_embedding"
     _expect(raw, folder.where(name), {"module_input_name": output, "module_output_name": output})
     return raw, folder.where(name)
 
 
-def _inside(folder: CheckpointFolder, path: str) -> list[str]:
+def inside(folder: CheckpointFolder, path: str) -> list[str]:
     """The files in a module's folder, or the one file at the path."""
     return [name for name in (path, *(f"{path}/{n}" for n in folder.names(path))) if folder.has(name)]
 
@@ -203,23 +206,30 @@ def _size(raw: dict[str, Any], key: str, path: str) -> int:
     return size
 
 
-def _module(folder: CheckpointFolder, path: str, kind: str, prefix: str, build: Callable[[Any], Any]) -> Any:
-    """What `build` makes of the weights in a module's folder; CheckpointError for tensors that it does not read."""
+def tensors_of(source: Source) -> tuple[Weights, Reader]:
+    """The scope that layers after the model pull their weights from, on NumPy, and its reader."""
     from ..weights import NameMap, Reader, RenamedSource, Weights
+
+    named = RenamedSource(source, NameMap(prefix="", base=()), is_base_model=False, tied={})
+    reader = Reader(named, on_numpy)
+    return Weights(reader), reader
+
+
+def _module(folder: CheckpointFolder, path: str, kind: str, build: Callable[[Weights], Any]) -> Any:
+    """What `build` makes of the weights in a module's folder; CheckpointError for tensors that it does not read."""
     from ..weights.files import open_weights
 
     at = checkpoint_file(folder.path, path)
-    names = NameMap(prefix=prefix, base=())
-    reader = Reader(RenamedSource(open_weights(at), names, is_base_model=False, tied={}), on_numpy)
-    module = build(Weights(reader))
+    w, reader = tensors_of(open_weights(at))
+    module = build(w)
     if unused := reader.report().unused:
         raise CheckpointError(f"{at}: tensors that a {kind} module does not know: {', '.join(unused)}")
     return module
 
 
-def _dense(folder: CheckpointFolder, path: str, size: int) -> tuple[Step, int]:
+def dense(folder: CheckpointFolder, path: str, size: int, output: str = SENTENCE) -> tuple[Step, int]:
     """A linear layer with its activation, and the size that it gives."""
-    raw, where = _settings(folder, path)
+    raw, where = _settings(folder, path, output)
     _expect(raw, where, {"in_features": size})
     out = _size(raw, "out_features", where)
     act = str(raw.get("activation_function", "torch.nn.Tanh"))
@@ -238,23 +248,23 @@ def _dense(folder: CheckpointFolder, path: str, size: int) -> tuple[Step, int]:
         residual = Linear(w / "residual", size, out, bias=False)
         return lambda x: cast(np.ndarray, linear(x, residual(x)))
 
-    return _module(folder, path, "Dense", "linear", build), out
+    return _module(folder, path, "Dense", build), out
 
 
 def _layer_norm(folder: CheckpointFolder, path: str, size: int) -> tuple[Step, int]:
-    raw, where = _settings(folder, path)
+    raw, where = _settings(folder, path, SENTENCE)
     _expect(raw, where, {"dimension": size})
-    return _module(folder, path, "LayerNorm", "norm", lambda w: LayerNorm(w / "norm", size, 1e-5)), size
+    return _module(folder, path, "LayerNorm", lambda w: LayerNorm(w / "norm", size, 1e-5)), size
 
 
 def _normalize(folder: CheckpointFolder, path: str, size: int) -> tuple[Step, int]:
-    _settings(folder, path)
+    _settings(folder, path, SENTENCE)
     return normalize, size
 
 
 # A module's kind -> its step and the size that it gives, of its folder and the size that it gets.
 STEPS: dict[str, Callable[[CheckpointFolder, str, int], tuple[Step, int]]] = {
-    "Dense": _dense,
+    "Dense": dense,
     "LayerNorm": _layer_norm,
     "Normalize": _normalize,
 }

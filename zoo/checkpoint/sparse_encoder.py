@@ -63,7 +63,7 @@ def read_sparse_encoder(folder: CheckpointFolder, modules: Sequence[tuple[str, s
         if value not in known:
             guess = nearest(str(value), known)
             raise UnsupportedError(f"{where}: {key} {value!r} is not implemented, only {', '.join(known)}{guess}")
-    shared = read_settings(folder, "SparseEncoder", SIMILARITIES)
+    shared = read_settings(folder, ("SparseEncoder",), SIMILARITIES)
     most = shared.raw.get("max_active_dims")
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
         raise ConfigError(f"{folder.where(shared.files[0])}: max_active_dims = {most!r}, expected at least 1")

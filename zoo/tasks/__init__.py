@@ -6,7 +6,6 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..checkpoint.modules import is_sentence_encoder, is_sparse_encoder
 from ..errors import UnsupportedError, nearest
 from ..options import DEFAULTS, Options
 from ..registry import family_of
@@ -25,6 +24,7 @@ __all__ = ["IMAGE_TASKS", "TASKS", "load_task", "task_class"]
 TASKS: dict[str, tuple[str, str]] = {
     "embed": ("embed", "Embed"),
     "sparse-embed": ("sparse_embed", "SparseEmbed"),
+    "multi-vector-embed": ("multi_vector_embed", "MultiVectorEmbed"),
     "fill-mask": ("fill_mask", "FillMask"),
     "classify": ("classify", "Classify"),
     "tag": ("tag", "Tag"),
@@ -49,6 +49,7 @@ IMAGE_TASKS: dict[str, tuple[str, str]] = {
 # Tasks that read the output of another one's head, in families without a head of their own.
 _SAME_HEAD = {
     "sparse-embed": "fill-mask",
+    "multi-vector-embed": "embed",
     "rerank": "classify",
     "zero-shot-classification": "classify",
     "embed": "zero-shot-image-classification",
@@ -139,10 +140,8 @@ def default_task(checkpoint: Checkpoint) -> str:
     """The task that a checkpoint was trained for: by its modules.json a sentence encoder, else by its architecture."""
     config = checkpoint.config
     family, tasks = family_of(config.model_type), tasks_of(config)
-    if "sparse-embed" in tasks and is_sparse_encoder(checkpoint.modules):
-        return "sparse-embed"
-    if "embed" in tasks and not family.reads_images and is_sentence_encoder(checkpoint.modules):
-        return "embed"
+    if checkpoint.encoder_task in tasks and not family.reads_images:
+        return checkpoint.encoder_task
     head = family.head_of(config.architectures)
     task = None if head is None else family.task_of(head)
     if task is None or task not in tasks:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import ops
-from ..checkpoint.modules import is_sentence_encoder, is_sparse_encoder
 from ..checkpoint.sentence_encoder import (
     POOLINGS,
     Router,
@@ -58,12 +57,10 @@ class Embed(PromptedTask):
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)
         self.encoder = SentenceEncoder()
-        if checkpoint is not None and is_sparse_encoder(checkpoint.modules):
-            raise UnsupportedError(
-                f"{checkpoint.name} gives sparse vectors, a weight for each word of its vocabulary: use "
-                "task='sparse-embed'"
-            )
-        if checkpoint is not None and is_sentence_encoder(checkpoint.modules):
+        kind = None if checkpoint is None else checkpoint.encoder_task
+        if checkpoint is not None and kind not in (None, "embed"):
+            raise UnsupportedError(f"{checkpoint.name} gives no single vector for a text: use task={kind!r}")
+        if checkpoint is not None and kind is not None:
             self.encoder = read_sentence_encoder(checkpoint.contents, self.config.hidden_size, checkpoint.modules)
         self.limit_tokens()
 

@@ -112,6 +112,7 @@ class Reader(Protocol):
 TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "embed": (TextModel, States),
     "sparse-embed": (MaskedLM, None),
+    "multi-vector-embed": (TextModel, States),
     "fill-mask": (MaskedLM, None),
     "classify": (TextModel, None),
     "tag": (TextModel, None),

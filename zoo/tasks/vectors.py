@@ -80,6 +80,24 @@ def sparse_scores(a: SparseVectors, b: SparseVectors, similarity: str = "dot") -
     return out
 
 
+def maxsim(a: Sequence[np.ndarray], b: Sequence[np.ndarray], mean: bool = False) -> np.ndarray:
+    """For each vector of a text of a (T, E) the largest dot product with those of one of b, summed -> (N, M).
+
+    mean: divided by the number of vectors of the text of a.
+    """
+    out = np.empty((len(a), len(b)), np.float32)
+    sizes = [len(x) for x in b]
+    at = 0
+    while at < len(b):
+        some = b[at : at + max(1, int(np.searchsorted(np.cumsum(sizes[at:]), BLOCK)))]
+        every, begins = np.concatenate(some), np.cumsum([0, *map(len, some[:-1])])
+        for i, x in enumerate(a):
+            best = np.maximum.reduceat(x @ every.T, begins, axis=1)
+            out[i, at : at + len(some)] = best.sum(axis=0) / (len(x) if mean else 1)
+        at += len(some)
+    return out
+
+
 def truncated(x: np.ndarray, size: int | None, unit: bool = False) -> np.ndarray:
     """The first `size` dimensions of vectors (N, E), all for None; unit: at length 1 after that."""
     if size is not None:

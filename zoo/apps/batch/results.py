@@ -16,6 +16,7 @@ BOXED = {**LABEL, "box": ["double"]}
 COLUMNS: dict[str, dict[str, Any]] = {
     "embed": {"embedding": ["float"]},
     "sparse-embed": {"weights": [{"token": "string", "token_id": "int64", "weight": "double"}]},
+    "multi-vector-embed": {"embeddings": [["float"]]},
     "classify": {"label": "string", "score": "double"},
     "fill-mask": {"words": [[WORD]]},
     "tag": {"entities": [{**LABEL, **{name: SPAN[name] for name in ("text", "start", "end")}}]},
@@ -43,6 +44,8 @@ def row_of(task: str, result: Any, options: Mapping[str, Any]) -> dict[str, Any]
     """The result of one input in these columns, without the error's."""
     if task == "embed":
         return {"embedding": result}
+    if task == "multi-vector-embed":
+        return {"embeddings": list(result)}
     if task in ("classify", "answer"):
         several = result if isinstance(result, list) else [result]
         best = several[0]._asdict() if several else {}

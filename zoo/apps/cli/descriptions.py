@@ -26,6 +26,8 @@ Run a checkpoint on each INPUT, with the task that it was trained for or the one
   embed      a vector for each INPUT
   sparse-embed
              words with weights for each INPUT, the heaviest first (SPLADE)
+  multi-vector-embed
+             a vector for each token of each INPUT, as a document (ColBERT)
   fill-mask  words for the mask tokens ([MASK] or <mask>, depending on the tokenizer) in each INPUT
   classify   labels for each INPUT; --pair gives the second texts of pairs
   tag        names, places and the like in each INPUT

@@ -94,6 +94,9 @@ class Terminal:
                 self.table([(clean(x.label), f"{x.score:.4f}", self.bar(x.score)) for x in result], right=(1,))
             elif task.name == "sparse-embed":
                 self.table([(clean(x.token), f"{x.weight:.4f}") for x in result], right=(1,))
+            elif task.name == "multi-vector-embed":
+                rows = [(f"{i + 1}", " ".join(f"{v:7.4f}" for v in vector[:8])) for i, vector in enumerate(result)]
+                self.table(rows, right=(0,))
             elif task.name == "segment":
                 areas = result["labels"]
                 self.table([(clean(x.label), f"{100 * x.share:.1f} %", self.bar(x.share)) for x in areas], right=(1,))
