@@ -83,6 +83,11 @@ class GenerationOptions(TypedDict, total=False):
     suppress_tokens: Sequence[int]
     begin_suppress_tokens: Sequence[int]
     bad_words_ids: Sequence[Sequence[int]]
+    prompt_lookup_num_tokens: int | None
+    max_matching_ngram_size: int | None
+    assistant_model: Any
+    num_assistant_tokens: int
+    assistant_confidence_threshold: float
     stop_strings: str | Sequence[str]
     eos_token_id: int | Sequence[int]
     bos_token_id: int | None

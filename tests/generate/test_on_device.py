@@ -9,7 +9,7 @@ import pytest
 
 import zoo
 from zoo.errors import ZooError
-from zoo.generate import GenerationConfig, generate, search
+from zoo.generate import GenerationConfig, generate, rows
 from zoo.generate.sampling import distribution, log_softmax, sample
 
 torch = pytest.importorskip("torch", reason="needs torch, whose tensors lie on devices")
@@ -32,7 +32,7 @@ def away(monkeypatch):
     """Takes tensors for those of a GPU; the fixture's list gets an entry for each choice that is made there."""
     made = []
     choose = on_device.choose
-    monkeypatch.setattr(search, "is_on_gpu", lambda logits: not isinstance(logits, np.ndarray))
+    monkeypatch.setattr(rows, "is_on_gpu", lambda logits: not isinstance(logits, np.ndarray))
     monkeypatch.setattr(on_device, "choose", lambda *args: made.append(1) or choose(*args))
     return made
 
@@ -101,7 +101,7 @@ def test_generation_of_a_real_model(llm, away, options, monkeypatch):
     options = {"max_new_tokens": 40, "details": True, **options}
     found = llm(PROMPTS, **options)
     assert away
-    monkeypatch.setattr(search, "is_on_gpu", lambda logits: False)
+    monkeypatch.setattr(rows, "is_on_gpu", lambda logits: False)
     wanted = llm(PROMPTS, **options)
     for a, b in zip(np.ravel(np.array(found, object)), np.ravel(np.array(wanted, object)), strict=True):
         if isinstance(a, float):
@@ -122,7 +122,7 @@ def test_what_looks_back_is_done_on_the_host(llm, away, monkeypatch):
     for more in ({"repetition_penalty": 1.3}, {"no_repeat_ngram_size": 2}):
         llm(PROMPTS, max_new_tokens=5, **more)
     assert not away
-    monkeypatch.setattr(search, "is_on_gpu", lambda logits: False)
+    monkeypatch.setattr(rows, "is_on_gpu", lambda logits: False)
     assert found == llm(PROMPTS, **options)
 
 

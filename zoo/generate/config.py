@@ -56,6 +56,10 @@ class GenerationConfig:
     no_repeat_ngram_size: no sequence of this many tokens occurs twice.  forced_bos_token_id, forced_eos_token_id: the
     first new token, and the last one that there is room for.  suppress_tokens never follow, begin_suppress_tokens not
     first; bad_words_ids: lists of one such token each.
+    Speculative decoding changes the speed alone: tokens are guessed, and the model checks them together.
+    prompt_lookup_num_tokens: so many are guessed from where the last ones, up to max_matching_ngram_size (2) of them,
+    stood before.  assistant_model: a smaller model with the same tokens, which guesses num_assistant_tokens, or ends
+    with one whose probability is below assistant_confidence_threshold.
     """
 
     max_new_tokens: int | None = None
@@ -79,6 +83,11 @@ class GenerationConfig:
     suppress_tokens: tuple[int, ...] = ()
     begin_suppress_tokens: tuple[int, ...] = ()
     bad_words_ids: tuple[tuple[int, ...], ...] = ()
+    prompt_lookup_num_tokens: int | None = None
+    max_matching_ngram_size: int | None = None
+    assistant_model: Any = field(default=None, repr=False, compare=False)
+    num_assistant_tokens: int = 20
+    assistant_confidence_threshold: float = 0.4
     stop_strings: tuple[str, ...] = ()
     eos_token_id: tuple[int, ...] = ()
     bos_token_id: int | None = None
@@ -95,8 +104,10 @@ class GenerationConfig:
         if not _is_list(words) or any(len(one) != 1 for one in self.bad_words_ids):
             raise InputError(f"bad_words_ids is {words!r}, expected lists of one token each: longer ones are unknown")
         set_("stop_strings", _strings("stop_strings", self.stop_strings))
-        for name in ("max_new_tokens", "max_length", "num_beams", "num_return_sequences"):
-            set_(name, _whole(name, getattr(self, name), 1, optional=name.startswith("max")))
+        for name in ("max_new_tokens", "max_length", "prompt_lookup_num_tokens", "max_matching_ngram_size"):
+            set_(name, _whole(name, getattr(self, name), 1, optional=True))
+        for name in ("num_beams", "num_return_sequences", "num_assistant_tokens"):
+            set_(name, _whole(name, getattr(self, name), 1))
         for name in ("num_beams", "num_return_sequences"):
             if getattr(self, name) > MAX_ROWS:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at most {MAX_ROWS}")
@@ -129,6 +140,14 @@ class GenerationConfig:
         set_("top_p", _number("top_p", self.top_p))
         if not 0 < self.top_p <= 1:
             raise InputError(f"top_p is {self.top_p}, expected a share above 0 and at most 1")
+        set_(
+            "assistant_confidence_threshold",
+            _number("assistant_confidence_threshold", self.assistant_confidence_threshold),
+        )
+        if not 0 <= self.assistant_confidence_threshold <= 1:
+            raise InputError(
+                f"assistant_confidence_threshold is {self.assistant_confidence_threshold}, expected 0 ... 1"
+            )
         if self.min_p is not None and not 0 <= _number("min_p", self.min_p) <= 1:
             raise InputError(f"min_p is {self.min_p}, expected a share from 0 to 1")
         if not isinstance(self.do_sample, bool):
@@ -139,7 +158,7 @@ class GenerationConfig:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], where: object = "generation_config.json") -> GenerationConfig:
         """The config from a file's object; null means the default.  ConfigError for a value out of range."""
-        known = {f.name for f in dataclasses.fields(cls)} - {"extra", "seed"}
+        known = {f.name for f in dataclasses.fields(cls)} - {"extra", "seed", "assistant_model"}
         void = {"pad_token_id": -1, **({} if raw.get("do_sample") else _NO_SAMPLING)}  # old files' values for none
         stated = {k: v for k, v in raw.items() if v is not None}
         values = {k: v for k, v in stated.items() if k in known and (k not in void or v != void[k])}
@@ -195,6 +214,13 @@ class GenerationConfig:
             raise UnsupportedError(
                 f"num_beams = {self.num_beams} with do_sample = True, sampled beams, is not implemented: "
                 "pass do_sample=False, or num_beams=1"
+            )
+        guessed = [name for name in ("prompt_lookup_num_tokens", "assistant_model") if getattr(self, name) is not None]
+        if len(guessed) == 2:
+            raise InputError("prompt_lookup_num_tokens and assistant_model both guess tokens: expected one of them")
+        if guessed and self.num_beams > 1:
+            raise InputError(
+                f"{guessed[0]} is for rows without beams, and num_beams is {self.num_beams}: leave one out"
             )
         if not self.do_sample and self.num_return_sequences > self.num_beams:
             raise InputError(

@@ -18,8 +18,8 @@ from ..errors import InputError, ZooError
 from .config import GenerationConfig
 from .decoder import Decoder, Stop, Token, following_logits, numpy_logits
 from .prefixes import KEPT_BYTES, Prefixes
+from .rows import Row, checked_prompts
 from .sampling import constrained, log_softmax, sample
-from .search import Row, checked_prompts
 
 CHUNK, CHUNK_GPU = 128, 2048  # tokens of prompts that are computed between two steps of the rows
 

@@ -36,6 +36,8 @@ class Decoder(Protocol):
 
     def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array: ...
 
+    def every_logits(self, input_ids: Array, cache: KVCache) -> Array: ...
+
 
 class Token(NamedTuple):
     """One step of one row."""

@@ -9,6 +9,8 @@ import numpy as np
 from ..errors import ZooError
 from .config import GenerationConfig
 
+# Tokens (n,) in rising order, and their probabilities (n,), float64; all others have none.
+Distribution = tuple[np.ndarray, np.ndarray]
 NO_NUMBERS = "the model's logits are NaN or infinite, so no next token can be chosen"
 
 
@@ -77,12 +79,31 @@ def _completing(ids: np.ndarray, size: int, vocab: int) -> np.ndarray:
 
 def sample(scores: np.ndarray, config: GenerationConfig, draw: float) -> int:
     """A random token from a row of logits (V,), by temperature, top_k, top_p and min_p; draw: in [0, 1)."""
-    ids, p = distribution(scores, config)
+    return drawn(*distribution(scores, config), draw)
+
+
+def drawn(ids: np.ndarray, p: np.ndarray, draw: float) -> int:
+    """The one of `ids` at which the sum of their weights p passes the share `draw`."""
     sums = p.cumsum()
     return int(ids[min(np.searchsorted(sums, draw * sums[-1], side="right"), len(ids) - 1)])
 
 
-def distribution(scores: np.ndarray, config: GenerationConfig) -> tuple[np.ndarray, np.ndarray]:
+def revised(wanted: Distribution, token: int, by: Distribution, draw: float, again: float) -> int:
+    """A token, drawn from the distribution `by`, or another in its place, which so comes as often as is `wanted`.
+
+    It stays with the probability wanted / by, or else the wanted probabilities beyond those of `by` decide (rejection
+    sampling; Leviathan et al. 2023, https://arxiv.org/abs/2211.17192, appendix A.1).  draw, again: in [0, 1).
+    """
+    ids, p = wanted
+    at = np.searchsorted(by[0], ids).clip(max=len(by[0]) - 1)
+    q = np.where(by[0][at] == ids, by[1][at], 0)
+    if draw * by[1][by[0] == token].sum() < p[ids == token].sum():
+        return token
+    beyond = np.maximum(p - q, 0)
+    return drawn(ids, beyond if beyond.any() else p, again)
+
+
+def distribution(scores: np.ndarray, config: GenerationConfig) -> Distribution:
     """The possible next tokens and their probabilities (float64), by a row of logits (V,)."""
     # The maximum is subtracted before the division, which then cannot overflow upwards at any temperature.
     with np.errstate(over="ignore"):

@@ -66,6 +66,16 @@ class CausalLM(TextModel):
             t = t._replace(context=t.context._replace(start=cache.start, encoder_states=None, encoder_mask=None))
         return self.head(last)
 
+    def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
+        """Logits (B, T, V) of the tokens after each of T tokens, which go into the cache, in later calls with it."""
+        steps = self.runner.decoder(self)
+        if steps is not self:
+            return steps.every_logits(input_ids, cache)
+        t = self.tokens(input_ids, cache=cache)
+        logits = self.head(self.base_model.encode(t))
+        cache.advance(t.shape[1])
+        return logits
+
 
 def ends_of_rows(x: Array, ids: Array, padding: int | None) -> Array:
     """The state of each row's last token that is not `padding`: x (B, T, D), ids (B, T) -> (B, D).

@@ -96,6 +96,10 @@ class EncoderDecoder(Pretrained):
             )
         return self.decoder.next_logits(input_ids, lengths, cache, **context)
 
+    def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
+        """The decoder's logits (B, T, V) after each of T tokens, in later calls."""
+        return self.decoder.every_logits(input_ids, cache)
+
     def _record(self, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         for name in given:
             if name not in self.arguments:

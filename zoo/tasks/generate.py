@@ -50,8 +50,8 @@ class Generate(TextTask):
 
     The checkpoint's generation_config.json (`llm.generation`) decides how, and options, which have the names of
     transformers: max_new_tokens (by default 512, or what the context has room for), do_sample, temperature, top_k,
-    top_p, min_p, seed, num_beams, num_return_sequences, repetition_penalty, no_repeat_ngram_size, stop_strings, ...:
-    see `zoo.generate.GenerationConfig`.
+    top_p, min_p, seed, num_beams, num_return_sequences, repetition_penalty, no_repeat_ngram_size, stop_strings,
+    prompt_lookup_num_tokens, assistant_model (a task or model), ...: see `zoo.generate.GenerationConfig`.
 
     >>> llm = zoo.load("stories260k")
     >>> llm("Once upon a time", max_new_tokens=12)
@@ -78,6 +78,7 @@ class Generate(TextTask):
             generation = dataclasses.replace(generation, eos_token_id=(tokenizer.eos_token_id,))
         self.generation = generation
         self.template = ChatTemplate.of(tokenizer)
+        self._assistant: Any = None  # the latest, whose tokens are this model's
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Generate:
@@ -129,7 +130,7 @@ class Generate(TextTask):
         beginning gets no second one.  With stop_strings the text ends before the first that comes.
         """
         inputs, single = as_texts(texts, "texts")
-        config = self.generation.replace(**options)
+        config = self._with(options)
         found = self._all(
             [self.prompt_ids(text) for text in inputs], config, details, progress, "" if single else "texts"
         )
@@ -158,7 +159,7 @@ class Generate(TextTask):
         cache: see `zoo.generate.stream`.
         """
         if isinstance(prompt, str):
-            config = self.generation.replace(**options)
+            config = self._with(options)
             ids = self.prompt_ids(as_texts(prompt, "prompt")[0][0])
         else:
             ids, config = self.chat_ids(prompt, options)
@@ -221,7 +222,34 @@ class Generate(TextTask):
         """The options of generation, and those of the chat template."""
         names = ("tools", "documents", "continue_final_message", "template", "variables")
         shown = {k: v for k, v in options.items() if k in names}
-        return self.generation.replace(**{k: v for k, v in options.items() if k not in names}), shown
+        return self._with({k: v for k, v in options.items() if k not in names}), shown
+
+    def _with(self, options: Mapping[str, Any]) -> GenerationConfig:
+        """The checkpoint's options of generation with a caller's."""
+        if (assistant := options.get("assistant_model")) is None:
+            return self.generation.replace(**options)
+        if assistant is not self._assistant:
+            self._check_assistant(assistant)
+            self._assistant = assistant
+        decoder = assistant._model if isinstance(assistant, Generate) else assistant.runner.decoder(assistant)
+        return self.generation.replace(**{**options, "assistant_model": decoder})
+
+    def _check_assistant(self, assistant: Any) -> None:
+        """Raise InputError if a model's tokens are not those of this one."""
+        if isinstance(assistant, Generate):
+            own, other = (task.tokenizer.backend.get_vocab() for task in (self, assistant))
+            if own != other:
+                different = min(token for token in own.keys() | other.keys() if own.get(token) != other.get(token))
+                raise InputError(
+                    f"assistant_model has other tokens, as {different!r}: {other.get(different)} there, "
+                    f"{own.get(different)} here: expected a model with the same tokenizer"
+                )
+        elif not hasattr(assistant, "next_logits"):
+            raise InputError(f"assistant_model is {assistant!r:.80}, expected what zoo.load or zoo.load_model returned")
+        elif (its := assistant.config.vocab_size) != (ours := self.model.config.vocab_size):
+            raise InputError(
+                f"assistant_model has {its} tokens, and the model {ours}: expected a model with the same tokenizer"
+            )
 
     def prompt_ids(self, text: str) -> list[int]:
         """The tokens of a text to go on from."""

@@ -121,6 +121,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     writing.add_argument("--max-new-tokens", type=_count, metavar="N", help="the most tokens to generate (512)")
     writing.add_argument("--temperature", type=float, metavar="F", help="sample at this temperature; 0: do not sample")
     writing.add_argument("--seed", type=int, metavar="N", help="seed of the sampling")
+    lookup = "guess up to N tokens from where the last ones stood before: faster where a text repeats or copies"
+    writing.add_argument("--prompt-lookup", type=_count, metavar="N", help=lookup)
     tasks = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
 
     add = command("run", named, hub, as_json, locked, placed, threads, writing)

@@ -18,6 +18,7 @@ from ...errors import InputError, ZooError
 from ...files.atomic_write import atomic_write
 from ...files.json_file import parse_json_list, read_bounded
 from ...runner import Runner
+from . import UsageError
 from .chat_server import ServerConversation
 from .fastest import say_device
 from .generation import loading_of, options_of, printable
@@ -53,6 +54,8 @@ def chat(args: argparse.Namespace) -> None:
     options = {**options_of(args), **{name: value for name, value in options.items() if value is not None}}
     talk: Any
     if args.server is not None:
+        if args.prompt_lookup is not None:
+            raise UsageError("--prompt-lookup is for a model here: how a server decodes is its own affair")
         talk = ServerConversation(args.server, args.name, args.system, options)
     else:
         args.device = args.device or AUTO

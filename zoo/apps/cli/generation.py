@@ -18,6 +18,8 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {} if args.max_new_tokens is None else {"max_new_tokens": args.max_new_tokens}
     if args.seed is not None:
         options["seed"] = args.seed
+    if args.prompt_lookup is not None:
+        options["prompt_lookup_num_tokens"] = args.prompt_lookup
     if args.temperature is not None:
         options["do_sample"] = args.temperature != 0
         if options["do_sample"]:

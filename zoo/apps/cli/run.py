@@ -24,6 +24,7 @@ OPTIONS = {
     "max_new_tokens": ("generate", *WRITERS),
     "temperature": ("generate",),
     "seed": ("generate",),
+    "prompt_lookup": ("generate",),
     "overlay": ("segment", "detect"),
     "threshold": ("detect",),
     "lines": ("read",),

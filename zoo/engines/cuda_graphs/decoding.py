@@ -81,6 +81,8 @@ class GraphDecoder:
     def __init__(self, model: Any, runner: GraphRunner):
         self._model, self._runner = model, runner
         self._slots: list[_Slot] = []
+        self.config, self.depends_on_length = model.config, model.depends_on_length
+        self.recomputes_at = getattr(model, "recomputes_at", None)
 
     @property
     def max_positions(self) -> int:
@@ -117,6 +119,10 @@ class GraphDecoder:
             if logits is not None:
                 return logits
         return self._model.next_logits(input_ids, lengths, cache, **context)
+
+    def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
+        """The model's `every_logits`, without a graph: T differs from call to call."""
+        return self._model.every_logits(input_ids, cache)
 
     def _step(self, slot: _Slot, input_ids: Array, cache: KVCache) -> Array | None:
         if np.shape(input_ids)[1:] != (1,) or not slot.has_step(cache):

@@ -53,9 +53,9 @@ class OnnxDecoder:
         if self._runner.in_place(self._model):
             room(cache, cache.length + T, ROOM_IN_PLACE)
             rows = [slice(b, b + 1) for b in range(B)] if T > 1 else [slice(0, B)]
-            logits = np.concatenate([self._written(cache, ids[own, : count[own].max()], own) for own in rows])
+            logits = np.concatenate([self._written(cache, ids[own, : count[own].max()], own, 1) for own in rows])
             cache.advance(count)
-            return logits
+            return logits[:, 0]
         logits = None
         for a in range(0, T, CHUNK):
             own = np.clip(count - a, 0, CHUNK)
@@ -64,8 +64,23 @@ class OnnxDecoder:
         assert logits is not None
         return logits
 
-    def _written(self, cache: KVCache, ids: np.ndarray, rows: slice) -> np.ndarray:
-        """Logits (R, V) after ids (R, T) of some rows, whose keys and values are put into the cache; R or T is 1."""
+    def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
+        """Logits (B, T, V) after each of T tokens, as `CausalLM.every_logits` returns them."""
+        t = self._model.tokens(input_ids, cache=cache)
+        (B, T), ids = t.shape, np.asarray(t.ids, np.int64)
+        cache.check_room(B, T)
+        if not self._runner.in_place(self._model):
+            return self._step(cache, ids, np.full(B, T), every=True)
+        room(cache, cache.length + T, ROOM_IN_PLACE)
+        logits = [self._written(cache, ids[b : b + 1], slice(b, b + 1), T) for b in range(B)]
+        cache.advance(T)
+        return np.concatenate(logits)
+
+    def _written(self, cache: KVCache, ids: np.ndarray, rows: slice, kept: int) -> np.ndarray:
+        """Logits (R, kept, V) after the last of ids (R, T) of some rows, whose keys and values are put into the cache.
+
+        R or T is 1.
+        """
         feed, into = self._cached(cache, rows), {}
         for i, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
             into |= {f"{PRESENT}.{i}.{part}": _turned(x[rows]) for part, x in (("key", k), ("value", v))}
@@ -73,17 +88,23 @@ class OnnxDecoder:
         chunk = max(LEAST, min(CHUNK, SCORES // (heads * cache.keys[0].shape[1])))
         graph, logits = self._graph(bool(cache.cross), in_place=True), np.empty(0)
         for a in range(0, ids.shape[1], chunk):
-            feed |= {"input_ids": np.ascontiguousarray(ids[:, a : a + chunk]), "past_lengths": cache.counts[rows] + a}
+            some = np.ascontiguousarray(ids[:, a : a + chunk])
+            last = np.arange(max(0, some.shape[1] - kept), some.shape[1])
+            feed |= {"input_ids": some, "past_lengths": cache.counts[rows] + a, "kept": last}
             (logits,) = graph.session(feed, into)
         return logits
 
-    def _step(self, cache: KVCache, ids: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), which are added to the cache."""
+    def _step(self, cache: KVCache, ids: np.ndarray, own: np.ndarray, every: bool = False) -> np.ndarray:
+        """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), which are added to the cache.
+
+        every: (B, T, V), after each of them.
+        """
         start = cache.counts
         room(cache, cache.length + ids.shape[1])
         feed = self._cached(cache, slice(0, len(start)))
-        feed |= {"input_ids": ids, "past_lengths": start, "last": np.maximum(own - 1, 0)}
-        logits, *new = self._graph(bool(cache.cross)).session(feed)
+        feed |= {"input_ids": ids, "past_lengths": start}
+        feed |= {} if every else {"last": np.maximum(own - 1, 0)}
+        logits, *new = self._graph(bool(cache.cross), every=every).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
             for kept, x in zip((cache.keys[i], cache.values[i]), pair, strict=True):
                 for b, (at, n) in enumerate(zip(start, own, strict=True)):
@@ -91,13 +112,14 @@ class OnnxDecoder:
         cache.advance(own)
         return logits
 
-    def _graph(self, seen: bool, in_place: bool = False) -> OpenGraph:
+    def _graph(self, seen: bool, in_place: bool = False, every: bool = False) -> OpenGraph:
         name = f"{type(self._model).__name__}.step" + ("" if seen or not crosses(self._model) else ", alone")
 
         def make(precision: Any) -> Traced:
-            return trace_step(self._model, seen, precision=precision, in_place=in_place)
+            return trace_step(self._model, seen, precision=precision, in_place=in_place, every=every)
 
-        return self._runner.made(name + (", in place" if in_place else ""), self._model, make)
+        form = ", in place" if in_place else ", every" if every else ""
+        return self._runner.made(name + form, self._model, make)
 
     def _cached(self, cache: KVCache, rows: slice) -> dict[str, np.ndarray]:
         """The graph's inputs of a cache: keys and values of some rows, and of their encoder's states."""

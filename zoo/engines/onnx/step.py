@@ -5,7 +5,7 @@ only the keys before past_lengths[b] are seen.  One graph serves prompts, their 
 In place, the graph also writes the new keys and values to the cache.
 
 Shapes: B rows, T new tokens, S capacity of the cache, G key heads, K head size, V vocab_size; C rows of encoder states
-(B is a multiple of C: consecutive rows share one), M states in each, E their width, H heads.
+(B is a multiple of C: consecutive rows share one), M states in each, E their width, H heads; N tokens with logits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .trace import Traced, as_symbols, finish
 
 PAST, PRESENT, CROSS = "past_key_values", "present", "cross_key_values"
 # Lengths in the trace: all distinct, and none is 1.
-HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11}
+HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11, "N": 4}
 
 
 class _Layer:
@@ -46,7 +46,12 @@ class _Layer:
 
 
 def trace_step(
-    model: CausalLM, cross: bool = False, standard: bool = False, precision: Any = None, in_place: bool = False
+    model: CausalLM,
+    cross: bool = False,
+    standard: bool = False,
+    precision: Any = None,
+    in_place: bool = False,
+    every: bool = False,
 ) -> Traced:
     """Trace a step: input_ids (B, T), past_lengths (B,), last (B,) and past_key_values.I.key and .value (B, G, S, K) ->
     logits (B, V) after the new token last[b] of each row, and present.I.key and .value (B, G, T, K).
@@ -54,17 +59,24 @@ def trace_step(
     cross: it also takes the encoder's keys and values, cross_key_values.I.key and .value (C, H, M, K), as the graph of
     `trace_cross` returns them, and encoder_attention_mask (C, M).
 
-    in_place: there is no `last`, since B or T is 1 and no row is padded, and the outputs present are the whole cache
-    (B, G, S, K), which shares the memory of past.  K must be a multiple of 8.
+    in_place: instead of `last` it takes kept (N,), the new tokens of every row after which there are logits (B, N, V),
+    since B or T is 1 and no row is padded, and the outputs present are the whole cache (B, G, S, K), which shares the
+    memory of past.  K must be a multiple of 8.
+
+    every: the logits are (B, T, V), after each of the new tokens, and there is no `last`.
     """
     step = _Step(model, standard, precision)
     t = step.tokens()
-    last = None if in_place else step.input("last", ("B",), INT)
+    kept: Any = step.input("kept", ("N",), INT) if in_place else None
+    last: Any = None if in_place or every else step.input("last", ("B",), INT)
     cache = step.cache(cross, in_place)
     x: Any = step.model.base_model.encode(t._replace(cache=cache))
     B, T, D = x.shape
-    rows = x[:, -1] if last is None else ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "last")
-    outputs = [("logits", step.model.head(rows), False)]
+    if not every:
+        first = ops.arange(B, x) * T
+        at = first + last if kept is None else first[:, None] + kept
+        x = ops.embedding(at, x.reshape(B * T, D), "last")
+    outputs = [("logits", step.model.head(x), False)]
     for i, layer in enumerate(cache):
         for name, one in zip(("key", "value"), layer.pair, strict=True):
             new = one.present if in_place else one.recent.transpose(0, 2, 1, 3)
