@@ -187,6 +187,33 @@ def test_letters_are_no_rules() -> None:
     assert find_lattices(ink_rules(np.asarray(image), 4.0), 4.0, "ink") == []
 
 
+@pytest.mark.parametrize("size", [14, 18, 20, 22])
+def test_strokes_of_letters_below_each_other_are_no_rules(size: int) -> None:
+    """A table that was cut out without its frame, with long letters at the edges of its cells."""
+    image = Image.new("RGB", (420, 26 * 6), "white")
+    draw = ImageDraw.Draw(image)
+    draw.line((250, 0, 250, 156), "black")
+    for i, name in enumerate(("Height", "Black", "Length", "Depth", "Hull", "Place")):
+        draw.line((0, i * 26, 420, i * 26), "black")
+        draw.text((6, i * 26 + 1), name, fill="black", font_size=size)
+        draw.text((256, i * 26 + 1), f"1l{i}", fill="black", font_size=size)
+    (lattice,) = find_lattices(ink_rules(np.asarray(image), 2.0), 2.0, "ink")
+    assert (len(lattice.ys) - 1, len(lattice.xs) - 1) == (6, 2)
+
+
+def test_two_frames_around_a_cell_are_one_border() -> None:
+    """Cells with a frame each, and a fill within it."""
+    image = Image.new("RGB", (460, 150), "white")
+    draw = ImageDraw.Draw(image)
+    for i in range(12):
+        x, y = 10 + i % 3 * 145, 10 + i // 3 * 33
+        draw.rectangle((x, y, x + 141, y + 29), outline="black")
+        draw.rectangle((x + 3, y + 3, x + 138, y + 26), "#bdb")
+        draw.text((x + 8, y + 8), f"word {i}", fill="black", font_size=13)
+    (lattice,) = find_lattices(ink_rules(np.asarray(image), 2.0), 2.0, "ink")
+    assert (len(lattice.ys) - 1, len(lattice.xs) - 1) == (4, 3)
+
+
 def test_thousands_of_rules_take_bounded_time() -> None:
     rng = np.random.default_rng(0)
     at, start = rng.uniform(0, 4000, (2, 4000))

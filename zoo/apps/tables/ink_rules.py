@@ -13,6 +13,7 @@ from ..documents.rules import MAX_RULES, joined
 CONTRAST = 24  # grey levels (of 255) between a rule and both of its sides: light grey lines of spreadsheets have 30
 SMOOTH = 32  # grey levels: the most that neighbours along a rule differ; letters that touch differ by more
 STEP, FLAT = 10, 4  # grey levels between a fill and the paper beside it, at least, and along its edge, at most
+DRAWN = 0.75  # the share of a rule that its runs cover, at least: strokes of letters below each other cover less
 LONG = 5  # times `near`: the least length of a run, longer than strokes of letters
 
 
@@ -24,6 +25,7 @@ def ink_rules(image: np.ndarray, near: float) -> Rules:
         runs = np.concatenate([_long_runs(_ruled(grey, thick), long), _long_runs(_edges(grey), long)])
         lines = joined(runs, thick / 2, long)
         lines = lines[np.argsort(lines[:, 1] - lines[:, 2], kind="stable")[:MAX_RULES]]
+        lines = lines[_drawn(lines, runs, grey.shape) >= DRAWN]
         found.append(tuple(sorted(Rule(*line) for line in lines.tolist())))
         grey = np.ascontiguousarray(grey.T)  # and down
     return Rules(*found)
@@ -74,3 +76,18 @@ def _long_runs(mask: np.ndarray, long: int) -> np.ndarray:
     starts, ends = edges[::2], edges[1::2]
     wide = mask.shape[1] + 1
     return np.stack([rows[starts // wide] + 0.5, starts % wide, ends % wide + long - 1], 1).astype(np.float64)
+
+
+def _drawn(lines: np.ndarray, runs: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The share (N,) of each line (N, 3) that runs cover, which may be a pixel beside it."""
+    steps = np.zeros((shape[0], shape[1] + 1), np.int16)
+    at, start, end = runs.astype(np.intp).T
+    np.add.at(steps, (at, start), 1)
+    np.add.at(steps, (at, end), -1)
+    drawn = np.cumsum(steps, 1, dtype=np.int16) > 0
+    return np.array(
+        [
+            drawn[max(0, int(at) - 1) : int(at) + 2, int(start) : int(end)].any(0).mean()
+            for at, start, end in lines.tolist()
+        ]
+    )

@@ -20,6 +20,7 @@ from .table import Cell, Table
 from .text_lines import word_lines
 from .words import join
 
+LEAST = 6.0  # pixels: lines that are nearer are one border, since no cell is so low or narrow
 DRAWN = 0.6  # the share of a cell's side that is drawn, at least
 RAGGED = 0.2  # the share of positions in cells that are no rectangles, from which a lattice is not used
 MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
@@ -82,6 +83,7 @@ def find_lattices(rules: Rules, near: float, origin: str) -> list[Lattice]:
         & (down[:, 1] - near <= across[:, None, 0])
         & (across[:, None, 0] <= down[:, 2] + near)
     )
+    touching &= touching.sum(0) > 1  # what touches one rule is a letter's stroke, or an end that hangs over
     found = [_lattice(across[a], down[d], near, origin) for a, d in _groups(touching)]
     return sorted((one for one in found if one is not None), key=lambda one: -len(one.cells))
 
@@ -127,7 +129,7 @@ def _lattice(across: np.ndarray, down: np.ndarray, near: float, origin: str) -> 
 def _borders(values: Sequence[float], near: float) -> np.ndarray:
     """The middles of values that are near one another: two lines beside each other are one border."""
     at = np.sort(np.array(values))
-    first = np.flatnonzero(np.append(True, np.diff(at) > 1.5 * near))
+    first = np.flatnonzero(np.append(True, np.diff(at) > max(1.5 * near, LEAST)))
     return np.add.reduceat(at, first) / np.diff(np.append(first, len(at)))
 
 
@@ -141,7 +143,7 @@ def _drawn(rules: np.ndarray, at: np.ndarray, between: np.ndarray, near: float) 
     nearest = np.abs(rules[:, :1] - at).argmin(1)
     low, high = between[:-1], between[1:]
     for i, (place, start, end) in zip(nearest.tolist(), rules.tolist(), strict=True):
-        if abs(at[i] - place) <= 1.5 * near + 1:
+        if abs(at[i] - place) <= max(1.5 * near + 1, LEAST):
             length[i] += (np.minimum(end, high) - np.maximum(start, low)).clip(0)
     return length >= DRAWN * (high - low)
 
