@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("resource", reason="needs limits, which Windows has not")
 
 from zoo.errors import UnsupportedError
-from zoo.guards import child
+from zoo.guards import child, confined
 from zoo.guards.confined import _ENVIRONMENT, Confined, FailedError, Job, StoppedError
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limits and /proc")
@@ -26,6 +26,8 @@ filtered = pytest.mark.skipif(
 
 JOB = """
 import ctypes, os, socket, subprocess, time
+
+fetch = None
 
 def prepare():
     try:
@@ -150,6 +152,29 @@ def test_a_forged_answer_is_only_bytes(process):
         with pytest.raises((StoppedError, FailedError)):
             answer(process, code)
         assert answer(process, "answer = 1") == "1"
+
+
+def test_parts_of_a_file(job):
+    asked, data = [], bytes(range(256)) * (1 << 13)
+
+    def fetch(offset: int, most: int) -> bytes:
+        asked.append((offset, most))
+        if offset == 13:
+            raise KeyError("thirteen")
+        return data[offset : offset + most]
+
+    process = Confined(job, "", fetch=fetch)
+    assert answer(process, "answer = [*fetch(3, 4), len(fetch(1 << 20, 1 << 30)), fetch(1 << 40, 1)]") == str(
+        [3, 4, 5, 6, 1 << 20, b""]
+    )
+    assert asked == [(3, 4), (1 << 20, confined.MAX_PART), (1 << 40, 1)]
+    with pytest.raises(KeyError, match="thirteen"):
+        answer(process, "fetch(13, 1)")
+    assert answer(process, "answer = fetch(1, 2)") == str(b"\1\2")
+    process.close()
+    without = Confined(job)
+    assert answer(without, "answer = fetch(0, 5)") == str(b"")
+    without.close()
 
 
 def test_large_requests_and_answers(process):

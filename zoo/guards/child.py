@@ -7,6 +7,9 @@ be opened; then the process gives up files, network and processes for good, and 
 A request's arguments are marshalled by the process that started this one; data of megabytes may follow them, and is
 the function's last argument, a bytearray.  An answer is a status and bytes (the function returns them, or a tuple of
 buffers), and no more to its reader.
+
+A module with a global `fetch` is given a function there: fetch(offset, most) asks for part of the file that its owner
+reads, and gets its bytes, fewer at the end.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ except ImportError:  # not on Windows
 REQUEST = struct.Struct("<QQQI")
 ANSWER = struct.Struct("<cQ")  # status, bytes that follow
 DONE, FAILED, STOPPED = b"d", b"f", b"s"  # the function's result; its exception; it took too much
+WANTED = b"w"  # no answer yet, but part of the file is asked for:
+PART = struct.Struct("<QQ")  # its offset and most bytes; bytes that are sent, and 0
 MAX_MESSAGE = 2000  # characters of an exception's message
 MAX_MEMORY = 2 << 30  # bytes for any request
 RECURSION = 3000  # of Python's calls
@@ -57,11 +62,17 @@ def main(file: str, function: str, *folders: str) -> None:
             while left:
                 left = left[answers.write(left) :]
 
+    def fetch(offset: int, most: int) -> bytes:
+        answer(WANTED, PART.pack(offset, most))
+        return requests.read(PART.unpack(requests.read(PART.size))[0])
+
     spec = importlib.util.spec_from_file_location("job", file)
     assert spec is not None
     assert spec.loader is not None
     job = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(job)
+    if hasattr(job, "fetch"):
+        job.fetch = fetch  # type: ignore[attr-defined]
     job.prepare()
     call, own = getattr(job, function), _address_space()
     _filter_system_calls()

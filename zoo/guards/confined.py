@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +31,11 @@ except ImportError:  # not on Windows
 from ..errors import UnsupportedError
 from ..optional import pip_install
 from . import child
-from .child import ANSWER, DONE, FAILED, MAX_MESSAGE, REQUEST, STOPPED
+from .child import ANSWER, DONE, FAILED, MAX_MESSAGE, PART, REQUEST, STOPPED, WANTED
 
 START = 60.0  # seconds for the process to be ready
 SOON = 0.5  # seconds after a request: a process that dies within them may have been killed while it was idle
+MAX_PART = 1 << 20  # bytes of a file at a time
 PIPE = 1 << 20  # bytes that a pipe holds on Linux, for images
 _ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # what a Python may need to start
 _OUT_OF_TIME = -signal.SIGXCPU if hasattr(signal, "SIGXCPU") else None
@@ -67,10 +68,18 @@ class Confined:
     """A confined process for one job; threads may share it, and a fork starts one of its own.
 
     first: a request that each new process answers before any other, say to open a file; data, memory: as for `ask`.
+    fetch: called by the job for parts of that file, with an offset and the most bytes; an exception of it is passed on.
     """
 
-    def __init__(self, job: Job, *first: Any, data: bytes = b"", memory: int = 0):
-        self._job = job
+    def __init__(
+        self,
+        job: Job,
+        *first: Any,
+        data: bytes = b"",
+        memory: int = 0,
+        fetch: Callable[[int, int], bytes] | None = None,
+    ):
+        self._job, self._fetch = job, fetch
         self._first = self._packed(first, data, memory) if first else ()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
@@ -150,7 +159,11 @@ class Confined:
         try:
             for part in request:
                 _send(self._process, part)
-            status, size = ANSWER.unpack(_received(self._process, ANSWER.size))
+            while (head := ANSWER.unpack(_received(self._process, ANSWER.size))) == (WANTED, PART.size):
+                part = self._part(*PART.unpack(_received(self._process, PART.size)))
+                _send(self._process, PART.pack(len(part), 0))
+                _send(self._process, part)
+            status, size = head
             if size <= (most if status == DONE else 4 * MAX_MESSAGE):
                 return status, _received(self._process, size)
             self._stop()
@@ -169,6 +182,9 @@ class Confined:
         if code is not None and code == _OUT_OF_TIME:
             return STOPPED, f"it takes too long, more than {self._job.seconds} s of the processor".encode()
         return None
+
+    def _part(self, offset: int, most: int) -> bytes:
+        return b"" if self._fetch is None else self._fetch(offset, min(most, MAX_PART))
 
     def _stop(self) -> int | None:
         """End the process, if there is one; its return code, which is negative for a signal."""

@@ -1,19 +1,36 @@
-"""Sound files as blocks of samples, so that a file of any length takes bounded memory."""
+"""Sound files as blocks of samples, so that a file of any length takes bounded memory.
+
+FFmpeg decodes each file in a confined process of its own (`sound_job`), which asks for its bytes part by part.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from ..errors import InputError
+from ..guards.confined import Confined, FailedError, Job, StoppedError
 from ..optional import optional
 
 # FFmpeg's names of the formats that are read: none of its playlists, which name other files and addresses to open.
 FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,flac,matroska,webm,mov,mp4,m4a,mp3,mpegts,ogg,w64,wav"
+BLOCK = 1 << 20  # bytes of samples
+HOURS, BYTES, MAX_HOURS = 1, 20, 100  # a sound may last HOURS plus a second for each BYTES, at most MAX_HOURS
+
+JOB = Job(
+    Path(__file__).with_name("sound_job.py"),
+    "run",
+    "reading sound files",
+    packages=("av",),
+    extra="audio",
+    patience=30.0,
+    warm=True,
+)
 
 SoundInput = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray
 
@@ -34,8 +51,8 @@ def reader(source: SoundInput, rate: int) -> Callable[[], Iterator[np.ndarray]]:
 def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
     """Yield blocks of samples, float32 in -1 ... 1, of one channel at `rate` samples a second.
 
-    source: a path, the bytes of a file, an open file, or an array (n,) of floats that has this rate already.  Files are
-    read by PyAV (the extra `audio`), in the formats of FORMATS.  InputError: there is no sound in it.
+    source: a path, the bytes of a file, an open file that can seek, or an array (n,) of floats that has this rate
+    already.  Files are read by PyAV (the extra `audio`), in the formats of FORMATS.  InputError: it is no sound.
     """
     if isinstance(source, np.ndarray):
         if source.ndim != 1 or source.dtype.kind != "f" or not np.isfinite(source).all():
@@ -45,24 +62,51 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
             )
         yield source.astype(np.float32, copy=False)
         return
-    av: Any = optional("av", "reading a sound file", "audio")
-    name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the sound"
-    file = io.BytesIO(source) if isinstance(source, bytes) else source
-    if isinstance(source, str | os.PathLike) and not os.path.isfile(source):
+    optional("av", "reading a sound file", "audio")
+    if not isinstance(source, str | os.PathLike):
+        yield from _decoded(io.BytesIO(source) if isinstance(source, bytes) else source, "the sound", rate)
+        return
+    name = os.fspath(source)
+    if not os.path.isfile(name):
         raise InputError(f"{name}: there is no such file")
     try:
-        opened = os.fspath(file) if isinstance(file, str | os.PathLike) else file
-        with av.open(opened, options={"format_whitelist": FORMATS}) as container:
-            if not container.streams.audio:
-                raise InputError(f"{name} has no sound in it, expected a file such as .wav, .mp3, .flac or .m4a")
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
-            for frame in container.decode(audio=0):
-                for part in resampler.resample(frame):
-                    yield part.to_ndarray().reshape(-1)
-            for part in resampler.resample(None):
-                yield part.to_ndarray().reshape(-1)
-    except InputError:
-        raise
-    except (av.FFmpegError, ValueError) as e:
-        why = " ".join(str(e).split())
+        file = open(name, "rb")  # noqa: SIM115
+    except OSError as e:
+        raise InputError(f"{name} cannot be read: {e.strerror}") from None
+    with file:
+        yield from _decoded(file, name, rate)
+
+
+def _decoded(file: IO[bytes], name: str, rate: int) -> Iterator[np.ndarray]:
+    begin, count = file.tell(), 0
+
+    def fetch(offset: int, most: int) -> bytes:
+        try:
+            file.seek(begin + offset)
+            return file.read(most)
+        except (OSError, OverflowError) as e:
+            raise InputError(f"{name} cannot be read: {e}") from None
+
+    size = file.seek(0, io.SEEK_END) - begin
+    hours = min(HOURS + size / BYTES / 3600, MAX_HOURS)
+    process = Confined(JOB, "open", f"sound{Path(name).suffix}", size, FORMATS, rate, BLOCK, fetch=fetch)
+    try:
+        while answer := process.ask("next", count, most=BLOCK):
+            count += len(answer)
+            if count > 4 * rate * 3600 * hours:
+                raise InputError(f"{name}: longer than {hours:.1f} hours, the most of a file of {size} bytes")
+            if len(answer) % 4:
+                raise InputError(f"{name}: damaged: the process that reads it gives a wrong answer")
+            samples = np.frombuffer(answer, np.float32)
+            if not np.isfinite(samples).all():
+                raise InputError(f"{name}: the sound has samples that are infinite or not a number")
+            yield samples
+    except FailedError as e:
+        kind, _, why = str(e).partition(": ")
+        if kind == "LookupError":
+            raise InputError(f"{name} has no sound in it, expected a file such as .wav, .mp3, .flac or .m4a") from None
         raise InputError(f"{name} cannot be read as a sound (.wav, .mp3, .flac, .ogg, .m4a and so on): {why}") from None
+    except StoppedError as e:
+        raise InputError(f"{name}: damaged or hostile: FFmpeg is stopped, since {e}") from None
+    finally:
+        process.close()
