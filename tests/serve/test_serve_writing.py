@@ -47,6 +47,20 @@ def test_the_chunks_of_a_stream_are_the_text(client, llm):
     assert (last["choices"], last["usage"]["completion_tokens"]) == ([], 20)
 
 
+@pytest.mark.parametrize(("stream", "held", "least", "most"), [(False, 0, 1, 1), (True, 0, 19, 19), (True, 1e9, 1, 1)])
+def test_the_event_loop_wakes_no_more_often_than_someone_waits(client, llm, monkeypatch, stream, held, least, most):
+    from zoo.apps.serve import workers
+
+    seen, tell = [], workers._tell
+    monkeypatch.setattr(workers, "HELD", held)
+    monkeypatch.setattr(workers, "_tell", lambda loop, do, *args: (seen.append(do), tell(loop, do, *args)))
+    answer = complete(client, max_tokens=20, temperature=0, stream=stream)
+    texts = [one["choices"][0]["text"] for one in (events(answer) if stream else [answer.json()])]
+    assert "".join(texts) == llm(PROMPT, max_new_tokens=20)
+    assert len(texts) > 10 or not stream  # a chunk for each token all the same
+    assert least <= len(seen) <= most  # the first step gives two tokens
+
+
 def test_several_prompts_and_choices(client, llm):
     prompts = [PROMPT, "Tom and Lily"]
     answer = complete(client, prompt=prompts, n=2, max_tokens=8, temperature=0.9, seed=4).json()

@@ -10,7 +10,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -49,7 +49,7 @@ OPEN = ("/health", "/ready")  # answered without a key
 
 class Endpoint(NamedTuple):
     takes: type[Strict]
-    answer: Callable[[Models, Any], Awaitable[dict[str, Any] | AsyncGenerator[dict[str, Any]]]]
+    answer: Callable[[Models, Any], Awaitable[dict[str, Any] | writing.Chunks]]
     summary: str
     limit: int = MAX_JSON
 
@@ -263,12 +263,13 @@ async def _gone(request: Request) -> None:
         pass
 
 
-async def _events(chunks: AsyncGenerator[dict[str, Any]]) -> AsyncIterator[bytes]:
+async def _events(chunks: writing.Chunks) -> AsyncIterator[bytes]:
     """Server-sent events; an error is one of them."""
     async with contextlib.aclosing(chunks) as source:
         try:
-            async for chunk in source:
-                yield b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+            async for some in source:
+                if some:
+                    yield b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in some)
         except Exception as e:
             yield b"data: " + msgspec.json.encode(as_api_error(e).body) + b"\n\n"
         yield b"data: [DONE]\n\n"

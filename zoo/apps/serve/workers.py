@@ -24,6 +24,7 @@ from .errors import ApiError
 
 WAIT = 0.003  # seconds in which further texts may join a batch
 BATCHES = 8  # of a task's size are computed together, which sorts them by length
+HELD = 0.01  # seconds for which tokens of a stream may wait for the next ones: each delivery wakes the event loop
 
 
 class Turn:
@@ -42,6 +43,11 @@ class Turn:
         with self._changed:
             self._now += 1
             self._changed.notify_all()
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if someone has it or waits for it."""
+        return self._next > self._now
 
 
 class Worker:
@@ -212,11 +218,20 @@ class Piece(NamedTuple):
     reason: str | None
 
 
-class Choice:
-    """A continuation that is being generated; its pieces go to a queue that the choices of a request share."""
+Pieces = list[Piece] | Exception
 
-    def __init__(self, index: int, request: Request, text: TextStream, pieces: asyncio.Queue[Any]):
-        self.index, self.request, self.text, self.pieces = index, request, text, pieces
+
+class Choice:
+    """A continuation that is being generated; its pieces go to a queue that the choices of a request share.
+
+    stream: True if someone waits for each of them, False if for the last.
+    """
+
+    def __init__(
+        self, index: int, request: Request, text: TextStream, pieces: asyncio.Queue[Pieces], stream: bool = True
+    ):
+        self.index, self.request, self.text, self.pieces, self.stream = index, request, text, pieces, stream
+        self.held: list[Piece] = []
         self.loop = asyncio.get_running_loop()
 
     def piece(self, step: Step) -> Piece | Exception:
@@ -236,7 +251,7 @@ class GenerateWorker(Worker):
     def __init__(self, task: Any, name: str, turn: Turn, most: int, rows: int, kept: int):
         self.batch: ContinuousBatch = task.continuous_batch(rows, kept=kept)
         self._choices: dict[Request, Choice] = {}
-        self.tokens = 0
+        self.tokens, self._delivered = 0, 0.0
         super().__init__(name, turn, most)
 
     def put_all(self, choices: Sequence[Choice]) -> None:
@@ -258,6 +273,7 @@ class GenerateWorker(Worker):
             for choice in new:
                 self._choices[choice.request] = choice
                 self.batch.add(choice.request)
+            began = time.monotonic()
             try:
                 with self.turn:
                     steps = self.batch.step()
@@ -266,15 +282,30 @@ class GenerateWorker(Worker):
             except Exception as e:
                 sent = [(choice, e) for request in self.batch.close() if (choice := self._choices.get(request))]
             self.tokens += len(sent)
-            by_loop: dict[asyncio.AbstractEventLoop, list[Any]] = {}
-            for choice, piece in sent:
-                by_loop.setdefault(choice.loop, []).append((choice.pieces, piece))
-            for loop, pieces in by_loop.items():
-                _tell(loop, _deliver, pieces)
+            now = time.monotonic()
+            # The next step takes about as long as this one, unless it has a prompt to compute, or has to wait.
+            late = self.batch.waiting or self.turn.is_wanted or now + (now - began) - self._delivered > HELD
+            self._deliver(sent, bool(late))
+            if late:
+                self._delivered = now
             held = {request for request, choice in self._choices.items() if request.cancelled}
             held |= {choice.request for choice, piece in sent if not isinstance(piece, Piece) or piece.reason}
             for request in held:
                 del self._choices[request]
+
+    def _deliver(self, new: Sequence[tuple[Choice, Piece | Exception]], late: bool) -> None:
+        """Send what must not wait for further pieces; late: those of streams must not."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Queue[Pieces], Pieces]]] = {}
+        for choice, piece in new:
+            if not isinstance(piece, Piece):
+                by_loop.setdefault(choice.loop, []).append((choice.pieces, piece))
+                continue
+            choice.held.append(piece)
+            if piece.reason or (late and choice.stream):
+                by_loop.setdefault(choice.loop, []).append((choice.pieces, choice.held))
+                choice.held = []
+        for loop, pieces in by_loop.items():
+            _tell(loop, _put, pieces)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) -> None:
@@ -283,9 +314,9 @@ def _tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) 
         loop.call_soon_threadsafe(do, *args)
 
 
-def _deliver(pieces: list[tuple[asyncio.Queue[Any], Any]]) -> None:
-    for queue, piece in pieces:
-        queue.put_nowait(piece)
+def _put(pieces: list[tuple[asyncio.Queue[Pieces], Pieces]]) -> None:
+    for queue, some in pieces:
+        queue.put_nowait(some)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -16,7 +16,9 @@ from .errors import ApiError
 from .models import Models, Served
 from .requests import ChatRequest, CompletionRequest, Writing
 from .tools import ToolCalls, as_templates_expect, names_of
-from .workers import Choice, Piece
+from .workers import Choice, Piece, Pieces
+
+Chunks = AsyncGenerator[list[dict[str, Any]]]  # of a stream, those at once that are there at once
 
 
 class Writer:
@@ -34,7 +36,7 @@ class Writer:
     ):
         self.tokenizer, self.prompt_tokens = one.task.tokenizer, sum(map(len, prompts))
         context = min(one.task.max_tokens, models.context or one.task.max_tokens)
-        self._pieces: asyncio.Queue[Piece | Exception] = asyncio.Queue()
+        self._pieces: asyncio.Queue[Pieces] = asyncio.Queue()
         self.choices: list[Choice] = []
         self.written = 0
         for ids in prompts:
@@ -45,22 +47,22 @@ class Writer:
                 constraint = None if grammar is None else grammar.matcher()
                 request = Request(ids, config, index=j, constraint=constraint, top=top, context=context)
                 text = TextStream(self.tokenizer, ids, config.stop_strings)
-                self.choices.append(Choice(len(self.choices), request, text, self._pieces))
+                self.choices.append(Choice(len(self.choices), request, text, self._pieces, asked.stream))
         late = ApiError(504, f"no answer within {models.seconds:g} s", code="timeout")
         self._end = asyncio.get_running_loop().call_later(models.seconds, self._pieces.put_nowait, late)
         one.worker.put_all(self.choices)
 
-    async def pieces(self) -> AsyncGenerator[Piece]:
-        """The pieces of all choices as they come; who stops listening stops their generation."""
+    async def pieces(self) -> AsyncGenerator[list[Piece]]:
+        """The pieces of all choices as they come, several at once; who stops listening stops their generation."""
         left = len(self.choices)
         try:
             while left:
-                piece = await self._pieces.get()
-                if isinstance(piece, Exception):
-                    raise piece
-                self.written += 1
-                left -= piece.reason is not None
-                yield piece
+                some = await self._pieces.get()
+                if isinstance(some, Exception):
+                    raise some
+                self.written += len(some)
+                left -= some[-1].reason is not None
+                yield some
         finally:
             self._end.cancel()
             for choice in self.choices:
@@ -75,7 +77,7 @@ class Writer:
         return self.tokenizer.backend.decode([token], skip_special_tokens=False)
 
 
-async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any] | AsyncGenerator[dict[str, Any]]:
+async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any] | Chunks:
     one = models.find(asked.model, "generate")
     if asked.suffix:
         raise ApiError(400, "suffix is not implemented", param="suffix")
@@ -92,15 +94,18 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
         logprobs = None if asked.logprobs is None else _old_logprobs(writer, found, at)
         return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
 
-    async def chunks() -> AsyncGenerator[dict[str, Any]]:
+    async def chunks() -> Chunks:
         at = [0] * len(writer.choices)
+
+        def chunk(p: Piece) -> dict[str, Any]:
+            begin, at[p.choice] = at[p.choice], at[p.choice] + len(p.text)
+            return {**head, "choices": [choice(p.choice, p.text, [p], begin, p.reason)]}
+
         async with aclosing(writer.pieces()) as pieces:
-            async for p in pieces:
-                if p.text or p.reason or asked.logprobs is not None:
-                    yield {**head, "choices": [choice(p.choice, p.text, [p], at[p.choice], p.reason)]}
-                at[p.choice] += len(p.text)
+            async for some in pieces:
+                yield [chunk(p) for p in some if p.text or p.reason or asked.logprobs is not None]
         if _wants_usage(asked):
-            yield {**head, "choices": [], "usage": writer.usage}
+            yield [{**head, "choices": [], "usage": writer.usage}]
 
     if asked.stream:
         return chunks()
@@ -109,7 +114,7 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
     return {**head, "choices": choices, "usage": writer.usage}
 
 
-async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | AsyncGenerator[dict[str, Any]]:
+async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
     one = models.find(asked.model, "generate")
     if one.task.template is None:
         problem = f"{one.id} has no chat template: it was trained to go on from a text (/v1/completions)"
@@ -130,7 +135,7 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | AsyncGene
     writer = Writer(models, one, [ids], config, asked, top, grammar)
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": one.id}
 
-    async def chunks() -> AsyncGenerator[dict[str, Any]]:
+    async def chunks() -> Chunks:
         parts = [ToolCalls(calls) for _ in writer.choices]
 
         def chunk(index: int, delta: dict[str, Any], found: list[Piece], reason: str | None = None) -> dict[str, Any]:
@@ -139,22 +144,24 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | AsyncGene
                 choice["logprobs"] = {"content": _logprobs(writer, found)}
             return {**head, "object": "chat.completion.chunk", "choices": [choice]}
 
-        for i in range(len(parts)):
-            yield chunk(i, {"role": "assistant", "content": ""}, [])
+        def chunks_of(p: Piece) -> Iterator[dict[str, Any]]:
+            text, made = parts[p.choice].add(p.text), list[dict[str, Any]]()
+            if p.reason:
+                rest, made = parts[p.choice].finish()
+                text += rest
+            if text or asked.logprobs:
+                yield chunk(p.choice, {"content": text}, [p])
+            if made:
+                yield chunk(p.choice, {"tool_calls": [{"index": i, **call} for i, call in enumerate(made)]}, [])
+            if p.reason:
+                yield chunk(p.choice, {}, [], "tool_calls" if made else p.reason)
+
+        yield [chunk(i, {"role": "assistant", "content": ""}, []) for i in range(len(parts))]
         async with aclosing(writer.pieces()) as pieces:
-            async for p in pieces:
-                text, made = parts[p.choice].add(p.text), list[dict[str, Any]]()
-                if p.reason:
-                    rest, made = parts[p.choice].finish()
-                    text += rest
-                if text or asked.logprobs:
-                    yield chunk(p.choice, {"content": text}, [p])
-                if made:
-                    yield chunk(p.choice, {"tool_calls": [{"index": i, **call} for i, call in enumerate(made)]}, [])
-                if p.reason:
-                    yield chunk(p.choice, {}, [], "tool_calls" if made else p.reason)
+            async for some in pieces:
+                yield [one for p in some for one in chunks_of(p)]
         if _wants_usage(asked):
-            yield {**head, "object": "chat.completion.chunk", "choices": [], "usage": writer.usage}
+            yield [{**head, "object": "chat.completion.chunk", "choices": [], "usage": writer.usage}]
 
     if asked.stream:
         return chunks()
@@ -179,8 +186,8 @@ async def _all(writer: Writer) -> list[list[Piece]]:
     """The pieces of each choice."""
     found: list[list[Piece]] = [[] for _ in writer.choices]
     async with aclosing(writer.pieces()) as pieces:
-        async for piece in pieces:
-            found[piece.choice].append(piece)
+        async for some in pieces:
+            found[some[0].choice] += some
     return found
 
 
