@@ -139,7 +139,13 @@ _IMAGE = ("Model", "ForImageClassification", "ForMaskedImageModeling")
 _T5 = Family(
     module="zoo.models.t5",
     prefix="T5",
-    heads=("ForConditionalGeneration", "EncoderModel"),
+    heads=(
+        "ForConditionalGeneration",
+        "EncoderModel",
+        "ForSequenceClassification",
+        "ForTokenClassification",
+        "ForQuestionAnswering",
+    ),
     tasks={"EncoderModel": "embed"},
     stages={"encoder.layer": "encoder.block", "decoder.layer": "decoder.block"},
 )
@@ -290,11 +296,11 @@ FAMILIES: dict[str, Family] = {
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.model.decoder.layers"},
     ),
     "t5": _T5,
-    "mt5": replace(_T5, prefix="MT5", classes="T5", heads=_T5.heads[:1]),
+    "mt5": replace(_T5, prefix="MT5", classes="T5"),
     "bart": Family(
         module="zoo.models.bart",
         prefix="Bart",
-        heads=("ForConditionalGeneration", "ForSequenceClassification"),
+        heads=("ForConditionalGeneration", "Model", "ForSequenceClassification", "ForQuestionAnswering"),
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
     "marian": Family(

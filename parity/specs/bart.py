@@ -53,6 +53,8 @@ SPECS: dict[str, Spec] = {
         architecture="BartForSequenceClassification",
         config={**_BART, **labels("contradiction", "neutral", "entailment")},
     ),
+    "bart-base": _bart(like="facebook/bart-base", architecture="BartModel"),
+    "bart-squad2": _bart(like="save_pretrained", architecture="BartForQuestionAnswering", dtype="F16"),
     "opus-mt-en-de": _bart(
         like="Helsinki-NLP/opus-mt-en-de",
         model_type="marian",

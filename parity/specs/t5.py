@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .common import Spec
+from .common import Spec, labels
 
 _T5 = {"vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
 _T5 |= {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1, "dropout_rate": 0.1, "n_positions": 512}
@@ -36,6 +36,21 @@ SPECS: dict[str, Spec] = {
         config={**_T5, "d_model": 768, "num_layers": 12, "num_heads": 12, "d_ff": 3072},
         tiny={**_TINY, **_SHORT},
         dtype="F16",
+    ),
+    "t5-classifier": _t5(
+        like="save_pretrained",
+        architecture="T5ForSequenceClassification",
+        config={**_T5, **labels(count=3)},
+        tiny=_TINY,
+    ),
+    "t5-tagger": _t5(
+        like="save_pretrained",
+        architecture="T5ForTokenClassification",
+        config={**_T5, **_FLAN, **labels(count=9)},
+        tiny=_TINY,
+    ),
+    "t5-squad2": _t5(
+        like="save_pretrained", architecture="T5ForQuestionAnswering", config=_T5, tiny=_TINY, dtype="F16"
     ),
     "mt5-small": _t5(
         like="google/mt5-small",

@@ -16,13 +16,19 @@ from ..cache import KVCache, LayerCache
 from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array
-from . import Context, ImageInputs, TextInputs
+from . import Context, ImageInputs, TextInputs, TextModel
 from .causal import CausalLM
 
 
 class Seq2SeqOutput(NamedTuple):
     logits: Array  # (B, T, V)
     encoder_last_hidden_state: Array  # (C, M, encoder's width)
+
+
+class Seq2SeqQuestionAnsweringOutput(NamedTuple):
+    start_logits: Array  # (B, T)
+    end_logits: Array  # (B, T)
+    encoder_last_hidden_state: Array  # (B, T, D)
 
 
 class EncoderDecoder(Pretrained):
@@ -132,6 +138,37 @@ class TextToText(EncoderDecoder):
     def checked(self, input_ids: Array, attention_mask: Array | None = None) -> TextInputs:
         """input_ids and attention_mask (C, M)."""
         return self.encoder.tokens(input_ids, attention_mask)
+
+
+class ReadTwice(TextModel):
+    """An encoder of a text and a decoder that reads it again, moved by one token, for a head on the decoder's states.
+
+    A subclass has `encoder`, a TextModel with `encode`, and `decoder`, the decoder's layers.
+    """
+
+    encoder: Any
+    decoder: Any
+
+    @property
+    def base_model(self) -> Any:
+        """The encoder, which says how long texts may be."""
+        return self.encoder
+
+    def encode(self, t: TextInputs) -> tuple[Array, Array]:
+        """-> states (B, T, D) of the decoder and of the encoder."""
+        ids, seen = t.ids, self.encoder.encode(t)
+        start = ops.arange(t.shape[0], seen) * 0
+        context = Context(start=start, encoder_states=seen, encoder_mask=t.context.mask)
+        moved = ops.cat([ids[:, :1] * 0 + self.config.decoder_start_token_id, ids[:, :-1]], 1)
+        return self.decoder.encode(t._replace(input_ids=moved, context=context)), seen
+
+    def end(self, t: TextInputs) -> Array:
+        """-> (B, D): the decoder's state at the last token that ends a text, or else the first token."""
+        x, ids = self.encode(t)[0], t.ids
+        ends = ops.cumsum(ids == self.config.eos_token_id, 1)
+        last = ops.cumsum(ends < ends[:, -1:], 1)[:, -1]  # the last end's place
+        B, T, D = x.shape
+        return ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions")
 
 
 def count_of(x: Any) -> int:

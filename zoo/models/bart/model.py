@@ -9,12 +9,12 @@ Shapes: B rows, T tokens, D d_model, F ffn_dim, V vocab_size, L labels.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import ops
 from ...inputs import Context, TextInputs, TextModel
 from ...inputs.causal import CausalLM
-from ...inputs.encoder_decoder import TextToText
+from ...inputs.encoder_decoder import ReadTwice, Seq2SeqQuestionAnsweringOutput, TextToText
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -32,7 +32,7 @@ NAME_MAP = NameMap(
         r"(^|\.)(en|de)coder\.version$",
         r"^lm_head\.",
         r"^final_logits_bias$",
-        r"^model\.(en|de)coder\.embed_positions\.weight$",  # of Marian, which are computed
+        r"^(model\.)?(en|de)coder\.embed_positions\.weight$",  # of Marian, which are computed
     ),
 )
 TIED = {"lm_head.weight": "model.shared.weight"}
@@ -172,33 +172,59 @@ class MarianMTModel(BartForConditionalGeneration):
     config_class = MarianConfig
 
 
-class BartForSequenceClassification(TextModel):
-    """A head on the decoder's state at the last end of the text, which encoder and decoder both read."""
+class BartModelOutput(NamedTuple):
+    last_hidden_state: Array  # (B, T, D) of the decoder
+    encoder_last_hidden_state: Array  # (B, T, D)
+
+
+class BartModel(ReadTwice):
+    """Both sides without a head."""
+
+    config_class = BartConfig
+    name_map = NAME_MAP
+    is_base_model = True
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        self.config = cfg
+        self.encoder, self.decoder = Encoder(w, cfg), Stack(w, cfg)
+
+    def forward(self, t: TextInputs) -> BartModelOutput:
+        return BartModelOutput(*self.encode(t))
+
+
+class BartHead(ReadTwice):
+    """The base of the classes with a head on the decoder's states."""
 
     config_class = BartConfig
     name_map = NAME_MAP
 
     def __init__(self, w: Weights, cfg: BartConfig):
-        D = cfg.d_model
         self.config = cfg
         self.encoder, self.decoder = Encoder(w / "model", cfg), Stack(w / "model", cfg)
-        self.dropout = Dropout(cfg.classifier_dropout)
-        self.dense = Linear(w / "classification_head.dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
-        self.classifier = Linear(w / "classification_head.out_proj", D, cfg.num_labels)
 
-    @property
-    def base_model(self) -> Encoder:
-        """The encoder, which says how long texts may be."""
-        return self.encoder
+
+class BartForSequenceClassification(BartHead):
+    """A head on the decoder's state at the last end of the text."""
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        super().__init__(w, cfg)
+        self.dropout = Dropout(cfg.classifier_dropout)
+        w, D = w / "classification_head", cfg.d_model
+        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
+        self.classifier = Linear(w / "out_proj", D, cfg.num_labels)
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, L)."""
-        ids, states = t.ids, self.encoder.encode(t)
-        shifted = ops.cat([ids[:, :1] * 0 + self.config.decoder_start_token_id, ids[:, :-1]], 1)
-        seen = Context(start=ops.arange(t.shape[0], states) * 0, encoder_states=states, encoder_mask=t.context.mask)
-        x = self.decoder.encode(t._replace(input_ids=shifted, context=seen))
-        ends = ops.cumsum(ids == self.config.eos_token_id, 1)
-        last = ops.cumsum(ends < ends[:, -1:], 1)[:, -1]  # the last end's place; the first token's if there is none
-        B, T, D = x.shape
-        x = ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions")
-        return self.classifier(self.dense(self.dropout(x)))
+        return self.classifier(self.dense(self.dropout(self.end(t))))
+
+
+class BartForQuestionAnswering(BartHead):
+    def __init__(self, w: Weights, cfg: BartConfig):
+        super().__init__(w, cfg)
+        self.qa_outputs = Linear(w / "qa_outputs", cfg.d_model, 2)
+
+    def forward(self, t: TextInputs) -> Seq2SeqQuestionAnsweringOutput:
+        """-> logits (B, T) of an answer's first and last token."""
+        x, seen = self.encode(t)
+        y = self.qa_outputs(x)
+        return Seq2SeqQuestionAnsweringOutput(y[:, :, 0], y[:, :, 1], seen)

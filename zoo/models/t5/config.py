@@ -26,6 +26,7 @@ class T5Config(Config):
     relative_attention_num_buckets: int = 32
     relative_attention_max_distance: int = 128
     dropout_rate: float = 0.1
+    classifier_dropout: float = 0.0
     layer_norm_epsilon: float = 1e-6
     feed_forward_proj: str = "relu"
     pad_token_id: int | None = 0
@@ -35,7 +36,7 @@ class T5Config(Config):
     def __post_init__(self) -> None:
         self.positive("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_heads")
         self.positive("relative_attention_num_buckets", "relative_attention_max_distance")
-        self.fractions("dropout_rate")
+        self.fractions("dropout_rate", "classifier_dropout")
         if self.num_decoder_layers is not None:
             self.positive("num_decoder_layers")
         if self.layer_norm_epsilon <= 0:
@@ -81,6 +82,13 @@ class T5Config(Config):
     def tied(self) -> bool:
         # A file that has both matrices keeps both; `tie_word_embeddings` says whether logits are scaled.
         return True
+
+    def require_tokens(self) -> None:
+        """Raise ConfigError unless each of the ids that heads on the decoder's states need is one token's."""
+        for name in ("eos_token_id", "decoder_start_token_id"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 0 <= value < self.vocab_size:
+                raise ConfigError(f"{name} = {value!r}: a head on the decoder's states needs the id of a token")
 
     def buckets(self, both_sides: bool) -> np.ndarray:
         """The row of the bias table for each distance of a key from its query, -M ... M; further ones have the ends'.

@@ -1,7 +1,8 @@
 """T5 (Raffel et al. 2020, https://arxiv.org/abs/1910.10683): a pre-norm encoder and decoder without positions, whose
 self-attention adds a bias by the distance of key and query; and Flan-T5 and mT5, whose MLPs are gated.
 
-Shapes: B rows, C texts of the encoder, T tokens, M tokens of a text, D d_model, F d_ff, H heads, K d_kv, V vocab_size.
+Shapes: B rows, C texts of the encoder, T tokens, M tokens of a text, D d_model, F d_ff, H heads, K d_kv, V vocab_size,
+L labels.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs, TextModel
 from ...inputs.causal import CausalLM
-from ...inputs.encoder_decoder import TextToText, cross_attention
+from ...inputs.encoder_decoder import ReadTwice, Seq2SeqQuestionAnsweringOutput, TextToText, cross_attention
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -166,14 +167,23 @@ class T5Stack(Module):
         self.layers = [DecoderLayer(w / "block" / i, cfg, first=i == 0) for i in layers]
         self.norm = RMSNorm(w / "final_layer_norm", cfg.d_model, cfg.layer_norm_epsilon)
         self.dropout = Dropout(cfg.dropout_rate)
-        self.scale = cfg.d_model**-0.5 if cfg.tie_word_embeddings else 1.0  # before logits
 
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
         x, bias = self.embeddings(t), None
         for layer, cache in t.with_cache(self.layers):
             x, bias = layer(x, t.context, cache, bias)
-        return self.dropout(self.norm(x)) * self.scale
+        return self.dropout(self.norm(x))
+
+
+class LanguageHead(Module):
+    def __init__(self, w: Weights, cfg: T5Config):
+        self.scale = cfg.d_model**-0.5 if cfg.tie_word_embeddings else 1.0
+        self.product = Linear(w, cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
+
+    def __call__(self, x: Array) -> Array:
+        """x (..., D) -> (..., V)."""
+        return self.product(x * self.scale)
 
 
 class T5Decoder(CausalLM):
@@ -187,7 +197,7 @@ class T5Decoder(CausalLM):
     def __init__(self, w: Weights, cfg: T5Config):
         self.config = cfg
         self.base_model = T5Stack(w, cfg)
-        self.head = Linear(w / "lm_head", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
+        self.head = LanguageHead(w / "lm_head", cfg)
 
     @property
     def cache_shape(self) -> tuple[int, int, int]:
@@ -210,3 +220,56 @@ class T5ForConditionalGeneration(TextToText):
         self.config = cfg
         self.encoder = T5EncoderModel(w, cfg)
         self.decoder = T5Decoder(w, cfg)
+
+
+class T5ForTokenClassification(TextModel):
+    """A classifier of the encoder's tokens."""
+
+    config_class = T5Config
+    name_map = T5EncoderModel.name_map
+
+    def __init__(self, w: Weights, cfg: T5Config):
+        self.config = cfg
+        self.base_model = T5EncoderModel(w / "transformer", cfg)
+        self.dropout = Dropout(cfg.classifier_dropout)
+        self.classifier = Linear(w / "classifier", cfg.d_model, cfg.num_labels)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, L)."""
+        return self.classifier(self.dropout(self.base_model.encode(t)))
+
+
+class T5ForSequenceClassification(ReadTwice):
+    """A head on the decoder's state at the last end of the text."""
+
+    config_class = T5Config
+    name_map = NameMap(prefix="transformer", base=("shared", "encoder", "decoder"), ignored=IGNORED)
+
+    def __init__(self, w: Weights, cfg: T5Config):
+        D, self.config = cfg.d_model, cfg
+        cfg.require_tokens()
+        self.encoder, self.decoder = T5EncoderModel(w / "transformer", cfg), T5Stack(w / "transformer", cfg)
+        self.dropout, w = Dropout(cfg.classifier_dropout), w / "classification_head"
+        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
+        self.classifier = Linear(w / "out_proj", D, cfg.num_labels)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, L)."""
+        return self.classifier(self.dense(self.dropout(self.end(t))))
+
+
+class T5ForQuestionAnswering(ReadTwice):
+    config_class = T5Config
+    name_map = NameMap(prefix="transformer", base=(), ignored=IGNORED)
+
+    def __init__(self, w: Weights, cfg: T5Config):
+        self.config = cfg
+        cfg.require_tokens()
+        self.encoder, self.decoder = T5EncoderModel(w, cfg), T5Stack(w, cfg)
+        self.qa_outputs = Linear(w / "qa_outputs", cfg.d_model, 2)
+
+    def forward(self, t: TextInputs) -> Seq2SeqQuestionAnsweringOutput:
+        """-> logits (B, T) of an answer's first and last token."""
+        x, seen = self.encode(t)
+        y = self.qa_outputs(x)
+        return Seq2SeqQuestionAnsweringOutput(y[:, :, 0], y[:, :, 1], seen)
