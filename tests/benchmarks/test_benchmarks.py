@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import checkpoints, coldstart, cpu, harness, onnx_int8, peers
+from benchmarks import checkpoints, coldstart, cpu, harness, onnx_int8, peers, speculative
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:
@@ -55,6 +55,14 @@ def test_coldstart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed_by) 
     assert 0 < marks["import"]["seconds"] <= marks["load"]["seconds"] <= marks["output"]["seconds"]
     assert result["float32_bytes"] < marks["output"]["peak"] < 2**30
     assert set(result["stored"]) == set(coldstart.STORED)
+
+
+@pytest.mark.slow
+def test_speculative(tmp_path: Path, printed_by) -> None:
+    printed_by(speculative, "--quick", "--rounds", "1", "--json", str(tmp_path / "out.json"))
+    rows = json.loads((tmp_path / "out.json").read_text())["results"]
+    assert len(rows) == 2
+    assert all(row["differences"] == {"zoo": 0} for row in rows)
 
 
 def test_ratios_are_of_rounds() -> None:
