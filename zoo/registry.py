@@ -210,6 +210,13 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "ForImageClassification"),
         processor="BitImageProcessor",
     ),
+    "swin": Family(
+        module="zoo.models.swin",
+        prefix="Swin",
+        heads=_IMAGE,
+        processor="ViTImageProcessor",
+        stages={"layer": "encoder.layers"},
+    ),
     "clip": _two_towers("clip", "CLIP"),
     "clip_text_model": Family(
         module="zoo.models.clip",

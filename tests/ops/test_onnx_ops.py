@@ -281,6 +281,18 @@ def test_pools_and_shuffles():
     check(both(ops), both(naive), [("B", "Y", "X", 8)])
 
 
+@pytest.mark.parametrize("shift", [0, 2])
+def test_windows(shift):
+    def both(f):
+        def run(x):
+            cut = f.windows(x, 4, shift)
+            return cut, f.from_windows(cut * 2.0, 4, tuple(x.shape[1:3]), shift)
+
+        return run
+
+    check(both(ops), both(naive), [("B", "Y", "X", 3)])
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
 def test_interpolate(mode):
     def both(f):

@@ -231,6 +231,15 @@ def test_pixel_shuffle(image, lib):
     check(ops.pixel_shuffle(lib(x), 3), naive.pixel_shuffle(x, 3))
 
 
+@pytest.mark.parametrize("shift", [0, 1])
+def test_windows(shift, image, lib):
+    x = image(2, 5, 9, 3)
+    cut = naive.windows(x, 3, shift)
+    check(ops.windows(lib(x), 3, shift), cut)
+    check(ops.from_windows(lib(cut.astype(np.float32)), 3, (5, 9), shift), np.asarray(x))
+    check(lib(naive.from_windows(cut, 3, (5, 9), shift).astype(np.float32)), np.asarray(x))
+
+
 def test_small_ops(image, lib, rng):
     x, y = image(2, 9, 7, 5), image(2, 9, 7, 5)
     scale = rng.standard_normal(5).astype(np.float32)

@@ -365,6 +365,21 @@ def pixel_shuffle(x: Array, factor: int) -> Array:
     return backend(x).pixel_shuffle(x, factor)
 
 
+def windows(x: Array, size: int, shift: int = 0) -> Array:
+    """Cut images into n windows each, row by row.  Before, zeros are added at the bottom and on the right, to multiples
+    of `size`, and the images are moved up and left by `shift`: what leaves on one side comes in on the other.
+
+    x (B, Y, X, C) -> (B n, size size, C).
+    """
+    charge((*x.shape[:1], x.shape[1] + size, x.shape[2] + size, x.shape[3]), "windows", 4)
+    return backend(x).windows(x, size, shift)
+
+
+def from_windows(x: Array, size: int, grid: tuple[int, int], shift: int = 0) -> Array:
+    """The images that `windows` was given.  x (B n, size size, C), grid (Y, X) -> (B, Y, X, C)."""
+    return backend(x).from_windows(x, size, grid, shift)
+
+
 def pair(value: int | tuple[int, int]) -> tuple[int, int]:
     """(vertical, horizontal) of a size that may be one number for both."""
     return (value, value) if isinstance(value, int) else (value[0], value[1])

@@ -334,6 +334,27 @@ def adaptive_avg_pool2d(x, size):
     return out
 
 
+def windows(x, size, shift=0):
+    B, Y, X, C = x.shape
+    down, across = math.ceil(Y / size), math.ceil(X / size)
+    out = np.zeros((B, down * across, size * size, C))
+    for b, y, x_, i in np.ndindex(B, down * size, across * size, 1):
+        # The pixel that comes to (y, x_) when the padded image is moved.
+        source = (y + shift) % (down * size), (x_ + shift) % (across * size)
+        value = x[b, source[0], source[1]] if source[0] < Y and source[1] < X else i
+        out[b, y // size * across + x_ // size, y % size * size + x_ % size] = value
+    return out.reshape(-1, size * size, C)
+
+
+def from_windows(x, size, grid, shift=0):
+    Y, X = grid
+    places = windows(np.arange(1, Y * X + 1).reshape(1, Y, X, 1), size, shift).reshape(-1)
+    flat = x.reshape(-1, len(places), x.shape[-1])
+    out = np.zeros((len(flat), Y * X + 1, x.shape[-1]))
+    out[:, places.astype(int)] = flat
+    return out[:, 1:].reshape(-1, Y, X, x.shape[-1])
+
+
 def pixel_shuffle(x, factor):
     B, Y, X, D = x.shape
     out = np.zeros((B, Y * factor, X * factor, D // factor**2))

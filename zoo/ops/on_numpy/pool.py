@@ -1,4 +1,4 @@
-"""Pooling, means and pixel shuffling of images."""
+"""Pooling, means, pixel shuffling and windows of images."""
 
 from __future__ import annotations
 
@@ -60,6 +60,25 @@ def pixel_shuffle(x: np.ndarray, factor: int) -> np.ndarray:
     C = D // factor**2
     planes = x.transpose(3, 0, 1, 2).reshape(C, factor, factor, B, Y, X)
     return planes.transpose(3, 4, 1, 5, 2, 0).reshape(B, Y * factor, X * factor, C)
+
+
+def windows(x: np.ndarray, size: int, shift: int) -> np.ndarray:
+    B, Y, X, C = x.shape
+    if Y % size or X % size:
+        x = np.pad(x, ((0, 0), (0, -Y % size), (0, -X % size), (0, 0)))
+    if shift:
+        x = np.roll(x, (-shift, -shift), (1, 2))
+    parts = x.reshape(B, x.shape[1] // size, size, x.shape[2] // size, size, C).transpose(5, 0, 1, 3, 2, 4)
+    return logical(parts.reshape(C, -1), (parts[0].size // size**2, size * size))
+
+
+def from_windows(x: np.ndarray, size: int, grid: tuple[int, int], shift: int) -> np.ndarray:
+    (down, across), C = (-(-n // size) for n in grid), x.shape[-1]
+    parts = x.transpose(2, 0, 1).reshape(C, -1, down, across, size, size).transpose(0, 1, 2, 4, 3, 5)
+    out = logical(parts.reshape(C, -1), (parts.shape[1], down * size, across * size))
+    if shift:
+        out = np.roll(out, (shift, shift), (1, 2))
+    return out[:, : grid[0], : grid[1]]
 
 
 def exp(x: np.ndarray) -> np.ndarray:

@@ -28,11 +28,13 @@ from .vision import (
     conv2d,
     conv_transpose2d,
     fold_norm,
+    from_windows,
     interpolate,
     max_pool2d,
     pixel_shuffle,
     prepare_conv,
     sinusoids,
+    windows,
 )
 
 

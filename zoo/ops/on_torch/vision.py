@@ -83,6 +83,22 @@ def adaptive_avg_pool2d(x: Tensor, size: Pair) -> Tensor:
     return F.adaptive_avg_pool2d(_planes(x), size).permute(0, 2, 3, 1)
 
 
+def windows(x: Tensor, size: int, shift: int) -> Tensor:
+    B, Y, X, C = x.shape
+    x = F.pad(x, (0, 0, 0, -X % size, 0, -Y % size))
+    if shift:
+        x = x.roll((-shift, -shift), (1, 2))
+    parts = x.reshape(B, x.shape[1] // size, size, x.shape[2] // size, size, C)
+    return parts.transpose(2, 3).reshape(-1, size * size, C)
+
+
+def from_windows(x: Tensor, size: int, grid: Pair, shift: int) -> Tensor:
+    down, across = (-(-n // size) for n in grid)
+    parts = x.reshape(-1, down, across, size, size, x.shape[-1])
+    out = parts.transpose(2, 3).reshape(-1, down * size, across * size, x.shape[-1])
+    return (out.roll((shift, shift), (1, 2)) if shift else out)[:, : grid[0], : grid[1]]
+
+
 def pixel_shuffle(x: Tensor, factor: int) -> Tensor:
     return F.pixel_shuffle(_planes(x), factor).permute(0, 2, 3, 1)
 

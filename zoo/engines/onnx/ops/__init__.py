@@ -46,10 +46,12 @@ from .vision import (
     conv2d,
     conv_transpose2d,
     fold_norm,
+    from_windows,
     interpolate,
     max_pool2d,
     pixel_shuffle,
     prepare_conv,
+    windows,
 )
 
 for _cls in (Symbol, CachedKeys, CachedValues):

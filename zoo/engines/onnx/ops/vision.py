@@ -99,6 +99,33 @@ def pixel_shuffle(x: Symbol, factor: int) -> Symbol:
     return image(x.new("DepthToSpace", [planes(x)], shape, blocksize=factor, mode="CRD"))
 
 
+def windows(x: Symbol, size: int, shift: int) -> Symbol:
+    B, Y, X, C = x.shape
+    down, across = ((n + size - 1) // size for n in (Y, X))
+    if x.is_constant and all(is_fixed(n) for n in x.shape):
+        return x.constant(on_numpy.windows(x.value, size, shift))
+    added = x.graph.lengths((0, 0, 0, 0, 0, down * size - Y, across * size - X, 0))
+    x = _rolled(x.new("Pad", [x, added], (B, down * size, across * size, C)), shift)
+    parts = x.reshape(B, down, size, across, size, C).transpose(0, 1, 3, 2, 4, 5)
+    return parts.reshape(B * down * across, size * size, C)
+
+
+def from_windows(x: Symbol, size: int, grid: tuple[int, int], shift: int) -> Symbol:
+    (down, across), C = ((n + size - 1) // size for n in grid), x.shape[-1]
+    B = x.shape[0] // (down * across)
+    parts = x.reshape(B, down, across, size, size, C).transpose(0, 1, 3, 2, 4, 5)
+    out = _rolled(parts.reshape(B, down * size, across * size, C), -shift)
+    return out[:, : grid[0], : grid[1]]
+
+
+def _rolled(x: Symbol, shift: int) -> Symbol:
+    """The images moved up and left, or with a negative `shift` down and right."""
+    if shift:
+        x = cat([x[:, shift:], x[:, :shift]], 1)
+        x = cat([x[:, :, shift:], x[:, :, :shift]], 2)
+    return x
+
+
 def interpolate(x: Symbol, size: tuple[int, int], mode: str) -> Symbol:
     B, Y, X, C = x.shape
     if same(Y, size[0]) and same(X, size[1]):
