@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import ConfigError, InputError, UnsupportedError
 
@@ -28,6 +28,8 @@ class Config:
     `require`, those that would change the result.
     """
 
+    part_classes: ClassVar[Mapping[str, type[Config]]] = {}  # fields that are configs of parts -> their classes
+
     model_type: str = ""
     architectures: tuple[str, ...] = ()
     id2label: dict[int, str] = field(default_factory=lambda: {0: "LABEL_0", 1: "LABEL_1"})
@@ -46,6 +48,11 @@ class Config:
     def tied(self) -> bool:
         """True if the output projection shares the word embeddings."""
         return self.tie_word_embeddings
+
+    def part(self, kind: type[C]) -> C | None:
+        """The config, or that of one of its parts, which is of a class; None if none is."""
+        found = (getattr(self, name) for name, cls in self.part_classes.items() if issubclass(cls, kind))
+        return self if isinstance(self, kind) else next(found, None)
 
     def sizes(self) -> dict[str, int]:
         """The fields that are whole numbers, for errors: a tensor's shape contradicts one of them."""

@@ -26,8 +26,9 @@ def load_model(
 ) -> Pretrained:
     """The model of a hub repository or a local folder, without tokenizer or task.
 
-    model_class or head ("ForMaskedLM", "Model", ...) override the config's architecture.  strict: tensors that the
-    model does not know are an error, not a warning.  The other options are those of `zoo.load`.
+    model_class or head ("ForMaskedLM", "Model", ...) override the config's architecture; "TextModel", "VisionModel"
+    and, of CLIP, "TextModelWithProjection" and "VisionModelWithProjection" are one side of two.  strict: tensors that
+    the model does not know are an error, not a warning.  The other options are those of `zoo.load`.
     """
     loading = DEFAULTS.update(options, MODEL)
     return model_of(find(name_or_folder, loading), loading, model_class=model_class, head=head)

@@ -14,7 +14,7 @@ from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, MODEL, PLACE, Options
 from .quant import QUANT_TYPES
-from .registry import architecture_of
+from .registry import FAMILIES, architecture_of
 from .runner import Runner
 from .trainable import Trainable, make_trainable
 from .typing import Array
@@ -193,10 +193,12 @@ class Pretrained(Trainable):
         from .weights.files import non_finite
         from .weights.quantised_source import as_quantised
 
-        if not isinstance(config, cls.config_class):
+        own = config.part(cls.config_class)
+        if own is None:
             raise UnsupportedError(
                 f"{checkpoint.name} is a {config.model_type} checkpoint, and {cls.__name__} is not of that family"
             )
+        config = own
         adapter = None
         if options.adapter is not None:
             from .lock import find_adapter
@@ -238,12 +240,17 @@ class Pretrained(Trainable):
 
     @classmethod
     def _config_class(cls, model_type: Any) -> type[Config]:
-        """The config class for a model_type: this class's own, or a subclass of it (XLM-R's is one of RoBERTa's)."""
+        """The config class for a model_type: this class's own, a subclass of it (XLM-R's is one of RoBERTa's), or that
+        of a model which this class is a part of.
+        """
         found = [cls.config_class]
         for one in found:
             if one.model_type == model_type:
                 return one
             found += one.__subclasses__()
+        whole = FAMILIES[model_type].load("Config") if model_type in FAMILIES else Config
+        if any(issubclass(part, cls.config_class) for part in whole.part_classes.values()):
+            return whole
         raise UnsupportedError(f"model_type is {model_type!r}, and {cls.__name__} is not of that family")
 
 

@@ -364,10 +364,21 @@ def config_class(model_type: Any) -> type[Config]:
     return family_of(model_type).load("Config")
 
 
+def _part(config: Config, architecture: str) -> type[Pretrained] | None:
+    """The class of a part of a config's model by its name in transformers: "CLIPTextModel"."""
+    model_type = architectures().get(architecture)
+    family = None if model_type is None else FAMILIES[model_type]
+    if family is None or family.load("Config") not in config.part_classes.values():
+        return None
+    return family.load(family.head(architecture) or "Model")
+
+
 def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
     """The class of a config's `architectures`, or of its family's `head` ("ForMaskedLM", ...)."""
     family = family_of(config.model_type)
     if head is not None:
+        if head not in family.heads and (part := _part(config, family.architecture(head))) is not None:
+            return part
         if head not in family.heads:
             known = ", ".join(family.architectures)
             raise UnsupportedError(f"{config.model_type} has no {family.architecture(head)}, only {known}")

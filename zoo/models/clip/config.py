@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from ...config import Config
@@ -10,6 +11,7 @@ from ...errors import ConfigError, ZooError
 from ..vit.config import VisionConfig
 
 C = TypeVar("C", bound="CLIPConfig")
+P = TypeVar("P", bound=Config)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,10 @@ class CLIPVisionConfig(VisionConfig):
 class CLIPConfig(Config):
     """`text_config` and `vision_config` are configs of their own."""
 
-    part_classes: ClassVar[dict[str, type[Config]]] = {"text_config": CLIPTextConfig, "vision_config": CLIPVisionConfig}
+    part_classes: ClassVar[Mapping[str, type[Config]]] = {
+        "text_config": CLIPTextConfig,
+        "vision_config": CLIPVisionConfig,
+    }
     model_type: str = "clip"
     projection_dim: int = 512
     text_config: CLIPTextConfig
@@ -71,6 +76,10 @@ class CLIPConfig(Config):
     @classmethod
     def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
         return super().from_dict({**raw, **{name: _part(name, raw, kind) for name, kind in cls.part_classes.items()}})
+
+    def part(self, kind: type[P]) -> P | None:
+        found: Any = super().part(kind)  # whose own width of the vectors is not that of its checkpoint
+        return found if found is None or found is self else replace(found, projection_dim=self.projection_dim)
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), **{name: getattr(self, name).to_dict() for name in self.part_classes}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,7 +42,7 @@ class SiglipVisionConfig(CLIPVisionConfig):
 class SiglipConfig(CLIPConfig):
     """`text_config` and `vision_config` are configs of their own."""
 
-    part_classes: ClassVar[dict[str, type[Config]]] = {
+    part_classes: ClassVar[Mapping[str, type[Config]]] = {
         "text_config": SiglipTextConfig,
         "vision_config": SiglipVisionConfig,
     }
