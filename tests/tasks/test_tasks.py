@@ -64,6 +64,28 @@ def words(rng, count):
     return " ".join(rng.choice(["the", "river", "Berlin", "antidisestablishment", "runs", ",", "über"], count))
 
 
+def test_few_rows_are_cut_at_the_least_cost(rng):
+    from zoo.tasks.base import BATCHES_WORTH
+
+    def cost(found):
+        return sum(len(index) * lengths[index].max() + budget / BATCHES_WORTH for index in found)
+
+    budget = 320
+    for _ in range(20):
+        lengths = rng.integers(1, 60, 9)
+        order = np.argsort(-lengths, kind="stable")
+        cuts = [[i for i in range(1, 9) if bits >> i & 1] for bits in range(0, 512, 2)]
+        every = [part for part in (np.split(order, at) for at in cuts) if all(fits(lengths[x], budget) for x in part)]
+        found = list(batches(lengths, budget))
+        assert all(fits(lengths[index], budget) for index in found)
+        assert sorted(np.concatenate(found)) == list(range(9))
+        assert cost(found) == min(map(cost, every))
+
+
+def fits(lengths, budget: int) -> bool:
+    return len(lengths) * lengths.max() <= budget
+
+
 @pytest.mark.parametrize("name", HEADS)
 def test_same_alone_and_in_a_batch_in_any_order(task, name, rng):
     texts = [words(rng, int(n)) for n in rng.integers(1, 90, 70)]

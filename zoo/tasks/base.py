@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 # as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU needs more.
 BATCH_TOKENS = 768
 BATCH_TOKENS_TORCH = 16384
+# What a batch costs beside its tokens is that of a 32nd of a full one: 24 tokens on two cores, for MiniLM.  Many rows
+# have little padding in any case.
+BATCHES_WORTH, FEW = 32, 256
 # Texts that are tokenized at once: it bounds memory, and is enough to sort by length.
 TEXTS_AT_ONCE = 4096
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
@@ -232,13 +235,38 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
 
 
 def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Rows (R,) by length, the longest first, cut so that no batch has more than `budget` tokens with its padding."""
+    """Rows (R,) by length, the longest first, cut so that no batch has more than `budget` tokens with its padding.
+
+    Few rows are cut where padding and the cost of a batch are the least together.
+    """
     order = np.argsort(-lengths, kind="stable")
+    if len(order) <= FEW:
+        yield from np.split(order, _cuts(np.maximum(lengths[order], 1), budget))
+        return
     at = 0
     while at < len(order):
         count = max(1, budget // max(1, int(lengths[order[at]])))
         yield order[at : at + count]
         at += count
+
+
+def _cuts(lengths: np.ndarray, budget: int) -> list[int]:
+    """Where to cut rows (R,) that are sorted by length, the longest first: the cheapest way to each row by the rows
+    before it.
+    """
+    R, cost = len(lengths), budget / BATCHES_WORTH
+    least, begins = np.full(R + 1, np.inf), np.zeros(R + 1, np.int64)
+    least[0] = 0
+    for at, length in enumerate(lengths.tolist()):
+        ends = np.arange(at + 1, min(at + max(1, budget // length), R) + 1)
+        costs = least[at] + cost + length * (ends - at)
+        better = costs < least[ends]
+        least[ends[better]], begins[ends[better]] = costs[better], at
+    cuts, at = list[int](), int(begins[R])
+    while at:
+        cuts.append(at)
+        at = int(begins[at])
+    return cuts[::-1]
 
 
 def as_texts(value: Any, name: str, least: int = 1) -> tuple[list[str], bool]:

@@ -218,14 +218,22 @@ def application(
 
     fixed = {"/health": health, "/ready": ready, "/v1/models": listed, "/metrics": measured}
     routes = [Route(path, do) for path, do in {**fixed, "/openapi.json": schema, "/docs": docs}.items()]
-    for path, of in [*((path, path) for path in ENDPOINTS), *ALIASES.items()]:
-        routes.append(Route(path, _answering(models, ENDPOINTS[of]), methods=["POST"]))
+    answering = {path: _answering(models, endpoint) for path, endpoint in ENDPOINTS.items()}
+    answering |= {path: answering[of] for path, of in ALIASES.items()}
+    routes += [Route(path, do, methods=["POST"]) for path, do in answering.items()]
 
     async def wrong(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         return answer_of(ApiError(status, str(getattr(error, "detail", "internal error"))))
 
-    app: Any = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: wrong})
+    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: wrong})
+
+    async def direct(scope: Any, receive: Any, send: Any) -> None:
+        """Call an endpoint without a search for its route, and what Starlette does for exceptions, which it handles."""
+        do = answering.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        await (routed if do is None else await do(Request(scope, receive)))(scope, receive, send)
+
+    app: Any = direct
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
     return Gate(app, metrics, host, key, origins or [])

@@ -199,11 +199,13 @@ class TextWorker(Worker):
             for i, item in zip(index.tolist(), items, strict=True):
                 out[i] = item
                 left[of[i]] -= 1
+            ended: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
             for k in np.unique(of[index]).tolist():
                 if not left[k]:  # its answer does not wait for the other requests
                     mine, one = slice(begins[k], begins[k + 1]), some[k][0]
-                    result = out[mine], int(lengths[mine].sum())
-                    _tell(one.loop, _settle, one.future, result, None)
+                    ended.setdefault(one.loop, []).append((one.future, (out[mine], int(lengths[mine].sum()))))
+            for loop, results in ended.items():
+                _tell(loop, _settle_all, results)
         self.tokens += int(lengths.sum())
 
 
@@ -317,6 +319,11 @@ def _tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) 
 def _put(pieces: list[tuple[asyncio.Queue[Pieces], Pieces]]) -> None:
     for queue, some in pieces:
         queue.put_nowait(some)
+
+
+def _settle_all(results: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, result in results:
+        _settle(future, result, None)
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
