@@ -7,6 +7,7 @@ import pytest
 
 from tests.ops.test_quant_tensors import NARROW, matrix
 from zoo import ops
+from zoo.apps.gguf_export.k_blocks import encode
 from zoo.engines.onnx.ops import Symbol
 from zoo.engines.onnx.ops.graph import GraphBuilder
 from zoo.engines.onnx.ops.packed import ACTIVATIONS, Int4
@@ -15,7 +16,7 @@ from zoo.engines.onnx.signature import GraphInput
 from zoo.engines.onnx.trace import finish
 from zoo.errors import InputError
 from zoo.ops.on_numpy.quantise import quantise
-from zoo.quant import QUANT_TYPES, QuantTensor
+from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 from zoo.typing import RawTensor
 
 PACKED = [name for name in NARROW if not QUANT_TYPES[name].plain]
@@ -61,6 +62,16 @@ def test_products_are_those_of_the_numbers(names, columns, rng, running, monkeyp
             assert np.linalg.norm(found - wanted) <= limit * size
     assert "MatMulNBits" in operators["int8"]
     assert operators["int8"].count("MatMulNBits") <= operators["float32"].count("MatMulNBits")
+
+
+@pytest.mark.parametrize("name", ["Q4_K", "Q5_K"])
+def test_offsets_are_rounded_to_a_small_share_of_a_step(name, rng, running):
+    """By rows of the identity, which int8 has exactly."""
+    data = encode(rng.standard_normal((37, 512), np.float32), name)
+    weight = QuantTensor([QuantRows(QUANT_TYPES[name], 512, (data,))])
+    twin = weight.dequantise()
+    (found,) = running(product(weight, np.zeros(37, np.float32))).run(None, {"x": np.eye(512, dtype=np.float32)})
+    np.testing.assert_allclose(found.T, twin, rtol=1e-6, atol=3e-4 * (twin.max() - twin.min()))
 
 
 @pytest.mark.parametrize("name", PACKED)

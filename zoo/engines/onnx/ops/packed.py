@@ -1,12 +1,14 @@
 """Products with quantised matrices, and rows of quantised tables, with the numbers of their file.
 
 ONNX Runtime's MatMulNBits multiplies by (code - zero) * scale, with codes of 4 or 8 bits and a scale for each group of
-16 numbers or more; codes of 5 and 6 bits are stored in 8.  Offsets (Q4_1, K-blocks) that no zero can express are a
-second product, with the sums of x over each group.
+16 numbers or more; codes of 5 and 6 bits are stored in 8.
 
-By default MatMulNBits rounds x to int8 in each group (its accuracy_level 4), as llama.cpp does.  With
-ZOO_ONNX_ACTIVATIONS=float32 it multiplies in float32, and codes of 8 bits are two products of 4, since its float32
-product of 8 bits takes a hundred times as long.
+By default MatMulNBits rounds x to int8 in each group (its accuracy_level 4), as llama.cpp does.  Offsets (Q4_1,
+K-blocks) are then the nearest zero, and more columns for what is left of each group, at most half a step; these are
+multiplied by the sum of the group's x.  They have 8 bits for a group of offsets: with codes of 4, upper and lower ones.
+
+With ZOO_ONNX_ACTIVATIONS=float32 it multiplies in float32, and offsets are a second product, of the sums.  Codes of 8
+bits are two products of 4, since its float32 product of 8 bits takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from .symbol import FLOAT, Symbol
 FOUR = frozenset({"INT4_32", "UINT4_32", "UINT4_OFFSET", "UINT4_K", "Q4_0", "Q4_1", "Q4_K"})  # types of four bits
 OF_ROWS = 128  # the group of a type with one scale for a row
 TILE = 1 << 22  # numbers of a matrix that are converted at a time
+COLUMNS = {4: 2, 8: 1}  # bits of a code -> the columns for the rest of an offset
 SMALLEST = 32  # rows or columns below which a matrix is not quantised
 ACTIVATIONS = "ZOO_ONNX_ACTIVATIONS"
 
@@ -112,11 +115,13 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
     if key not in graph.memo:
         graph.memo[key] = _constants(parts, (O, I), kind, form, exact, weight.name)
     *products, offset = graph.memo[key]
-    shared = {"K": I, "N": O, "block_size": form.group, "accuracy_level": 0 if exact else 4}
-    bits = 4 if exact else form.bits
+    bits, wide = 4 if exact else form.bits, x
+    if form.center is not None and not exact:
+        wide = _with_sums(x, form.group, COLUMNS[bits])
+    shared = {"K": wide.shape[-1], "N": O, "block_size": form.group, "accuracy_level": 0 if exact else 4}
     y: Any = None
     for codes, scale, zero in products:
-        inputs = [x, codes, scale, "" if zero is None else zero, ""]
+        inputs = [wide, codes, scale, "" if zero is None else zero, ""]
         if y is None and bias is not None:
             inputs.append(bias)
         part = x.new("MatMulNBits", inputs, (*x.shape[:-1], O), domain=MICROSOFT, bits=bits, **shared)
@@ -132,15 +137,31 @@ def _sums(x: Symbol, group: int) -> Symbol:
     """The sums of each group of x (..., I) -> (..., ceil(I / group))."""
     memo, key = x.graph.memo, ("sums", x.name, group)
     if key not in memo:
-        *lead, I = x.shape  # noqa: E741
-        count, wide = -(-I // group), x
-        if I % group:
-            ends = np.zeros(2 * x.ndim, np.int64)
-            ends[-1] = count * group - I
-            wide = x.new("Pad", [x, ends], (*lead, count * group))
-        wide = wide.reshape(*lead, count, group)
-        memo[key] = wide.new("ReduceSum", [wide, np.array([-1])], (*lead, count), keepdims=0)
+        wide = _whole(x, group)
+        *lead, I = wide.shape  # noqa: E741
+        wide = wide.reshape(*lead, I // group, group)
+        memo[key] = wide.new("ReduceSum", [wide, np.array([-1])], (*lead, I // group), keepdims=0)
     return memo[key]
+
+
+def _with_sums(x: Symbol, group: int, count: int) -> Symbol:
+    """x and `count` times the sums of its groups, each filled up to whole groups."""
+    memo, key = x.graph.memo, ("with sums", x.name, group, count)
+    if key not in memo:
+        parts = [_whole(x, group)] + [_whole(_sums(x, group), group)] * count
+        width = sum(part.shape[-1] for part in parts)
+        memo[key] = x.new("Concat", parts, (*x.shape[:-1], width), axis=-1)
+    return memo[key]
+
+
+def _whole(x: Symbol, group: int) -> Symbol:
+    """x (..., I), and zeros until I is a multiple of the group."""
+    *lead, I = x.shape  # noqa: E741
+    if I % group == 0:
+        return x
+    ends = np.zeros(2 * x.ndim, np.int64)
+    ends[-1] = -I % group
+    return x.new("Pad", [x, ends], (*lead, I + int(ends[-1])))
 
 
 def _constants(
@@ -149,13 +170,16 @@ def _constants(
     """For each product its codes, scales and zeros, and then the offsets; they are computed when they are written."""
     (O, I), (bits, group, has_zeros, center) = shape, form  # noqa: E741
     G, two = -(-I // group), exact and bits == 8
-    width = 4 if exact else bits
-    shapes = [((O, G, group * width // 8), u8), ((O, G), f32)]
+    columns = center is not None and not exact
+    width, blocks = 4 if exact else bits, G
+    if columns:
+        has_zeros, blocks = True, G + COLUMNS[bits] * -(-G // group)
+    shapes = [((O, blocks, group * width // 8), u8), ((O, blocks), f32)]
     if two:
         shapes = [*shapes, *shapes, ((O, -(-G // 2)), u8)]
     if has_zeros:
-        shapes.append(((O, -(-G * bits // 8)), u8))
-    if center is not None:
+        shapes.append(((O, -(-blocks * bits // 8)), u8))
+    if center is not None and exact:
         shapes.append(((O, G), f32))
 
     def make() -> list[np.ndarray]:
@@ -163,6 +187,11 @@ def _constants(
         for begin, rows in tiles(parts, kind, name):
             codes, scale, offset, zero = _groups(rows, group, G)
             own = slice(begin, begin + len(codes))
+            if columns:
+                codes, scale, zero = _in_columns(codes, scale, offset, zero, bits)
+                made[0][own], made[1][own] = _pairs(codes) if bits == 4 else codes, scale
+                made[2][own] = _pairs(np.pad(zero, ((0, 0), (0, blocks % 2)))) if bits == 4 else zero
+                continue
             scale_out = made[1][own]
             scale_out[:] = scale
             less = center if center is not None else 0 if has_zeros else zero
@@ -185,10 +214,36 @@ def _constants(
 
     recipe = Recipe(make)
     found = [Made(recipe, i, *each) for i, each in enumerate(shapes)]
-    offsets = found.pop() if center is not None else None
+    offsets = found.pop() if center is not None and exact else None
     if two:
         return [(found[0], found[1], None), (found[2], found[3], found[4]), offsets]
     return [(found[0], found[1], found[2] if has_zeros else None), offsets]
+
+
+def _in_columns(
+    codes: np.ndarray, scale: np.ndarray, offset: np.ndarray | None, zero: Any, bits: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Codes (R, G, N) with offsets -> codes, scales and zeros of G groups and those of the columns after them."""
+    if codes.dtype == np.int8:
+        codes, zero = codes.view(u8) ^ np.uint8(128), np.asarray(zero, np.float32) + 128
+    (R, G, N), half, top = codes.shape, 1 << bits - 1, (1 << bits) - 1
+    less = np.asarray(zero, np.float32) * scale - (0 if offset is None else offset)
+    near = np.clip(np.rint(less / _nonzero(scale)), 0, top)
+    rest = np.zeros((R, -(-G // N), N), np.float32)
+    rest.reshape(R, -1)[:, :G] = near * scale - less
+    step = np.abs(rest).max(2) / np.float32(half - 0.5)
+    found = [(codes, scale, near)]
+    for _ in range(COLUMNS[bits]):
+        steps = np.clip(np.rint(rest / _nonzero(step)[..., None]), -half, half - 1)
+        rest -= steps * step[..., None]
+        found.append(((steps + half).astype(u8), step, np.full_like(step, half)))
+        step = step / np.float32(1 << bits)
+    codes, scale, near = (np.concatenate(parts, 1) for parts in zip(*found, strict=True))
+    return codes, scale, near.astype(u8)
+
+
+def _nonzero(scale: np.ndarray) -> np.ndarray:
+    return np.where(scale == 0, np.float32(1), scale)
 
 
 def tiles(parts: Sequence[Part], kind: QuantType | None, name: str) -> Iterator[tuple[int, Any]]:
