@@ -10,7 +10,7 @@ from zoo.checkpoint.config_file import read_config
 from zoo.errors import ConfigError, UnsupportedError
 from zoo.models.bert import BertConfig
 from zoo.models.roberta import RobertaConfig, XLMRobertaConfig
-from zoo.registry import architecture_of, architectures, model_class
+from zoo.registry import FAMILIES, NATIVE, architecture_of, architectures, model_class
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,37 @@ def test_custom_code_is_never_run(tmp_path):
         '{"model_type": "bert", "architectures": ["BertModel"], "auto_map": {"AutoModel": "modeling.Evil"}}'
     )
     assert model_class(read_config(tmp_path)).__name__ == "BertModel"
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (
+            {"model_type": "new", "auto_map": {"AutoConfig": "configuration.NewConfig"}},
+            r"code of its own \(configuration.NewConfig\), which zoo does not run: .* 'gte' .*gte-multilingual-base",
+        ),
+        ({"model_type": "Yi"}, "'Yi' is not one that zoo has: the same architecture is 'llama'"),
+        (
+            {"model_type": "chatglm", "auto_map": {"AutoModel": "m.GLM", "AutoTokenizer": ["t.Tokenizer", None]}},
+            r"'chatglm' is not one that zoo has .*code of its own \(m.GLM, t.Tokenizer\).*adding-a-model",
+        ),
+        ({"auto_map": {"AutoModel": "m.Own"}}, r"no model_type.*code of its own \(m.Own\)"),
+        (
+            {"model_type": "bert", "architectures": ["JinaBertModel"], "auto_map": {"AutoModel": "j.JinaBertModel"}},
+            r"'JinaBertModel', which zoo does not have.*code of its own \(j.JinaBertModel\)",
+        ),
+        ({"model_type": "qwen2", "is_causal": False}, "is_causal = False is not implemented"),
+    ],
+)
+def test_custom_code_is_refused_with_what_to_take(tmp_path, config, says):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises((UnsupportedError, ConfigError), match=says):
+        model_class(read_config(tmp_path))
+
+
+@pytest.mark.parametrize("native", [native for native, _ in NATIVE.values()])
+def test_native_equivalents_exist(native):
+    assert native in FAMILIES
 
 
 def test_architectures_exist():

@@ -165,6 +165,12 @@ def _two_towers(module: str, prefix: str) -> Family:
     )
 
 
+# model_type of files with code of their own -> the family of the same architecture, and a checkpoint in its form.
+NATIVE: dict[str, tuple[str, str]] = {
+    "new": ("gte", "alibaba-nlp-community/gte-multilingual-base"),
+    "Yi": ("llama", "01-ai/Yi-1.5-6B"),
+}
+
 # model_type in config.json -> the row.
 FAMILIES: dict[str, Family] = {
     "bert": Family(
@@ -336,13 +342,31 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def family_of(model_type: Any) -> Family:
+def own_code(auto_map: Any) -> str:
+    """The sentence on a config.json's `auto_map`, which names Python files that come with a checkpoint."""
+    if not isinstance(auto_map, dict) or not auto_map:
+        return ""
+    names = ", ".join(str(name[0] if isinstance(name, list) else name) for name in auto_map.values())
+    return f"; the checkpoint brings code of its own ({names:.200}), which zoo does not run"
+
+
+def family_of(model_type: Any, auto_map: Any = None) -> Family:
     """The row of a config.json's `model_type`; ConfigError without one, UnsupportedError if zoo does not have it."""
+    code = own_code(auto_map)
     if not isinstance(model_type, str) or not model_type:
-        raise ConfigError("config.json has no model_type, which says what family the checkpoint belongs to")
+        raise ConfigError(f"config.json has no model_type, which says what family the checkpoint belongs to{code}")
+    if model_type in NATIVE:
+        native, example = NATIVE[model_type]
+        raise UnsupportedError(
+            f"model_type {model_type!r} is not one that zoo has{code}: the same architecture is {native!r} in "
+            f"transformers and in zoo, with other names, as in {example}"
+        )
     if model_type not in FAMILIES:
         guess = nearest(model_type, FAMILIES)
-        raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has ({', '.join(FAMILIES)}){guess}")
+        raise UnsupportedError(
+            f"model_type {model_type!r} is not one that zoo has ({', '.join(FAMILIES)}){guess}{code}; "
+            "docs/adding-a-model.md tells how to add a family"
+        )
     return FAMILIES[model_type]
 
 
@@ -359,9 +383,9 @@ def architecture_of(cls: type, model_type: str) -> str:
     return family.architecture(cls.__name__.removeprefix(family.classes))
 
 
-def config_class(model_type: Any) -> type[Config]:
-    """The config class of a family."""
-    return family_of(model_type).load("Config")
+def config_class(model_type: Any, auto_map: Any = None) -> type[Config]:
+    """The config class of a family; auto_map: config.json's, for the error if there is none."""
+    return family_of(model_type, auto_map).load("Config")
 
 
 def _part(config: Config, architecture: str) -> type[Pretrained] | None:
@@ -395,5 +419,5 @@ def model_class(config: Config, head: str | None = None) -> type[Pretrained]:
     guess = nearest(wanted, architectures())
     raise UnsupportedError(
         f"config.json asks for the architecture {wanted!r}, which zoo does not have{guess}; "
-        f"of {config.model_type} it has {', '.join(family.architectures)}"
+        f"of {config.model_type} it has {', '.join(family.architectures)}{own_code(config.extra.get('auto_map'))}"
     )

@@ -13,7 +13,7 @@ from ..registry import config_class
 
 
 def read_config(
-    folder: str | os.PathLike[str] | CheckpointFolder, class_of: Callable[[Any], type[Config]] = config_class
+    folder: str | os.PathLike[str] | CheckpointFolder, class_of: Callable[[Any], type[Config]] | None = None
 ) -> Any:
     """The config of a checkpoint; class_of: `model_type` -> its class, the family's if not given."""
     folder = CheckpointFolder.of(folder)
@@ -21,6 +21,8 @@ def read_config(
         raise ConfigError(f"{folder} has no config.json: it is not a checkpoint's folder")
     raw = folder.json("config.json")
     try:
-        return class_of(raw.get("model_type")).from_dict(raw)
+        kind = raw.get("model_type")
+        found = config_class(kind, raw.get("auto_map")) if class_of is None else class_of(kind)
+        return found.from_dict(raw)
     except ZooError as e:
         raise type(e)(f"{folder.where('config.json')}: {e}") from None

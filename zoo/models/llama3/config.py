@@ -42,6 +42,7 @@ class LlamaConfig(Config):
         self.positive("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
         self.positive("max_position_embeddings")
         self.fractions("attention_dropout", "classifier_dropout")
+        self.require(is_causal=True)  # gte-Qwen2's tokens see those after them, by code of its own
         if self.head_dim is None:
             self.divides("num_attention_heads", "hidden_size")
         else:
