@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from . import ops
 from .ops.capture import current
 from .quant import QuantTensor
@@ -15,6 +17,7 @@ from .weights import Weights
 from .weights.mapped import release
 
 T = TypeVar("T")
+SAMPLES, SAMPLE = 8, 16  # places of each array that `samples` reads, and numbers at each
 
 
 class Module:
@@ -256,6 +259,19 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         for name, child in items:
             if not str(name).startswith("_"):
                 yield from leaves(child, f"{path}.{name}" if path else str(name))
+
+
+def samples(node: Any) -> Iterator[bytes]:
+    """Yield the path, shape and type of every parameter, and some of its numbers: what tells two models apart."""
+    for path, leaf in leaves(node):
+        packed = isinstance(leaf, QuantTensor)
+        kinds = [part.kind.name for part in leaf.parts] if packed else []
+        yield f"{path} {tuple(leaf.shape)} {leaf.dtype} {kinds}\n".encode()
+        arrays: Any = [array for part in leaf.parts for array in part.arrays] if packed else [leaf]
+        for array in arrays:
+            flat, size = array.reshape(-1), math.prod(array.shape)
+            for at in np.linspace(0, max(0, size - SAMPLE), SAMPLES).astype(int).tolist() if size else ():
+                yield np.ascontiguousarray(ops.to_numpy(flat[at : at + SAMPLE])).tobytes()
 
 
 def an_array(node: Any) -> Array:

@@ -21,6 +21,7 @@ class Runner:
     """Calls a model directly."""
 
     has_weights = True  # False for an engine without the model's weights: parts of it cannot be called
+    precision = "float32"  # that an engine rounds matrices to
 
     def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
         """The output of model(*args, **options)."""

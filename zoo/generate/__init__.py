@@ -7,6 +7,7 @@ from .config import GenerationConfig
 from .continuous import ContinuousBatch, Request, Step
 from .decoder import Decoder, Generated, Token
 from .prefixes import KEPT_BYTES
+from .prompt_cache import PromptCache
 from .search import generate, stream
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Decoder",
     "Generated",
     "GenerationConfig",
+    "PromptCache",
     "Request",
     "Step",
     "Token",

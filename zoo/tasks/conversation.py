@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import abc
+import json
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..cache import KVCache
+from ..errors import InputError
+from ..files.json_file import parse_json_list
 from ..generate import GenerationConfig
 
 if TYPE_CHECKING:
@@ -63,21 +64,28 @@ class Conversation(Turns):
     def __init__(self, llm: Generate, system: str | None = None, **options: Any):
         super().__init__(system)
         self.llm, self.options = llm, options
-        self._cache: KVCache | None = None
-        self._ids: list[int] = []  # the cache holds the first of them
+        self.known = llm.prompt_cache()
+
+    def save_cache(self, path: str | os.PathLike[str]) -> None:
+        """Write the messages with their keys and values to a safetensors file."""
+        about = {"messages": json.dumps(self.messages, ensure_ascii=False), "left_out": str(self.left_out)}
+        self.known.save_cache(path, about)
+
+    def load_cache(self, path: str | os.PathLike[str]) -> None:
+        """Go on from a file that `save_cache` wrote with the same model."""
+        known = self.llm.prompt_cache()
+        about = known.load_cache(path)
+        messages = parse_json_list(about.get("messages", "").encode(), f"{path}: messages", InputError)
+        self.messages = checked_messages(messages, path)
+        left_out = about.get("left_out", "")
+        self.left_out, self.known = int(left_out) if left_out.isdecimal() else 0, known
 
     def _answer(self) -> Iterator[str]:
         ids, config = self._shown()
         most = self.llm.max_tokens
         if config.max_new_tokens is not None and len(ids) < most:  # later turns have less room than the first
             config = config.replace(max_new_tokens=min(config.max_new_tokens, most - len(ids)))
-        cache = self._room(len(ids) + config.new_tokens(len(ids), most))
-        same = np.array(ids[: cache.length]) == np.array(self._ids[: cache.length][: len(ids)])
-        # The last token of the prompt is computed even where it is known: what follows it is wanted.
-        known = min(len(same) if same.all() else int(same.argmin()), len(ids) - 1)
-        cache.advance(known - cache.length)
-        self._ids = list(ids)
-        return self.llm.stream_ids(ids, config, cache, taken=self._ids)
+        return self.llm.stream_ids(ids, config, self.known)
 
     def _shown(self) -> tuple[list[int], GenerationConfig]:
         """The tokens of the messages that fit, and how to go on."""
@@ -92,9 +100,11 @@ class Conversation(Turns):
                 return ids, config
             self.left_out += later
 
-    def _room(self, capacity: int) -> KVCache:
-        if self._cache is None or self._cache.capacity < capacity:
-            most = self.llm.max_tokens
-            self._cache = self.llm.new_cache(min(2 * capacity, most))
-            self._ids = []
-        return self._cache
+
+def checked_messages(messages: list[Any], where: object) -> list[dict[str, Any]]:
+    """The messages of a saved chat, if they are some; InputError otherwise."""
+    for i, one in enumerate(messages):
+        fits = isinstance(one, dict) and isinstance(one.get("content"), str)
+        if not fits or one.get("role") not in ("system", "user", "assistant"):
+            raise InputError(f"{where}: item {i} is {str(one)[:80]}, expected a role and a content")
+    return messages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..cache import KVCache
 from ..errors import InputError, UnsupportedError
-from ..generate import KEPT_BYTES, ContinuousBatch, Generated, GenerationConfig, generate, stream
+from ..generate import KEPT_BYTES, ContinuousBatch, Generated, GenerationConfig, PromptCache, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
 from ..options import DEFAULTS, Options
@@ -152,11 +153,15 @@ class Generate(TextTask):
         return found[0] if single else found
 
     def stream(
-        self, prompt: str | Messages, *, cache: KVCache | None = None, **options: Unpack[GenerationOptions]
+        self,
+        prompt: str | Messages,
+        *,
+        cache: KVCache | PromptCache | None = None,
+        **options: Unpack[GenerationOptions],
     ) -> Iterator[str]:
         """The text that follows one prompt, or one chat, in pieces as they come: each is whole characters.
 
-        cache: see `zoo.generate.stream`.
+        cache: from `prompt_cache`, whose tokens are not computed again; or see `zoo.generate.stream`.
         """
         if isinstance(prompt, str):
             config = self._with(options)
@@ -178,6 +183,13 @@ class Generate(TextTask):
         """An empty cache for one row."""
         return self._model.new_cache(1, capacity)
 
+    def prompt_cache(self, path: str | os.PathLike[str] | None = None) -> PromptCache:
+        """An empty cache for `stream`, to be kept from call to call; or one from a file that its `save_cache` wrote."""
+        cache = PromptCache(self.model, self._model)
+        if path is not None:
+            cache.load_cache(path)
+        return cache
+
     def continuous_batch(self, max_rows: int = 8, *, kept: int = KEPT_BYTES) -> ContinuousBatch:
         """An empty batch that prompts join and leave while others are generated, as a server needs it.
 
@@ -186,9 +198,17 @@ class Generate(TextTask):
         return ContinuousBatch(self._model, max_rows, alone=getattr(self.model, "depends_on_length", False), kept=kept)
 
     def stream_ids(
-        self, ids: list[int], config: GenerationConfig, cache: KVCache | None = None, taken: list[int] | None = None
+        self,
+        ids: list[int],
+        config: GenerationConfig,
+        cache: KVCache | PromptCache | None = None,
+        taken: list[int] | None = None,
     ) -> Iterator[str]:
         """`stream` for a prompt of tokens; `taken` gets the tokens, too."""
+        if isinstance(cache, PromptCache):
+            room = len(ids) + config.new_tokens(len(ids), self._model.max_positions)
+            known, cache = cache, cache.begin(ids, room)
+            taken = known.ids
         tokens = stream(self._model, ids, config, cache=cache)
         text = TextStream(self.tokenizer, ids, config.stop_strings)
 

@@ -144,13 +144,16 @@ def write_safetensors(path: Path, tensors: Mapping[str, RawTensor]) -> None:
 
 
 def write_tensors(
-    path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], array_of: Callable[[str], np.ndarray]
+    path: Path,
+    tensors: Mapping[str, tuple[str, tuple[int, ...]]],
+    array_of: Callable[[str], np.ndarray],
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write a file of tensors, name -> element type and shape; each array is made just before it is written.
 
     The official library takes no bfloat16 from NumPy, and keeps a second copy of everything while it writes.
     """
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"} if metadata is None else dict(metadata)}
     end = 0
     for name, (dtype, shape) in tensors.items():
         begin, end = end, end + math.prod(shape) * element_bits(dtype) // 8

@@ -18,6 +18,7 @@ from ...errors import InputError, ZooError
 from ...files.atomic_write import atomic_write
 from ...files.json_file import parse_json_list, read_bounded
 from ...runner import Runner
+from ...tasks.conversation import Conversation, checked_messages
 from . import UsageError
 from .chat_server import ServerConversation
 from .fastest import say_device
@@ -30,7 +31,7 @@ HELP = """\
 /system TEXT  begin anew with this system message; without TEXT with none
 /regenerate   another answer to the last message
 /save FILE    write the conversation to a file
-/load FILE    go on from such a file
+/load FILE    go on from such a file; FILE.safetensors keeps what was computed, too
 /help         this list
 Ctrl-C stops an answer, Ctrl-D ends.  A message that begins with a slash is typed with two."""
 
@@ -118,8 +119,13 @@ def _command(talk: Any, line: str) -> str | None:
         return text
     elif name in ("save", "load") and rest:
         path = Path(os.path.expanduser(rest))
-        if name == "load":
-            talk.messages = _loaded(path)
+        if path.suffix == ".safetensors":
+            if not isinstance(talk, Conversation):
+                raise InputError(f"{path}: the state of a model is kept of conversations here: give a name in .json")
+            (talk.load_cache if name == "load" else talk.save_cache)(path)
+        elif name == "load":
+            found = parse_json_list(read_bounded(path, HISTORY, InputError), path, InputError)
+            talk.messages = checked_messages(found, path)
         else:
             with atomic_write(path) as part:
                 part.write_text(json.dumps(messages, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -127,15 +133,6 @@ def _command(talk: Any, line: str) -> str | None:
     else:
         raise InputError(f"{line[:80]!r} is no command: /help lists them")
     return None
-
-
-def _loaded(path: Path) -> list[dict[str, Any]]:
-    messages = parse_json_list(read_bounded(path, HISTORY, InputError), path, InputError)
-    for i, one in enumerate(messages):
-        fits = isinstance(one, dict) and isinstance(one.get("content"), str)
-        if not fits or one.get("role") not in ("system", "user", "assistant"):
-            raise InputError(f"{path}: item {i} is {str(one)[:80]}, expected a role and a content")
-    return messages
 
 
 def say(text: str) -> None:

@@ -28,8 +28,7 @@ from filelock import FileLock, Timeout
 
 from ...errors import ZooError
 from ...files.atomic_write import atomic_write
-from ...nn import leaves
-from ...quant import QuantTensor
+from ...nn import samples
 from ...weights.mapped import place_of
 from ...weights.memory import machine_memory
 from .proto import SMALL, Places, nbytes, numbers, save_placed
@@ -44,7 +43,6 @@ ANNOUNCED = 100 << 20  # bytes whose writing is announced
 PATIENCE = 600  # seconds to wait for another process's graph
 EMBEDDED = 64 << 20  # bytes of weights that NAME.onnx may hold beside references to the checkpoint's files
 VERSION = 1  # of the files' format
-SAMPLES, SAMPLE = 8, 16  # places of each array that a fingerprint reads, and numbers at each
 
 
 class CachedGraph(NamedTuple):
@@ -71,15 +69,8 @@ def fingerprint(model: Any, files: Iterable[Path]) -> str:
     for path in files:
         about = os.stat(path)
         digest.update(f"{about.st_size} {about.st_mtime_ns}\n".encode())
-    for path, leaf in leaves(model):
-        packed = isinstance(leaf, QuantTensor)
-        kinds = [part.kind.name for part in leaf.parts] if packed else []
-        digest.update(f"{path} {leaf.shape} {leaf.dtype} {kinds}\n".encode())
-        arrays: Any = [array for part in leaf.parts for array in part.arrays] if packed else [leaf]
-        for array in arrays:
-            flat = array.reshape(-1)
-            for at in np.linspace(0, max(0, flat.size - SAMPLE), SAMPLES).astype(int) if flat.size else ():
-                digest.update(np.ascontiguousarray(flat[at : at + SAMPLE]).view(np.uint8).data)
+    for sample in samples(model):
+        digest.update(sample)
     return digest.hexdigest()
 
 

@@ -54,14 +54,14 @@ class OnnxRunner(Runner):
 
     def __init__(self, model: Pretrained, device: str, files: Iterable[Path] = (), precision: str = "float32"):
         """precision: of matrix products, "float32", "int8" or "int4"."""
-        self._model, self._device, self._files, self._precision = model, device, tuple(files), precision
+        self._model, self._device, self._files, self.precision = model, device, tuple(files), precision
         self._provider = check(device)
         self._lock = threading.RLock()
         self._graphs: dict[Any, list[OpenGraph]] = {}
         self._folder: GraphFolder | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OnnxRunner, (self._model, self._device, self._files, self._precision)  # a copy has no graphs yet
+        return OnnxRunner, (self._model, self._device, self._files, self.precision)  # a copy has no graphs yet
 
     def __len__(self) -> int:
         """The number of open graphs."""
@@ -113,16 +113,16 @@ class OnnxRunner(Runner):
 
     def _graph_folder(self) -> GraphFolder:
         if self._folder is None:
-            of_products = has_exact_sums() if self._precision == "int8" else is_exact()
-            self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {self._precision} {of_products}")
+            of_products = has_exact_sums() if self.precision == "int8" else is_exact()
+            self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {self.precision} {of_products}")
         return self._folder
 
     def _policy(self, model: Any, int8: Callable[..., Any], *of: Any) -> Any:
         """The precision of a graph for `trace`; int8: makes it where products are in int8."""
-        if self._precision == "int8":
+        if self.precision == "int8":
             return int8(*of, exact=has_exact_sums())
         texts = next((one for one in reversed(model.readers) if isinstance(one, TextModel)), model)
-        return Int4(getattr(texts.config, "vocab_size", 0)) if self._precision == "int4" else None
+        return Int4(getattr(texts.config, "vocab_size", 0)) if self.precision == "int4" else None
 
     def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:
         """A graph that fits the records: from the cache, or else traced."""
