@@ -16,7 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoo.config import Config
-from zoo.nn import BatchNorm, Conv2d, ConvTranspose2d, LayerNorm, Linear, Module, RMSNorm, is_array, leaves
+from zoo.nn import (
+    BatchNorm,
+    Conv2d,
+    ConvTranspose2d,
+    DepthwiseConv2d,
+    LayerNorm,
+    Linear,
+    Module,
+    RMSNorm,
+    is_array,
+    leaves,
+)
 from zoo.pretrained import Pretrained
 from zoo.typing import RawTensor
 from zoo.weights import Random, Reader, RenamedSource, Weights
@@ -101,7 +112,7 @@ def roles(
             elif len(shape) == 1:
                 # Outside of the layers of `zoo.nn` only the name tells biases from factors.
                 role = Role(shape, 0.05) if part.name.endswith("bias") else Role(shape, 0.05, 0.1)
-            elif isinstance(module, (Linear, Conv2d, ConvTranspose2d)) or len(parts) == 3:
+            elif isinstance(module, (Linear, Conv2d, DepthwiseConv2d, ConvTranspose2d)) or len(parts) == 3:
                 asks = (len(parts) == 3 and i < 2) or path.rpartition(".")[2] in ("query", "key", "q", "k")
                 role = _of_product(module, shape, SHARP if asks else 1.0 if id(array) in inner else HEAD)
             else:

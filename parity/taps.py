@@ -98,8 +98,9 @@ def tapped(model: Module, keep: Copy = _copy) -> Iterator[dict[str, Any]]:
     try:
         yield record
     finally:
-        for (_, body, name), one in zip(places, inner, strict=True):
-            setattr(body, name, one)
+        for (stage, body, name), one in zip(places, inner, strict=True):
+            if not stage.endswith("embeddings"):
+                setattr(body, name, one)
 
 
 def outputs(model: Module, result: Any, keep: Copy = _copy) -> dict[str, Any]:

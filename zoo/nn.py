@@ -205,6 +205,18 @@ class Conv2d(Module):
         return ops.conv2d(x, weight, bias, *size, self.act, residual, self.post, self._prepared)
 
 
+class DepthwiseConv2d(Module):
+    """act(convolution of each channel by itself + bias); images keep their size."""
+
+    def __init__(self, w: Weights, channels: int, kernel: int, act: str | None = None):
+        self.weight, self.bias = w.get("weight", (channels, 1, kernel, kernel)), w.get("bias", (channels,))
+        self.act = ops.activation(act)
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, Y, X, channels) -> (B, Y, X, channels)."""
+        return ops.depthwise_conv2d(x, self.weight, self.bias, self.act)
+
+
 class ConvTranspose2d(Module):
     """act(norm(transposed convolution + bias))."""
 

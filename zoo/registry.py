@@ -216,6 +216,14 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "ForImageClassification"),
         processor="BitImageProcessor",
     ),
+    "segformer": Family(
+        module="zoo.models.segformer",
+        prefix="Segformer",
+        heads=("Model", "ForSemanticSegmentation", "ForImageClassification"),
+        tasks={"Model": None},
+        processor="SegformerImageProcessor",
+        stages={"layer": "stages"},
+    ),
     "swin": Family(
         module="zoo.models.swin",
         prefix="Swin",

@@ -281,6 +281,16 @@ def test_pools_and_shuffles():
     check(both(ops), both(naive), [("B", "Y", "X", 8)])
 
 
+@pytest.mark.parametrize("act", [None, "gelu"])
+def test_depthwise_conv2d(act):
+    weight, bias = (np.random.default_rng(1).normal(size=shape).astype(np.float32) for shape in ((4, 1, 3, 3), (4,)))
+
+    def both(f):
+        return lambda x, w, b: f.depthwise_conv2d(x, w, b, act)
+
+    check(both(ops), both(naive), [("B", "Y", "X", 4)], [weight, bias])
+
+
 @pytest.mark.parametrize("shift", [0, 2])
 def test_windows(shift):
     def both(f):

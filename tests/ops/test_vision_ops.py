@@ -231,6 +231,15 @@ def test_pixel_shuffle(image, lib):
     check(ops.pixel_shuffle(lib(x), 3), naive.pixel_shuffle(x, 3))
 
 
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 5)])
+@pytest.mark.parametrize("act", [None, "gelu"])
+def test_depthwise_conv2d(kernel, act, image, lib, rng):
+    weight, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((7, 1, *kernel), (7,)))
+    for x, b in ((image(2, 5, 9, 7), bias), (image(1, 1, 1, 7), None)):
+        found = ops.depthwise_conv2d(lib(x), lib(weight), None if b is None else lib(b), act)
+        check(found, naive.depthwise_conv2d(x, weight, b, act))
+
+
 @pytest.mark.parametrize("shift", [0, 1])
 def test_windows(shift, image, lib):
     x = image(2, 5, 9, 3)

@@ -295,6 +295,14 @@ def prepare_conv(weight: Array, stride: int | tuple[int, int] = 1, dilation: int
     return backend(weight).prepare_conv(weight, pair(stride), pair(dilation))
 
 
+def depthwise_conv2d(x: Array, weight: Array, bias: Array | None = None, act: str | None = None) -> Array:
+    """act(convolution of each channel by itself + bias), over images with zeros around them; they keep their size.
+
+    x (B, Y, X, C), weight (C, 1, kY, kX) of odd sizes, bias (C,) -> (B, Y, X, C).  `act` is a value of `ACTIVATIONS`.
+    """
+    return backend(x).depthwise_conv2d(x, weight, bias, act)
+
+
 def conv_transpose2d(
     x: Array,
     weight: Array,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -261,6 +262,13 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, resi
         out = out + _f64(bias)
     out = ACT[act](out)
     return ACT[post](out if residual is None else out + _f64(residual))
+
+
+def depthwise_conv2d(x, weight, bias=None, act=None):
+    padding: Any = tuple(n // 2 for n in weight.shape[2:])
+    one = [conv2d(x[..., c : c + 1], weight[c : c + 1], padding=padding) for c in range(len(weight))]
+    out = np.concatenate(one, -1)
+    return ACT[act](out if bias is None else out + _f64(bias))
 
 
 def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, act=None):

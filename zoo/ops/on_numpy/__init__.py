@@ -14,6 +14,7 @@ from .activations import activate
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
 from .decoder import glu, rope, rope_write_, rotary, write_
+from .depthwise import depthwise_conv2d
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
 from .pool import adaptive_avg_pool2d, add_scaled, exp, from_windows, max_pool2d, mean, pixel_shuffle, windows

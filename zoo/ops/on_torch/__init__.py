@@ -27,6 +27,7 @@ from .vision import (
     batch_norm,
     conv2d,
     conv_transpose2d,
+    depthwise_conv2d,
     fold_norm,
     from_windows,
     interpolate,

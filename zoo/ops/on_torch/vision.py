@@ -29,6 +29,11 @@ def conv2d(
     return ACT[post](y if residual is None else y + residual)
 
 
+def depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, act: str | None) -> Tensor:
+    padding = weight.shape[2] // 2, weight.shape[3] // 2
+    return ACT[act](F.conv2d(_planes(x), weight, bias, padding=padding, groups=len(weight)).permute(0, 2, 3, 1))
+
+
 def prepare_conv(weight: Tensor, stride: Pair, dilation: Pair) -> Tensor | None:
     return None  # cuDNN and oneDNN choose their algorithms themselves
 

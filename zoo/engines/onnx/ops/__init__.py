@@ -45,6 +45,7 @@ from .vision import (
     adaptive_avg_pool2d,
     conv2d,
     conv_transpose2d,
+    depthwise_conv2d,
     fold_norm,
     from_windows,
     interpolate,

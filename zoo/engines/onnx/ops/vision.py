@@ -51,6 +51,13 @@ def conv2d(
     return image(activate(y if residual is None else y + planes(residual), post))
 
 
+def depthwise_conv2d(x: Symbol, weight: Symbol, bias: Symbol | None, act: str | None) -> Symbol:
+    (B, Y, X, C), (_, _, *kernel) = x.shape, weight.shape
+    inputs = [planes(x), weight] if bias is None else [planes(x), weight, bias]
+    window = {"kernel_shape": kernel, "pads": [n // 2 for n in kernel] * 2, "group": C}
+    return image(activate(x.new("Conv", inputs, (B, C, Y, X), **window), act))
+
+
 def _windows(n: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
     return (n + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
 
