@@ -327,14 +327,15 @@ def test_help_shows_examples_and_loads_no_torch():
     assert "exit status: 0" in done.stdout
 
 
-def test_the_list_has_the_cached_repositories(tmp_path):
+def test_the_list_has_the_cached_repositories(tmp_path, monkeypatch, capsys):
     repo, commit = tmp_path / "models--some--bert", "0" * 40
     build("bert-base-NER", repo / "snapshots" / commit)
     (repo / "refs").mkdir()
     (repo / "refs" / "main").write_text(commit)
-    done = run("-m", "parity", "--list", HF_HUB_CACHE=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    names = [line.split()[0] for line in done.stdout.splitlines()]
+    monkeypatch.undo()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert main(["--list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names[-1] == "some/bert"
     assert [f"random:{name}" for name in SPECS] == names[: len(SPECS)]
 

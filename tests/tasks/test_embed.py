@@ -92,8 +92,19 @@ def sentence_encoder(reference, tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore:.*cut there")
-@pytest.mark.parametrize("modes", MODULES.values(), ids=MODULES)
-@pytest.mark.parametrize("include_prompt", [True, False])
+@pytest.mark.parametrize(
+    ("modes", "include_prompt"),
+    [  # "several" shows what three modes do with a prompt; each of them alone at night
+        pytest.param(
+            modes,
+            include,
+            id=f"{name}-{include}",
+            marks=[pytest.mark.nightly] * (include and name in MODULES["several"]),
+        )
+        for name, modes in MODULES.items()
+        for include in (True, False)
+    ],
+)
 def test_pooling_with_prompts(sentence_encoder, modes, include_prompt):
     folder, theirs = sentence_encoder(modes, include_prompt=include_prompt)
     ours = zoo.load(folder)
