@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import importlib.util
 import json
 import multiprocessing
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +29,7 @@ def minilm() -> str:
 
 
 class Server:
-    """`zoo serve` as a process; its lines on stderr after the first are printed."""
+    """`zoo serve` as a process.  lines: the last of those on stderr."""
 
     def __init__(self, names: Sequence[str], options: Sequence[str] = ()):
         command = [sys.executable, "-m", "zoo", "serve", *names, "--port", "0", *options]
@@ -37,6 +39,8 @@ class Server:
         self.address = next(line.split()[1] for line in lines if "http://" in line)
         for _ in range(len(names) + ("--tables" in options)):
             print(self.process.stderr.readline().strip(), file=sys.stderr)
+        self.lines: collections.deque[str] = collections.deque(maxlen=1000)
+        threading.Thread(target=self.lines.extend, args=(lines,), daemon=True).start()
 
     def cpu(self) -> float:
         """CPU seconds of all its threads so far."""
