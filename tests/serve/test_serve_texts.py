@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +61,7 @@ def test_rerank(client, folders):
 
 
 def test_classify(client, folders):
-    classify = zoo.load(folders["classify"], task="classify")
+    classify: Any = zoo.load(folders["classify"], task="classify")
     data = client.post("/v1/classify", json={"model": "classify", "input": TEXTS}).json()["data"]
     for one, wanted in zip(data, classify(TEXTS), strict=True):
         assert one["label"] == wanted[0].label
@@ -91,10 +93,39 @@ def test_a_text_that_is_too_long(client, embed):
     np.testing.assert_allclose(answer.json()["data"][0]["embedding"], wanted, atol=1e-6)
 
 
-def test_a_picture_is_read(client):
+def line() -> bytes:
     title, kept = Image.open(zoo.__path__[0] + "/data/page.png"), io.BytesIO()
     title.crop((0, 0, title.width, 90)).save(kept, "png")
-    data = kept.getvalue()
+    return kept.getvalue()
+
+
+def test_a_picture_in_a_form(client, monkeypatch):
+    monkeypatch.setitem(sys.modules, "python_multipart", None)
+    answer = client.post("/v1/read", files={"file": b"x"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_installed")
+    monkeypatch.undo()
+    pytest.importorskip("python_multipart", reason="needs python-multipart, of the extra serve")
+    found = client.post(
+        "/v1/read", data={"model": "zoo-read"}, files={"file": ("page.png", line(), "image/png")}
+    ).json()
+    assert found["text"].startswith("Orchard report, third quarter")
+    form = {"content-type": "multipart/form-data; boundary=x"}
+    for options, message in [
+        ({"files": {"other": b"x"}}, "expected one in its field 'file'"),
+        ({"files": [("file", b"x"), ("file", b"y")]}, "cannot be read"),
+        ({"files": {"file": b"x"}, "data": {"color": "red"}}, "unknown field `color`"),
+        ({"files": {"file": b"x"}, "data": {"threshold": "2"}}, "`float` <= 1.0"),
+        ({"files": {"file": b""}}, "empty"),
+        ({"content": b"--x\r\nwhat", "headers": form}, "a form without a file"),
+        ({"content": b"--y--", "headers": form}, "cannot be read"),
+        ({"content": b"", "headers": {"content-type": "multipart/form-data"}}, "cannot be read"),
+    ]:
+        answer = client.post("/v1/read?model=zoo-read", **options)
+        assert (answer.status_code, message in answer.json()["error"]["message"]) == (400, True), answer.text
+
+
+def test_a_picture_is_read(client):
+    data = line()
     raw = client.post("/v1/read?model=zoo-read", content=data, headers={"content-type": "image/png"}).json()
     assert raw["text"].startswith("Orchard report, third quarter")
     assert [one["page"] for one in raw["data"]] == [1]

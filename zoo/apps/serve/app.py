@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import re
 import secrets
@@ -242,7 +241,10 @@ def application(
 def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     async def do(request: Request) -> Response:
         try:
-            asked = _decoded(endpoint.takes, await request.body(), request)
+            if endpoint.takes is FileRequest and _media(request) == "multipart/form-data":
+                asked = await pages.uploaded(request)
+            else:
+                asked = _decoded(endpoint.takes, await request.body(), request)
             answering = asyncio.ensure_future(endpoint.answer(models, asked))
             gone = asyncio.ensure_future(_gone(request))
             try:
@@ -283,13 +285,17 @@ async def _events(chunks: writing.Chunks) -> AsyncIterator[bytes]:
         yield b"data: [DONE]\n\n"
 
 
+def _media(request: Request) -> str:
+    """The type of the body."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def _decoded(kind: type[Strict], body: bytes, request: Request) -> Any:
     """The request's fields; a file may also be the body itself, with the other fields in the query."""
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media = _media(request)
     try:
         if kind is FileRequest and (media.startswith("image/") or media in FILES):
-            fields = {**request.query_params, "file": base64.b64encode(body).decode()}
-            return msgspec.convert(fields, kind, strict=False)
+            return pages.asked_for(body, request.query_params)
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as e:
         field = re.search(r"(?:at `\$\.|field `)(\w+)", str(e))

@@ -24,7 +24,12 @@ def openapi(endpoints: Mapping[str, tuple[type, str]]) -> dict[str, Any]:
     of = dict(zip(dict.fromkeys(types), found, strict=True))
     paths: dict[str, Any] = {}
     for path, (takes, summary) in endpoints.items():
-        body = {"required": True, "content": {"application/json": {"schema": of[takes]}}}
+        content: dict[str, Any] = {"application/json": {"schema": of[takes]}}
+        fields = schemas[of[takes]["$ref"].rpartition("/")[2]]["properties"]
+        if "file" in fields:
+            form = {**fields, "file": {"type": "string", "format": "binary"}}
+            content["multipart/form-data"] = {"schema": {"type": "object", "properties": form, "required": ["file"]}}
+        body = {"required": True, "content": content}
         answers = {"200": {"description": "The answer"}, "default": {"description": "An error: {error: {message}}"}}
         about = {"summary": summary, "description": inspect.getdoc(takes) or "", "responses": answers}
         paths[path] = {"post": {**about, "requestBody": body}}

@@ -7,9 +7,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import Request
+
+from ...errors import InputError
+from ...optional import optional
 from ..documents import Document, Page, open_document
 from ..documents.limits import MAX_PIXELS, chosen_pages
 from ..tables import TableExtractor
@@ -17,6 +25,8 @@ from ..tables.pages import page_tables
 from .errors import ApiError
 from .models import TABLES, Models
 from .requests import FileRequest
+
+MAX_FIELDS = 16  # of a form, beside its file
 
 
 async def tables(models: Models, asked: FileRequest) -> dict[str, Any]:
@@ -53,6 +63,29 @@ async def read(models: Models, asked: FileRequest) -> dict[str, Any]:
 def _each_page(data: bytes, pages: str | None, found: Callable[[Document, Page], Any]) -> list[Any]:
     with open_document(data, name="file", max_pixels=MAX_PIXELS) as document:
         return [found(document, document.page(number)) for number in chosen_pages(document, pages)]
+
+
+def asked_for(data: bytes, fields: Mapping[str, str]) -> FileRequest:
+    """The request of a file with fields as texts; msgspec.ValidationError for wrong ones."""
+    return msgspec.convert({**fields, "file": base64.b64encode(data).decode()}, FileRequest, strict=False)
+
+
+async def uploaded(request: Request) -> FileRequest:
+    """The request of a form: one file, and the other fields."""
+    try:
+        optional("python_multipart", "a file in a form", "serve")
+    except InputError as e:
+        raise ApiError(501, str(e), code="not_installed") from None
+    try:
+        async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
+            fields = {name: value for name, value in form.items() if isinstance(value, str)}
+            if not isinstance(file := form.get("file"), UploadFile):
+                raise ApiError(400, "a form without a file: expected one in its field 'file'", param="file")
+            return asked_for(await file.read(), {**request.query_params, **fields})
+    except (MultiPartException, HTTPException) as e:  # which of them depends on how Starlette was reached
+        raise ApiError(400, f"the form cannot be read: {getattr(e, 'message', None) or e}") from None
+    except msgspec.ValidationError as e:
+        raise ApiError(400, str(e)) from None
 
 
 def file_of(asked: FileRequest) -> bytes:

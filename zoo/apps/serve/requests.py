@@ -66,7 +66,7 @@ class TokenizeRequest(Strict, kw_only=True):
 
 
 class FileRequest(Strict, kw_only=True):
-    """A picture or a PDF, in base64 or as a data URL; or the file itself is the body of the request."""
+    """A picture or a PDF, in base64 or as a data URL; or the file itself as the request's body, or in a form."""
 
     file: str
     pages: str | None = None  # such as 3-7,9
