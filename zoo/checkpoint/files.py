@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 _SMALL_FILES = {
     *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
-    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "tokenizer.model"),
+    *(
+        "vocab.txt",
+        "vocab.json",
+        "merges.txt",
+        "sentencepiece.bpe.model",
+        "spm.model",
+        "spiece.model",
+        "tokenizer.model",
+    ),
     *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
     *("sentence_roberta_config.json", "sentence_xlm-roberta_config.json", "sentence_distilbert_config.json"),
 }

@@ -40,7 +40,7 @@ BATCHES_WORTH, FEW = 32, 256
 TEXTS_AT_ONCE = 4096
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
-VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spm.model")
 # Seconds of work before a progress bar appears.
 PATIENCE = 3
 

@@ -1,8 +1,8 @@
 """Builds a backend of the `tokenizers` library from the tokenizer files of a checkpoint.
 
 `tokenizer.json` is read part by part; without one the backend is built from vocab.txt (WordPiece), vocab.json +
-merges.txt (byte-level BPE) or sentencepiece.bpe.model (Unigram).  The files and `tokenizer_class` decide which, never
-the model: multilingual-e5-small is a BERT with XLM-R's tokenizer.
+merges.txt (byte-level BPE), sentencepiece.bpe.model or spm.model (Unigram).  The files and `tokenizer_class` decide
+which, never the model: multilingual-e5-small is a BERT with XLM-R's tokenizer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ..errors import TokenizerError, nearest
 from ..files.folder import CheckpointFolder
 from ..guards.tokenizer import check_charsmap, check_pieces, check_vocabulary
-from .sentencepiece_model import MAX_BYTES, USER_DEFINED, read_sentencepiece
+from .sentencepiece_model import MAX_BYTES, UNKNOWN, USER_DEFINED, read_sentencepiece
 from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json
 from .tokenizer_json import MAX_MERGES, MAX_NODES, guarded, tokenizer_of
 
@@ -36,6 +36,7 @@ FILES = (
     "vocab.json",
     "merges.txt",
     "sentencepiece.bpe.model",
+    "spm.model",
     "chat_template.jinja",
 )
 
@@ -57,6 +58,9 @@ BERT = Family(
 )
 ROBERTA = Family(("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer"), _ANGLE, typed=False)
 XLM_ROBERTA = Family(("XLMRobertaTokenizer",), _ANGLE, typed=False)
+
+DEBERTA = Family(("DebertaV2Tokenizer",), {**BERT.roles, "bos": "[CLS]", "eos": "[SEP]"}, typed=True)
+_TYPED = (BERT, DEBERTA)
 
 
 class Loaded(NamedTuple):
@@ -104,7 +108,7 @@ def _loaded(folder: CheckpointFolder) -> Loaded:
         known = {role: token for role, token in family.roles.items() if backend.token_to_id(token) is not None}
         roles = {**known, **roles}
     built = "tokenizer.json" not in have
-    add_tokens(folder, backend, roles, declared, added, config, bert=family is BERT, built=built)
+    add_tokens(folder, backend, roles, declared, added, config, bert=family in _TYPED, built=built)
     if family and backend.post_processor is None:
         _template(folder, backend, family, roles, config)
     if config.get("split_special_tokens"):
@@ -169,7 +173,7 @@ def _family(config: dict[str, Any], backend: tokenizers.Tokenizer) -> Family | N
 
 
 def _family_of_files(folder: CheckpointFolder, have: list[str], config: dict[str, Any]) -> Family:
-    choices = {"vocab.txt": BERT, "sentencepiece.bpe.model": XLM_ROBERTA, "vocab.json": ROBERTA}
+    choices = {"vocab.txt": BERT, "sentencepiece.bpe.model": XLM_ROBERTA, "vocab.json": ROBERTA, "spm.model": DEBERTA}
     found = {file: family for file, family in choices.items() if file in have}
     name = _class_name(config)
     if name and found and name not in {"PreTrainedTokenizer", "TokenizersBackend"}:
@@ -186,8 +190,8 @@ def _family_of_files(folder: CheckpointFolder, have: list[str], config: dict[str
     if not found:
         there = folder.names()[:20]
         raise TokenizerError(
-            f"{folder}: no tokenizer: expected tokenizer.json, vocab.txt, vocab.json + merges.txt or "
-            f"sentencepiece.bpe.model, found {', '.join(there) or 'nothing'}"
+            f"{folder}: no tokenizer: expected tokenizer.json, vocab.txt, vocab.json + merges.txt, "
+            f"sentencepiece.bpe.model or spm.model, found {', '.join(there) or 'nothing'}"
         )
     return next(iter(found.values()))
 
@@ -301,10 +305,41 @@ def _xlm_roberta(folder: CheckpointFolder, config: dict[str, Any], roles: dict[s
     return backend
 
 
+def _deberta(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
+    """The model's own order of ids, special tokens among them; the mask is added after the last."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    name = "spm.model"
+    path, data = folder.where(name), folder.read(name, MAX_BYTES, TokenizerError)
+    pieces, charsmap = read_sentencepiece(data, path)
+    vocab = [(piece.text, piece.score) for piece in pieces]
+    check_pieces(vocab, path)
+    _require(path, {piece.text: i for i, piece in enumerate(pieces)}, [roles["cls"], roles["sep"]])
+    unknown = [i for i, piece in enumerate(pieces) if piece.kind == UNKNOWN]
+    if not unknown:
+        raise TokenizerError(f"{path}: no piece for what is unknown among its {len(pieces)}")
+    steps: list[Any] = [normalizers.Lowercase()] if _flag(config, "do_lower_case", False) else []
+    steps.append(normalizers.Strip())
+    with guarded(path):
+        backend = Tokenizer(models.Unigram(vocab, unk_id=unknown[0], byte_fallback=False))
+        if charsmap:
+            check_charsmap(charsmap, path)
+            steps.append(normalizers.Precompiled(charsmap))
+    backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])
+    words: list[Any] = [pre_tokenizers.Punctuation("isolated")] if _flag(config, "split_by_punct", False) else []
+    scheme = "always" if _flag(config, "add_prefix_space", True) else "first"
+    words.append(pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme))
+    backend.pre_tokenizer = pre_tokenizers.Sequence(words)
+    backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme=scheme)
+    backend.add_tokens([AddedToken(p.text, normalized=False) for p in pieces if p.kind == USER_DEFINED])
+    return backend
+
+
 _BUILDERS: dict[tuple[str, ...], Callable[[CheckpointFolder, dict[str, Any], dict[str, str]], tokenizers.Tokenizer]] = {
     BERT.classes: _wordpiece,
     ROBERTA.classes: _byte_level_bpe,
     XLM_ROBERTA.classes: _xlm_roberta,
+    DEBERTA.classes: _deberta,
 }
 
 
@@ -331,7 +366,7 @@ def _template(
         )
         return
     single, pair = [cls, "$A", sep], [cls, "$A", sep, sep, "$B", sep]
-    if family is BERT:
+    if family in _TYPED:
         pair = [f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"]
     with guarded(f"{folder}: special tokens {cls!r} and {sep!r}"):
         backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=known)
