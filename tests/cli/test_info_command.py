@@ -6,15 +6,19 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from running import command
 
 import zoo
-from zoo.apps.cli.info import describe
-from zoo.errors import ResourceError
+from zoo.apps.cli.info import _memory, describe
+from zoo.errors import InputError, ResourceError
+from zoo.models.llama3 import LlamaConfig
 from zoo.weights import memory
+from zoo.weights.memory import TensorHeader
+from zoo.weights.slices import Split
 
 
 def test_info_of_a_checkpoint_that_reads_images(
@@ -99,6 +103,73 @@ def test_the_memory_of_a_batch_is_about_right(batch: int, length: int) -> None:
     found = describe("stories260k", batch=batch, length=length)["memory"]
     told = found["peak"]["stored"] - found["weights"]["stored"]
     assert peak / 3 < told < 3 * peak
+
+
+LLAMA_70B: dict[str, Any] = {
+    "hidden_size": 8192,
+    "intermediate_size": 28672,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+}
+LLAMA_70B |= {"num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192}
+
+
+def headers_of_70b() -> list[TensorHeader]:
+    D, F, V, G = 8192, 28672, 128256, 1024
+    layer = {"input_layernorm": (D,), "post_attention_layernorm": (D,), "mlp.gate_proj": (F, D), "mlp.up_proj": (F, D)}
+    layer |= {"mlp.down_proj": (D, F), "self_attn.q_proj": (D, D), "self_attn.o_proj": (D, D)}
+    layer |= {"self_attn.k_proj": (G, D), "self_attn.v_proj": (G, D)}
+    shapes = {"model.embed_tokens": (V, D), "lm_head": (V, D), "model.norm": (D,)}
+    shapes |= {f"model.layers.{i}.{name}": shape for i in range(80) for name, shape in layer.items()}
+    return [TensorHeader(f"{name}.weight", "BF16", shape) for name, shape in shapes.items()]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 8, 16])
+def test_memory_of_processes_that_share_a_model(ranks: int) -> None:
+    """Llama 3 70B has 70,553,706,496 numbers (its report's 70.6 billion); norms are whole in each process."""
+    config, tensors = LlamaConfig.from_dict({**LLAMA_70B, "architectures": ["LlamaForCausalLM"]}), headers_of_70b()
+    assert sum(tensor.elements for tensor in tensors) == 70_553_706_496
+    found = _memory(config, tensors, 1, None, ranks)
+    norms, keys = 161 * 8192, 80 * 2 * 1024 * 8192
+    shared = 70_553_706_496 - norms - keys
+    assert found["weights"]["bfloat16"] == 2 * (shared // ranks + norms + keys // min(ranks, 8))
+    assert found["cache_per_token"] == 2 * 80 * max(1, 8 // ranks) * 128 * 4
+    assert set(found["weights"]) == {"stored", "float32", "bfloat16"}
+
+
+def test_slices_make_up_the_whole() -> None:
+    config = LlamaConfig.from_dict({**LLAMA_70B, "vocab_size": 128257})
+    split = Split(config, 8)
+    shapes = {"model.embed_tokens.weight": (128257, 4), "model.layers.3.mlp.down_proj.weight": (4, 28672)}
+    for name, shape in shapes.items():
+        parts = [split.part(name, shape, rank) for rank in range(8)]
+        cut = 0 if "embed" in name else 1
+        assert [part[cut].stop for part in parts[:-1]] == [part[cut].start for part in parts[1:]]
+        assert (parts[0][cut].start, parts[-1][cut].stop) == (0, shape[cut])
+        assert all(part[1 - cut] == slice(0, 4) for part in parts)
+    assert split.part("model.layers.3.mlp.down_proj.bias", (4,), 2) == (slice(0, 4),)
+    for ranks, fields, words in (
+        (3, {}, "num_attention_heads is 64, which 3 processes cannot share"),
+        (
+            12,
+            {"num_attention_heads": 48, "intermediate_size": 1200, "num_key_value_heads": 16, "head_dim": 64},
+            "a divisor of 12",
+        ),
+        (8, {"vocab_size": 7}, "vocab_size is 7"),
+        (8, {"intermediate_size": 30}, "intermediate_size is 30"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Split(LlamaConfig.from_dict({**LLAMA_70B, **fields}), ranks)
+
+
+def test_info_of_processes(checkpoint: Callable[[str], str], in_terminal: Callable[..., str], tmp_path: Path) -> None:
+    shown = " ".join(in_terminal("info", "stories260k", "--tp", "2").split())
+    assert "memory of each of 2 processes" in shown
+    done = command("info", "stories260k", "--tp", "3")
+    assert (done.returncode, "which 3 processes cannot share" in done.stderr) == (1, True)
+    assert "cannot be split over processes" in command("info", checkpoint("embed"), "--tp", "2").stderr
+    zoo.save(zoo.load_model("stories260k", weights="int8"), tmp_path)
+    assert "only F64, F32, F16, BF16 can be split" in command("info", str(tmp_path), "--tp", "2").stderr
 
 
 def test_a_model_larger_than_the_machine_is_refused_with_the_table(

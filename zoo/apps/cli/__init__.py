@@ -164,6 +164,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add = command("info", named, hub, as_json, locked)
     add("--batch", type=_count, default=1, metavar="N", help="rows whose memory is told (1)")
     add("--length", type=_count, metavar="N", help="tokens of each (all that the checkpoint takes, at most 4096)")
+    add("--tp", type=_count, metavar="N", help="tell the memory of each of N processes that share a Llama or Qwen")
 
     command("families", as_json)
     command("doctor", as_json)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ResourceError, ZooError
 from ...hub import find_headers
-from ...weights import memory
+from ...weights import QUANT_CHOICES, memory
 from ...weights.memory import TensorHeader, size_text
+from ...weights.slices import Split
 from .terminal import Terminal, json_text, terminal_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def info(args: argparse.Namespace) -> None:
         lock=args.lock,
         batch=args.batch,
         length=args.length,
+        tp=args.tp,
     )
     terminal = terminal_of(args)
     if terminal.json:
@@ -64,11 +66,12 @@ def describe(
     lock: str | None = None,
     batch: int = 1,
     length: int | None = None,
+    tp: int | None = None,
 ) -> dict[str, Any]:
     """The contents of a checkpoint, as the command writes them in JSON.
 
     Of weights on the hub that are not in the cache only the headers are read.  batch, length: rows and tokens whose
-    memory is told.
+    memory is told.  tp: the number of processes that share a model; the memory is that of one.
     """
     from ...lock import find
     from ...registry import family_of
@@ -84,7 +87,7 @@ def describe(
     read: dict[str, Any] = {}
     if tensors is None:
         tensors = list(memory.headers(checkpoint.open_weights()))
-        read = _read(checkpoint)
+        read = _read(checkpoint) if tp is None else {}
     architecture = next(iter(config.architectures), None)
     labelled = task in ("classify", "segment", "detect", "tag", "rerank")
     return {
@@ -100,7 +103,7 @@ def describe(
         "labels": list(config.id2label.values()) if labelled else None,
         **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
         "stored": _stored(tensors),
-        "memory": _memory(config, tensors, batch, length),
+        "memory": _memory(config, tensors, batch, length, tp),
         **read,
         "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
     }
@@ -177,12 +180,27 @@ def _stored(tensors: Sequence[TensorHeader]) -> dict[str, dict[str, int]]:
     return out
 
 
-def _memory(config: Any, tensors: Sequence[TensorHeader], batch: int, length: int | None) -> dict[str, Any]:
-    """The bytes of the weights in each precision, of the cache, and of a batch of that many rows of `length` tokens."""
+def _memory(
+    config: Any, tensors: Sequence[TensorHeader], batch: int, length: int | None, tp: int | None = None
+) -> dict[str, Any]:
+    """The bytes of the weights in each precision, of the cache, and of a batch of that many rows of `length` tokens.
+
+    tp: they are those of the largest part of that many.
+    """
     from ...registry import model_class
 
+    ranks = {}
+    if tp is not None:
+        split = Split(config, tp)
+        parts = [[split.header(tensor, rank) for tensor in tensors] for rank in range(tp)]
+        of = [sum(tensor.nbytes for tensor in part) for part in parts]
+        rank = of.index(max(of))
+        config, tensors, ranks = split.config_of(rank), parts[rank], {"ranks": tp}
     words = getattr(config, "vocab_size", None)
-    out: dict[str, Any] = {"weights": memory.table(tensors, words), "machine": memory.machine_memory()}
+    weights = memory.table(tensors, words)
+    if ranks:  # which are not quantised
+        weights = {name: size for name, size in weights.items() if name not in QUANT_CHOICES}
+    out: dict[str, Any] = {**ranks, "weights": weights, "machine": memory.machine_memory()}
     most, width = (getattr(config, name, None) for name in ("max_position_embeddings", "hidden_size"))
     if not isinstance(most, int) or not isinstance(width, int):  # a model of images, or of two parts
         return out
@@ -242,7 +260,7 @@ def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
 def _show_memory(terminal: Terminal, of: Mapping[str, Any]) -> None:
     machine, peak = of["machine"], of.get("peak")
     there = "" if machine is None else f" (this machine: {size_text(machine)})"
-    terminal.title(f"memory{there}")
+    terminal.title(f"memory of each of {of['ranks']} processes{there}" if "ranks" in of else f"memory{there}")
     heads = ["", "weights"]
     if peak:
         heads.append(f"with {of['batch']} x {of['length']} tokens")
