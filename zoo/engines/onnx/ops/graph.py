@@ -20,7 +20,7 @@ Gather Gelu Gemm Greater GreaterOrEqual HardSwish Identity LayerNormalization Le
 MatMulInteger Max MaxPool Min Mod Mul Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize Shape
 ScatterElements Sigmoid Sin Slice Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
 """
-_MICROSOFT = "DynamicQuantizeMatMul GroupQueryAttention MatMulNBits"
+_MICROSOFT = "DynamicQuantizeMatMul GroupQueryAttention MatMulNBits RotaryEmbedding"
 # The operators that graphs are made of, by domain; an export with any other was not written by zoo, and is refused.
 OPERATORS = {"": frozenset(_STANDARD.split()), MICROSOFT: frozenset(_MICROSOFT.split())}
 DTYPES = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))
