@@ -196,7 +196,8 @@ def test_a_file_system_that_is_not_this_machines(
     names = [name for name in found.find(str(tmp_path)) if "/out" in name]
     one, *parts = sorted(names)
     assert len(parts) == 4
-    assert b"".join(found.cat_file(name) for name in parts) == found.cat_file(one)
+    data: list[Any] = [found.cat_file(name) for name in parts]
+    assert b"".join(data) == found.cat_file(one)
     assert [json.loads(line)["id"] for line in found.cat_file(one).splitlines()] == [*range(6), *range(6)]
 
 
@@ -218,7 +219,7 @@ def test_rows_of_parquet_in_any_order(tmp_path: Path) -> None:
 
     rows = [{"text": f"{i}", "n": i} for i in range(23)]
     write_rows(tmp_path / "in.parquet", rows, group=10)
-    source, parts = open_source([str(tmp_path / "in.parquet")], ["text"], images=False, rows=4)
+    source, parts = open_source([str(tmp_path / "in.parquet")], ["text"], media=None, rows=4)
     assert [part.rows for part in parts] == [4, 4, 2, 4, 4, 2, 3]
     for order in (parts, parts[::-1], parts[1::2]):
         for part in order:

@@ -1,4 +1,4 @@
-"""`map_files` calls a task with the rows of files, or with the images of folders."""
+"""`map_files` calls a task with the rows of files, or with the images or sounds of folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .files import is_uri, read, sha256_of
 from .output import output_of
 from .results import columns_of, row_of
 from .row_files import RowFiles
-from .sources import IMAGE, InputPart, PartRows, RowSource, image_place, open_source
+from .sources import IMAGE, SOUND, InputPart, PartRows, RowSource, file_place, open_source
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from ...tasks import CheckpointTask
 
 # Rows of a part, by default; a job that is killed loses at most a part in each process.
-ROWS, IMAGES, SLOW = 1024, 128, {"generate": 32, "read": 64}
-IMAGES_AT_ONCE = 16  # images and results in memory
+SPEECH = "automatic-speech-recognition"
+ROWS, FILES, SLOW = 1024, 128, {"generate": 32, "read": 64, SPEECH: 16}
+FILES_AT_ONCE = 16  # images, sounds and their results in memory
+LARGEST = {IMAGE: MAX_BYTES, SOUND: 4 << 30}  # bytes of a file
 
 
 @dataclass
@@ -41,7 +43,7 @@ class MapJob:
 
     name: str
     task: str
-    images: bool  # the task reads images
+    media: str | None  # IMAGE or SOUND, if the task reads such
     source: RowSource
     arguments: Mapping[str, str]  # argument of the task's call -> column
     options: Mapping[str, Any]  # of the task's call
@@ -57,12 +59,13 @@ class MapJob:
     def made_of(self, part: InputPart) -> str:
         rows = self._read(part)
         found = hashlib.sha256((self.key + rows.digest).encode())
-        if self.images:
-            for image in (self._image(row, part) for row in rows.given):
-                if isinstance(image, bytes):
-                    digest = hashlib.sha256(image).hexdigest()
+        if self.media:
+            for file in (self._file(row, part) for row in rows.given):
+                if isinstance(file, bytes):
+                    digest = hashlib.sha256(file).hexdigest()
                 else:  # a path; or an error, by its name
-                    digest = sha256_of(image, MAX_BYTES) if isinstance(image, str) else type(image).__name__
+                    most = LARGEST[self.media]
+                    digest = sha256_of(file, most) if isinstance(file, str) else type(file).__name__
                 found.update(digest.encode())
         return found.hexdigest()
 
@@ -77,7 +80,7 @@ class MapJob:
         problems = self._read(part).problems
         found = {i: self.failed(part, i, problems[i])[0] for i in items if i in problems}
         good = [i for i in items if i not in problems]
-        step = IMAGES_AT_ONCE if self.images else max(1, len(good))
+        step = FILES_AT_ONCE if self.media else max(1, len(good))
         for at in range(0, len(good), step):
             found |= self._results(part, good[at : at + step])
         return [found[i] for i in items]
@@ -126,22 +129,22 @@ class MapJob:
         return str(error.about(self.arguments[error.argument]))
 
     def _input(self, row: Mapping[str, Any], part: InputPart) -> dict[str, Any]:
-        if self.images:
-            image = self._image(row, part)
-            if isinstance(image, ZooError):
-                raise image
+        if self.media:
+            file = self._file(row, part)
+            if isinstance(file, ZooError):
+                raise file
             (name,) = self.arguments
-            return {name: read(image, MAX_BYTES) if isinstance(image, str) and is_uri(image) else image}
+            return {name: read(file, LARGEST[self.media]) if isinstance(file, str) and is_uri(file) else file}
         for column in self.arguments.values():
             if column not in row:
                 raise InputError(f"no column {column!r}, only {', '.join(map(repr, row)) or 'none'}")
         return {name: row[column] for name, column in self.arguments.items()}
 
-    def _image(self, row: Mapping[str, Any], part: InputPart) -> Any:
-        """The path, the URI or the bytes of a row's image, or an error."""
+    def _file(self, row: Mapping[str, Any], part: InputPart) -> Any:
+        """The path, the URI or the bytes of a row's image or sound, or an error."""
         (column,) = self.arguments.values()
         try:
-            return image_place(row.get(column), part.path, self.files)
+            return file_place(row.get(column), part.path, self.files, self.media or IMAGE)
         except InputError as e:
             return InputError(f"{column!r} is {e}")
 
@@ -177,21 +180,22 @@ def map_files(
 ) -> Summary:
     """Call a checkpoint's task with every row of files, and write its results beside the rows.
 
-    name, task, loading: as for `zoo.load`; every task but rerank and zero-shot-*.  inputs: .parquet, .csv and .jsonl
-    files, folders of these or of images, patterns, and URIs such as s3://bucket/*.parquet (through fsspec), all of one
-    kind.  output: a .parquet, .csv or .jsonl file, or a folder for parts in `format`, by default "parquet".
+    name, task, loading: as for `zoo.load`; every task but rerank.  inputs: .parquet, .csv and .jsonl files, folders of
+    these, of images or of sounds, patterns, and URIs such as s3://bucket/*.parquet (through fsspec), all of one kind.
+    output: a .parquet, .csv or .jsonl file, or a folder for parts in `format`, by default "parquet".
 
-    text: the column to read, by default "text", or for images "image": paths, relative to the file that names them, or
-    bytes.  pair: for classify, the column of second texts.  question, context: columns, for answer.  keep: the columns
-    of the input to write again, by default all.  options: of the task's call, such as {"top_k": 3}.
+    text: the column to read, by default "text", of images "image" and of sounds "sound": paths, relative to the file
+    that names them, or bytes.  pair: for classify, the column of second texts.  question, context: columns, for answer.
+    keep: the columns of the input to write again, by default all.  options: of the task's call, such as {"top_k": 3},
+    or for zero-shot-* {"candidate_labels": [...]}.
 
-    rows: of a part, by default 1024, for images 128, for read 64 and for generate 32.  Each part is written when it is
-    done, with a record of its rows and its sha256.  resume: parts that are whole, and were made of the same rows and
-    options, are not computed again.
+    rows: of a part, by default 1024, for images 128, for read 64, for generate 32 and for sounds 16.  Each part is
+    written when it is done, with a record of its rows and its sha256.  resume: parts that are whole, and were made of
+    the same rows and options, are not computed again.
     engine: "local" with `jobs` processes (1), or "ray", by default as many as the cluster has room for, with `threads`
     CPUs (1) each, or a GPU with device="cuda".
 
-    root: the folder (or URI) below which rows may name images; by default the folder of the row's table, and then no
+    root: the folder (or URI) below which rows may name files; by default the folder of the row's table, and then no
     absolute paths, ".." or URIs.  trust_rows: they may name any file or URI.
     raw: write texts to CSV unchanged.  By default a text that spreadsheets would run as a formula gets an apostrophe
     before it.
@@ -199,6 +203,7 @@ def map_files(
     A bad row gets a message in its column "error": see `Summary.errors`.  ZooError: no row can be computed.
     """
     from ...tasks import find_task
+    from ...tasks.zero_shot import sentences
 
     check_engine(engine)
     if rows is not None and rows < 1:
@@ -214,14 +219,13 @@ def map_files(
     options = dict(options or {})
     if found.task == "rerank":
         raise UnsupportedError("rerank sorts the documents of one query: zoo.load(...) and zoo run do that")
-    if found.task == "automatic-speech-recognition":
-        raise UnsupportedError("zoo map reads texts and images, no sounds: zoo.load(...) and zoo run do that")
     if found.task.startswith("zero-shot"):
-        raise UnsupportedError(f"{found.task} needs labels to choose from: zoo.load(...) and zoo run take them")
+        options["candidate_labels"], _ = sentences(options.get("candidate_labels") or (), "{}")
+    media = SOUND if found.task == SPEECH else IMAGE if found.images else None
     arguments = _arguments(found, text, pair, question, context)
     typed = to.format == "parquet"
-    rows = rows or SLOW.get(found.task) or (IMAGES if found.images else ROWS)
-    source, parts = open_source(names, list(arguments.values()), images=found.images, rows=rows, keep=keep, typed=typed)
+    rows = rows or SLOW.get(found.task) or (FILES if media else ROWS)
+    source, parts = open_source(names, list(arguments.values()), media=media, rows=rows, keep=keep, typed=typed)
     columns = columns_of(found.task, options)
     _check_columns(source, columns, to.format)
     to = replace(to, columns=columns, kept=source.kept, schema=source.schema() if typed else None, raw=raw)
@@ -230,9 +234,9 @@ def map_files(
         load_options = replace(load_options, revision=found.checkpoint.revision)
     files = RowFiles(None if root is None else os.fspath(root), trust_rows)
     key = _key(found, arguments, options, load_options)
-    job = MapJob(os.fspath(name), found.task, found.images, source, arguments, options, load_options, files, key)
+    job = MapJob(os.fspath(name), found.task, media, source, arguments, options, load_options, files, key)
     count = sum(part.rows for part in parts)
-    with Progress(count, progress, "images" if found.images else "rows") as advance:
+    with Progress(count, progress, f"{media or 'row'}s") as advance:
         return run(
             job,
             parts,
@@ -256,6 +260,8 @@ def _arguments(
         if text is not None:
             raise InputError("answer reads the columns of question and context: text is for other tasks")
         return {"question": question, "context": context}
+    if found.task == SPEECH:
+        return {"sounds": text or SOUND}
     if found.images:
         return {"images": text or IMAGE}
     return {"texts": text or "text"} | ({} if pair is None else {"pairs": pair})

@@ -12,6 +12,8 @@ SPAN = {"text": "string", "score": "double", "start": "int64", "end": "int64"}
 WORD = {"token": "string", "token_id": "int64", "score": "double", "text": "string"}
 BOXED = {**LABEL, "box": ["double"]}
 
+SEGMENT = {"start": "double", "end": "double", "text": "string"}
+
 # The types have pyarrow's names; [type] is a list, a dictionary a struct.
 COLUMNS: dict[str, dict[str, Any]] = {
     "embed": {"embedding": ["float"]},
@@ -27,6 +29,9 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "translation": {"generated": "string"},
     "segment": {"height": "int64", "width": "int64", "labels": [{"label": "string", "share": "double"}]},
     "detect": {"objects": [BOXED]},
+    "zero-shot-classification": {**LABEL, "labels": [LABEL]},
+    "zero-shot-image-classification": {**LABEL, "labels": [LABEL]},
+    "automatic-speech-recognition": {"text": "string", "language": "string", "segments": [SEGMENT]},
     "read": {"text": "string", "confidence": "double"},
 }
 # The columns that top_k adds.
@@ -54,6 +59,10 @@ def row_of(task: str, result: Any, options: Mapping[str, Any]) -> dict[str, Any]
         more = WITH_TOP_K[task] if options.get("top_k") is not None else {}
         row = {name: best.get(name) for name in COLUMNS[task]}
         return row | {name: [one._asdict() for one in several] for name in more}
+    if task.startswith("zero-shot"):
+        return {**result[0]._asdict(), "labels": [one._asdict() for one in result]}
+    if task == "automatic-speech-recognition":
+        return {**result._asdict(), "segments": [one._asdict() for one in result.segments]}
     if task == "fill-mask":
         masks = result if result and isinstance(result[0], list) else [result]
         return {"words": [[{name: getattr(one, name) for name in WORD} for one in words] for words in masks]}

@@ -1,4 +1,4 @@
-"""The rows of Parquet, CSV and JSON lines and the images of folders, in parts that are read one by one.
+"""The rows of Parquet, CSV and JSON lines and the images or sounds of folders, in parts that are read one by one.
 
 The parts are the same for every number of processes.
 """
@@ -15,11 +15,12 @@ from typing import IO, Any, ClassVar, NamedTuple
 from ...errors import InputError, nearest
 from ...optional import optional
 from .files import first_line, open_file
-from .inputs import IMAGES, find_inputs
+from .inputs import IMAGES, SOUNDS, find_inputs
 from .row_files import RowFiles
 from .text_rows import csv_rows, json_rows
 
-IMAGE = "image"  # the column of a folder of images
+# The columns of a folder of images, and of one of sounds.
+IMAGE, SOUND = "image", "sound"
 PART_BYTES = 64 << 20  # bytes of a text file in a part, at most
 TYPED_AT_ONCE = 1024  # rows of JSON lines whose types are inferred together
 
@@ -28,17 +29,17 @@ class InputPart(NamedTuple):
     """A range of a file's rows, or some images; it is computed, written and resumed as a whole."""
 
     number: int  # from 0, over all files
-    path: str  # "" for images
+    path: str  # "" for images and sounds
     first: int  # the number of the first row in the file, from 0
     rows: int
     start: int = 0  # of text files bytes; of Parquet rows of the group
     stop: int = 0
     group: int = 0
-    images: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # the images or sounds
 
     def name(self, index: int) -> str:
         """The name of a row in errors: rows are counted from 1, without a header."""
-        return self.images[index] if self.images else f"{self.path}, row {self.first + index + 1}"
+        return self.files[index] if self.files else f"{self.path}, row {self.first + index + 1}"
 
 
 class PartRows(NamedTuple):
@@ -88,21 +89,31 @@ class RowSource:
         return [{name: row.get(name) for name in self.kept} for row in rows]
 
 
-class ImageSource(RowSource):
-    """Image files: rows with one column, the path."""
+class FileSource(RowSource):
+    """Files that are rows: with one column, the path."""
 
-    kind = "an image"
+    column: ClassVar[str]
 
     def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
-        if self.given != (IMAGE,):
-            raise InputError(f"images have the column {IMAGE!r} alone, and {self.given[0]!r} is asked for")
-        self.columns = (IMAGE,)
+        if self.given != (self.column,):
+            raise InputError(
+                f"{self.column}s have the column {self.column!r} alone, and {self.given[0]!r} is asked for"
+            )
+        self.columns = (self.column,)
         for i in range(0, len(paths), rows):
-            yield InputPart(0, "", i, len(paths[i : i + rows]), images=tuple(paths[i : i + rows]))
+            yield InputPart(0, "", i, len(paths[i : i + rows]), files=tuple(paths[i : i + rows]))
 
     def read(self, part: InputPart) -> PartRows:
-        rows = [{IMAGE: path} for path in part.images]
+        rows = [{self.column: path} for path in part.files]
         return PartRows(self._only_kept(rows), rows, {}, _digest(repr(rows).encode()))
+
+
+class ImageSource(FileSource):
+    kind, column = "an image", IMAGE
+
+
+class SoundSource(FileSource):
+    kind, column = "a sound", SOUND
 
 
 class TextSource(RowSource):
@@ -294,6 +305,11 @@ class _RowGroup:
             self.table = pa.concat_tables([self.table, batch])
 
 
+# The column of what a task reads besides texts -> its files' source, and the ends of their names.
+MEDIA: dict[str, tuple[type[FileSource], tuple[str, ...]]] = {
+    IMAGE: (ImageSource, IMAGES),
+    SOUND: (SoundSource, SOUNDS),
+}
 KINDS: dict[str, type[RowSource]] = {
     ".parquet": ParquetSource,
     ".csv": CsvSource,
@@ -306,21 +322,22 @@ def open_source(
     names: Sequence[str],
     given: Sequence[str],
     *,
-    images: bool,
+    media: str | None,
     rows: int,
     keep: Sequence[str] | None = None,
     typed: bool = False,
 ) -> tuple[RowSource, list[InputPart]]:
     """The rows of files, folders, patterns and URIs, in parts of at most `rows`.
 
-    given: the columns that the task reads.  images: images are allowed.  keep: the columns to write again, by default
-    all.  typed: find their types for pyarrow.  InputError: no such file, kind of file, or column.
+    given: the columns that the task reads.  media: IMAGE or SOUND, if such files are allowed.  keep: the columns to
+    write again, by default all.  typed: find their types for pyarrow.  InputError: no such file, kind of file, or
+    column.
     """
-    suffixes = (*KINDS, *(IMAGES if images else ()))
+    suffixes = (*KINDS, *(MEDIA[media][1] if media else ()))
     paths = [one.path for one in find_inputs(names, suffixes)[0]]
     kinds: dict[type[RowSource], str] = {}
     for path in paths:
-        kinds.setdefault(_kind(path, suffixes), path)
+        kinds.setdefault(_kind(path, suffixes, media), path)
     if len(kinds) > 1:
         (one, a), (other, b), *_ = kinds.items()
         raise InputError(f"{a} is {one.kind} and {b} is {other.kind}: name files of one kind")
@@ -337,11 +354,11 @@ def open_source(
     return source, parts
 
 
-def _kind(path: str, suffixes: Sequence[str]) -> type[RowSource]:
+def _kind(path: str, suffixes: Sequence[str], media: str | None) -> type[RowSource]:
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in suffixes:
         raise InputError(f"{path}: expected one of {', '.join(suffixes)}{nearest(suffix, suffixes)}")
-    return KINDS.get(suffix, ImageSource)
+    return MEDIA[media][0] if media and suffix not in KINDS else KINDS[suffix]
 
 
 def _cut(path: str, ends: Iterator[int], start: int, rows: int) -> Iterator[InputPart]:
@@ -370,11 +387,11 @@ def _digest(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def image_place(value: Any, path: str, files: RowFiles) -> Any:
-    """The path or URI of a row's image, relative to the file at `path`, or the bytes of the image file.
+def file_place(value: Any, path: str, files: RowFiles, media: str) -> Any:
+    """The path or URI of a row's image or sound, relative to the file at `path`, or the bytes of its file.
 
     value: a path, a URI, bytes, or as data sets on the hub have images, {"bytes": ..., "path": ...}.  path: "" for a
-    folder of images, whose paths are the user's own.
+    folder of such files, whose paths are the user's own.
     """
     if isinstance(value, dict) and value.keys() <= {"bytes", "path"}:
         value = value.get("bytes") or value.get("path")
@@ -382,6 +399,5 @@ def image_place(value: Any, path: str, files: RowFiles) -> Any:
         return files.place(value, path) if path else value
     if isinstance(value, bytes):
         return value
-    raise InputError(
-        f"{'nothing' if value is None else type(value).__name__}, expected the path of an image, or its bytes"
-    )
+    found = "nothing" if value is None else type(value).__name__
+    raise InputError(f"{found}, expected the path of {MEDIA[media][0].kind}, or its bytes")

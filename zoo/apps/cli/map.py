@@ -61,10 +61,14 @@ def report(summary: Summary, unit: str, failed: str = "rows") -> None:
 def _options(args: argparse.Namespace, task: str) -> dict[str, Any]:
     names = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task == "read" else ()))
     options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if args.labels is not None:
+        options["candidate_labels"] = args.labels
     return options | (options_of(args) if task == "generate" else {})
 
 
 def _check(args: argparse.Namespace, task: str) -> None:
+    if task.startswith("zero-shot") and args.labels is None:
+        raise UsageError(f"{task} needs --labels A,B,C: the labels to choose from, in words")
     for option, tasks in OPTIONS.items():
         if getattr(args, option, None) is not None and task not in tasks:
             raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")

@@ -8,15 +8,16 @@ from collections.abc import Callable, Sequence
 from .parser import Parser
 
 MAP = """\
-Run a checkpoint's task over every row of files, or every image of folders, and write the results beside the rows.
+Run a checkpoint's task over every row of files, or every image or sound of folders, and write the results beside the
+rows.
 
-Each IN is a .parquet, .csv or .jsonl file, a folder of these or of images, a pattern such as 'photos/*.jpg', or a URI
-such as 's3://bucket/reviews/*.parquet'.  OUT is a .parquet, .csv or .jsonl file, or a folder that gets a file for each
-part."""
+Each IN is a .parquet, .csv or .jsonl file, a folder of these, of images or of sounds, a pattern such as
+'photos/*.jpg', or a URI such as 's3://bucket/reviews/*.parquet'.  OUT is a .parquet, .csv or .jsonl file, or a folder
+that gets a file for each part."""
 
 MAP_MORE = """\
-The tasks are those of zoo run except rerank and zero-shot-*.  Tasks of images read the column 'image' (paths or
-bytes), the others the column 'text'.  Paths in a table are relative to it, and stay below its folder: --root and
+The tasks are those of zoo run except rerank.  Tasks of images read the column 'image' (paths or bytes), those of sounds
+'sound', the others the column 'text'.  Paths in a table are relative to it, and stay below its folder: --root and
 --trust-rows allow others.
 A row that cannot be used gets a message in its column 'error', and the exit status is 1.
 
@@ -26,6 +27,7 @@ RAY_ADDRESS or on this machine.
 
   zoo map sentence-transformers/all-MiniLM-L6-v2 reviews.parquet vectors.parquet --text review --jobs 2
   zoo map google/vit-base-patch16-224 photos/ labels.csv --top-k 3
+  zoo map openai/whisper-base recordings/ texts.jsonl
   zoo map dslim/bert-base-NER 's3://bucket/news/*.jsonl' s3://bucket/entities/ --engine ray --jobs 16 --resume"""
 
 
@@ -44,14 +46,14 @@ def map_parser(
     parser.add_argument("inputs", nargs="+", metavar="IN", help="a file, a folder, a pattern or a URI")
     parser.add_argument("output", metavar="OUT", help=".parquet, .csv or .jsonl, or a folder")
     parser.add_argument("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
-    parser.add_argument("--text", metavar="COLUMN", help="the column to read (text; for images image)")
+    parser.add_argument("--text", metavar="COLUMN", help="the column to read (text; of images image, of sounds sound)")
     parser.add_argument("--pair", metavar="COLUMN", help="for classify: the column of second texts")
     parser.add_argument("--question", metavar="COLUMN", help="for answer: the column of questions (question)")
     parser.add_argument("--context", metavar="COLUMN", help="for answer: the column of contexts (context)")
     parser.add_argument("--keep", metavar="COLUMNS", help="the columns of IN to write again: a,b,c (all)")
     parser.add_argument("--format", choices=("parquet", "jsonl", "csv"), help="of the files in a folder OUT (parquet)")
     parser.add_argument(
-        "--rows", type=count, metavar="N", help="rows of a part (1024; images 128; read 64; generate 32)"
+        "--rows", type=count, metavar="N", help="rows of a part (1024; images 128; read 64; generate 32; sounds 16)"
     )
     parser.add_argument("--resume", action="store_true", help="continue with the parts that OUT has already")
     parser.add_argument("--jobs", type=count, metavar="N", help="number of processes (1; with Ray as many as fit)")
@@ -60,6 +62,9 @@ def map_parser(
     parser.add_argument("--trust-rows", action="store_true", help="rows may name any file or URI")
     parser.add_argument("--raw", action="store_true", help="for CSV: no apostrophe before texts that are formulas")
     parser.add_argument("--top-k", type=count, metavar="N", help="number of labels, words or answers")
+    parser.add_argument(
+        "--labels", metavar="A,B,C", help="for the zero-shot tasks: the labels to choose from, in words"
+    )
     parser.add_argument("--threshold", type=float, metavar="F", help="for detect: the least score, 0 ... 1")
     parser.add_argument("--lines", action="store_const", const=True, help="for read: each image has several lines")
     parser.add_argument("--num-beams", type=count, metavar="N", help="for read: texts tried side by side (1)")
