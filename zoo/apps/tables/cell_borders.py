@@ -94,7 +94,7 @@ def _moved(
         places = np.arange(low, max(low, high) + 1)
         least = places[crossing[places] == crossing[places].min()]
         begin = end = int(least[np.abs(least - here).argmin()])
-        while begin > low and rule[max(0, begin - NEAR_RULE) : begin + 1].any():
+        while begin > low and rule[max(0, begin - NEAR_RULE) : begin].any():
             begin -= 1
         while end < high and rule[end : end + NEAR_RULE + 1].any():
             end += 1

@@ -16,13 +16,14 @@ from ...errors import InputError
 from ...images.boxes import Box, check_fraction
 from ...images.lines import split_lines
 from .cell_borders import INK, fitted_cell_boxes
+from .glyphs import corrected
 from .table import Table, Word
 
 # A call (images (y, x, 3) uint8, a line of text each) -> for each (text, confidence), or an object with these two
 # attributes: the task Read, or anything with the same call.
 LineReader = Callable[[list[np.ndarray]], Sequence[Any]]
 
-SPECKS = 4  # pixels of ink: a cell with fewer has no text
+SPECKS, FAINT = 3, 240  # pixels of ink, and grey levels in all by which they differ from paper: less is dirt
 FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much ink is a rule
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
@@ -37,18 +38,19 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
     Cells without ink are not read; a line that the reader finds empty gives no Word.
     """
     found = cell_lines(image, fitted_cell_boxes(image, table))
-    words: list[Word] = []
+    read: list[tuple[str, float]] = []
     for i in range(0, len(found), LINES_AT_ONCE):
-        part = found[i : i + LINES_AT_ONCE]
-        lines = [line for _, line in part]
-        read = list(reader(lines))
-        if len(read) != len(lines):
-            raise InputError(f"the reader returned {len(read)} texts for {len(lines)} lines")
-        for (place, _), one in zip(part, read, strict=True):
-            text, confidence = _reading(one)
-            if text.strip():
-                words.append(Word(text, place, confidence))
-    return words
+        lines = [line for _, line in found[i : i + LINES_AT_ONCE]]
+        of_lines = list(reader(lines))
+        if len(of_lines) != len(lines):
+            raise InputError(f"the reader returned {len(of_lines)} texts for {len(lines)} lines")
+        read += map(_reading, of_lines)
+    texts = corrected([line for _, line in found], [text.strip() for text, _ in read])
+    return [
+        Word(text, place, confidence)
+        for (place, _), (_, confidence), text in zip(found, read, texts, strict=True)
+        if text
+    ]
 
 
 def is_legible(words: Sequence[Word]) -> bool:
@@ -97,9 +99,11 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
         return
     cell = image[top:bottom, left:right]
     paper = np.median(cell, (0, 1))
-    ink = np.abs(cell.mean(-1) - paper.mean()) > INK  # (h, w)
-    rows, columns = ink.mean(1) >= FULL_RULE, ink.mean(0) >= FULL_RULE
-    if np.count_nonzero(ink[~rows][:, ~columns]) < SPECKS:
+    contrast = np.abs(cell.mean(-1) - paper.mean())  # (h, w)
+    contrast[contrast <= INK] = 0
+    rows, columns = (contrast > 0).mean(1) >= FULL_RULE, (contrast > 0).mean(0) >= FULL_RULE
+    inner = contrast[~rows][:, ~columns]
+    if np.count_nonzero(inner) < SPECKS or inner.sum() < FAINT:
         return
     if rows.any() or columns.any():
         cell = cell.copy()
