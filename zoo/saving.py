@@ -51,6 +51,10 @@ def write_model(
     beside: Callable[[Path], object] = lambda path: None,
 ) -> Path:
     """`save_model` without its check of the folder's other files.  beside(folder): writes more files."""
+    if not model.runner.has_weights:
+        raise UnsupportedError(
+            f"this {model.architecture} has not all of its weights here: copy its checkpoint instead"
+        )
     folder = Path(folder).expanduser()
     types = {None: None, "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float64": "F64"}
     if dtype not in types:
