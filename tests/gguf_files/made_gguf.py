@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def permuted(x: np.ndarray, heads: int) -> np.ndarray:
 def tensors_of(folder: Path) -> dict[str, np.ndarray]:
     source = open_weights(folder)
     return {
-        n: np.asarray(on_numpy.to_parameter(source.read(n), n, None, "cpu"))
+        n: np.asarray(on_numpy.to_parameter(cast(Any, source.read(n)), n, None, "cpu"))
         for n in source.names()
         if "position_ids" not in n
     }
@@ -61,7 +61,20 @@ def write_llama(folder: Path, path: Path, kind: str = "F32", tokens: str = "piec
     return finish(writer, path)
 
 
-def write_decoder(folder: Path, path: Path, architecture: str, **more: Any) -> Path:
+def stacked(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The matrices of experts as one tensor (E, F, D), under the name that the converter has for it."""
+    out: dict[str, Any] = {}
+    for name, x in tensors.items():
+        before, experts, rest = name.partition(".experts.")
+        if experts:
+            number, _, kind = rest.partition(".")
+            out.setdefault(before + experts + kind, {})[int(number)] = x
+        else:
+            out[name] = x
+    return {n: np.stack([x[i] for i in sorted(x)]) if isinstance(x, dict) else x for n, x in out.items()}
+
+
+def write_decoder(folder: Path, path: Path, architecture: str, kind: str = "F32", **more: Any) -> Path:
     """A checkpoint's folder of a decoder that descends from Llama as a GGUF file of this architecture."""
     config = json.loads((folder / "config.json").read_text())
     writer = gguf.GGUFWriter(path, architecture)
@@ -80,12 +93,12 @@ def write_decoder(folder: Path, path: Path, architecture: str, **more: Any) -> P
     add_pieces(writer, folder)
     add(writer, more)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture.upper()], config["num_hidden_layers"])
-    for name, x in tensors_of(folder).items():
+    for name, x in stacked(tensors_of(folder)).items():
         if architecture == "smollm3" and name.endswith(("q_proj.weight", "k_proj.weight")):
             x = permuted(x, heads if "q_proj" in name else groups)
         if architecture == "gemma3" and name.endswith("norm.weight"):
             x = x + 1
-        put(writer, str(names.get_name(name, try_suffixes=(".weight", ".bias"))), x, "F32")
+        put(writer, str(names.get_name(name, try_suffixes=(".weight", ".bias"))), x, kind)
     return finish(writer, path)
 
 

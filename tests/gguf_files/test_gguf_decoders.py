@@ -8,22 +8,36 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_gguf import OWN, gguf, write_decoder
+from made_gguf import OWN, gguf, tensors_of, write_decoder
 
 import zoo
 from zoo.errors import UnsupportedError
 from zoo.loading import load_model
 from zoo.registry import FAMILIES
+from zoo.weights.files import open_weights
 
 SMALL = {"vocab_size": 512, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 8}
 SMALL |= {"num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 96, "pad_token_id": None}
 SMALL |= {"bos_token_id": 1, "eos_token_id": 2}
 WINDOW = {"attention__sliding_window": 8}
 
+EXPERTS = {"num_experts": 4, "moe_intermediate_size": 32}
+
 # Architecture -> model_type, fields of the config, and metadata of the architecture.
 DECODERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "qwen2": ("qwen2", {"rope_theta": 1e6, "tie_word_embeddings": True}, {}),
     "qwen3": ("qwen3", {"head_dim": 16}, {}),
+    "qwen3moe": (
+        "qwen3_moe",
+        {
+            "head_dim": 16,
+            "num_experts": 4,
+            "moe_intermediate_size": 32,
+            "norm_topk_prob": True,
+            "num_experts_per_tok": 2,
+        },
+        {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 32},
+    ),
     "olmo2": ("olmo2", {}, {}),
     "smollm3": ("smollm3", {"rope_theta": 5e6}, {}),
     "gemma3": (
@@ -73,6 +87,20 @@ def test_a_decoder_says_the_same(name, tmp_path):
 def test_what_an_architecture_has_not_is_refused(name, said, problem, tmp_path):
     with pytest.raises(UnsupportedError, match=problem):
         zoo.load(files(name, tmp_path, **said)[1])
+
+
+def test_experts_in_blocks(tmp_path):
+    """Each expert's matrices are rows of blocks in the one tensor of all, which nothing widens."""
+    folder, path = files("qwen3moe", tmp_path)
+    path.unlink()
+    said = {f"qwen3moe__{key}": value for key, value in DECODERS["qwen3moe"][2].items()}
+    write_decoder(folder, path, "qwen3moe", kind="Q8_0", **said)
+    ours: Any = load_model(path)
+    assert {type(one.down.weight).__name__ for one in ours.base_model.layers[1].mlp.experts} == {"QuantTensor"}
+    packed: Any = open_weights(path)
+    for name, x in tensors_of(folder).items():
+        if ".experts." in name:
+            np.testing.assert_allclose(packed.read(name).dequantise(), x, atol=0.005 * np.abs(x).max())
 
 
 def test_longrope_is_refused(tmp_path, monkeypatch):

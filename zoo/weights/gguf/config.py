@@ -71,7 +71,8 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         raise UnsupportedError(f"{own}.rope.dimension_count = {rotated} is not implemented, only {size} is")
     _only(m, "attention.key_length_swa", size)
     _only(m, "attention.value_length_swa", size)
-    for name in ("expert_count", "expert_used_count"):
+    experts = _experts(m) if own == "qwen3moe" else {}
+    for name in ("expert_count", "expert_used_count") if not experts else ():
         _only(m, name, 0)
     if not m.flag("attention.causal", True):
         raise UnsupportedError(f"{own}.attention.causal = False is not implemented")
@@ -99,12 +100,25 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         "eos_token_id": token_id(m, "eos", vocabulary),
         **({} if own not in ("gemma3", "phi3") else {"sliding_window": window or None}),
         **({} if rotated == size else {"partial_rotary_factor": rotated / size}),
+        **experts,
         **(_gemma3(m, size, width // heads) if own == "gemma3" else {}),
     }
 
 
 # llama.cpp's name of an architecture -> transformers' model_type, if it is another.
-MODEL_TYPES = {"gemma3": "gemma3_text"}
+MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe"}
+
+
+def _experts(m: Metadata) -> dict[str, Any]:
+    """Every layer has experts, whose shares llama.cpp divides by their sum."""
+    return {
+        "num_experts": m.whole("expert_count"),
+        "num_experts_per_tok": m.whole("expert_used_count"),
+        "moe_intermediate_size": m.whole("expert_feed_forward_length"),
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+    }
 
 
 def _gemma3(m: Metadata, size: int, share: int) -> dict[str, Any]:

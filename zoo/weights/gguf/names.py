@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from ...errors import UnsupportedError, nearest
 
+EXPERT = "*"  # the number of an expert, in a name whose tensor is those of all
+
 
 @dataclass(frozen=True)
 class Names:
@@ -61,6 +63,7 @@ _LLAMA = Names(
     ignored=("rope_freqs.weight",),
 )
 _NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+_EXPERTS = {f"ffn_{kind}_exps": f"mlp.experts.{EXPERT}.{kind}_proj" for kind in ("gate", "up", "down")}
 _AFTER = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
 _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 
@@ -69,6 +72,7 @@ NAMES: dict[str, Names] = {
     "smollm3": replace(_LLAMA, rotated=("attn_q", "attn_k")),
     "qwen2": _LLAMA,
     "qwen3": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS}),
+    "qwen3moe": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_EXPERTS, "ffn_gate_inp": "mlp.gate"}),
     "olmo2": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_AFTER}),
     "gemma3": replace(
         _LLAMA,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...typing import RawTensor
 from ..source import ListedFile
 from .header import Header, TensorEntry
 from .metadata import Metadata
-from .names import names_of
+from .names import EXPERT, names_of
 from .parts import paths_of, read_parts
 
 _PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -38,8 +39,10 @@ class GGUFFile(ListedFile):
             raise type(e)(f"{self.path}: {e}") from None
         self._head = 0 if size % 2 else size  # an odd one is refused with the config
         self._names = names
-        self._origin = {names.theirs(n) or n: n for n in self.header.tensors if n not in names.ignored}
-        self._entries = {theirs: self.header.tensors[n] for theirs, n in self._origin.items()}
+        self._origin, self._entries = {}, {}
+        for n in [n for n in self.header.tensors if n not in names.ignored]:
+            for theirs, entry in _separate(names.theirs(n) or n, self.header.tensors[n]):
+                self._origin[theirs], self._entries[theirs] = n, entry
 
     def read(self, name: str) -> RawTensor | QuantRows:
         entry = self._entry(name)
@@ -61,6 +64,17 @@ class GGUFFile(ListedFile):
             return stored
         order = rows_of_halves(entry.shape[0], self._head)
         return stored[order] if isinstance(stored, QuantRows) else RawTensor(stored.array[order], stored.dtype)
+
+
+def _separate(name: str, entry: TensorEntry) -> Iterator[tuple[str, TensorEntry]]:
+    """A tensor by its name; of the experts' matrices (E, F, D), which are one tensor, each by its own name."""
+    if EXPERT not in name or len(entry.shape) != 3 or not entry.shape[0]:
+        yield name, entry
+        return
+    size = (entry.end - entry.begin) // entry.shape[0]
+    for i in range(entry.shape[0]):
+        begin = entry.begin + i * size
+        yield name.replace(EXPERT, str(i)), entry._replace(shape=entry.shape[1:], begin=begin, end=begin + size)
 
 
 def read_entry(header: Header, entry: TensorEntry) -> np.ndarray:
