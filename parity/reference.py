@@ -193,6 +193,8 @@ class Reference:
                 hook.remove()
         fields = {name: output[name] for name in output if name not in NOT_COMPARED and output[name] is not None}
         fields = {name: value for name, value in fields.items() if not isinstance(value, Mapping)}  # of a part
+        for name in spec_class(self.config["model_type"]).not_compared:
+            fields.pop(name, None)
         if self.architecture.endswith("ForSequenceClassification"):
             fields.pop("encoder_last_hidden_state", None)
         if not self.has_pooler:

@@ -30,7 +30,9 @@ class _Tap:
         if self._before is not None:
             self._record[self._before] = self._keep(args[0])
         out = self._inner(*args, **options)
-        self._record[self._name] = self._keep(out[0] if isinstance(out, tuple) else out)
+        self._record[self._name] = self._keep(
+            out[0] if isinstance(out, tuple) else out[-1] if isinstance(out, list) else out
+        )
         return out
 
     def __getattr__(self, name: str) -> Any:

@@ -42,7 +42,7 @@ class Family:
     heads: the ends of these names: "Model", "ForMaskedLM", ...  If a task has several heads, it loads the checkpoint's
         own, or else the first of them.
     tasks: head -> the task that its checkpoints were trained for (None: none), if not the one in TASK_OF_HEAD.
-    losses: head -> the name of its loss in zoo/apps/train/losses.py, if not the one in LOSS_OF_HEAD there.
+    losses: head -> the name of its loss in zoo/apps/train/losses.py (None: none), if not the one in LOSS_OF_HEAD there.
     reads: "text", "image", or "both" for an encoder of images with a decoder or an encoder of texts.  By default
         "image" if one of the heads is one of images, else "text".
     processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
@@ -60,7 +60,7 @@ class Family:
     prefix: str
     heads: tuple[str, ...]
     tasks: Mapping[str, str | None] = field(default_factory=dict)
-    losses: Mapping[str, str] = field(default_factory=dict)
+    losses: Mapping[str, str | None] = field(default_factory=dict)
     reads: Literal["text", "image", "both"] | None = None
     processor: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
@@ -148,6 +148,16 @@ _T5 = Family(
     ),
     tasks={"EncoderModel": "embed"},
     stages={"encoder.layer": "encoder.block", "decoder.layer": "decoder.block"},
+)
+
+
+_RT_DETR = Family(
+    module="zoo.models.rt_detr_v2",
+    prefix="RTDetrV2",
+    heads=("ForObjectDetection",),
+    losses={"ForObjectDetection": None},
+    processor="RTDetrImageProcessor",
+    stages={"features": "backbone", "encoder.layer": "encoder.aifi", "decoder.layer": "decoder.layers"},
 )
 
 
@@ -294,6 +304,8 @@ FAMILIES: dict[str, Family] = {
             "decoder.layer": "decoder.layers",
         },
     ),
+    "rt_detr_v2": _RT_DETR,
+    "rt_detr": replace(_RT_DETR, prefix="RTDetr", classes="RTDetrV2"),
     "table-transformer": Family(
         module="zoo.models.table_transformer",
         prefix="TableTransformer",

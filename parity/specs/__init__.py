@@ -60,5 +60,6 @@ def tensors(spec: Spec, config: Mapping[str, Any]) -> dict[str, Role]:
 
 def _louder(role: Role, name: str, gains: Mapping[str, float]) -> Role:
     module, _, part = name.rpartition(".")
-    gain = next((gain for end, gain in gains.items() if module.endswith(end)), 1) if part == "weight" else 1
+    ends = (module, name) if part == "weight" else (name,)
+    gain = next((gain for end, gain in gains.items() if any(one.endswith(end) for one in ends)), 1)
     return role._replace(deviation=role.deviation * gain)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -43,10 +43,12 @@ class Spec:
     absent: ends of names of optional tensors that the file does not have.
     untied: whether the file repeats arrays that are shared.
     idle: regular expressions for tensors that change no output.
-    gains: factors for the weights of modules, by the end of their names.
+    gains: factors for the weights of modules, by the end of their names, or for tensors by the end of theirs.
     massive: the layer from which on one channel is hundreds of times larger than the others.
     format: "safetensors", "sharded", "bin" (zip), "stream" (torch before 1.6).  dtype: a safetensors name.
     """
+
+    not_compared: ClassVar[tuple[str, ...]] = ()  # outputs of transformers that zoo does not give
 
     like: str
     model_type: str

@@ -97,7 +97,7 @@ def test_corners() -> None:
         ({"threshold": "0.5"}, r"threshold is '0\.5'"),
         ({"threshold": True}, "threshold is True"),
         ({"rule": "argmin"}, r"rule is 'argmin'.*did you mean 'argmax'"),
-        ({"logits": np.zeros((3, 60, 4))}, r"expected \(B, Q, 5\) for 4 labels"),
+        ({"logits": np.zeros((3, 60, 3))}, r"expected \(B, Q, 5\) for 4 labels"),
         ({"pred_boxes": np.zeros((3, 59, 4))}, "boxes of shape"),
         ({"target_sizes": SIZES[:2]}, "2 target_sizes"),
     ],

@@ -291,6 +291,26 @@ def test_depthwise_conv2d(act):
     check(both(ops), both(naive), [("B", "Y", "X", 4)], [weight, bias])
 
 
+def test_values_at_points():
+    def both(f):
+        return lambda x, points, weights: f.sample(x, points, weights)
+
+    check(both(ops), both(naive), [("B", "Y", "X", 3, 4), ("B", "T", 3, 2, 2), ("B", "T", 3, 2)])
+
+
+def test_rows_and_points():
+    def both(f):
+        def run(x):
+            index = f.top_rows(x, 4)
+            rows = f.take_rows(x, index)
+            return index, rows, f.logit(rows, 1e-5), f.centres(x.shape[1:], x)
+
+        return run
+
+    check(both(ops), both(naive), [("B", "Y", "X")])
+    check(lambda x: ops.avg_pool2d(x, 2), lambda x: naive.avg_pool2d(x, 2), [("B", "Y", "X", 3)])
+
+
 @pytest.mark.parametrize("shift", [0, 2])
 def test_windows(shift):
     def both(f):

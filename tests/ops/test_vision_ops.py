@@ -240,6 +240,35 @@ def test_depthwise_conv2d(kernel, act, image, lib, rng):
         check(found, naive.depthwise_conv2d(x, weight, b, act))
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_avg_pool2d(size, image, lib):
+    x = image(2, 5, 8, 3)
+    check(ops.avg_pool2d(lib(x), size), naive.avg_pool2d(x, size))
+
+
+def points_and_weights(rng, Q=5, H=3, P=4):
+    """Points in and around an image, some far out, and one on the middle of a pixel."""
+    points = rng.normal(0.5, 0.5, (2, Q, H, P, 2)).astype(np.float32)
+    points[0, 0, 0, :2] = (0.5, 0.5), (1e30, -1e30)
+    return points, rng.random((2, Q, H, P)).astype(np.float32)
+
+
+def test_sample(rng, lib):
+    x = rng.standard_normal((2, 5, 9, 3, 4)).astype(np.float32)
+    points, weights = points_and_weights(rng)
+    check(ops.sample(lib(x), lib(points), lib(weights)), naive.sample(x, points, weights))
+
+
+def test_rows_and_points(rng, lib):
+    scores, x = (rng.standard_normal((2, 9, n)).astype(np.float32) for n in (3, 5))
+    index = ops.top_rows(lib(scores), 4)
+    np.testing.assert_array_equal(ops.to_numpy(index), naive.top_rows(scores, 4))
+    check(ops.take_rows(lib(x), index), naive.take_rows(x, ops.to_numpy(index)))
+    check(ops.centres((3, 5), lib(x)), naive.centres((3, 5), x))
+    part = np.array([0, 1e-9, 0.01, 0.5, 0.9999, 1, 2, -1], np.float32)
+    check(ops.logit(lib(part), 1e-5), naive.logit(part, 1e-5))
+
+
 @pytest.mark.parametrize("shift", [0, 1])
 def test_windows(shift, image, lib):
     x = image(2, 5, 9, 3)

@@ -41,20 +41,26 @@ def post_process_object_detection(
 ) -> list[list[Detection]]:
     """The objects of B images, each list in the order of the queries; nothing is clipped, nothing suppressed.
 
-    logits (B, Q, L+1), the last for "no object"; pred_boxes (B, Q, 4): centre x, centre y, width, height, 0 ... 1 of
-    the image; target_sizes: B pairs (height, width) of the images in pixels.
+    logits (B, Q, L+1), the last for "no object", or (B, Q, L), each label by itself; pred_boxes (B, Q, 4): centre x,
+    centre y, width, height, 0 ... 1 of the image; target_sizes: B pairs (height, width) of the images in pixels.
 
     rule "score" is transformers': a query stands for its best label if that has a score > threshold, whatever "no
     object" has.  rule "argmax" is that of Microsoft's own code: a query for which "no object" is the best of all
     stands for nothing, however low the threshold (0 there).  From a threshold of 0.5 on the two agree.
+
+    Where each label is judged by itself (RT-DETR), the Q best pairs of a query and a label that have a score >
+    threshold are the objects, best first.
 
     A query with a logit or a coordinate that is not finite is an InputError.
     """
     check_fraction("threshold", threshold)
     check_rule(rule)
     labels = len(id2label)
-    if logits.ndim != 3 or logits.shape[2] != labels + 1:
+    if logits.ndim != 3 or logits.shape[2] not in (labels, labels + 1):
         raise InputError(f"logits of shape {logits.shape}, expected (B, Q, {labels + 1}) for {labels} labels")
+    by_itself = logits.shape[2] == labels
+    if by_itself and rule != "score":
+        raise InputError(f"rule is {rule!r}, for which a detector needs a logit of no object, and this one has none")
     if pred_boxes.shape != (*logits.shape[:2], 4) or len(target_sizes) != len(logits):
         raise InputError(
             f"boxes of shape {pred_boxes.shape} and {len(target_sizes)} target_sizes for logits of shape {logits.shape}"
@@ -65,14 +71,20 @@ def post_process_object_detection(
             of = f" of image {b}" if len(values) > 1 else ""
             raise InputError(f"the {name} of query {q}{of} have {values[b, q, i]}, which is not finite")
 
-    scores = _softmax(logits.astype(np.float32, copy=False))
-    best = scores[..., :-1].argmax(-1)  # (B, Q)
-    score = np.take_along_axis(scores, best[..., None], -1)[..., 0]
+    boxes = corners(pred_boxes.astype(np.float32, copy=False))
+    if by_itself:
+        scores = _sigmoid(logits.astype(np.float32, copy=False)).reshape(len(logits), -1)
+        pairs = np.argsort(-scores, 1, kind="stable")[:, : logits.shape[1]]
+        score, best = np.take_along_axis(scores, pairs, 1), pairs % labels
+        boxes = np.take_along_axis(boxes, (pairs // labels)[..., None], 1)
+    else:
+        scores = _softmax(logits.astype(np.float32, copy=False))
+        best = scores[..., :-1].argmax(-1)  # (B, Q)
+        score = np.take_along_axis(scores, best[..., None], -1)[..., 0]
     # In float32 as transformers compares, so that no score falls on another side of the threshold.
     kept = score > np.float32(threshold)
     if rule == "argmax":
         kept &= score >= scores[..., -1]
-    boxes = corners(pred_boxes.astype(np.float32, copy=False))
     out: list[list[Detection]] = []
     for b, (height, width) in enumerate(target_sizes):
         in_pixels = boxes[b] * np.array([width, height, width, height], np.float32)
@@ -125,6 +137,11 @@ def check_rule(value: object, name: str = "rule") -> None:
 def _box(corners: np.ndarray) -> Box:
     x0, y0, x1, y1 = corners.tolist()
     return x0, y0, x1, y1
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, small) / (1 + small)
 
 
 def _softmax(x: np.ndarray) -> np.ndarray:

@@ -72,6 +72,18 @@ PRESETS = {
     "CLIP": _CLIP,
     "Siglip": Preset({**_VIT, "resample": BICUBIC}, square=False),
     "Segformer": Preset({**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
+    "RTDetr": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 640, "width": 640},
+            "resample": BILINEAR,
+            "do_normalize": False,
+            "image_mean": IMAGENET_MEAN,
+            "image_std": IMAGENET_STD,
+        },
+        square=False,
+        crops=False,
+    ),
     "Detr": Preset(
         {
             **_COMMON,

@@ -161,6 +161,11 @@ def exp(x: Array) -> Array:
     return backend(x).exp(x)
 
 
+def logit(x: Array, eps: float) -> Array:
+    """log(x / (1 - x)) of probabilities; neither x nor 1 - x counts as less than eps.  x (...) -> (...)."""
+    return backend(x).logit(x, eps)
+
+
 def embedding(ids: Array, table: Array | QuantTensor, name: str = "ids", padding_idx: int | None = None) -> Array:
     """Rows of a table.  ids (...) integers in [0, V), table (V, D) -> (..., D).  name: of `ids` in an error.
 
@@ -360,6 +365,14 @@ def max_pool2d(
     return backend(x).max_pool2d(x, pair(kernel), pair(stride), pair(padding))
 
 
+def avg_pool2d(x: Array, size: int) -> Array:
+    """The means of squares of `size` x `size` pixels; at the bottom and on the right, of what is left there.
+
+    x (B, Y, X, C) -> (B, Y', X', C), where Y' is Y / size rounded up.
+    """
+    return backend(x).avg_pool2d(x, size)
+
+
 def adaptive_avg_pool2d(x: Array, size: int | tuple[int, int]) -> Array:
     """The means of size[0] x size[1] windows that cover the image, overlapping if necessary.
 
@@ -371,6 +384,33 @@ def adaptive_avg_pool2d(x: Array, size: int | tuple[int, int]) -> Array:
 def pixel_shuffle(x: Array, factor: int) -> Array:
     """Rearrange features into pixels.  x (B, Y, X, C r r) -> (B, Y r, X r, C), with r = factor."""
     return backend(x).pixel_shuffle(x, factor)
+
+
+def sample(x: Array, points: Array, weights: Array) -> Array:
+    """Weighted sums of an image's values at points between its pixels, for each query and head at points of its own.
+
+    x (B, Y, X, H, K), points (B, Q, H, P, 2) of (x, y) as parts of the image, weights (B, Q, H, P) -> (B, Q, H, K).
+    Values are bilinear, with pixels as areas (torch's align_corners=False) and zeros around the image.
+    """
+    charge((*points.shape[:-1], 4, x.shape[-1]), "values at points", 4)
+    return backend(x).sample(x, points, weights)
+
+
+def centres(grid: tuple[int, int], like: Array) -> Array:
+    """(x, y) of the middle of each of a grid's Y X pixels, row by row, as parts of the image.  -> (Y X, 2)."""
+    charge((grid[0], grid[1], 2), "points")
+    return backend(like).centres(grid, like)
+
+
+def top_rows(scores: Array, count: int) -> Array:
+    """The indices of the `count` rows with the largest values, the largest first.  scores (B, N, L) -> (B, count)."""
+    return backend(scores).top_rows(scores, count)
+
+
+def take_rows(x: Array, index: Array) -> Array:
+    """x (B, N, D), index (B, Q) integers in [0, N) -> (B, Q, D)."""
+    charge((*index.shape, x.shape[-1]), "rows", 4)
+    return backend(x).take_rows(x, index)
 
 
 def windows(x: Array, size: int, shift: int = 0) -> Array:

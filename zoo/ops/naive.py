@@ -342,6 +342,46 @@ def adaptive_avg_pool2d(x, size):
     return out
 
 
+def avg_pool2d(x, size):
+    B, Y, X, C = x.shape
+    out = np.zeros((B, -(-Y // size), -(-X // size), C))
+    for y, z in np.ndindex(out.shape[1:3]):
+        out[:, y, z] = _f64(x)[:, y * size : (y + 1) * size, z * size : (z + 1) * size].mean((1, 2))
+    return out
+
+
+def sample(x, points, weights):
+    _, Y, X, _, K = x.shape
+    out = np.zeros((*points.shape[:3], K))
+    for b, q, h, p in np.ndindex(points.shape[:4]):
+        across, down = points[b, q, h, p].astype(np.float64) * (X, Y) - 0.5
+        if not np.isfinite(across + down):
+            continue
+        left, top = math.floor(across), math.floor(down)
+        for y, z in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
+            if 0 <= y < Y and 0 <= z < X:
+                share = (1 - abs(y - down)) * (1 - abs(z - across)) * weights[b, q, h, p]
+                out[b, q, h] += share * x[b, y, z, h]
+    return out
+
+
+def centres(grid, like):
+    return np.array([((x + 0.5) / grid[1], (y + 0.5) / grid[0]) for y in range(grid[0]) for x in range(grid[1])])
+
+
+def top_rows(scores, count):
+    return np.array([sorted(range(len(rows)), key=lambda i: -rows[i].max())[:count] for rows in scores])
+
+
+def take_rows(x, index):
+    return np.array([[rows[i] for i in own] for rows, own in zip(x, index, strict=True)])
+
+
+def logit(x, eps):
+    x = np.clip(_f64(x), 0, 1)
+    return np.log(np.maximum(x, eps)) - np.log(np.maximum(1 - x, eps))
+
+
 def windows(x, size, shift=0):
     B, Y, X, C = x.shape
     down, across = math.ceil(Y / size), math.ceil(X / size)

@@ -38,7 +38,7 @@ class Objects(Protocol):
     """The output of a detector with Q queries."""
 
     @property
-    def logits(self) -> Array: ...  # (B, Q, C + 1), the last for no object
+    def logits(self) -> Array: ...  # (B, Q, C + 1), the last for no object; or (B, Q, C), each label by itself
 
     @property
     def pred_boxes(self) -> Array: ...  # (B, Q, 4): centre, width and height in parts of the image

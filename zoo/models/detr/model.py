@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from ... import ops
 from ...errors import InputError
@@ -104,9 +104,18 @@ class LearnedPositions(Positions):
 POSITIONS = {"sine": SinePositions, "learned": LearnedPositions}
 
 
+class Rates(Protocol):
+    """The fields of a config that attention reads."""
+
+    @property
+    def dropout(self) -> float: ...
+
+    @property
+    def attention_dropout(self) -> float: ...
+
+
 class Attention(Module):
-    def __init__(self, w: Weights, heads: int, cfg: DetrConfig):
-        D = cfg.d_model
+    def __init__(self, w: Weights, D: int, heads: int, cfg: Rates):
         self.heads = heads
         self.q, self.k, self.v = (Linear(w / f"{part}_proj", D, D) for part in ("q", "k", "v"))
         self.dropout = Dropout(cfg.attention_dropout)
@@ -122,7 +131,7 @@ class EncoderLayer(Module):
     def __init__(self, w: Weights, cfg: DetrConfig):
         D, F = cfg.d_model, cfg.encoder_ffn_dim
         self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
-        self.attention = Attention(w / "self_attn", cfg.encoder_attention_heads, cfg)
+        self.attention = Attention(w / "self_attn", D, cfg.encoder_attention_heads, cfg)
         self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
         self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
         self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
@@ -147,9 +156,9 @@ class DecoderLayer(Module):
     def __init__(self, w: Weights, cfg: DetrConfig):
         D, F, heads = cfg.d_model, cfg.decoder_ffn_dim, cfg.decoder_attention_heads
         self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
-        self.attention = Attention(w / "self_attn", heads, cfg)
+        self.attention = Attention(w / "self_attn", D, heads, cfg)
         self.cross_norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
-        self.cross_attention = Attention(w / "encoder_attn", heads, cfg)
+        self.cross_attention = Attention(w / "encoder_attn", D, heads, cfg)
         self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
         self.up = Linear(w / "fc1", D, F, act=cfg.activation_function, dropout=cfg.activation_dropout)
         self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)

@@ -5,11 +5,15 @@ Shapes: B batch, Y and X height and width in pixels, C channels, D width of a st
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ... import ops
 from ...nn import BatchNorm, Conv2d, Module
 from ...typing import Array
 from ...weights import Weights
 from .config import ResNetConfig
+
+Shortcut = Callable[[Array], Array]
 
 # timm's names to those of transformers, below the name of a backbone
 TIMM_NAMES = {
@@ -46,8 +50,11 @@ class Block(Module):
         # transformers has relu here, whatever hidden_act says.
         self.convs = [convolution(w / "layer" / i, *sizes[i], act="relu") for i in range(last)]
         self.last = convolution(w / "layer" / last, *sizes[last], post=cfg.hidden_act)
-        is_same = stride == 1 and d_in == d_out
-        self.shortcut = None if is_same else convolution(w / "shortcut", d_in, d_out, 1, stride)
+        self.shortcut = self.make_shortcut(w / "shortcut", d_in, d_out, stride)
+
+    def make_shortcut(self, w: Weights, d_in: int, d_out: int, stride: int) -> Shortcut | None:
+        """What the input passes through before it is added."""
+        return None if stride == 1 and d_in == d_out else convolution(w, d_in, d_out, 1, stride)
 
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, d_in) -> (B, Y / stride, X / stride, d_out)."""

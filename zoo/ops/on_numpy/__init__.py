@@ -17,8 +17,19 @@ from .decoder import glu, rope, rope_write_, rotary, write_
 from .depthwise import depthwise_conv2d
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
-from .pool import adaptive_avg_pool2d, add_scaled, exp, from_windows, max_pool2d, mean, pixel_shuffle, windows
+from .pool import (
+    adaptive_avg_pool2d,
+    add_scaled,
+    avg_pool2d,
+    exp,
+    from_windows,
+    max_pool2d,
+    mean,
+    pixel_shuffle,
+    windows,
+)
 from .resize import interpolate
+from .sample import centres, logit, sample, take_rows, top_rows
 
 
 def embedding(ids: np.ndarray, table: np.ndarray | QuantTensor, name: str) -> np.ndarray:

@@ -62,6 +62,15 @@ def pixel_shuffle(x: np.ndarray, factor: int) -> np.ndarray:
     return planes.transpose(3, 4, 1, 5, 2, 0).reshape(B, Y * factor, X * factor, C)
 
 
+def avg_pool2d(x: np.ndarray, size: int) -> np.ndarray:
+    for axis in (1, 2):
+        n = x.shape[axis]
+        starts = np.arange(0, n, size)
+        counts = np.minimum(size, n - starts).astype(x.dtype).reshape(-1, *[1] * (3 - axis))
+        x = np.add.reduceat(x, starts, axis) / counts
+    return x
+
+
 def windows(x: np.ndarray, size: int, shift: int) -> np.ndarray:
     B, Y, X, C = x.shape
     if Y % size or X % size:

@@ -24,17 +24,23 @@ from .quantised import keep
 from .vision import (
     adaptive_avg_pool2d,
     all_true,
+    avg_pool2d,
     batch_norm,
+    centres,
     conv2d,
     conv_transpose2d,
     depthwise_conv2d,
     fold_norm,
     from_windows,
     interpolate,
+    logit,
     max_pool2d,
     pixel_shuffle,
     prepare_conv,
+    sample,
     sinusoids,
+    take_rows,
+    top_rows,
     windows,
 )
 

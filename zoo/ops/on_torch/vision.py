@@ -88,6 +88,37 @@ def adaptive_avg_pool2d(x: Tensor, size: Pair) -> Tensor:
     return F.adaptive_avg_pool2d(_planes(x), size).permute(0, 2, 3, 1)
 
 
+def avg_pool2d(x: Tensor, size: int) -> Tensor:
+    return F.avg_pool2d(_planes(x), size, ceil_mode=True, count_include_pad=False).permute(0, 2, 3, 1)
+
+
+def sample(x: Tensor, points: Tensor, weights: Tensor) -> Tensor:
+    (B, Y, X, H, K), (_, Q, _, P, _) = x.shape, points.shape
+    images = x.permute(0, 3, 4, 1, 2).reshape(B * H, K, Y, X)
+    places = (2 * points - 1).permute(0, 2, 1, 3, 4).reshape(B * H, Q, P, 2)
+    found = F.grid_sample(images, places, mode="bilinear", padding_mode="zeros", align_corners=False)
+    summed = (found * weights.permute(0, 2, 1, 3).reshape(B * H, 1, Q, P)).sum(-1)
+    return summed.reshape(B, H, K, Q).permute(0, 3, 1, 2)
+
+
+def centres(grid: Pair, like: Tensor) -> Tensor:
+    y, x = ((torch.arange(n, device=like.device).to(like.dtype) + 0.5) / n for n in grid)
+    return torch.stack([x.repeat(grid[0]), y.repeat_interleave(grid[1])], 1)
+
+
+def top_rows(scores: Tensor, count: int) -> Tensor:
+    return scores.amax(-1).topk(count, 1).indices
+
+
+def take_rows(x: Tensor, index: Tensor) -> Tensor:
+    return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))
+
+
+def logit(x: Tensor, eps: float) -> Tensor:
+    x = x.clamp(0, 1)
+    return torch.log(x.clamp(min=eps) / (1 - x).clamp(min=eps))
+
+
 def windows(x: Tensor, size: int, shift: int) -> Tensor:
     B, Y, X, C = x.shape
     x = F.pad(x, (0, 0, 0, -X % size, 0, -Y % size))

@@ -43,15 +43,21 @@ from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
 from .symbol import Symbol
 from .vision import (
     adaptive_avg_pool2d,
+    avg_pool2d,
+    centres,
     conv2d,
     conv_transpose2d,
     depthwise_conv2d,
     fold_norm,
     from_windows,
     interpolate,
+    logit,
     max_pool2d,
     pixel_shuffle,
     prepare_conv,
+    sample,
+    take_rows,
+    top_rows,
     windows,
 )
 

@@ -106,6 +106,45 @@ def pixel_shuffle(x: Symbol, factor: int) -> Symbol:
     return image(x.new("DepthToSpace", [planes(x)], shape, blocksize=factor, mode="CRD"))
 
 
+def avg_pool2d(x: Symbol, size: int) -> Symbol:
+    Y, X = ((n + size - 1) // size for n in x.shape[1:3])
+    window = {"kernel_shape": [size] * 2, "strides": [size] * 2, "ceil_mode": 1}
+    return image(x.new("AveragePool", [planes(x)], (x.shape[0], x.shape[3], Y, X), **window))
+
+
+def sample(x: Symbol, points: Symbol, weights: Symbol) -> Symbol:
+    (B, Y, X, H, K), (_, Q, _, P, _) = x.shape, points.shape
+    images = x.transpose(0, 3, 4, 1, 2).reshape(B * H, K, Y, X)
+    places = (points * 2.0 - 1.0).transpose(0, 2, 1, 3, 4).reshape(B * H, Q, P, 2)
+    found = images.new("GridSample", [images, places], (B * H, K, Q, P), mode="linear", padding_mode="zeros")
+    shared = found * weights.transpose(0, 2, 1, 3).reshape(B * H, 1, Q, P)
+    summed = shared.new("ReduceSum", [shared, np.array([3])], (B * H, K, Q), keepdims=0)
+    return summed.reshape(B, H, K, Q).transpose(0, 3, 1, 2)
+
+
+def centres(grid: tuple[int, int], like: Symbol) -> Symbol:
+    numbers = (((arange(n, like).to(FLOAT) + 0.5) / (like.constant(np.array(0)) + n).to(FLOAT)) for n in grid)
+    (Y, X), (y, x) = grid, numbers
+    return cat([cat([x[None]] * Y, 0).reshape(Y * X, 1), cat([y[:, None]] * X, 1).reshape(Y * X, 1)], 1)
+
+
+def top_rows(scores: Symbol, count: int) -> Symbol:
+    B, N, _ = scores.shape
+    best = scores.new("ReduceMax", [scores, np.array([2])], (B, N), keepdims=0)
+    names = best.graph.node("TopK", [best.name, best.graph.store(np.array([count], np.int64))], 2, axis=1)
+    return Symbol(best.graph, names[1], (B, count), INT)
+
+
+def take_rows(x: Symbol, index: Symbol) -> Symbol:
+    return x.new("GatherND", [x, index[:, :, None]], (*index.shape, x.shape[2]), batch_dims=1)
+
+
+def logit(x: Symbol, eps: float) -> Symbol:
+    low, high = (x.new("Clip", [y, np.float32(eps), np.float32(1)], x.shape) for y in (x, 1.0 - x))
+    ratio = low / high
+    return ratio.new("Log", [ratio], ratio.shape)
+
+
 def windows(x: Symbol, size: int, shift: int) -> Symbol:
     B, Y, X, C = x.shape
     down, across = ((n + size - 1) // size for n in (Y, X))

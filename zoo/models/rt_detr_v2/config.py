@@ -1,0 +1,125 @@
+"""The configs of RT-DETR checkpoints, and of the ResNet that they look through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...config import Config
+from ...errors import ConfigError, UnsupportedError
+from ..detr.config import ResNetConfig
+
+Numbers = list[int] | tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RTDetrResNetConfig(ResNetConfig):
+    model_type: str = "rt_detr_resnet"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.embedding_size % 2:
+            raise ConfigError(
+                f"embedding_size = {self.embedding_size} is odd, and the first convolutions have half of it"
+            )
+        if self.layer_type == "basic" and self.embedding_size != self.hidden_sizes[0]:
+            raise ConfigError(f"embedding_size = {self.embedding_size} is not hidden_sizes[0] = {self.hidden_sizes[0]}")
+        self.outputs  # noqa: B018  # refuses what is no stage
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The stages whose features are read: 1 is the first."""
+        last = len(self.depths)
+        if self.out_features is not None:
+            named = {f"stage{i}": i for i in range(1, last + 1)}
+            found = [named.get(name, 0) for name in self.out_features]
+        else:
+            found = [i % (last + 1) for i in self.out_indices or (last,)]
+        if found != sorted(set(found)) or not found or found[0] < 1:
+            raise ConfigError(f"out_features = {self.out_features}, out_indices = {self.out_indices} are no stages")
+        return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RTDetrV2Config(Config):
+    model_type: str = "rt_detr_v2"
+    backbone_config: dict[str, Any] | None = None
+    layer_norm_eps: float = 1e-5
+    batch_norm_eps: float = 1e-5
+    encoder_hidden_dim: int = 256
+    encoder_in_channels: Numbers = (512, 1024, 2048)
+    encoder_layers: int = 1
+    encoder_ffn_dim: int = 1024
+    encoder_attention_heads: int = 8
+    encode_proj_layers: Numbers = (2,)
+    positional_encoding_temperature: int | float = 10000
+    encoder_activation_function: str = "gelu"
+    activation_function: str = "silu"
+    hidden_expansion: float = 1.0
+    d_model: int = 256
+    num_queries: int = 300
+    decoder_in_channels: Numbers = (256, 256, 256)
+    decoder_ffn_dim: int = 1024
+    num_feature_levels: int = 3
+    decoder_n_points: int = 4
+    decoder_layers: int = 6
+    decoder_attention_heads: int = 8
+    decoder_activation_function: str = "relu"
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    num_denoising: int = 100
+    learn_initial_query: bool = False
+    decoder_offset_scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        self.positive("encoder_hidden_dim", "encoder_ffn_dim", "encoder_attention_heads", "d_model", "num_queries")
+        self.positive("decoder_ffn_dim", "num_feature_levels", "decoder_n_points", "decoder_layers")
+        self.positive("decoder_attention_heads")
+        self.fractions("dropout", "attention_dropout", "activation_dropout")
+        self.divides("encoder_attention_heads", "encoder_hidden_dim")
+        self.divides("decoder_attention_heads", "d_model")
+        if self.encoder_hidden_dim % 4:
+            raise ConfigError(
+                f"encoder_hidden_dim = {self.encoder_hidden_dim} is no multiple of 4, which the sines and cosines of "
+                "two coordinates need"
+            )
+        widths = tuple(self.resnet.hidden_sizes[i - 1] for i in self.resnet.outputs)
+        if tuple(self.encoder_in_channels) != widths:
+            raise ConfigError(f"encoder_in_channels = {self.encoder_in_channels!r}, the backbone gives {list(widths)}")
+        levels = self.num_feature_levels
+        if tuple(self.decoder_in_channels) != (self.encoder_hidden_dim,) * len(widths) or levels != len(widths):
+            raise UnsupportedError(
+                f"decoder_in_channels = {self.decoder_in_channels!r}, num_feature_levels = {levels}: only "
+                f"{len(widths)} levels, as the backbone has, of encoder_hidden_dim = {self.encoder_hidden_dim}"
+            )
+        if not all(type(i) is int and 0 <= i < len(widths) for i in self.encode_proj_layers):
+            raise ConfigError(
+                f"encode_proj_layers = {self.encode_proj_layers!r} are not all in 0 ... {len(widths) - 1}"
+            )
+        self.require(
+            hidden_size=self.d_model,
+            num_attention_heads=self.encoder_attention_heads,
+            decoder_n_levels=levels,
+            decoder_method="default",
+            eval_size=None,
+            normalize_before=False,
+        )
+
+    @property
+    def resnet(self) -> RTDetrResNetConfig:
+        """The backbone's config."""
+        raw = {"model_type": "rt_detr_resnet", "out_indices": [2, 3, 4], **(self.backbone_config or {})}
+        if raw["model_type"] != "rt_detr_resnet":
+            raise UnsupportedError(
+                f"backbone_config: model_type = {raw['model_type']!r} is not implemented, only 'rt_detr_resnet' is"
+            )
+        try:
+            return RTDetrResNetConfig.from_dict(raw)
+        except (ConfigError, UnsupportedError) as e:
+            raise type(e)(f"backbone_config: {e}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RTDetrConfig(RTDetrV2Config):
+    model_type: str = "rt_detr"
