@@ -1,4 +1,4 @@
-"""What strangers give besides checkpoints: PDFs, ONNX exports, adapters, rows of tables; and records that are kept."""
+"""What strangers give besides checkpoints: PDFs, sounds, exports, adapters, rows of tables; records that are kept."""
 
 from __future__ import annotations
 
@@ -84,6 +84,68 @@ _PDF_WORDS += [b"9" * 20, b"/X0 Do ", b"BT ", b" Tj ", b"q ", b"(", b" re f ", b
 if _has("pypdfium2"):
     TARGETS["pdf"] = Target(
         _pdfs, mutate.of_bytes(_PDF_WORDS), _read_pdf, prepare=_hurry_pdf, weight=2, seconds=15, starts=True
+    )
+
+
+# Sounds: each in a process of its own, too.
+
+
+def _sounds() -> list[bytes]:
+    import io
+
+    import av
+
+    def encoded(kind: str, codec: str, rate: int) -> bytes:
+        file = io.BytesIO()
+        with av.open(file, "w", format=kind) as out:
+            stream: Any = out.add_stream(codec, rate=rate, layout="mono")
+            samples = np.random.default_rng(0).integers(-9999, 9999, (1, rate // 4)).astype(np.int16)
+            frame = av.AudioFrame.from_ndarray(samples, format="s16", layout="mono")
+            frame.sample_rate = rate
+            for packet in (*stream.encode(frame), *stream.encode(None)):
+                out.mux(packet)
+        return file.getvalue()
+
+    kinds = [("wav", "pcm_s16le", 8000), ("mp3", "mp3", 16000), ("flac", "flac", 8000), ("ogg", "libopus", 16000)]
+    kinds += [("mp4", "aac", 16000), ("adts", "aac", 16000), ("matroska", "libopus", 16000), ("mpegts", "aac", 16000)]
+    return [encoded(*kind) for kind in [*kinds, ("aiff", "pcm_s16be", 8000), ("avi", "mp3", 16000)]]
+
+
+def _hurry_sound(at: Path) -> None:
+    from zoo.sounds import reading
+
+    reading.JOB, reading.HOURS = reading.JOB._replace(seconds=1), 0.1
+
+
+def _read_sound(data: bytes, at: Path) -> None:
+    from zoo.sounds import read_sound
+
+    for block in read_sound(data, 16000):
+        assert np.isfinite(block).all()
+
+
+_SOUND_WORDS = [
+    b"RIFF",
+    b"data",
+    b"fmt ",
+    b"moov",
+    b"mdat",
+    b"stsz",
+    b"OggS",
+    b"fLaC",
+    b"\xff\xfb",
+    b"ID3\x04",
+    b"\x1aE\xdf\xa3",
+]
+if _has("av"):
+    TARGETS["sound"] = Target(
+        _sounds,
+        mutate.of_bytes(_SOUND_WORDS, 200),
+        _read_sound,
+        prepare=_hurry_sound,
+        weight=2,
+        seconds=15,
+        starts=True,
     )
 
 
