@@ -22,6 +22,8 @@ _SHORT = {"relative_attention_max_distance": 12, "relative_attention_num_buckets
 _t5 = partial(
     Spec, model_type="t5", tokenizer="unigram", architecture="T5ForConditionalGeneration", gains={"Attention.q": 0.25}
 )
+_mt5 = partial(_t5, model_type="mt5", config={**_T5, **_FLAN, "vocab_size": 250112, "num_heads": 6, "num_layers": 8})
+_TINY_MT5 = {**_TINY, "num_decoder_layers": 2, "feed_forward_proj": "gated-silu"}
 
 SPECS: dict[str, Spec] = {
     "t5-small": _t5(
@@ -52,13 +54,15 @@ SPECS: dict[str, Spec] = {
     "t5-squad2": _t5(
         like="save_pretrained", architecture="T5ForQuestionAnswering", config=_T5, tiny=_TINY, dtype="F16"
     ),
-    "mt5-small": _t5(
+    "mt5-small": _mt5(
         like="google/mt5-small",
-        model_type="mt5",
         architecture="MT5ForConditionalGeneration",
-        config={**_T5, **_FLAN, "vocab_size": 250112, "num_heads": 6, "num_layers": 8},
-        tiny={**_TINY, "num_decoder_layers": 2, "feed_forward_proj": "gated-silu"},
+        tiny=_TINY_MT5,
         format="sharded",
         full=True,
     ),
+    "mt5-encoder": _mt5(like="save_pretrained", architecture="MT5EncoderModel", tiny=_TINY_MT5),
+    "mt5-classifier": _mt5(like="save_pretrained", architecture="MT5ForSequenceClassification", tiny=_TINY_MT5),
+    "mt5-tagger": _mt5(like="save_pretrained", architecture="MT5ForTokenClassification", tiny=_TINY_MT5),
+    "mt5-squad2": _mt5(like="save_pretrained", architecture="MT5ForQuestionAnswering", tiny=_TINY_MT5),
 }
