@@ -72,6 +72,16 @@ def test_several_prompts_and_choices(client, llm):
     assert [choice["index"] for choice in answer["choices"]] == [0, 1, 2, 3]
 
 
+def test_a_first_token_that_stops_ends_its_choice_alone(client, llm):
+    first, other = llm(PROMPT, max_new_tokens=1), llm("The dog", max_new_tokens=3)
+    assert first.strip() not in other
+    asked = {"prompt": [PROMPT, "The dog"], "max_tokens": 3, "temperature": 0, "stop": [first.strip()]}
+    answer = complete(client, **asked).json()
+    wanted = [(first[: first.index(first.strip())], "stop"), (other, "length")]
+    assert [(c["text"], c["finish_reason"]) for c in answer["choices"]] == wanted
+    assert answer["usage"]["completion_tokens"] == 4
+
+
 def test_a_stop_string_ends_the_text_before_it(client, llm):
     whole = llm(PROMPT, max_new_tokens=30)
     answer = complete(client, max_tokens=30, temperature=0, stop=["Lily"]).json()

@@ -280,7 +280,8 @@ class GenerateWorker(Worker):
                 with self.turn:
                     steps = self.batch.step()
                 found = [(self._choices[step.request], step) for step in steps]
-                sent = [(choice, choice.piece(step)) for choice, step in found]
+                # A step may have two tokens of a row that joins, and the first of them may be its last.
+                sent = [(choice, choice.piece(step)) for choice, step in found if not choice.request.cancelled]
             except Exception as e:
                 sent = [(choice, e) for request in self.batch.close() if (choice := self._choices.get(request))]
             self.tokens += len(sent)
