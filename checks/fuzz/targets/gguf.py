@@ -34,7 +34,9 @@ def _pair(key: str, value: object) -> bytes:
     return _text(key) + struct.pack(f"<IIQ{len(value)}{form}", 9, kind, len(value), *value)
 
 
-def _file(pairs: dict[str, object], tensors: dict[str, tuple[tuple[int, ...], int, int]], version: int = 3) -> bytes:
+def gguf_file(
+    pairs: dict[str, object], tensors: dict[str, tuple[tuple[int, ...], int, int]], version: int = 3
+) -> bytes:
     """tensors: name -> shape, the innermost first; type; bytes."""
     out = struct.pack("<4sIQQ", b"GGUF", version, len(tensors), len(pairs))
     out += b"".join(_pair(key, value) for key, value in pairs.items())
@@ -58,7 +60,7 @@ def _llama(tokenizer: dict[str, object], kind: int, block: int) -> bytes:
     for name in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"):
         tensors[f"blk.0.{name}.weight"] = matrix
     tensors |= {"blk.0.attn_norm.weight": row, "blk.0.ffn_norm.weight": row}
-    return _file(pairs | {"tokenizer.chat_template": "{{ messages }}"}, tensors)
+    return gguf_file(pairs | {"tokenizer.chat_template": "{{ messages }}"}, tensors)
 
 
 def _seeds() -> list[bytes]:
@@ -74,7 +76,7 @@ def _seeds() -> list[bytes]:
     pairs: dict[str, object] = {"general.architecture": "bert", "bert.attention.layer_norm_epsilon": 1e-12}
     pairs |= {f"bert.{key}": value for key, value in _SIZES.items()} | {"bert.pooling_type": 1}
     pairs |= {f"tokenizer.ggml.{key}": value for key, value in words.items()}
-    bert = _file(pairs, {"token_embd.weight": ((32, 6), 0, 768), "position_embd.weight": ((32, 16), 0, 2048)}, 2)
+    bert = gguf_file(pairs, {"token_embd.weight": ((32, 6), 0, 768), "position_embd.weight": ((32, 16), 0, 2048)}, 2)
     return [_llama(pieces, 0, 128), _llama(letters, 8, 34), _llama(pieces, 2, 18), bert]
 
 

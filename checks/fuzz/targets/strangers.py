@@ -26,7 +26,7 @@ from .texts import tokenizers
 SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 
 
-def _has(*packages: str) -> bool:
+def has(*packages: str) -> bool:
     return all(importlib.util.find_spec(package) for package in packages)
 
 
@@ -81,7 +81,7 @@ _PDF_WORDS = [
     b"[",
 ]
 _PDF_WORDS += [b"9" * 20, b"/X0 Do ", b"BT ", b" Tj ", b"q ", b"(", b" re f ", b"/Pattern cs ", b" sh ", b"BI ", b" d "]
-if _has("pypdfium2"):
+if has("pypdfium2"):
     TARGETS["pdf"] = Target(
         _pdfs, mutate.of_bytes(_PDF_WORDS), _read_pdf, prepare=_hurry_pdf, weight=2, seconds=15, starts=True
     )
@@ -137,7 +137,7 @@ _SOUND_WORDS = [
     b"ID3\x04",
     b"\x1aE\xdf\xa3",
 ]
-if _has("av"):
+if has("av"):
     TARGETS["sound"] = Target(
         _sounds,
         mutate.of_bytes(_SOUND_WORDS, 200),
@@ -152,12 +152,12 @@ if _has("av"):
 # Exports: b"index\n..." is the index, b"graph\n..." the graph.
 
 
-def _model(at: Path) -> Any:
+def small_bert(at: Path, head: str = "ForSequenceClassification", labels: int = 3) -> Any:
     from zoo.models import bert
     from zoo.saving import save_model
 
     config = {**SIZES, "model_type": "bert", "vocab_size": 8, "max_position_embeddings": 16, "type_vocab_size": 2}
-    model = bert.BertForSequenceClassification.from_config(bert.BertConfig.from_dict({**config, "num_labels": 3}))
+    model = getattr(bert, f"Bert{head}").from_config(bert.BertConfig.from_dict({**config, "num_labels": labels}))
     save_model(model, at)
     written(at, "tokenizer.json", tokenizers()[-3])
     written(at, "tokenizer_config.json", b'{"tokenizer_class": "BertTokenizer", "model_max_length": 16}')
@@ -165,7 +165,7 @@ def _model(at: Path) -> Any:
 
 
 def _exported(at: Path) -> None:
-    _model(at / "checkpoint")
+    small_bert(at / "checkpoint")
     zoo.export(at / "checkpoint", at / "export")
 
 
@@ -207,7 +207,7 @@ def _run_export(data: bytes, at: Path) -> None:
         shutil.rmtree(now, ignore_errors=True)
 
 
-if _has("onnx", "onnxruntime"):
+if has("onnx", "onnxruntime"):
     _of_signature = mutate.of_json(["B", "T", "T // 2", "T <= 5", "float32", "context.mask", "logits"])
     _changes = _tagged(
         index=_of_signature,
@@ -225,7 +225,7 @@ if _has("onnx", "onnxruntime"):
 def _adapter(at: Path) -> None:
     from safetensors.numpy import save_file
 
-    _model(at / "checkpoint")
+    small_bert(at / "checkpoint")
     (at / "adapter").mkdir()
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["query"], "bias": "none"}
     written(at / "adapter", "adapter_config.json", as_json(config))
@@ -385,5 +385,5 @@ def _read_state(data: bytes, at: Path) -> None:
     read_state(written(at, "state.pt", data))
 
 
-if _has("torch"):
+if has("torch"):
     TARGETS["state"] = Target(_states, mutate.of_zip, _read_state, megabytes=3000)
