@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.checkpoint.names import EMBEDDED, as_name
 from zoo.errors import InputError, ZooError, nearest
 from zoo.files.json_file import read_json
-from zoo.hub import EMBEDDED, Checkpoint, display_name, find
+from zoo.hub import Checkpoint, find
 from zoo.lock import find as find_locked
 from zoo.registry import FAMILIES
 
@@ -103,5 +104,4 @@ def kind_of(case: Case) -> str:
     """The source of the weights: "tiny" or "full" random ones, a "folder", or a "hub" name."""
     if case.size != "real" or not case.name.strip():
         return case.size
-    name, is_path = display_name(case.name)
-    return "folder" if is_path or name in EMBEDDED else "hub"
+    return "folder" if as_name(case.name).is_local else "hub"

@@ -50,14 +50,14 @@ def test_the_nightly_commands_are_parsed():
     pytest.importorskip("torch", reason="needs torch, which parity's reference runs on")
     from parity.__main__ import _parser
     from zoo.apps.cli import _parse
-    from zoo.hub import display_name
+    from zoo.checkpoint.names import as_name
 
     path = next(path for path in WORKFLOWS if path.name == "nightly.yml")
     env = yaml.safe_load(path.read_text())["env"]
     names, small = env["CHECKPOINTS"].split(), env["SMALL"].split()
     assert len(set(names)) == len(names) > 7
     assert set(small) < set(names)
-    assert not any(display_name(name)[1] for name in names)
+    assert not any(as_name(name).is_path for name in names)
     runs = [step["run"] for step in steps(path) if "run" in step]
     runs = [run.replace("$CHECKPOINTS", " ".join(names)).replace("$SMALL", " ".join(small)) for run in runs]
     parity = [shlex.split(run)[3:] for run in runs if run.startswith("python -m parity ")]

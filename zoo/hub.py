@@ -7,7 +7,6 @@ what they mean to it.  Decided here: which files are needed, that all are of one
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,11 +21,11 @@ from .checkpoint.files import (
     beside_weights_among,
     nested_transformer,
 )
+from .checkpoint.names import EMBEDDED, GGUF, Name, as_name, check_revision, repository
 from .errors import CheckpointError, HubError, NotFoundError, OfflineError, nearest
 from .files.download import Request, fetch_file, listing, safetensors_headers
 from .files.folder import CheckpointFolder
 from .files.inside import LFS_POINTER, checkpoint_file
-from .guards.names import is_file_name
 from .options import DEFAULTS, HUB, Options
 from .warning import warn
 from .weights.files import choose_weight_files, read_index
@@ -38,15 +37,8 @@ if TYPE_CHECKING:
     from .options import HubOptions
 
 
-_REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
-_NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
-# Checkpoints that come with zoo, by name: folders in zoo/data.
-EMBEDDED = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
-GGUF = ".gguf"
-
-
 def find(
-    name_or_folder: str | os.PathLike[str],
+    name_or_folder: str | os.PathLike[str] | Name,
     options: Options = DEFAULTS,
     *,
     with_weights: bool = True,
@@ -65,25 +57,17 @@ def find(
     `CheckpointError` where files are not what their names say.
     """
     options = options.update(more, HUB)
-    revision, weights = options.revision, with_weights
-    given, is_path = display_name(name_or_folder)
-    if is_path or given in EMBEDDED:
-        if revision is not None:
-            raise HubError(f"revision {revision!r} was asked for the folder {given!r}: only hub names have revisions")
-        if not is_path:
-            return _gather(given, Path(__file__).parent / "data" / given, None, weights)
-        return _in_folder(given, weights)
-
-    repo, file = _repo_and_file(given)
-    _check_name(repo)
-    if revision is not None and (not isinstance(revision, str) or _NOT_IN_REVISION.search(revision)):
-        raise HubError(f"revision {revision!r} of {given!r} is not the name of a branch, a tag or a commit")
+    name = as_name(name_or_folder)
+    check_revision(name, options.revision)
+    if name.is_local:
+        return _in_folder(name, with_weights)
+    repo, file = repository(name)
     cache = None if options.cache_dir is None else os.path.abspath(os.path.expanduser(options.cache_dir))
-    request = Request(repo, revision, cache, options.token, weights, file)
+    request = Request(repo, options.revision, cache, options.token, with_weights, file)
     try:
         return _in_cache(request) if options.local_files_only else _on_hub(request)
     except (NotFoundError, OfflineError) as error:
-        if near := nearest(given, EMBEDDED):
+        if near := nearest(name.text, EMBEDDED):
             raise type(error)(f"{error}{near}") from error.__cause__
         raise
 
@@ -96,26 +80,15 @@ def find_headers(
     Arguments and errors as for `find`.
     """
     options = DEFAULTS.update(more, HUB)
-    given, is_path = display_name(name_or_folder)
-    if is_path or given in EMBEDDED or options.local_files_only or _repo_and_file(given)[1]:
-        return find(name_or_folder, options), None
-    found = find(given, options, with_weights=False)
+    name = as_name(name_or_folder)
+    if name.is_local or options.local_files_only or repository(name)[1]:
+        return find(name, options), None
+    found = find(name, options, with_weights=False)
     with suppress(NotFoundError):
-        return _gather(given, found.folder, found.revision, True), None
-    request = Request(given, options.revision, None, options.token, False)
+        return _gather(name.text, found.folder, found.revision, True), None
+    request = Request(name.text, options.revision, None, options.token, False)
     tensors = safetensors_headers(request, found.revision or "main")
     return found, [TensorHeader(name, dtype, shape) for name, (dtype, shape) in tensors.items()]
-
-
-def display_name(name_or_folder: str | os.PathLike[str]) -> tuple[str, bool]:
-    """The user's name or path as a text, and True if it is a path (and neither a hub name nor EMBEDDED)."""
-    given = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
-    if not isinstance(given, str) or not given.strip():
-        raise HubError(f"{name_or_folder!r} is not a checkpoint: expected a hub name, 'org/name', or a folder's path")
-    looks_gguf = given.endswith(GGUF) and ":" not in given
-    # os.path.exists answers False where pathlib raises: NUL bytes, names that are too long.
-    looks = given.startswith((".", "/", "\\", "~")) or re.match(r"[A-Za-z]:[\\/]", given) or os.path.exists(given)
-    return given, isinstance(name_or_folder, os.PathLike) or bool(looks) or looks_gguf
 
 
 def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
@@ -124,25 +97,10 @@ def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
         return file.read(len(LFS_POINTER)) == LFS_POINTER
 
 
-def _repo_and_file(given: str) -> tuple[str, str | None]:
-    repo, colon, file = given.partition(":")
-    if not colon or not file.endswith(GGUF):
-        return given, None
-    if not all(is_file_name(part) for part in file.split("/")):
-        raise HubError(f"{file!r} is not the name of a file in a repository: expected 'org/name:file{GGUF}'")
-    return repo, file
-
-
-def _check_name(given: str) -> None:
-    parts = given.split("/")
-    sound = len(parts) <= 2 and all(_REPO_PART.fullmatch(part) for part in parts)
-    if not sound or len(given) > 96 or "--" in given or ".." in given or given.endswith(".git"):
-        raise HubError(
-            f"{given!r} is neither a folder here nor a hub name: a hub name is 'org/name', of letters, digits and -_."
-        )
-
-
-def _in_folder(given: str, weights: bool) -> Checkpoint:
+def _in_folder(name: Name, weights: bool) -> Checkpoint:
+    given = name.text
+    if not name.is_path:
+        return _gather(given, Path(__file__).parent / "data" / given, None, weights)
     path = os.path.abspath(os.path.expanduser(given))
     if not os.path.exists(path):
         parent, last = os.path.split(path)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from . import hub
 from .checkpoint.files import Checkpoint
 from .checkpoint.modules import leaves_folder
+from .checkpoint.names import Name, as_name
 from .errors import LockError, NotFoundError, OfflineError, ZooError, nearest
 from .files.atomic_write import atomic_write, one_writer
 from .files.folder import CheckpointFolder
@@ -159,7 +160,7 @@ def lock(
     entries: dict[str, LockEntry] = {}
     if _path(path).exists():
         read_lock(path)  # a damaged one is an error before anything is downloaded
-    for name in names:
+    for name in map(as_name, names):
         found = _adapter(name) or hub.find(name, **options)
         entries[_key(name)] = entry_of(found)
     write_lock(path, entries)
@@ -175,17 +176,17 @@ def find(
     `revision` is not the locked commit, and where a file is missing, different, or not in the lock.
     """
     options = options.update(more, FIND)
-    lock, revision = options.lock, options.revision
-    if lock is None:
+    if options.lock is None:
         return hub.find(name_or_folder, options)
-    entries, key = read_lock(lock), _key(name_or_folder)
+    name, lock, revision = as_name(name_or_folder), options.lock, options.revision
+    entries, key = read_lock(lock), _key(name)
     if key not in entries:
         raise LockError(f"{lock} has no {key!r}{nearest(key, entries) or f': `zoo lock {key} -o {lock}` adds it'}")
     entry = entries[key]
     if revision is not None and revision != entry.revision:
         locked = f"commit {entry.revision}" if entry.revision else "a folder"
         raise LockError(f"{lock}: revision {revision!r} of {key!r} was asked for, and {locked} is locked")
-    found = _located(name_or_folder, entry, f"{lock}: {key!r}", options)
+    found = _located(name, entry, f"{lock}: {key!r}", options)
     if problems := differences(entry, found):
         others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise LockError(f"{lock}: {key!r}: {problems[0]}{others}")
@@ -199,14 +200,13 @@ def find_adapter(folder: str | os.PathLike[str], lock: str | os.PathLike[str] | 
     return Path(folder).expanduser()
 
 
-def _adapter(name: str | os.PathLike[str]) -> Checkpoint | None:
+def _adapter(name: Name) -> Checkpoint | None:
     """A folder with a LoRA adapter and no checkpoint, as a checkpoint without weights."""
-    given, is_path = hub.display_name(name)
-    contents = CheckpointFolder(Path(given).expanduser())
-    if not is_path or not contents.has(ADAPTER_FILES[0]) or contents.has("config.json"):
+    contents = CheckpointFolder(Path(name.text).expanduser())
+    if not name.is_path or not contents.has(ADAPTER_FILES[0]) or contents.has("config.json"):
         return None
     files = tuple(name for name in ADAPTER_FILES if contents.has(name))
-    return Checkpoint(given, contents.path, None, files, (), contents)
+    return Checkpoint(name.text, contents.path, None, files, (), contents)
 
 
 def check(
@@ -220,7 +220,7 @@ def check(
     The network is not used.  LockError where a name is not in the lock.
     """
     entries = read_lock(path)
-    keys = [_key(name) for name in names] or list(entries)
+    keys = [_key(as_name(name)) for name in names] or list(entries)
     offline = Options(local_files_only=True, cache_dir=cache_dir)
     for key in keys:
         if key not in entries:
@@ -228,7 +228,7 @@ def check(
     found: dict[str, list[str]] = {}
     for key in keys:
         try:
-            checkpoint = _located(key, entries[key], f"{path}: {key!r}", offline)
+            checkpoint = _located(as_name(key), entries[key], f"{path}: {key!r}", offline)
             found[key] = differences(entries[key], checkpoint)
         except ZooError as e:
             found[key] = [str(e)]
@@ -262,46 +262,40 @@ def differences(entry: LockEntry, found: Checkpoint) -> list[str]:
     return problems
 
 
-def _located(
-    name: str | os.PathLike[str],
-    entry: LockEntry,
-    where: str,
-    options: Options,
-) -> Checkpoint:
+def _located(name: Name, entry: LockEntry, where: str, options: Options) -> Checkpoint:
     """The checkpoint at the locked commit; from the hub only if the cache does not have all that is locked."""
-    given, is_path = hub.display_name(name)
-    if is_path or given in hub.EMBEDDED:
+    if name.is_local:
         if entry.revision is not None:
             raise LockError(f"{where} is a folder here, and the lock names commit {entry.revision} of the hub")
         try:
             return _adapter(name) or hub.find(name)
         except NotFoundError as e:
-            hint = "" if os.path.isabs(os.path.expanduser(given)) else _relative()
+            hint = "" if os.path.isabs(os.path.expanduser(name.text)) else _relative()
             raise LockError(f"{where}: {e}{hint}") from e
     if entry.revision is None:
         raise LockError(f"{where} was locked as a folder, and there is no such folder here{_relative()}")
     options = replace(options, revision=entry.revision)
     try:
-        cached = hub.find(given, replace(options, local_files_only=True))
+        cached = hub.find(name, replace(options, local_files_only=True))
         if options.local_files_only or entry.files.keys() <= set(used_files(cached)):
             return cached
     except OfflineError:
         if options.local_files_only:
             raise
-    return hub.find(given, options)
+    return hub.find(name, options)
 
 
 def _relative() -> str:
     return f" (a lock's folders are relative to the working directory, {Path.cwd()})"
 
 
-def _key(name_or_folder: str | os.PathLike[str]) -> str:
-    given, is_path = hub.display_name(name_or_folder)
+def _key(name: Name) -> str:
+    """The name of a checkpoint in a lock."""
     try:
-        given.encode()
+        name.text.encode()
     except UnicodeEncodeError:
-        raise LockError(f"the path {given!r} is not UTF-8, which a lock is") from None
-    return Path(os.path.normpath(given)).as_posix() if is_path else given
+        raise LockError(f"the path {name.text!r} is not UTF-8, which a lock is") from None
+    return Path(os.path.normpath(name.text)).as_posix() if name.is_path else name.text
 
 
 def _hashed(folder: Path, names: Collection[str]) -> dict[str, LockedFile]:

@@ -13,8 +13,8 @@ import pytest
 import zoo
 from parity.checkpoints import build
 from tests.graphs.test_onnx_tasks import TASKS, assert_close
+from zoo.checkpoint.names import EMBEDDED
 from zoo.errors import CheckpointError, InputError, UnsupportedError
-from zoo.hub import EMBEDDED
 
 onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")

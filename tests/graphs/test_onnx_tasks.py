@@ -9,8 +9,8 @@ import pytest
 
 import zoo
 from parity.checkpoints import build
+from zoo.checkpoint.names import EMBEDDED
 from zoo.errors import UnsupportedError
-from zoo.hub import EMBEDDED
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")

@@ -17,8 +17,8 @@ from parity.__main__ import main
 from parity.checkpoints import build
 from parity.run import Result
 from parity.specs import SPECS
+from zoo.checkpoint.names import EMBEDDED
 from zoo.errors import CheckpointError
-from zoo.hub import EMBEDDED
 from zoo.lock import lock
 
 

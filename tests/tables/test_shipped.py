@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 import zoo
-from zoo.hub import EMBEDDED
+from zoo.checkpoint.names import EMBEDDED
 from zoo.images import lines
 from zoo.images.lines import split_words
 from zoo.tasks import read

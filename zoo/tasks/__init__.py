@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UnsupportedError, nearest
 from ..options import DEFAULTS, Options
-from ..registry import family_of
+from ..registry import Family, family_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..checkpoint.files import Checkpoint
-    from ..config import Config
     from ..options import LoadOptions
     from .base import Task
 
@@ -97,16 +97,25 @@ def find_task(
     from ..lock import find
 
     checkpoint = find(name_or_folder, options.update(more))
+    return task_of(checkpoint, task)
+
+
+def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
+    """A checkpoint with the task that it was trained for, or with `task`; UnsupportedError if it has no head for it."""
     config = checkpoint.config
-    task, images = task or default_task(checkpoint), family_of(config.model_type).reads_images
-    if task not in (own := tasks_of(config)):
+    family = family_of(config.model_type)
+    heads = tasks_of(family, config.architectures)
+    images = family.reads_images
+    if task is None:
+        task = _trained_for(checkpoint, family, heads)
+    elif task not in heads:
         kind, other = ("images", "texts") if images else ("texts", "images")
         same = task in (IMAGE_TASKS if images else TASKS)
         raise UnsupportedError(
             f"task {task!r} is for {'other models' if same else other}, and {checkpoint.name} is a "
-            f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(own) or 'none'}"
+            f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(heads) or 'none'}"
         )
-    return CheckpointTask(checkpoint, task, own[task], images)
+    return CheckpointTask(checkpoint, task, heads[task], images)
 
 
 def task_class(name: str, *, images: bool = False) -> type[Task]:
@@ -119,10 +128,9 @@ def task_class(name: str, *, images: bool = False) -> type[Task]:
     return getattr(importlib.import_module(f".{module}", __name__), cls)
 
 
-def tasks_of(config: Config) -> dict[str, str]:
-    """The tasks that a checkpoint's family has a head for, and which: the checkpoint's own, or else the first."""
-    family = family_of(config.model_type)
-    own, found = family.head_of(config.architectures), {}
+def tasks_of(family: Family, architectures: Collection[str]) -> dict[str, str]:
+    """The tasks that a family has a head for, and which: the one that `architectures` names, or else the first."""
+    own, found = family.head_of(architectures), {}
     for task in IMAGE_TASKS if family.reads_images else TASKS:
         heads = family.heads_for(task) or family.heads_for(_SAME_HEAD.get(task, task))
         if heads:
@@ -136,12 +144,12 @@ def _check(name: str) -> None:
         raise UnsupportedError(f"task {name!r} is not one of {', '.join(names)}{nearest(str(name), names)}")
 
 
-def default_task(checkpoint: Checkpoint) -> str:
+def _trained_for(checkpoint: Checkpoint, family: Family, tasks: Mapping[str, str]) -> str:
     """The task that a checkpoint was trained for: by its modules.json a sentence encoder, else by its architecture."""
     config = checkpoint.config
-    family, tasks = family_of(config.model_type), tasks_of(config)
-    if checkpoint.encoder_task in tasks and not family.reads_images:
-        return checkpoint.encoder_task
+    encoder = checkpoint.encoder_task
+    if encoder is not None and encoder in tasks and not family.reads_images:
+        return encoder
     head = family.head_of(config.architectures)
     task = None if head is None else family.task_of(head)
     if task is None or task not in tasks:

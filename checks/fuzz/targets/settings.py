@@ -34,12 +34,13 @@ def _configs() -> list[bytes]:
 
 def _config(data: bytes, at: Path) -> None:
     from zoo.checkpoint.config_file import read_config
-    from zoo.registry import model_class
+    from zoo.registry import family_of, model_class
     from zoo.tasks import tasks_of
 
     written(at, "config.json", data)
     config = read_config(at)
-    config.to_dict(), config.sizes(), model_class(config), tasks_of(config)
+    config.to_dict(), config.sizes(), model_class(config)
+    tasks_of(family_of(config.model_type), config.architectures)
 
 
 TARGETS["config"] = Target(_configs, mutate.of_json(["bert", "llama", "gelu", "eager", 1 << 40]), _config, weight=2)

@@ -134,10 +134,10 @@ def _read(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _task(checkpoint: Checkpoint) -> str | None:
-    from ...tasks import default_task
+    from ...tasks import task_of
 
     try:
-        return default_task(checkpoint)
+        return task_of(checkpoint).task
     except ZooError:  # there is a model for it, but no task
         return None
 

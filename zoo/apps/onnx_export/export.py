@@ -117,7 +117,7 @@ def export(
     """Export a checkpoint, a task or a model as ONNX graphs: see `zoo.export`."""
     from ...loading import model_of
     from ...lock import find
-    from ...tasks import default_task, load_task
+    from ...tasks import load_task, task_of
     from ...tasks.base import Task
     from .web.page import check_page, write_page
 
@@ -129,7 +129,7 @@ def export(
     if not isinstance(given, Task):
         checkpoint = find(given, **where)
         try:
-            task = task or default_task(checkpoint)
+            task = task or task_of(checkpoint).task
         except UnsupportedError:  # the head has no task: export the model with the files beside the weights
             check_page(checkpoint.name, web)
             names = beside_weights(checkpoint.folder)

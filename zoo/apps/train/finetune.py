@@ -14,7 +14,7 @@ import torch
 from ...errors import UnsupportedError, nearest
 from ...lock import find
 from ...registry import family_of
-from ...tasks import default_task, load_task
+from ...tasks import load_task, task_of
 from .data import read_rows
 from .loop import Run, Settings, has_bfloat16
 from .lora import LoRA
@@ -51,7 +51,7 @@ def finetune(
     device = device or ("cuda" if torch.cuda.is_available() else "torch:cpu")
     found = find(checkpoint, **where)
     config = found.config
-    task = task or default_task(found)
+    task = task or task_of(found).task
     reads_images = family_of(config.model_type).reads_images
     if (task, reads_images) not in RECIPES:
         known = sorted({name for name, images in RECIPES if images == reads_images})
