@@ -215,30 +215,3 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette", None)
     assert main(["serve", "stories260k"]) == 1
     assert "pip install 'transformers-zoo[serve]'" in capsys.readouterr().err
-
-
-def test_the_openai_package(app):
-    openai = pytest.importorskip("openai", reason="needs openai, the client")
-    import httpx
-
-    async def ask() -> None:
-        http = httpx.AsyncClient(transport=httpx.ASGITransport(app))
-        client = openai.AsyncOpenAI(base_url="http://localhost/v1", api_key="x", http_client=http, max_retries=0)
-        assert "stories260k" in [model.id for model in (await client.models.list()).data]
-        found = await client.embeddings.create(model="model", input=["a", "b"])  # asks for base64
-        assert [len(one.embedding) for one in found.data] == [384, 384]
-        options = {"model": "chat", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8}
-        whole = await client.chat.completions.create(**options, logprobs=True, top_logprobs=1)
-        assert len(whole.choices[0].logprobs.content) == whole.usage.completion_tokens
-        parts = [part async for part in await client.chat.completions.create(**options, stream=True)]
-        assert "".join(p.choices[0].delta.content or "" for p in parts) == whole.choices[0].message.content
-        text = await client.completions.create(model="stories260k", prompt="Once upon a time", max_tokens=12, n=2)
-        assert text.choices[1].text == ", there was a little girl named Lily. She"
-        with pytest.raises(openai.NotFoundError, match="is not served here"):
-            await client.embeddings.create(model="x", input="a")
-        with pytest.raises(openai.BadRequestError) as e:
-            await client.completions.create(model="stories260k", prompt="a " * 2000)
-        assert e.value.code == "context_length_exceeded"
-        await http.aclose()
-
-    asyncio.run(ask())
