@@ -248,6 +248,7 @@ KINDS = {
     "table": Kind("Table Transformer", "A table's image to boxes.", _rows, "cpu --models table-structure"),
     "tables": Kind("Tables", "Pictures and PDFs, nothing given, see [tables.md](tables.md).", _tables),
     "sentences": Kind("Sentences", "10,000 of mixed length to vectors, each side in a process of its own.", _rows),
+    "families": Kind("Families", "One short input each at full size, zoo on ONNX Runtime, each in a process.", _rows),
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
     "onnx_int8": Kind("int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _int8),
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
