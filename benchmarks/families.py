@@ -46,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(harness.summary(environment), flush=True)
     from parity.specs import FULL
 
+    path = args.json or harness.dated("families", environment)
     rows: list[dict[str, Any]] = []
     runs: dict[str, Any] = {}
     for spec in args.specs or FULL:
@@ -57,12 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         row, runs[spec] = _row(spec, folder, args, threads)
         rows.append(row)
         print(_said(row), flush=True)
+        result = {"environment": environment, "rounds": args.rounds, "rows": rows, "runs": runs}
+        harness.write(path, _joined(path, result))
     if args.prepare:
         return 0
     harness.print_rows(rows, args.rounds)
-    result = {"environment": environment, "rounds": args.rounds, "rows": rows, "runs": runs}
-    path = args.json or harness.dated("families", environment)
-    harness.write(path, _joined(path, result))
     print(f"written to {path}")
     return 0 if all("times" in row for row in rows) else 1
 
@@ -156,7 +156,7 @@ def _zoo(folder: Path, config: dict[str, Any], threads: int) -> tuple[Any, dict[
         start = [[getattr(model.config, "decoder", model.config).decoder_start_token_id]]
 
         def write() -> Any:
-            context = model.context(**arrays)
+            context: Any = model.context(**arrays)
             return generate(model.runner.decoder(model.decoder), start, writing, **context)[0][0].ids
 
         return write, {"work": f"{_work(arrays)}, {WRITTEN} tokens written", "writes": True}

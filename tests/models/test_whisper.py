@@ -115,6 +115,22 @@ def test_texts_and_times_are_those_of_transformers(folder, theirs, language, tas
         assert transcribe(sound, language=language, task=task, temperature=0) == found
 
 
+def test_texts_without_times_are_those_of_transformers(folder):
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    transcribe, sound = zoo.load(folder), noise(16000, 3)
+    model = transformers.WhisperForConditionalGeneration.from_pretrained(folder).eval()
+    extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder)
+    x = extractor(sound, sampling_rate=16000, return_tensors="pt").input_features
+    ids = model.generate(x, language="de", task="transcribe")[0].tolist()
+    found = transcribe(sound, language="de", timestamps=False, temperature=0)
+    assert found.text == transcribe._text(ids).strip()
+    assert [one[:2] for one in found.segments] == [(0.0, 1.0)]
+    twice = transcribe(np.concatenate([sound, sound]), language="de", timestamps=False, temperature=0)
+    assert [one.start for one in twice.segments] == [0.0, 1.0]
+    with pytest.raises(InputError, match="timestamps is 'word', expected True or False"):
+        transcribe(sound, timestamps="word")
+
+
 def test_unlikely_texts_are_silence_where_transformers_hears_it(folder, theirs, monkeypatch):
     transcribe, sound, seen = zoo.load(folder), noise(16000), []
     monkeypatch.setattr(Fallback, "is_silence", lambda self, *odds: bool(seen.append(odds)))

@@ -106,7 +106,12 @@ def test_a_checkpoint_without_modules(reference):
         ("config_sentence_transformers.json", {"max_active_dims": 0}, ConfigError, "max_active_dims = 0"),
         ("config_sentence_transformers.json", {"similarity_fn_name": "manhattan"}, UnsupportedError, "only dot, cos"),
         ("config_sentence_transformers.json", {"model_type": "CrossEncoder"}, UnsupportedError, "'CrossEncoder'"),
-        ("sentence_bert_config.json", {"transformer_task": "feature-extraction"}, UnsupportedError, "does not embed"),
+        (
+            "sentence_bert_config.json",
+            {"transformer_task": "feature-extraction"},
+            UnsupportedError,
+            "expected 'fill-mask'",
+        ),
     ],
 )
 def test_what_is_not_implemented_is_refused(splade, file, change, error, match):

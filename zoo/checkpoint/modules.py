@@ -48,16 +48,26 @@ def is_sparse_encoder(modules: Iterable[tuple[str, str]]) -> bool:
     return any(kind == "SpladePooling" for kind, _ in modules)
 
 
+def is_causal_reranker(modules: Iterable[tuple[str, str]]) -> bool:
+    """Return True if the modules make a score of a language model's logits."""
+    return any(kind == "LogitScore" for kind, _ in modules)
+
+
 def encoder_task(
     folder: CheckpointFolder, modules: Sequence[tuple[str, str]], architectures: Sequence[str]
 ) -> str | None:
-    """The task of an encoder's files: "embed", "sparse-embed" or "multi-vector-embed"; None: they are no encoder's."""
+    """The task of an encoder's files: "embed", "sparse-embed", "multi-vector-embed", or "rerank" by a language model.
+
+    None: they are no encoder's.
+    """
     if STANFORD in architectures:
         return "multi-vector-embed"
     if is_sentence_encoder(modules):
         return "embed"
     if is_sparse_encoder(modules):
         return "sparse-embed"
+    if is_causal_reranker(modules):
+        return "rerank"
     settings = folder.json(SETTINGS) if modules and folder.has(SETTINGS) else {}
     return "multi-vector-embed" if settings.get("model_type") == MULTI_VECTOR[0] or is_pylate(settings) else None
 
@@ -90,19 +100,21 @@ def leaves_folder(name: str) -> bool:
 
 
 def read_transformer(
-    folder: CheckpointFolder, task: str = "feature-extraction", multi_vector: bool = False
+    folder: CheckpointFolder,
+    task: str = "feature-extraction",
+    refused: Sequence[str] = (*LENGTHS, "processing_kwargs"),
 ) -> tuple[TransformerSettings, list[str]]:
     """The settings of the transformer, which has to give what `task` names, and the files that they are from.
 
-    multi_vector: the lengths of queries and documents are read from `raw`, not refused.
+    refused: settings that may not be there; of others the caller takes what it needs from `raw`.
     """
     name = next(filter(folder.has, TRANSFORMER), None)
     if name is None:
         return TransformerSettings(), []
     raw, path = folder.json(name), folder.where(name)
     if raw.get("transformer_task", task) != task:
-        raise UnsupportedError(f"{path}: transformer_task {raw['transformer_task']!r} does not embed")
-    for key in ("processing_kwargs",) if multi_vector else (*LENGTHS, "processing_kwargs"):
+        raise UnsupportedError(f"{path}: transformer_task is {raw['transformer_task']!r}, expected {task!r}")
+    for key in refused:
         if raw.get(key):
             raise UnsupportedError(f"{path}: {key} = {raw[key]!r} is not implemented")
     longest = token_count(raw, "max_seq_length", path)

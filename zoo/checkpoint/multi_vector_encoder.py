@@ -71,7 +71,7 @@ def read_multi_vector_encoder(
     folder: CheckpointFolder, hidden_size: int, modules: Sequence[tuple[str, str]]
 ) -> MultiVectorEncoder:
     """The steps of a checkpoint with a modules.json: sentence-transformers' layout, or PyLate's."""
-    settings, files = read_transformer(folder, multi_vector=True)
+    settings, files = read_transformer(folder, refused=("processing_kwargs",))
     shared = read_settings(folder, MULTI_VECTOR, SIMILARITIES)
     pylate = is_pylate(shared.raw)
     files = [MODULES, *files, *shared.files]

@@ -74,18 +74,20 @@ class Rules:
     """What may follow in a window.
 
     begin: the token of 0.00 s, beyond the vocabulary if there are no times.  end: that of the end, after the words.
+    timestamps: whether times are asked for.
     """
 
     generation: GenerationConfig
     begin: int
     end: int
+    timestamps: bool = True
 
     def allowed(self, logits: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
         """Logits (V,) with -inf for what must not follow the tokens."""
         scores = logits.copy()
         never = [*self.generation.suppress_tokens, *(() if tokens else self.generation.begin_suppress_tokens)]
         scores[[token for token in never if token < len(scores)]] = -np.inf
-        if self.begin >= len(scores):
+        if self.begin >= len(scores) or not self.timestamps:
             return scores
         return with_times(
             scores, tokens, self.begin, self.end, self.generation.extra.get("max_initial_timestamp_index")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UnsupportedError, nearest
 from ..options import DEFAULTS, Options
-from ..registry import Family, family_of
+from ..registry import TASK_OF_HEAD, Family, family_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -70,7 +70,7 @@ def load_task(
     options = options.update(more)
     check_graphs(options.graphs, options.device)
     checkpoint, task, head, images = find_task(name_or_folder, task, options)
-    loaded = task_class(task, images=images).from_checkpoint(checkpoint, head, options)
+    loaded = task_class(task, images=images, head=head).from_checkpoint(checkpoint, head, options)
     if options.graphs is False:
         loaded.runner = runner_for(loaded.model, graphs=False)
     return loaded
@@ -118,9 +118,13 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
     return CheckpointTask(checkpoint, task, heads[task], images)
 
 
-def task_class(name: str, *, images: bool = False) -> type[Task]:
-    """The class of a task, by its name in TASKS, or for images in IMAGE_TASKS."""
+def task_class(name: str, *, images: bool = False, head: str | None = None) -> type[Task]:
+    """The class of a task, by its name in TASKS, or for images in IMAGE_TASKS; head: where it is another for some."""
     _check(name)
+    if name == "rerank" and TASK_OF_HEAD.get(str(head)) == "generate":
+        from .causal_rerank import CausalRerank
+
+        return CausalRerank
     kinds = IMAGE_TASKS if images else TASKS
     if name not in kinds:
         raise UnsupportedError(f"task {name!r} is not one for {'images' if images else 'texts'}")
@@ -132,6 +136,9 @@ def tasks_of(family: Family, architectures: Collection[str]) -> dict[str, str]:
     """The tasks that a family has a head for, and which: the one that `architectures` names, or else the first."""
     own, found = family.head_of(architectures), {}
     for task in IMAGE_TASKS if family.reads_images else TASKS:
+        if task == "rerank" and own is not None and family.is_decoder and own in family.heads_for("generate"):
+            found[task] = own
+            continue
         heads = family.heads_for(task) or family.heads_for(_SAME_HEAD.get(task, task))
         if heads:
             found[task] = own if own in heads else heads[0]

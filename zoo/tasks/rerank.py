@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import ops
-from ..errors import InputError, UnsupportedError
+from ..checkpoint.modules import SETTINGS, read_settings
+from ..errors import InputError, UnsupportedError, nearest
 from ..pretrained import Pretrained
 from .base import TextTask, as_list, check_count, check_text, sigmoid
 
@@ -44,13 +45,20 @@ class Rerank(TextTask):
 
     name = "rerank"
     inputs = ()  # one ranking is made of all
+    one_label = True  # the model's output is the logit
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)
-        if self.config.num_labels != 1:
+        if self.one_label and self.config.num_labels != 1:
             raise UnsupportedError(
                 f"the checkpoint has {self.config.num_labels} labels, and reranking needs one: use task='classify'"
             )
+        self.prompts: dict[str, str] = {}
+        self.default_prompt: str | None = None
+        self.files: tuple[str, ...] = ()
+        if checkpoint is not None and checkpoint.contents.has(SETTINGS):
+            settings = read_settings(checkpoint.contents, ("CrossEncoder",), ())
+            self.prompts, self.default_prompt, self.files = settings.prompts, settings.default_prompt, settings.files
         self.score = SCORES[self._activation()]
 
     def __call__(
@@ -59,13 +67,16 @@ class Rerank(TextTask):
         documents: Iterable[str],
         *,
         top_k: int | None = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         raw: bool = False,
         progress: bool | None = None,
     ) -> list[Ranked]:
         """The documents, the most relevant first; equal ones keep their order.
 
-        top_k: how many; all if not given.  Scores are in 0 ... 1, unless the checkpoint says that its logits are the
-        scores; raw=True gives the logits in any case.
+        top_k: how many; all if not given.  prompt_name, prompt: one of the checkpoint's `prompts`, or one of your own,
+        which comes before the query, or is the instruction of a language model.  Scores are in 0 ... 1, unless the
+        checkpoint says that its logits are the scores; raw=True gives the logits in any case.
 
         Where query and document together are longer than the checkpoint takes, the longer is cut, with a warning.
         """
@@ -75,22 +86,45 @@ class Rerank(TextTask):
         texts = [check_text(text, "documents", i) for i, text in enumerate(as_list(documents, "documents"))]
         if top_k is not None:
             top_k = check_count(top_k, "top_k")
-        found = self._scores([query] * len(texts), texts, raw, progress)
+        found = self._scores([query] * len(texts), texts, raw, progress, self._prompt(prompt_name, prompt))
         ranked = [Ranked(i, score, text) for i, (score, text) in enumerate(zip(found.tolist(), texts, strict=True))]
         return sorted(ranked, key=lambda r: -r.score)[:top_k]
 
     def predict(
-        self, pairs: Iterable[tuple[str, str]], *, raw: bool = False, progress: bool | None = None
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        raw: bool = False,
+        progress: bool | None = None,
     ) -> np.ndarray:
-        """The score of each (query, document) -> (N,) float32, in the order of the pairs; raw: as for a call."""
+        """The score of each (query, document) -> (N,) float32, in the order of the pairs; options as for a call."""
         given = as_list(pairs, "pairs", 0)
         for i, pair in enumerate(given):
             if isinstance(pair, str) or not isinstance(pair, list | tuple) or len(pair) != 2:
                 raise InputError("is not a pair, expected (query, document)", argument="pairs", index=i)
         queries, texts = ([check_text(pair[side], "pairs", i) for i, pair in enumerate(given)] for side in (0, 1))
-        return self._scores(queries, texts, raw, progress) if given else np.zeros(0, np.float32)
+        before = self._prompt(prompt_name, prompt)
+        return self._scores(queries, texts, raw, progress, before) if given else np.zeros(0, np.float32)
 
-    def _scores(self, queries: list[str], texts: list[str], raw: bool, progress: bool | None) -> np.ndarray:
+    def _prompt(self, name: str | None, prompt: str | None) -> str | None:
+        if name is not None and prompt is not None:
+            raise InputError("give either prompt_name or prompt")
+        if prompt is not None:
+            return check_text(prompt, "prompt")
+        name = self.default_prompt if name is None else name
+        if name is not None and name not in self.prompts:
+            known = ", ".join(map(repr, self.prompts)) or "none"
+            raise InputError(
+                f"prompt_name is {name!r}, and the checkpoint's are: {known}{nearest(str(name), self.prompts)}"
+            )
+        return None if name is None else self.prompts[name]
+
+    def _scores(
+        self, queries: list[str], texts: list[str], raw: bool, progress: bool | None, prompt: str | None = None
+    ) -> np.ndarray:
+        queries = [(prompt or "") + query for query in queries]
         rows = self.rows(queries, texts, self.outputs, progress=progress)
         logits = np.array([logit for _, _, logit in rows], np.float32)
         return logits if raw else self.score(logits).astype(np.float32, copy=False)
@@ -100,16 +134,15 @@ class Rerank(TextTask):
         return ops.to_numpy(self.call(self.model, batch))[:, 0]
 
     def extra_files(self) -> list[str]:
-        name = "config_sentence_transformers.json"
-        return [name] if self.checkpoint and self.checkpoint.contents.has(name) else []
+        return list(self.files)
 
     def _activation(self) -> str:
         """The activation from one of the three places where sentence-transformers has kept it; else the sigmoid."""
         nested: Any = self.config.extra.get("sentence_transformers")
         name = nested.get("activation_fn") if isinstance(nested, dict) else None
         name = name or self.config.extra.get("sbert_ce_default_activation_function")
-        if name is None and (files := self.extra_files()) and self.checkpoint:
-            name = self.checkpoint.contents.json(files[0]).get("activation_fn")
+        if name is None and self.files and self.checkpoint:
+            name = self.checkpoint.contents.json(SETTINGS).get("activation_fn")
         kind = str(name or "torch.nn.Sigmoid")
         if not kind.startswith("torch.nn.") or kind.rpartition(".")[2] not in SCORES:
             raise UnsupportedError(f"the checkpoint's scores come from {kind!r}, and zoo has only {', '.join(SCORES)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -110,6 +110,7 @@ class Transcribe(Task):
         *,
         language: str | None = None,
         task: str = "transcribe",
+        timestamps: bool = True,
         batch_size: int = 8,
         progress: bool | None = None,
         **fallback: Any,
@@ -118,7 +119,8 @@ class Transcribe(Task):
 
         sounds: a path, the bytes of a file, an open file, or an array of floats (samples,) at the checkpoint's rate
         (16,000 a second).  language: the code of what is spoken, "en"; by default what the model hears in the first
-        window.  task: "translate" writes English.  batch_size: the number of sounds whose windows are computed
+        window.  task: "translate" writes English.  timestamps: False writes texts without times, one segment for each
+        half minute, which may cut a word there.  batch_size: the number of sounds whose windows are computed
         together.  A sound of any length is read in blocks, and takes bounded memory.
 
         fallback: `temperature`, `compression_ratio_threshold`, `logprob_threshold` and `no_speech_threshold`, which are
@@ -134,6 +136,8 @@ class Transcribe(Task):
         for name in fallback:
             if name not in known:
                 raise InputError(f"{name} is not an option of transcribing, expected {', '.join(known)}")
+        if not isinstance(timestamps, bool):
+            raise InputError(f"timestamps is {timestamps!r}, expected True or False")
         options, batch_size = Fallback(**fallback), check_count(batch_size, "batch_size")
         given, single = as_images(sounds, "sounds")
         out: list[Any] = [None] * len(given)
@@ -148,11 +152,11 @@ class Transcribe(Task):
                     out[one.index] = one.found()
                     advance(1)
                 if active:
-                    self._advance(active, task, options, single)
+                    self._advance(active, task, timestamps, options, single)
                 elif None not in out:
                     return out[0] if single else out
 
-    def _advance(self, active: list[_Reading], task: str, options: Fallback, single: bool) -> None:
+    def _advance(self, active: list[_Reading], task: str, timestamps: bool, options: Fallback, single: bool) -> None:
         """Read the next window of each sound."""
         features = []
         for one in active:
@@ -161,19 +165,20 @@ class Transcribe(Task):
 
         def prompts(first: np.ndarray) -> list[list[int]]:
             """The tokens that tell language and task, by the logits (C, V) of the first token."""
+            timeless = [self.begin - 1] if not timestamps and self.begin <= first.shape[1] else []
             if not self.languages:
-                return [[] for _ in active]
+                return [timeless for _ in active]
             for one, logits in zip(active, first, strict=True):
                 one.language = one.language or max(self.languages, key=lambda name: logits[self.languages[name]])
             kind = [self.tasks[task]] if self.tasks else []
-            return [[self.languages[cast(str, one.language)], *kind] for one in active]
+            return [[self.languages[cast(str, one.language)], *kind, *timeless] for one in active]
 
         written = written_windows(
             self.runner.decoder(self.pair.decoder),
             self.pair.context(np.stack(features)),
             self.config.decoder_start_token_id,
             prompts,
-            self.rules,
+            replace(self.rules, timestamps=timestamps),
             options,
             self._text,
             [one.at for one in active],
@@ -181,7 +186,10 @@ class Transcribe(Task):
         frame = self.features.hop_length / self.features.sampling_rate
         for one, tokens in zip(active, written, strict=True):
             begin, left = one.at * frame, min(self.config.frames, one.spectrogram.length - one.at)
-            found, seconds = segments_of(tokens, self.begin, left * frame)
+            length = left * frame
+            found, seconds = (
+                segments_of(tokens, self.begin, length) if timestamps else ([(0.0, length, tokens)], length)
+            )
             for start, end, ids in found:
                 text = self._text(ids)
                 if text.strip():

@@ -12,6 +12,7 @@ from ...errors import InputError, UnsupportedError, ZooError, nearest
 from ...generate import KEPT_BYTES
 from ...tasks import load_task
 from ...tasks.base import TextTask
+from ...tasks.causal_rerank import CausalRerank
 from ..tables import TableExtractor
 from ..tables.batch import ExtractorConfig
 from .errors import ApiError, log
@@ -94,10 +95,10 @@ class Models:
         task: Any = load_task(one.name, **self.options)
         if task.name == "generate":
             return task, GenerateWorker(task, one.id, self._turn, self.queue, self.rows, self.kept)
+        if task.name in OTHERS or isinstance(task, CausalRerank):
+            return task, CallWorker(one.id, self._turn, self.queue)
         if task.name in TEXTS and isinstance(task, TextTask):
             return task, TextWorker(task, one.id, self._turn, self.queue)
-        if task.name in OTHERS:
-            return task, CallWorker(one.id, self._turn, self.queue)
         raise UnsupportedError(f"its task is {task.name}, and there is no endpoint for that")
 
     @property

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import uuid
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...checkpoint.sentence_encoder import normalize as unit_length
+from ...tasks.causal_rerank import CausalRerank
 from ...tasks.classify import best_labels, score_function
 from ...tasks.vectors import truncated
 from .errors import ApiError
@@ -40,10 +42,15 @@ async def embeddings(models: Models, asked: EmbeddingsRequest) -> dict[str, Any]
 
 async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:
     one = models.find(asked.model, "rerank")
-    texts = [document if isinstance(document, str) else document.get("text") for document in asked.documents]
+    texts: Any = [document if isinstance(document, str) else document.get("text") for document in asked.documents]
     if (wrong := next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)) is not None:
         raise ApiError(400, f"documents[{wrong}] has no text", param="documents")
-    logits, tokens = await one.worker.run([asked.query] * len(texts), texts, one.task.outputs, truncate=asked.truncate)
+    queries = [asked.query] * len(texts)
+    if isinstance(one.task, CausalRerank):
+        rows, _ = one.task.judged(queries, texts, cut=asked.truncate)
+        logits, tokens = await one.worker.run(partial(one.task.logits, rows, False)), sum(map(len, rows))
+    else:
+        logits, tokens = await one.worker.run(queries, texts, one.task.outputs, truncate=asked.truncate)
     scores = one.task.score(np.asarray(logits))
     results = []
     for i in np.argsort(-scores, kind="stable")[: asked.top_n].tolist():
