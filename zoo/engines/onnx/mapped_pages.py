@@ -26,7 +26,9 @@ def given_back(data: Path) -> Iterator[None]:
     library, name, ends = ctypes.CDLL(None), str(data.resolve()), threading.Event()
 
     def give_back() -> None:
-        while not ends.wait(EVERY):
+        ended = False
+        while not ended:  # once more at the end: what was packed last
+            ended = ends.wait(EVERY)
             with suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
                 for line in maps:
                     if line.rstrip("\n").endswith(name):

@@ -19,7 +19,7 @@ from ...errors import CheckpointError, InputError, UnsupportedError, ZooError
 from ...files.inside import checkpoint_file
 from ...inputs import TextModel
 from ...inputs.causal import CausalLM
-from ...nn import Module
+from ...nn import Module, leaves
 from ...pretrained import Pretrained
 from ...quant import QuantTensor
 from ...runner import Runner
@@ -115,6 +115,7 @@ class OnnxRunner(Runner):
         if self._folder is None:
             of_products = has_exact_sums() if self.precision == "int8" else is_exact()
             self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {self.precision} {of_products}")
+            _release(self._model)
         return self._folder
 
     def _policy(self, model: Any, int8: Callable[..., Any], *of: Any) -> Any:
@@ -229,13 +230,19 @@ def attach(model: Pretrained, device: str, files: Iterable[Path] = (), weights: 
         node = waiting.pop()
         if isinstance(node, Pretrained):
             node.runner = runner
-        if isinstance(node, QuantTensor):  # whose pages loading has read, and a graph does not
-            for array in (array for part in node.parts for array in part.arrays):
-                release(array)
-        elif isinstance(node, Module):
+        if isinstance(node, Module):
             waiting += vars(node).values()
         elif isinstance(node, (list, tuple)):
             waiting += node
+    _release(model)
+
+
+def _release(model: Pretrained) -> None:
+    """Give back the pages of quantised matrices that reading has brought to memory, and that a graph does not use."""
+    for _, leaf in leaves(model):
+        if isinstance(leaf, QuantTensor):
+            for array in (array for part in leaf.parts for array in part.arrays):
+                release(array)
 
 
 def form(record: Any) -> str:
