@@ -244,10 +244,12 @@ def test_two_hundred_tables() -> None:
     def structure(image: np.ndarray, threshold: float) -> list[Detection]:
         y, x = image.shape[0] / 2, image.shape[1]
         rows = [at(0, 0, x, y, label="table row"), at(0, y, x, 2 * y, label="table row")]
-        return [*rows, at(0, 0, x, 2 * y, label="table column")]
+        return [*rows, *(at(a * x, 0, (a + 0.5) * x, 2 * y, label="table column") for a in (0, 0.5))]
 
     page = np.full((1000, 1000, 3), 255, np.uint8)
-    words = [Word(str(i), (d.box[0] + 20, d.box[1] + 5, d.box[0] + 40, d.box[1] + 15)) for i, d in enumerate(grid)]
+    words = []
+    for i, (x, y, _, _) in enumerate(d.box for d in grid):
+        words += [Word(str(i), (x + a, y + b, x + a + 20, y + b + 10)) for a in (10, 60) for b in (5, 25)]
     tracemalloc.start()
     tables = TableExtractor(structure, lambda p, threshold: grid, padding=0)(page, words)
     peak = tracemalloc.get_traced_memory()[1]

@@ -6,7 +6,6 @@ import pytest
 
 from zoo.apps.tables import Table, Word, build_table
 from zoo.apps.tables.reading import is_legible
-from zoo.apps.tables.text_lines import without_caption
 from zoo.images.boxes import Detection
 
 SPANNING, PROJECTED = "table spanning cell", "table projected row header"
@@ -81,15 +80,6 @@ def test_two_lines_of_a_header_are_one_row():
     assert table(texts, header=2).shape == (4, 3)
     texts[:2] = [["", ">over both", ""], ["Group", "one", "two"]]
     assert table(texts, (SPANNING, 0, 1, 1, 2), header=2).shape == (4, 3)
-
-
-def test_a_caption_is_no_row():
-    words = [Word("Table 3. Rates of", (0, 0, 130, 10)), Word("all groups", (135, 0, 300, 10))]
-    words += [Word("a", (0, 20, 10, 30)), Word("b", (200, 20, 210, 30)), Word("1", (0, 40, 10, 50))]
-    box = (0.0, 0.0, 300.0, 50.0)
-    assert [word.text for word in without_caption(words, box)] == ["a", "b", "1"]
-    assert without_caption(words[1:], box) == words[1:]
-    assert without_caption(words, (0.0, 15.0, 300.0, 50.0)) == words
 
 
 def test_signs_that_a_reader_is_unsure_of_are_no_text():

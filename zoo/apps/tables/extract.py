@@ -28,8 +28,9 @@ from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
 from .structure import COLUMN, ROW, TABLE, build_table
+from .surrounding import why_no_table, without_titles_and_notes
 from .table import Table, Word
-from .text_lines import text_lines, without_caption
+from .text_lines import text_lines
 from .values import uncertain_numbers
 from .windows import find_objects
 from .words import check_words, words_outside
@@ -151,11 +152,12 @@ class TableExtractor:
                 if self.detection is not None:
                     warn(f"the table at ({box}) has no rows and no columns, and is left out")
                 continue
-            is_line = judged and words is None and self.reader is not None and min(table.shape) == 1
-            has_text = any(cell.text for cell in table.cells)
-            if is_line and (not has_text or share_of_ink(ink_of(page), [found.box]) < HALF):
-                warn(f"what was found at ({box}) is one row or one column of a page: it is no table, and is left out")
-                continue
+            if judged and (words is not None or self.reader is not None):
+                held = _share(words, found.box) if words else share_of_ink(ink_of(page), [found.box])
+                reason = why_no_table(table, held)
+                if reason:
+                    warn(f"what was found at ({box}) {reason}: it is no table, and is left out")
+                    continue
             left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
             score = table.score if self.detection is None else found.score
             tables.append(replace(table, score=score, outside=tuple(left_out)))
@@ -213,7 +215,7 @@ class TableExtractor:
             if self.detection is not None and lattice is None and not is_legible(own):
                 return None
         if words is not None or self.reader is not None:
-            table = build(without_caption(own or [], table.box))
+            table = build(own or [] if lattice else without_titles_and_notes(own or [], table))
         else:
             table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))
         table = find_doubts(table, lines, objects)
@@ -225,6 +227,10 @@ class TableExtractor:
             column_boxes=tuple(map(crop.to_page, table.column_boxes)),
             box=crop.to_page(table.box),
         )
+
+
+def _share(words: Sequence[Word], box: Box) -> float:
+    return sum(inside(word.box, box) >= HALF for word in words) / max(1, len(words))
 
 
 def extract_tables(image: ImageInput, words: Sequence[Word] | None = None, **options: Any) -> list[Table]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import statistics
 from collections.abc import Sequence
 
@@ -15,13 +14,12 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import spans, split_lines
-from .boxes import HALF, bounding_box, inside
+from .boxes import HALF, bounding_box
 from .cell_borders import INK
 from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
 LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
-CAPTION = re.compile(r"(Table|Tab\.|Tabelle|Tableau|Tabla|Tabella|Tabela|Tabell?)\s*[0-9IVX]+\b", re.IGNORECASE)
 FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
 GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed by so many
 
@@ -42,18 +40,6 @@ def word_lines(words: Sequence[Word]) -> list[list[Word]]:
         else:
             lines.append([word])
     return lines
-
-
-def without_caption(words: Sequence[Word], box: Box) -> list[Word]:
-    """The words without those in the box that are a caption above the first row, such as "Table 3. Results"."""
-    lines = word_lines([word for word in words if inside(word.box, box) >= HALF])
-    first = " ".join(word.text for word in sorted(lines[0], key=lambda w: w.box)) if lines else ""
-    if not CAPTION.match(first):
-        return list(words)
-    rest = itertools.dropwhile(lambda line: len(blocks_of([word.box for word in line], COLUMN_GAP)) == 1, lines)
-    kept = {id(word) for line in rest for word in line}
-    dropped = {id(word) for line in lines for word in line} - kept
-    return [word for word in words if id(word) not in dropped] if kept else list(words)
 
 
 def _ink_lines(pixels: np.ndarray) -> list[list[Box]]:

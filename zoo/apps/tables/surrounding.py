@@ -1,0 +1,101 @@
+"""What stands around tables, or is taken for one: titles, notes, paragraphs, charts, page numbers."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from collections.abc import Sequence
+
+from .boxes import HALF, inside
+from .table import Table, Word
+from .text_lines import blocks_of, word_lines
+
+CAPTION = re.compile(r"(Table|Tab\.|Tabelle|Tableau|Tabla|Tabella|Tabela|Tabell?)\s*[0-9IVX]+\b", re.IGNORECASE)
+NOTE = re.compile(r"(notes?|sources?|quellen?|anmerkung(en)?|fuentes?|nota)\s*:|[*†‡§]+\s*[^\W\d]", re.IGNORECASE)
+TEXT_GAP = 1.0  # heights of a line: words of a sentence are nearer, those of two columns mostly farther apart
+WORD_GAP = 0.6  # heights of a line: words that are nearer are one text, whatever borders are between them
+FEW_LINES = 2  # lines of a table that are left, whatever looks like a title
+PROSE_WORDS, PROSE_LINES, GOES_ON = 4.0, 4, 0.4  # of a column of prose: words of a line, lines, those in mid-sentence
+SOME = 0.25  # of the rows: a column with text in fewer does not count
+SPARSE, MANY = 0.35, 12  # the share of cells with text, below which as many cells are a chart
+
+
+def without_titles_and_notes(words: Sequence[Word], table: Table) -> list[Word]:
+    """The words without those in a table that are a title above its first row, or notes below its last.
+
+    These are lines of one text that begins in the first column and runs on across its border; "Table 3" begins one,
+    too, and "Source:".
+    """
+    if not table.cells:
+        return list(words)
+    lines = [_Line(line, table) for line in word_lines([w for w in words if inside(w.box, table.box) >= HALF])]
+    first, last = 0, len(lines)
+    while last - first > FEW_LINES and lines[first].is_title(first):
+        first += 1
+    end = last
+    while end - first > FEW_LINES and lines[end - 1].is_text:
+        end -= 1
+        if lines[end].runs_on or lines[end].is_note:
+            last = end
+    dropped = {id(word) for line in [*lines[:first], *lines[last:]] for word in line.words}
+    return [word for word in words if id(word) not in dropped]
+
+
+class _Line:
+    """A line of words of a table."""
+
+    def __init__(self, words: Sequence[Word], table: Table):
+        self.words = sorted(words, key=lambda w: w.box)
+        self.text = " ".join(word.text for word in self.words)
+        boxes = [word.box for word in self.words]
+        columns = table.column_boxes
+        border = (columns[0][2] + columns[1][0]) / 2 if len(columns) > 1 else columns[0][2]
+        caption = CAPTION.match(self.text)
+        if caption:  # a gap may follow "Table 3"
+            boxes = boxes[len(caption.group().split()) :] or boxes
+        high = max(b[3] for b in boxes) - min(b[1] for b in boxes)
+        one = len(blocks_of(boxes, TEXT_GAP)) == 1
+        written = sum(map(str.isalpha, self.text)) > sum(map(str.isdigit, self.text))
+        self.is_caption = bool(caption) and one
+        self.is_text = self.is_caption or (one and written and boxes[0][0] < border)
+        self.runs_on = self.is_text and any(
+            block[0] < border - high and border + high < block[2] for block in blocks_of(boxes, WORD_GAP)
+        )
+        self.is_note = self.is_caption or bool(NOTE.match(self.text))
+
+    def is_title(self, before: int) -> bool:
+        """Return True for a line of a title, of which so many are above it."""
+        if self.is_caption or self.runs_on:
+            return True
+        bracketed = self.text[0] in "([" and self.text[-1] in ")]"
+        return self.is_text and (bracketed or (before > 0 and self.text[0].islower()))
+
+
+def why_no_table(table: Table, held: float) -> str | None:
+    """The reason for which what a detector found is no table, by its texts; None for a table.
+
+    held: the share of the page's words, or ink, in its place: a picture of one row has most.
+    """
+    texts = [cell.text for cell in table.cells if cell.text]
+    if not texts:
+        return "has no text"
+    if min(table.shape) == 1 and held < HALF:
+        return "is one row or one column of a page"
+    if _is_prose(table):
+        return "is text in columns"
+    if len(table.cells) >= MANY and len(texts) < SPARSE * len(table.cells):
+        return "has hardly any text in its cells, as a chart"
+    return None
+
+
+def _is_prose(table: Table) -> bool:
+    """Return True if in each column the lines are parts of sentences that go on in the next one."""
+    columns = [[text for text in column if text] for column in zip(*table.rows(repeat=False), strict=True)]
+    large = [column for column in columns if len(column) >= SOME * table.shape[0]]
+    return bool(large) and all(
+        len(column) >= PROSE_LINES
+        and statistics.mean(len(text.split()) for text in column) >= PROSE_WORDS
+        and sum(b[0].islower() or a[-1] == "-" for a, b in itertools.pairwise(column)) >= GOES_ON * (len(column) - 1)
+        for column in large
+    )
