@@ -226,6 +226,13 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "ForImageClassification"),
         processor="BitImageProcessor",
     ),
+    "convnext": Family(
+        module="zoo.models.convnext",
+        prefix="ConvNext",
+        heads=("Model", "ForImageClassification"),
+        processor="ConvNextImageProcessor",
+        stages={"layer": "encoder.stages"},
+    ),
     "segformer": Family(
         module="zoo.models.segformer",
         prefix="Segformer",
@@ -290,6 +297,7 @@ FAMILIES: dict[str, Family] = {
     "qwen2": Family(module="zoo.models.qwen2", prefix="Qwen2", classes="Llama", heads=_DECODER),
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
     "qwen3_moe": Family(module="zoo.models.qwen3_moe", prefix="Qwen3Moe", heads=_DECODER),
+    "starcoder2": Family(module="zoo.models.starcoder2", prefix="Starcoder2", heads=_DECODER[:4]),
     "smollm3": Family(module="zoo.models.smollm3", prefix="SmolLM3", classes="Llama", heads=_DECODER),
     "detr": Family(
         module="zoo.models.detr",

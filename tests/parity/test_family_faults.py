@@ -66,8 +66,8 @@ def queries_for_keys(model, patch):
     attention, calls = ops.attention, []
 
     def swapped(q, k, v, *rest, **options):
-        if q.shape[1] == k.shape[1]:  # of grouped heads the first of each group, as there are only so many keys
-            calls.append(q)
+        calls.append(q.shape[1] == k.shape[1])
+        if calls[-1]:  # of grouped heads the first of each group, as there are fewer keys
             share = q.shape[2] // k.shape[2]
             q, k = np.repeat(k, share, 2), q[:, :, ::share]
         return attention(q, k, v, *rest, **options)
@@ -85,7 +85,9 @@ def test_a_mutant_is_found(bench, monkeypatch, family, mutant):
     model = load_model(at.folder)
     changed = mutant(model, monkeypatch)
     ours = [zoo_stages(model, batch) for batch in at.inputs]
-    assert changed, f"nothing of {family} was changed"
+    if mutant is queries_for_keys and not changed:
+        pytest.skip("has no attention")
+    assert any(changed), f"nothing of {family} was changed"
     wrong = [stage.name for stage in compare_stages(at.inputs, ours, at.theirs, at.rule) if not stage.holds]
     assert wrong
 

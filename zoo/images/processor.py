@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 BILINEAR, BICUBIC = 2, 3
 HALF = (0.5, 0.5, 0.5)
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+FROM_WHOLE = 384  # pixels from which on ConvNeXt reads whole images
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
@@ -70,6 +71,17 @@ PRESETS = {
     "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
     "Bit": _CLIP,
     "CLIP": _CLIP,
+    "ConvNext": Preset(
+        {
+            **_COMMON,
+            "size": {"shortest_edge": 384},
+            "resample": BICUBIC,
+            "crop_pct": 224 / 256,
+            "image_mean": HALF,
+            "image_std": HALF,
+        },
+        square=False,
+    ),
     "Siglip": Preset({**_VIT, "resample": BICUBIC}, square=False),
     "Segformer": Preset({**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
     "RTDetr": Preset(
@@ -170,6 +182,8 @@ class ImageProcessor:
             values["do_pad"] = raw.get("do_pad", raw.get("pad_and_return_pixel_mask", True))
             if values["size"] is None:
                 values["size"] = preset.defaults["size"]
+        if "crop_pct" in preset.defaults:
+            values |= _cropped_part(values)
         on = {step: _flag(step, values.get(step)) for step in _STEPS}
         resample = values["resample"]
         if on["do_resize"] and (type(resample) is not int or not 0 <= resample <= 5):
@@ -312,7 +326,7 @@ def _preset(raw: dict[str, Any], default: str | None) -> str:
 
 def _refuse_unknown(raw: dict[str, Any], name: str, preset: Preset) -> None:
     """An unknown key that is switched on might change the result: better refused than left out."""
-    known = {*_STEPS, *_VALUES, *_IRRELEVANT, "default_to_square"}
+    known = {*_STEPS, *_VALUES, *_IRRELEVANT, *preset.defaults, "default_to_square"}
     if not preset.square:
         known |= {"max_size", "pad_and_return_pixel_mask"}
     if raw.get("default_to_square", preset.square) is not preset.square:
@@ -322,6 +336,22 @@ def _refuse_unknown(raw: dict[str, Any], name: str, preset: Preset) -> None:
             raise UnsupportedError(
                 f"{key} = {value!r} is not implemented for {name}ImageProcessor{nearest(key, known)}"
             )
+
+
+def _cropped_part(values: dict[str, Any]) -> dict[str, Any]:
+    """ConvNeXt's `size` and `crop_pct` in the words of the others: below 384 the square of `size` is that part of the
+    image's shortest edge; from 384 on the whole image is resized to it.
+    """
+    size = read_size(values["size"], None, square=False)
+    if size.keys() != {"shortest_edge"} or values.get("do_center_crop"):
+        raise UnsupportedError("a ConvNextImageProcessor has a size of shortest_edge, and no do_center_crop")
+    edge, part = size["shortest_edge"], values["crop_pct"]
+    if edge >= FROM_WHOLE:
+        return {"size": {"height": edge, "width": edge}}
+    if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part <= 1:
+        raise ConfigError(f"crop_pct = {part!r}, expected a number in 0 ... 1")
+    crops = values["do_resize"] is True
+    return {"size": {"shortest_edge": int(edge / part)}, "do_center_crop": crops, "crop_size": edge}
 
 
 def _flag(name: str, value: Any) -> bool:
