@@ -57,7 +57,7 @@ def on_ray(
     own = not ray.is_initialized()
     try:
         if own:
-            _start(ray)
+            start_ray(ray)
         room = ray.cluster_resources().get("GPU", 0) if gpu else ray.cluster_resources().get("CPU", 1) // threads
         jobs = min(jobs or max(1, int(room)), len(items))
         ray.data.DataContext.get_current().enable_progress_bars = False
@@ -83,7 +83,8 @@ def on_ray(
             ray.shutdown()
 
 
-def _start(ray: Any) -> None:
+def start_ray(ray: Any) -> None:
+    """Connect to the Ray of RAY_ADDRESS, or start one of this machine alone."""
     quiet: dict[str, Any] = {"logging_level": "warning", "log_to_driver": False}
     try:
         if os.environ.get("RAY_ADDRESS"):

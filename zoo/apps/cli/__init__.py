@@ -279,6 +279,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     kept = "memory of earlier prompts, for those that begin alike, of each model (256); 0: none"
     add("--prefix-cache", type=_not_negative, default=256, metavar="MB", help=kept)
     add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, at the end too (600)")
+    add("--engine", choices=("local", "ray"), default="local", help="this process (local), or replicas of Ray Serve")
+    add("--replicas", type=_count, metavar="N", help="of --engine ray (1), each with --threads CPUs (1)")
+    add("--autoscaling", metavar="JSON", help="in place of --replicas Ray Serve's autoscaling_config")
 
     mapped = [task for task in tasks if task != "rerank"]
     commands["map"] = map_parser([locked, placed, threads, writing], mapped, _count)

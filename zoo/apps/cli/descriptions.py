@@ -196,7 +196,8 @@ and rerank, classify, tables and read beside them.  It requires
 
 Requests are computed together: texts by length, generations token by token, which new ones join at any step.  Each
 model answers once it is loaded; /ready tells when all are.  Only this machine can ask, unless --host says otherwise;
---api-key demands a key.  Ctrl-C and SIGTERM finish what runs."""
+--api-key demands a key.  Ctrl-C and SIGTERM finish what runs.  --engine ray starts replicas of Ray Serve, here or on
+the cluster of RAY_ADDRESS."""
 
 SERVE_MORE = """\
   zoo serve sentence-transformers/all-MiniLM-L6-v2 stories260k

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
+from typing import Any
 
+from ...errors import InputError
 from ...optional import optional
 from ..tables.batch import ExtractorConfig
 from .fastest import fastest
@@ -24,20 +27,40 @@ def serve(args: argparse.Namespace) -> None:
     key = args.api_key or os.environ.get("ZOO_API_KEY") or None
     loading = {name: getattr(args, name) for name in ("device", "local_files_only", "lock")}
     tables = ExtractorConfig(**loading) if args.tables else None
-    models = Models(
-        args.names,
-        queue=args.max_queue,
-        rows=args.max_rows,
-        context=args.context,
-        kept=args.prefix_cache << 20,
-        seconds=args.timeout,
-        tables=tables,
+    settings = {
         **loading,
         **{name: getattr(args, name) for name in ("dtype", "weights", "revision", "graphs")},
-    )
+        "queue": args.max_queue,
+        "rows": args.max_rows,
+        "context": args.context,
+        "kept": args.prefix_cache << 20,
+        "seconds": args.timeout,
+        "tables": tables,
+    }
     if key is None and args.host not in LOOPBACK:
         print(f"zoo: warning: anyone who reaches {args.host} may ask: set --api-key", file=sys.stderr)
-    serve_models(models, args.host, args.port, _say_where, key=key, origins=args.cors)
+    where, asking = (args.host, args.port, _say_where), {"key": key, "origins": args.cors}
+    if args.engine == "ray":
+        from ..serve.on_ray import serve_on_ray
+
+        scaling = {"replicas": args.replicas, "autoscaling": args.autoscaling and _object(args.autoscaling)}
+        gpu = "cuda" in (args.device or "")
+        serve_on_ray(args.names, settings, *where, threads=args.threads or 1, gpu=gpu, **scaling, **asking)
+    elif args.replicas or args.autoscaling:
+        raise InputError("--replicas and --autoscaling are for --engine ray")
+    else:
+        serve_models(Models(args.names, **settings), *where, **asking)
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The object of --autoscaling."""
+    try:
+        found = json.loads(text)
+    except ValueError as e:
+        raise InputError(f"--autoscaling is no JSON: {e}") from None
+    if not isinstance(found, dict):
+        raise InputError('--autoscaling: expected an object, such as {"min_replicas": 1, "max_replicas": 4}')
+    return found
 
 
 def _say_where(address: str) -> None:

@@ -73,8 +73,10 @@ class Models:
             raise InputError("no model to serve: expected a name, or --tables")
 
     def load(self) -> None:
-        """Load all of them; an error is logged, and is the answer to requests for that model."""
+        """Load those that are not; an error is logged, and is the answer to requests for that model."""
         for one in self.all.values():
+            if one.task is not None:
+                continue
             began = time.monotonic()
             try:
                 task, worker = self._loaded(one)

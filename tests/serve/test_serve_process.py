@@ -1,0 +1,49 @@
+"""`zoo serve` as a process: what runs when SIGTERM comes is finished, and nothing new begins."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("msgspec", reason="needs msgspec, of the extra serve")
+pytest.importorskip("uvicorn", reason="needs uvicorn, of the extra serve")
+
+pytestmark = pytest.mark.slow
+BODY = {"prompt": "Once upon a time", "max_tokens": 400, "min_tokens": 400, "temperature": 0}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGTERM, which Windows has not")
+def test_sigterm_finishes_what_runs():
+    command = [sys.executable, "-m", "zoo", "serve", "stories260k", "--port", "0", "--device", "cpu"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
+        assert server.stderr is not None
+        try:
+            lines = iter(server.stderr.readline, "")
+            address = next(line.split()[1] for line in lines if "http://" in line)
+            next(line for line in lines if "loaded in" in line)
+            whole = urllib.request.Request(f"{address}/v1/completions", json.dumps(BODY).encode())
+            with urllib.request.urlopen(whole, timeout=120) as answer:
+                expected = json.load(answer)["choices"][0]["text"]
+            at = urlsplit(address)
+            line = http.client.HTTPConnection(at.hostname or "", at.port, timeout=120)
+            line.request("POST", "/v1/completions", json.dumps({**BODY, "stream": True}))
+            stream = line.getresponse()
+            first = stream.readline()
+            server.send_signal(signal.SIGTERM)
+            parts = [part for part in (first + stream.read()).decode().split("\n\n") if part]
+            assert parts.pop() == "data: [DONE]"
+            assert "".join(json.loads(part[6:])["choices"][0]["text"] for part in parts) == expected
+            assert server.wait(60) in (0, -signal.SIGTERM)
+            with pytest.raises(OSError, match="refused"):
+                http.client.HTTPConnection(at.hostname or "", at.port, timeout=5).connect()
+        finally:
+            server.kill()
