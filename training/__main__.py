@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from training.loop import Run, parse_run
 from zoo.apps.train import StoppedError
@@ -18,12 +19,13 @@ def main() -> None:
     parser.add_argument(
         "--rate", type=float, help="the highest learning rate; a third of the recipe's to go on briefly"
     )
+    parser.add_argument("--printed", type=float, default=0.0, help="reader: the part of lines in real small print (0)")
     args = parse_run(parser)
-    options = {} if args.steps is None else {"steps": args.steps}
+    options: dict[str, Any] = {} if args.steps is None else {"steps": args.steps}
     if args.what == "reader":
         from training.reader import Reader
 
-        recipe = Reader(**options)
+        recipe = Reader(printed=args.printed, **options)
     else:
         from training.detector import Detector, Structure
 

@@ -2,12 +2,13 @@
 
 import io
 import random
+import re
 from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from training import fonts, text
+from training import fonts, phrases, text
 
 HEIGHT, WIDTH = 32, 320
 RAISED = ("−1", "−1", "−2", "−3", "2", "3", "+", "−", "2+", "3+", "a", "b", "c", "1", "2,3", "†", "*", "ab", "st", "th")
@@ -106,6 +107,80 @@ def line(rng: random.Random, most: int = 40, held_out: bool = False) -> Line:
     return Line(
         np.asarray(image.resize((width, HEIGHT), Image.Resampling.BILINEAR).convert("L")), string + raised, ends
     )
+
+
+def printed(rng: random.Random, most: int = 40) -> Line:
+    """Return a line of small print as a program draws a PDF's page: from 5 pixels high, without hinting.
+
+    It is drawn several times as large, and each pixel is the mean of those that it covers. Around it is as much paper
+    as `zoo.images.lines.split_lines` leaves.
+    """
+    string, upright = phrases.line(rng, most), rng.random() < 0.8
+    path = fonts.choose(rng)
+    for _ in range(20):
+        if fonts.draws(path, phrases.plain(string)) and not (upright and re.search("Ital|Obli|cmunti|cmunbi", path)):
+            break
+        path = fonts.choose(rng)
+    else:
+        string = "".join(c for c in phrases.plain(string) if fonts.draws(path, c)).strip() or "0"
+    size, finer = rng.triangular(6.5, 22, 9), 6  # of the font, and parts of a pixel
+    font = fonts.load(path, round(size * finer))
+    while font.getlength(phrases.plain(string)) > 12 * font.size and " " in string:  # which is read in parts
+        string = string[: string.rindex(" ")].rstrip()
+    little = fonts.load(path, round(size * finer * rng.uniform(0.58, 0.75)))
+    top, foot = (int(font.getbbox("H")[i]) for i in (1, 3))
+    high = foot - top
+    up, down = round(rng.uniform(-0.1, 0.35) * high), round(rng.uniform(0.1, 0.4) * high)
+    drawn, ends, x = [], [0.0], 0.0
+    for piece, level in phrases.pieces(string):
+        face = little if level else font
+        box = face.getbbox("H")
+        y = top - up - box[1] if level > 0 else foot + down - box[3] if level < 0 else 0
+        drawn.append((piece, face, x, round(y)))
+        each = np.cumsum([fonts.width(path, int(face.size), c) for c in piece])
+        x += face.getlength(piece)
+        ends += (each + x - each[-1]).tolist()
+    boxes = np.array([face.getbbox(piece) for piece, face, *_ in drawn]) + [[x, y, x, y] for *_, x, y in drawn]
+    (x0, y0), (x1, y1) = boxes[:, :2].min(0).astype(int), np.ceil(boxes[:, 2:].max(0)).astype(int)
+    usual = font.getbbox("Hp")[3] - top
+    margin = (0.25 if rng.random() < 0.7 else rng.uniform(0.05, 0.35)) * (y1 - y0)
+    more = 0.0
+    if y1 - y0 < 0.72 * usual:  # `zoo.apps.tables.reading` gives a low line the height of the others
+        more = max(0.0, (usual * 1.5 - (y1 - y0) - 2 * margin) / 2) * rng.choice([0, 1, 1, 1])
+    left, above = round(margin - x0) + rng.randrange(finer), round(margin + more - y0) + rng.randrange(finer)
+    wide = -(-(x1 + left + round(margin)) // finer) * finer + finer
+    deep = -(-(y1 + above + round(margin + more)) // finer) * finer + finer
+    cover = Image.new("L", (int(wide), int(deep)), 0)
+    draw = ImageDraw.Draw(cover)
+    for piece, face, x, y in drawn:
+        draw.text((left + x, above + y), piece, fill=255, font=face)
+    paper, ink = colours(rng)
+    image = _reduced(cover, finer, rng, paper, ink)
+    width = min(WIDTH, max(4, round(image.width * HEIGHT / image.height)))
+    image = degrade(image, rng) if rng.random() < 0.5 else image
+    if rng.random() < 0.05:
+        image = image.point([255 - v for v in range(256)] * 3)
+    at = (np.array(ends, np.float32) + left) * width / wide
+    picture = image.resize((width, HEIGHT), Image.Resampling.BILINEAR).convert("L")
+    return Line(np.asarray(picture), phrases.plain(string), at.astype(np.float32))
+
+
+def _reduced(
+    cover: Image.Image, by: int, rng: random.Random, paper: tuple[int, ...], ink: tuple[int, ...]
+) -> Image.Image:
+    """Return the coloured picture of what ink covers, `by` times smaller; now and then with a screen's third pixels."""
+    X, Y = cover.width // by, cover.height // by
+    part = np.asarray(cover, np.float32) / 255
+    if rng.random() < 0.2:
+        thirds = part.reshape(Y, by, 3 * X, by // 3).mean((1, 3))
+        spread = np.pad(thirds, ((0, 0), (2, 2)))
+        mixed = [w * spread[:, i : i + 3 * X] for i, w in enumerate((1, 2, 3, 2, 1))]
+        part = np.sum(mixed, 0).reshape(Y, X, 3) / 9
+    else:
+        part = part.reshape(Y, by, X, by).mean((1, 3))[..., None]
+    part = part ** rng.choice([1.0, 1.0, rng.uniform(0.65, 1.4)])
+    pixels = np.array(paper, np.float32) * (1 - part) + np.array(ink, np.float32) * part
+    return Image.fromarray(pixels.round().astype(np.uint8))
 
 
 def pad(pixels: np.ndarray, width: int = WIDTH) -> np.ndarray:

@@ -119,8 +119,9 @@ class Reader(Recipe):
     name, batch, fresh, pool, together = "reader", 32, 16, 30000, 8
     rate, decay, clip = 1.5e-3, 0.01, 1.0
 
-    def __init__(self, steps: int = 30000, grow: int = 400, **size: int):
-        self.steps, self.grow = steps, grow
+    def __init__(self, steps: int = 30000, grow: int = 400, printed: float = 0.0, **size: int):
+        """Make a recipe; printed is the part of drawn lines that are small print (`lines.printed`)."""
+        self.steps, self.grow, self.printed = steps, grow, printed
         self.config = {"width": 128, "layers": 4, "decoder_layers": 2, "feed_forward": 384, **size}
         self.model = build(**self.config)
         initialise(self.model)
@@ -136,7 +137,8 @@ class Reader(Recipe):
         return WIDTH
 
     def example(self, rng: random.Random, stage: int) -> Line:
-        return lines.line(rng, 4 * stage)
+        draw = lines.printed if self.printed and rng.random() < self.printed else lines.line
+        return draw(rng, 4 * stage)
 
     def size(self, example: Line) -> float:
         return example.pixels.shape[1]

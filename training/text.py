@@ -16,6 +16,8 @@ PUNCTUATION = ".,:;!?'\"()[]/\\-–+*=<>%$€£#&@_|{}^~°±×§©®™µ½²³�
 ADDED = "−—‰†‡≤≥≈¥¢«»¿¡·→∞αβγδλσχΔΩĂăȘșȚțŤťĎďŇňĽľĀāĒēĪīŪūĶķĻļŅņĢģĖėĮįŲųĐđ"
 CHARACTERS = " " + string.ascii_letters + string.digits + PUNCTUATION + ACCENTED + ADDED
 
+RAISED, LOWERED, END = "\x01", "\x02", "\x03"  # around a part of a text that is set smaller, above or below
+
 WORDS = (Path(__file__).parent / "words.txt").read_text(encoding="utf-8").split()
 _SYLLABLES = {  # how the words of a language sound, loosely: what to begin with, the middles, what to end with
     "plain": (

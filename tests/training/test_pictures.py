@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.training.conftest import Calm
-from training import fonts, lines, pages, tables, text
+from training import fonts, lines, pages, phrases, tables, text
 from training.tables import COLUMN, HEADER, ROW, TABLE
+from zoo.errors import InputError
 
 PAGE = ((255, 255, 255), (0, 0, 0))
 
@@ -55,6 +56,34 @@ def test_characters_lie_where_a_line_says():
         for i in gaps:
             middle = int((line.ends[i] + line.ends[i + 1]) / 2)
             assert line.pixels[:, middle].min() > 128
+
+
+@pytest.fixture
+def few_words(monkeypatch):
+    monkeypatch.setattr(phrases, "listed", lambda name: ["Ångström", "glucose", "IL-6", "hypertension", "été"])
+
+
+def test_small_print_has_known_characters_and_says_where_they_lie(few_words):
+    for seed in range(60):
+        a, b = (lines.printed(random.Random(seed), 1 + seed % 40) for _ in range(2))
+        assert (a.text, a.pixels.tobytes(), a.ends.tobytes()) == (b.text, b.pixels.tobytes(), b.ends.tobytes())
+        assert 1 <= len(a.text) <= 1 + seed % 40
+        assert set(a.text) <= set(text.CHARACTERS)
+        assert len(a.ends) == len(a.text) + 1
+        assert a.pixels.shape[0] == lines.HEIGHT
+        assert a.ends[-1] <= a.pixels.shape[1] + 1
+
+
+def test_marks_say_what_is_raised_and_lowered():
+    string = f"H{text.LOWERED}2{text.END}O cm{text.RAISED}−1{text.END}"
+    assert phrases.plain(string) == "H2O cm−1"
+    assert phrases.pieces(string) == [("H", 0), ("2", -1), ("O cm", 0), ("−1", 1)]
+
+
+def test_a_missing_word_list_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(phrases.LISTS, "nowhere", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match=r"nowhere is missing.*apt-get"):
+        phrases.listed("nowhere")
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from training import text
 from training.tables import Place
+from training.text import END, RAISED
 
-RAISED, LOWERED, END = "\x01", "\x02", "\x03"
 _GREEK = "αβγδεζηθικλμνξοπρστυφχψω"
 _CYRILLIC = "абвгдежзийклмнопрстуфхцчшыьэюя"
 _UNITS = "kg mg mm km m² kWh MW °C % ms Hz GB € $ £ n days years mg/l µg/m³ USD/t pp"

@@ -4,8 +4,9 @@ import html
 import random
 from typing import NamedTuple
 
+from training.text import END, LOWERED, RAISED
 from training.typeset import content, styles
-from training.typeset.content import END, LOWERED, RAISED, Content, Words
+from training.typeset.content import Content, Words
 from training.typeset.marks import Drawn
 from training.typeset.others import code, contents, drawing, form, items, people
 from training.typeset.tags import div, span, tag

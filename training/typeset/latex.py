@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from training.tables import Place
-from training.text import CHARACTERS
+from training.text import CHARACTERS, END, LOWERED, RAISED
 from training.typeset import content, pdf
 from training.typeset.cache import Sheet
-from training.typeset.content import END, LOWERED, RAISED, Cell, Content, Words
+from training.typeset.content import Cell, Content, Words
 from zoo.errors import InputError
 
 FONTS = ["cmr", "cmr", "lmr", "ptm", "ptm", "bch", "put", "phv", "pag", "pbk", "pnc", "lmss", "cmss", "lmtt"]
@@ -286,7 +286,7 @@ def _document(rng: random.Random, held_out: bool, count: int) -> list[Sheet]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "a.tex").write_text(source + "\\end{document}\n", encoding="utf-8")
         command = ["pdflatex", "-interaction=batchmode", "-no-shell-escape", "a.tex"]
-        subprocess.run(command, cwd=folder, capture_output=True, timeout=180, check=False)
+        subprocess.run(command, cwd=folder, capture_output=True, timeout=1800, check=False)
         path = Path(folder) / "a.pdf"
         if not path.exists():
             return []

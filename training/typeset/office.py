@@ -10,9 +10,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from training.text import END, LOWERED, RAISED
 from training.typeset import content, latex, pdf, styles
 from training.typeset.cache import Sheet
-from training.typeset.content import END, LOWERED, RAISED, Content, Words
+from training.typeset.content import Content, Words
 from zoo.errors import InputError
 
 NAMES = "soffice", "libreoffice"
@@ -268,7 +269,7 @@ def _converted(path: str, rng: random.Random, held_out: bool, count: int) -> lis
             (Path(folder) / name).write_text(source, encoding="utf-8")
         own = f"-env:UserInstallation=file://{folder}/profile"
         command = [path, own, "--headless", "--convert-to", "pdf", "--outdir", folder]
-        subprocess.run([*command, *(f"{folder}/{n}" for n in made)], capture_output=True, timeout=300, check=False)
+        subprocess.run([*command, *(f"{folder}/{n}" for n in made)], capture_output=True, timeout=1800, check=False)
         for name, (_, tables) in made.items():
             file = (Path(folder) / name).with_suffix(".pdf")
             scales = [rng.choice([72, 90, 110, 150, 150, 200]) / 72 for _ in range(6 * count)]

@@ -4,8 +4,9 @@ import html
 import random
 
 from training import text
+from training.text import END, RAISED
 from training.typeset import styles
-from training.typeset.content import END, RAISED, Words
+from training.typeset.content import Words
 from training.typeset.tags import div, element, span, tag
 
 

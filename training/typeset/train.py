@@ -25,10 +25,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, required=True, help="where the learning rate ends, all steps counted")
     parser.add_argument("--rate", type=float, help="the highest learning rate")
     parser.add_argument("--share", type=float, default=0.6, help="of typeset examples among all (0.6)")
+    parser.add_argument("--printed", type=float, default=0.0, help="reader: of drawn lines, those in small print (0)")
     parser.add_argument("--pictures", type=int, default=200, help="of each kind, that these are taken on (200)")
     args = parse_run(parser)
     pages, held_out = Pages(args.pages), Pages(args.pages, held_out=True)
-    recipe = RECIPES[args.what](pages, held_out, args.share, steps=args.steps)
+    more = {"printed": args.printed} if args.what == "reader" else {}
+    recipe = RECIPES[args.what](pages, held_out, args.share, steps=args.steps, **more)
     if args.rate is not None:
         recipe.rate = args.rate
     run = Run(recipe, args.out or f"runs/{args.what}", args.seed, args.precision, args.pictures)
