@@ -263,7 +263,7 @@ def _like_pdfplumber(table: Table) -> Table:
 
 
 def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], of: Material) -> dict[str, Any]:
-    """Of one file: its true tables as [page, shape, found shape, GriTS-Con, GriTS-Top, rows, right rows]."""
+    """The true tables of one file, as [page, shape, found shape, GriTS-Con, GriTS-Top, rows, right rows]."""
     from zoo.apps.tables.grits import grits
 
     pages = tables_of(answer)
@@ -309,7 +309,7 @@ def _parts(table: Table) -> Counter[str]:
 
 
 def right_rows(true: Table, found: Table) -> int:
-    """How many of the true rows were found, in their order, with all texts right."""
+    """The number of true rows that were found, in their order, with all texts right."""
     texts = [[tuple(map(_plain, row)) for row in table.rows(repeat=False)] for table in (true, found)]
     return sum(block.size for block in SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks())
 

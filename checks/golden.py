@@ -54,7 +54,7 @@ def inputs_of(golden: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def outputs_of(model: Any, golden: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What zoo makes of them."""
+    """zoo's outputs for them."""
     return {f"out.{name}": part(array) for name, array in outputs(model, model(**inputs_of(golden))).items()}
 
 

@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 def record(command: str, folder: str) -> list[tuple[float, str]]:
-    """What a command writes to a terminal, with the seconds since its start; CalledProcessError if it fails."""
+    """The output of a command in a terminal, with the seconds since its start; CalledProcessError if it fails."""
     import fcntl
     import termios
 
@@ -65,7 +65,7 @@ def record(command: str, folder: str) -> list[tuple[float, str]]:
 
 
 def pieces(events: list[tuple[float, str]], row: int) -> tuple[list[Piece], int]:
-    """Where the characters of a command stand, from a row on -> them, and the row after them.
+    """The places of a command's characters, from a row on, and the row after them.
 
     A line that is written again (a bar of progress) is shown as it is in the end.
     """

@@ -103,7 +103,7 @@ class Options(Extension):
 
 
 def evidence(reports: list[Path]) -> dict[str, Any]:
-    """Of each device and family: how many checkpoints were compared, the worst of them and its error, and when."""
+    """For each device and family: how many checkpoints were compared, the worst with its error, and the date."""
     from zoo.registry import architectures
 
     out: dict[str, Any] = {}
@@ -126,7 +126,7 @@ def evidence(reports: list[Path]) -> dict[str, Any]:
 
 
 def measured() -> Mapping[str, list[tuple[float, str]]]:
-    """Of each family zoo's time over transformers', and the row."""
+    """For each family zoo's time over transformers', and the row."""
     found: dict[str, list[tuple[float, str]]] = {}
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))

@@ -43,5 +43,5 @@ def embed(request: Texts) -> dict[str, list[list[float]]]:
 
 @app.get("/health")
 def health() -> dict[str, str]:
-    """What is served."""
+    """The checkpoint that is served."""
     return {"model": str(FOLDER)}

@@ -393,7 +393,7 @@ def family_of(model_type: Any, auto_map: Any = None) -> Family:
         guess = nearest(model_type, FAMILIES)
         raise UnsupportedError(
             f"model_type {model_type!r} is not one that zoo has ({', '.join(FAMILIES)}){guess}{code}; "
-            "docs/adding-a-model.md tells how to add a family"
+            "docs/adding-a-model.md shows how to add a family"
         )
     return FAMILIES[model_type]
 

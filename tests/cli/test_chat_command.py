@@ -110,7 +110,7 @@ def test_text_into_a_pipe(capsys):
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
-        (["chat", "stories260k", "--system", "x"], 1, "has no chat template, so it knows no instructions"),
+        (["chat", "stories260k", "--system", "x"], 1, "has no chat template, so it takes no system message"),
         (["chat", "x", "--server", "file:///etc"], 1, "expected an address such as http://127.0.0.1:8000"),
         (["chat", "x", "--server", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1/v1/: "),
         (["chat", "{folder}", "--temperature", "-1"], 1, "temperature is -1.0"),

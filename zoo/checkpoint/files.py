@@ -121,7 +121,7 @@ def nested_transformer(names: Collection[str]) -> str | None:
 
 
 class NestedFolder(CheckpointFolder):
-    """That layout, shown as today's: the transformer's files beside modules.json, which says so."""
+    """A folder of that layout, shown as today's: the transformer's files and modules.json are in one folder."""
 
     def at(self, name: str) -> Path:
         inside = super().at(f"{NESTED}/{name}")

@@ -29,11 +29,11 @@ class TransformerSettings(NamedTuple):
 
 
 class EncoderSettings(NamedTuple):
-    """The settings that are no module's."""
+    """The settings outside of the modules."""
 
     prompts: dict[str, str]
     default_prompt: str | None
-    similarity: str | None  # None: not said
+    similarity: str | None  # None: not given
     raw: dict[str, Any]  # all that the file says
     files: tuple[str, ...]
 

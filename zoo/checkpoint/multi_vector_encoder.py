@@ -35,7 +35,7 @@ METADATA = "artifact.metadata"
 PROJECTION = "linear.weight"
 TOKENS = "token_embeddings"
 SIMILARITIES = ("maxsim", "meanmaxsim", "MaxSim", "cosine", "dot")  # of the last ones MaxSim is made, as in PyLate
-EXPANDED = 32  # tokens of a query, unless said otherwise
+EXPANDED = 32  # tokens of a query, unless a file has another number
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class MultiVectorEncoder:
-    """What happens to a text before the model and to its tokens' states after it."""
+    """The steps on a text before the model, and on its tokens' states after it."""
 
     steps: tuple[Step, ...]  # of states (B, T, D) -> (B, T, E)
     size: int  # E

@@ -1,4 +1,4 @@
-"""What a user names: a folder, a checkpoint that comes with zoo, a repository of the hub, or a GGUF file."""
+"""The names of checkpoints: of a folder, of one that comes with zoo, of a repository of the hub, of a GGUF file."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def tensors_of(source: Source) -> tuple[Weights, Reader]:
 
 
 def _module(folder: CheckpointFolder, path: str, kind: str, build: Callable[[Weights], Any]) -> Any:
-    """What `build` makes of the weights in a module's folder; CheckpointError for tensors that it does not read."""
+    """The result of `build` on the weights in a module's folder; CheckpointError for tensors that it does not read."""
     from ..weights.files import open_weights
 
     at = checkpoint_file(folder.path, path)

@@ -17,7 +17,7 @@ from .deadline import within
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 # Seconds for an answer of the hub and the beginning of a file; bytes a second of the rest, at the slowest; and where
-# an older huggingface_hub does not tell how large a file is.
+# an older huggingface_hub does not give a file's size.
 PATIENCE, PACE, DAY = 120.0, 10_000, 86_400.0
 
 
@@ -70,7 +70,7 @@ def fetch_file(request: Request, name: str, revision: str | None) -> Path:
     seconds, is_late = [PATIENCE], threading.Event()
 
     class Bar(tqdm):
-        """A progress bar that tells how long the file may take, and ends a download that nobody waits for."""
+        """A progress bar with the time that the file may take, which ends a download that nobody waits for."""
 
         def __init__(self, *args: Any, total: float | None = None, **options: Any):
             seconds.append(PATIENCE + (total or 0) / PACE)

@@ -57,9 +57,9 @@ class GenerationConfig:
     first new token, and the last one that there is room for.  suppress_tokens never follow, begin_suppress_tokens not
     first; bad_words_ids: lists of one such token each.
     Speculative decoding changes the speed alone: tokens are guessed, and the model checks them together.
-    prompt_lookup_num_tokens: so many are guessed from where the last ones, up to max_matching_ngram_size (2) of them,
-    stood before.  assistant_model: a smaller model with the same tokens, which guesses num_assistant_tokens, or ends
-    with one whose probability is below assistant_confidence_threshold.
+    prompt_lookup_num_tokens: the number of tokens that are guessed from an earlier place with the same last tokens, up
+    to max_matching_ngram_size (2) of them.  assistant_model: a smaller model with the same tokens, which guesses
+    num_assistant_tokens, or ends with one whose probability is below assistant_confidence_threshold.
     """
 
     max_new_tokens: int | None = None

@@ -32,7 +32,7 @@ class Constraint(Protocol):
         ...
 
     def accept(self, token: int) -> bool:
-        """Go on by a token; True if none can follow it."""
+        """Add a token; True if none can follow it."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Guesses at a row's next tokens: from where its last ones occurred before, or by a smaller model.
+"""Guesses at a row's next tokens: from an earlier place with the same last tokens, or by a smaller model.
 
 Shapes: R rows, V vocab_size.
 """
@@ -38,7 +38,7 @@ class Guesser(Protocol):
         ...
 
     def learn(self, row: int, guessed: int, right: int) -> None:
-        """Hear how many of a row's guessed tokens were right."""
+        """Note how many of a row's guessed tokens were right."""
         ...
 
     def select(self, index: np.ndarray) -> None:

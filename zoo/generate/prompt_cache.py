@@ -43,8 +43,8 @@ class PromptCache:
     def begin(self, ids: Sequence[int], capacity: int) -> KVCache:
         """The cache with what it knows of a prompt, and room for `capacity` tokens; `ids` are the prompt's from now on.
 
-        Who adds tokens to the cache appends them to `ids`.  The prompt's last token is never known, so that it is
-        computed: what follows it is wanted.
+        Who adds tokens to the cache appends them to `ids`.  The prompt's last token is never in the cache: it is
+        computed, since the next token needs its logits.
         """
         cache = self._with_room(capacity)
         n = min(cache.length, len(ids) - 1)

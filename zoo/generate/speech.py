@@ -71,7 +71,7 @@ def _is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Rules:
-    """What may follow in a window.
+    """The rules for the next token in a window.
 
     begin: the token of 0.00 s, beyond the vocabulary if there are no times.  end: that of the end, after the words.
     timestamps: whether times are asked for.

@@ -94,7 +94,7 @@ def _kind(name: str, block: int, affine: Callable[[Records], Affine], **fields: 
         return np.ascontiguousarray(data).view(record)
 
     def of_rows(arrays: Sequence[np.ndarray]) -> Affine:
-        """Of records (R, B): codes (R, groups, numbers of one), the rest (R, groups)."""
+        """Records (R, B) -> codes (R, groups, numbers of one), the rest (R, groups)."""
         found = records(arrays)
         R, B = found.shape
         codes, scale, offset, zero = affine(found)

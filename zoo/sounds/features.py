@@ -107,7 +107,7 @@ def normal(logs: np.ndarray, highest: float) -> np.ndarray:
 
 
 def filled(rest: np.ndarray, blocks: Iterator[np.ndarray], most: int) -> np.ndarray:
-    """What waits, with blocks added, along the last axis, until it is `most` long or there are none."""
+    """`rest` with blocks added along the last axis, until it is `most` long or there are none."""
     parts, count = [rest], rest.shape[-1]
     while count < most and (block := next(blocks, None)) is not None:
         parts.append(block)

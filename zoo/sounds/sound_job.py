@@ -1,6 +1,6 @@
 """FFmpeg (PyAV) decodes a sound file, block by block; the job of a confined process.
 
-How the process is kept in, and how it comes by parts of the file: `guards.child`.
+`guards.child` confines the process, and gives it parts of the file.
 """
 
 from __future__ import annotations

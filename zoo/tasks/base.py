@@ -147,7 +147,7 @@ class TextTask(Task):
     def call(self, model: Any, batch: Encoding) -> Any:
         """The output of the model, or of its body, for a batch."""
         mask, types = batch.attention_mask, batch.token_type_ids
-        typed = "token_type_ids" in model.inputs and types.any()  # some tokenizers tell of segments that no model reads
+        typed = "token_type_ids" in model.inputs and types.any()  # some tokenizers give segments that no model reads
         return self.runner(model, batch.input_ids, None if mask.all() else mask, types if typed else None)
 
     def rows(
@@ -251,9 +251,7 @@ def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
 
 
 def _cuts(lengths: np.ndarray, budget: int) -> list[int]:
-    """Where to cut rows (R,) that are sorted by length, the longest first: the cheapest way to each row by the rows
-    before it.
-    """
+    """The places to cut rows (R,) that are sorted by length, the longest first, by the cheapest way to each row."""
     R, cost = len(lengths), budget / BATCHES_WORTH
     least, begins = np.full(R + 1, np.inf), np.zeros(R + 1, np.int64)
     least[0] = 0

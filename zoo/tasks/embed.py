@@ -47,7 +47,7 @@ class Embed(PromptedTask):
     >>> embed.similarity("The cat sits outside.", ["A cat is in the garden.", "Stocks fell."])
     array([[0.6..., 0.0...]], dtype=float32)
 
-    What happens to the states of the tokens is read from the checkpoint's modules.json: pooling, dense layers,
+    The steps after the tokens' states are read from the checkpoint's modules.json: pooling, dense layers,
     normalisation.  A checkpoint without that file gets the mean of all tokens, normalised to length 1; the text
     encoders of CLIP and SigLIP have a vector of their own.
     """

@@ -1,4 +1,4 @@
-"""Transcribe: what is said in a sound, with times and language.
+"""Transcribe: the words of a sound, with times and language.
 
 Long sounds are read in windows of half a minute, as Radford et al. 2022 (https://arxiv.org/abs/2212.04356, section 4.5)
 do: the next window begins where the last segment that is whole ended.
@@ -47,7 +47,7 @@ class Transcription(NamedTuple):
 
 
 class Transcribe(Task):
-    """Sounds to what is said in them.
+    """Sounds to their words.
 
     >>> transcribe = zoo.load("openai/whisper-base")
     >>> found = transcribe("speech.mp3")
@@ -164,7 +164,7 @@ class Transcribe(Task):
                 features.append(one.spectrogram.window(one.at))
 
         def prompts(first: np.ndarray) -> list[list[int]]:
-            """The tokens that tell language and task, by the logits (C, V) of the first token."""
+            """The tokens of language and task, by the logits (C, V) of the first token."""
             timeless = [self.begin - 1] if not timestamps and self.begin <= first.shape[1] else []
             if not self.languages:
                 return [timeless for _ in active]

@@ -107,5 +107,5 @@ def check_fits(source: Any, precision: str | None, widens: bool, vocabulary: int
     sizes = ", ".join(f"{name} {size_text(size)}" for name, size in table(tensors, vocabulary).items())
     raise ResourceError(
         f"the weights need {size_text(needed)} of memory, and the machine has {size_text(there)}: {sizes}; take "
-        f"weights='int8' or 'int4', or load it all the same with {SWITCH}=0 in the environment"
+        f"weights='int8' or 'int4', or load it anyway with {SWITCH}=0 in the environment"
     )

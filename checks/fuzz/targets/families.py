@@ -1,4 +1,4 @@
-"""What each family's config.json may make a model do, and the files and requests that came with later families.
+"""Targets: each family's config.json, and the files and requests that came with later families.
 
 Every input names what it is for: b"bert\n..." is a config.json of the family's small random checkpoint.
 """

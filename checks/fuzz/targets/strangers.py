@@ -1,4 +1,4 @@
-"""What strangers give besides checkpoints: PDFs, sounds, exports, adapters, rows of tables; records that are kept."""
+"""Targets besides checkpoints: PDFs, sounds, exports, adapters, rows of tables, cached records."""
 
 from __future__ import annotations
 

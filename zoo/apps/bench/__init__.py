@@ -1,4 +1,4 @@
-"""How fast a checkpoint runs here: its load, first answer, rate and memory, beside other libraries that are installed.
+"""The speed of a checkpoint here: load, first answer, rate and memory, beside other libraries that are installed.
 
 Each contender is measured in a process of its own, on the same inputs, by `contender.py`.
 """

@@ -121,7 +121,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     writing.add_argument("--max-new-tokens", type=_count, metavar="N", help="the most tokens to generate (512)")
     writing.add_argument("--temperature", type=float, metavar="F", help="sample at this temperature; 0: do not sample")
     writing.add_argument("--seed", type=int, metavar="N", help="seed of the sampling")
-    lookup = "guess up to N tokens from where the last ones stood before: faster where a text repeats or copies"
+    lookup = "guess up to N tokens from an earlier place with the same last tokens: faster where texts repeat"
     writing.add_argument("--prompt-lookup", type=_count, metavar="N", help=lookup)
     tasks = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
 
@@ -162,9 +162,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
     add("--server", metavar="URL", help="a server that has the model NAME, such as zoo serve; ZOO_API_KEY is its key")
 
     add = command("info", named, hub, as_json, locked)
-    add("--batch", type=_count, default=1, metavar="N", help="rows whose memory is told (1)")
+    add("--batch", type=_count, default=1, metavar="N", help="rows of the batch whose memory is estimated (1)")
     add("--length", type=_count, metavar="N", help="tokens of each (all that the checkpoint takes, at most 4096)")
-    add("--tp", type=_count, metavar="N", help="tell the memory of each of N processes that share a Llama or Qwen")
+    add("--tp", type=_count, metavar="N", help="the memory of each of N processes that share a Llama or Qwen")
 
     command("families", as_json)
     command("doctor", as_json)

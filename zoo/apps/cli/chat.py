@@ -37,7 +37,7 @@ Ctrl-C stops an answer, Ctrl-D ends.  A message that begins with a slash is type
 
 
 class Continued:
-    """In place of a conversation with a model that has no chat template: it goes on from each text."""
+    """A model without a chat template, in place of a conversation: it continues each text."""
 
     left_out = 0
 
@@ -56,7 +56,7 @@ def chat(args: argparse.Namespace) -> None:
     talk: Any
     if args.server is not None:
         if args.prompt_lookup is not None:
-            raise UsageError("--prompt-lookup is for a model here: how a server decodes is its own affair")
+            raise UsageError("--prompt-lookup is for a model that runs here, not on a server")
         talk = ServerConversation(args.server, args.name, args.system, options)
     else:
         args.device = args.device or AUTO
@@ -68,7 +68,7 @@ def chat(args: argparse.Namespace) -> None:
     watched = sys.stdin.isatty() and sys.stdout.isatty()
     if isinstance(talk, Continued):
         if args.system is not None:
-            raise InputError(f"--system: {args.name} has no chat template, so it knows no instructions")
+            raise InputError(f"--system: {args.name} has no chat template, so it takes no system message")
         say(f"{args.name} has no chat template: it goes on from each text")
     if watched:
         say(f"{args.name}: Ctrl-C stops an answer, Ctrl-D ends, /help lists commands.")
@@ -107,7 +107,7 @@ def _command(talk: Any, line: str) -> str | None:
         say(HELP)
     elif name in ("reset", "system"):
         if name == "system" and isinstance(talk, Continued):
-            raise InputError("the model has no chat template, so it knows no instructions")
+            raise InputError("the model has no chat template, so it takes no system message")
         kept = [one for one in messages[:1] if one["role"] == "system"] if name == "reset" else []
         talk.messages = kept if name == "reset" or not rest else [{"role": "system", "content": rest}]
         say("a new conversation")
@@ -121,7 +121,7 @@ def _command(talk: Any, line: str) -> str | None:
         path = Path(os.path.expanduser(rest))
         if path.suffix == ".safetensors":
             if not isinstance(talk, Conversation):
-                raise InputError(f"{path}: the state of a model is kept of conversations here: give a name in .json")
+                raise InputError(f"{path}: there is no cache of a conversation to save or load: expected .json")
             (talk.load_cache if name == "load" else talk.save_cache)(path)
         elif name == "load":
             found = parse_json_list(read_bounded(path, HISTORY, InputError), path, InputError)

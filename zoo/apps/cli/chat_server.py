@@ -1,4 +1,4 @@
-"""A conversation with a model that a server of OpenAI's interface answers with, such as `zoo serve`."""
+"""A conversation with a model behind a server that has OpenAI's interface, such as `zoo serve`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = {"max_new_tokens": "max_tokens", "stop_strings": "stop"}
 
 
 class ServerConversation(Turns):
-    """A chat with a server, which keeps nothing of it.  ZOO_API_KEY is sent, if it is set."""
+    """A chat with a server, which gets all turns each time.  ZOO_API_KEY is sent, if it is set."""
 
     def __init__(self, server: str, model: str, system: str | None, options: dict[str, Any]):
         if urlsplit(server).scheme not in ("http", "https"):
@@ -78,7 +78,7 @@ class ServerConversation(Turns):
 
 
 class ServerError(ZooError):
-    """An error that a server answered."""
+    """An error in a server's answer."""
 
     def __init__(self, url: str, found: Any):
         error = found.get("error") if isinstance(found, dict) else None

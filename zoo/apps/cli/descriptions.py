@@ -42,7 +42,7 @@ Run a checkpoint on each INPUT, with the task that it was trained for or the one
   text2text-generation, summarization, translation
              the text that a model with encoder and decoder (T5, ...) writes about each INPUT
   automatic-speech-recognition
-             what is said in each sound file, with times (Whisper)
+             the words of each sound file, with times (Whisper)
 
 For a checkpoint that reads images (embed, classify, segment, detect, read, ...), each INPUT is the path of one.
 Without INPUT, or with '-' as INPUT, the inputs are the lines of stdin, and each is answered as soon as it is read."""
@@ -103,7 +103,7 @@ The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}
 CHAT = """\
 Chat with a checkpoint: each line is a message, and answers are streamed.  Ctrl-C stops an answer, Ctrl-D ends the chat,
 and /help lists commands such as /regenerate and /save.  Where the context is full the oldest turns are left out.  A
-checkpoint without a chat template goes on from each text.  If stdin is a pipe, its lines are the messages, and only the
+checkpoint without a chat template continues each text.  If stdin is a pipe, its lines are the messages, and only the
 answers are written."""
 
 GRITS = """\
@@ -190,14 +190,14 @@ DEMO_MORE = """\
   zoo demo --ocr rapidocr --port 8000"""
 
 SERVE = f"""\
-Answer requests over HTTP with one or more checkpoints, as OpenAI's interface does: embeddings, completions and chats,
-and rerank, classify, tables and read beside them.  It requires
+Serve one or more checkpoints over HTTP with OpenAI's interface (embeddings, completions, chats), and endpoints for
+rerank, classify, tables and read.  It requires
 {pip_install("serve")}, and its page /docs lists the endpoints.
 
-Requests are computed together: texts by length, generations token by token, which new ones join at any step.  Each
-model answers once it is loaded; /ready tells when all are.  Only this machine can ask, unless --host says otherwise;
---api-key demands a key.  Ctrl-C and SIGTERM finish what runs.  --engine ray starts replicas of Ray Serve, here or on
-the cluster of RAY_ADDRESS."""
+Requests are computed together: texts by length, generations token by token, and new ones join at any step.  Each
+model answers once it is loaded; /ready is 200 when all are.  Only this machine can connect, unless --host gives another
+address; --api-key demands a key.  After Ctrl-C and SIGTERM running requests are finished.  --engine ray starts replicas
+of Ray Serve, here or on the cluster of RAY_ADDRESS."""
 
 SERVE_MORE = """\
   zoo serve sentence-transformers/all-MiniLM-L6-v2 stories260k

@@ -40,7 +40,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "langchain": (("langchain-core",), "LangChain"),
     "llamaindex": (("llama-index-core",), "LlamaIndex"),
 }
-# What of a processor makes products fast, by its name in /proc/cpuinfo.
+# The instructions that make products fast, by their names in /proc/cpuinfo.
 FLAGS = {
     "avx2": "8 numbers at once",
     "fma": "a product and a sum in one",
@@ -68,7 +68,7 @@ def doctor(args: argparse.Namespace) -> None:
 
 
 def describe() -> dict[str, Any]:
-    """What the command writes in JSON."""
+    """The command's output in JSON."""
     from huggingface_hub import constants
 
     return {
@@ -110,7 +110,7 @@ def _processor() -> dict[str, Any]:
 
 
 def _engine() -> dict[str, Any]:
-    """What device='auto' stands for, and why."""
+    """The engine that device='auto' stands for, and why."""
     named = os.environ.get("ZOO_DEVICE", "").strip()
     device = resolved("auto") or "cpu"
     if named and named != "auto":

@@ -24,7 +24,7 @@ from .generation import loading_of
 from .run import stdin_blocks
 
 TEXT_OPTIONS = ("prompt", "prompt_name", "pooling", "route", "normalize")
-BLOCK = 4096  # vectors that are held at once
+BLOCK = 4096  # vectors in memory at once
 IMAGES = 32
 SAFETENSORS = {"float32": "F32", "int8": "I8", "uint8": "U8"}
 
@@ -35,7 +35,7 @@ def embed(args: argparse.Namespace) -> None:
     if path.suffix not in WRITERS:
         raise UsageError(f"--output {args.output}: expected a name that ends in {', '.join(WRITERS)}")
     if path.suffix == ".parquet":
-        optional("pyarrow", "a .parquet file")  # missing, it should be missed before the work
+        optional("pyarrow", "a .parquet file")  # a missing package is an error before the work
     if not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("no INPUT: give texts or paths of images, or '-' for the lines of stdin")
     task: Any = zoo.load(args.name, task="embed", **loading_of(args))

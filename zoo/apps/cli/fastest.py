@@ -1,4 +1,4 @@
-"""The device of the commands that work long: without --device the fastest that there is, said in a line on stderr."""
+"""The device of long-running commands: without --device the fastest that is installed, named in a line on stderr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...optional import pip_install
 
 
 def fastest(args: argparse.Namespace) -> str:
-    """The device of --device, or "auto", and then what this stands for is said."""
+    """The device of --device, or "auto", and then the device that this stands for is written to stderr."""
     if args.device not in (None, AUTO):
         return args.device
     say_device(resolved(AUTO, getattr(args, "dtype", None)))

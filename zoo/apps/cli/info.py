@@ -20,7 +20,7 @@ from .terminal import Terminal, json_text, terminal_of
 if TYPE_CHECKING:
     from ...checkpoint.files import Checkpoint
 
-USUAL = 4096  # tokens whose memory is told, if the checkpoint takes as many
+USUAL = 4096  # tokens in the cache by default, if the checkpoint takes as many
 SHOWN = 4  # names in a terminal; JSON has all
 TEXT_SIZES = {
     "num_hidden_layers": "layers",
@@ -70,8 +70,8 @@ def describe(
 ) -> dict[str, Any]:
     """The contents of a checkpoint, as the command writes them in JSON.
 
-    Of weights on the hub that are not in the cache only the headers are read.  batch, length: rows and tokens whose
-    memory is told.  tp: the number of processes that share a model; the memory is that of one.
+    Of weights on the hub that are not in the cache only the headers are read.  batch, length: the rows of a batch and
+    their tokens.  tp: the number of processes that share a model; the memory is that of one.
     """
     from ...lock import find
     from ...registry import family_of
@@ -110,7 +110,7 @@ def describe(
 
 
 def _read(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What loading the model says of its tensors; nothing if it does not fit into the memory."""
+    """The report on tensors of a load; nothing if the model does not fit into the memory."""
     from ...loading import model_of
     from ...nn import count_parameters
 
@@ -185,7 +185,7 @@ def _memory(
 ) -> dict[str, Any]:
     """The bytes of the weights in each precision, of the cache, and of a batch of that many rows of `length` tokens.
 
-    tp: they are those of the largest part of that many.
+    tp: the bytes of the largest of that many parts.
     """
     from ...registry import model_class
 

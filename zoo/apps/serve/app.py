@@ -1,4 +1,4 @@
-"""The ASGI application: routes, and in front of them who may ask, limits of size and time, errors and metrics."""
+"""The ASGI application: routes, behind checks of keys and origins, limits of size and time, errors and metrics."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ ALIASES = {"/v2/rerank": "/v1/rerank", "/rerank": "/v1/rerank"}
 
 
 class Metrics:
-    """What /metrics tells Prometheus."""
+    """The counters of /metrics, in the form of Prometheus."""
 
     def __init__(self, models: Models):
         self.registry = prometheus.CollectorRegistry()
@@ -101,10 +101,10 @@ class Metrics:
 
 
 class Gate:
-    """An ASGI application around another: it answers what may not pass, and reads bodies within limits.
+    """An ASGI application around another: it refuses requests that are not allowed, and reads bodies within limits.
 
     host: where the server listens; at a loopback address a request must name this machine, since another name may be
-    a stranger's page that had its name point here.  A page of another origin may ask only if `origins` name it.
+    a stranger's page whose name was made to point here.  A page of another origin needs to be in `origins`.
     """
 
     def __init__(self, app: Any, metrics: Metrics, host: str, key: str | None, origins: list[str]):
@@ -168,7 +168,7 @@ def application(
     origins: list[str] | None = None,
     failed: Callable[[], None] = lambda: None,
 ) -> Gate:
-    """The application.  key: what clients must send.  origins: pages that may ask ("*": all).
+    """The application.  key: the API key of clients.  origins: pages that may send requests ("*": all).
     failed: called where no model could be loaded.
     """
     metrics, stopping = Metrics(models), threading.Event()
@@ -228,7 +228,7 @@ def application(
     routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: wrong})
 
     async def direct(scope: Any, receive: Any, send: Any) -> None:
-        """Call an endpoint without a search for its route, and what Starlette does for exceptions, which it handles."""
+        """Call an endpoint without Starlette's search for its route and handling of exceptions."""
         do = answering.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         await (routed if do is None else await do(Request(scope, receive)))(scope, receive, send)
 

@@ -52,7 +52,7 @@ class Matcher:
         return out
 
     def accept(self, token: int) -> bool:
-        """Go on by a token; True if the answer is complete."""
+        """Add a token; True if the answer is complete."""
         self._matcher.consume_token(token)
         return self._matcher.is_stopped()
 
@@ -101,7 +101,7 @@ _lock = threading.Lock()
 
 
 def _tokenizer(task: Any) -> Any:
-    """The tokenizer as llguidance has it, made once for each model."""
+    """The tokenizer in llguidance's form, made once for each model."""
     with _lock:
         if (kept := getattr(task, "_grammar_tokenizer", None)) is None:
             ends = [*task.generation.eos_token_id]

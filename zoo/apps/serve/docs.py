@@ -1,4 +1,4 @@
-"""/openapi.json, made of the types of requests, and /docs, a page that shows it without scripts."""
+"""/openapi.json, made from the types of requests, and /docs, a page that shows it without scripts."""
 
 from __future__ import annotations
 

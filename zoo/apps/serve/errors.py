@@ -10,7 +10,7 @@ from ...errors import InputError, UnsupportedError, ZooError
 
 
 class ApiError(Exception):
-    """An error that a client gets.  param: the field that it is about.  wait: seconds after which to try again."""
+    """An error that is sent to a client.  param: the wrong field.  wait: seconds after which to try again."""
 
     def __init__(
         self, status: int, message: str, *, code: str | None = None, param: str | None = None, wait: int | None = None
@@ -34,7 +34,7 @@ class ApiError(Exception):
 
 
 def as_api_error(error: BaseException) -> ApiError:
-    """The error that a client gets for one of zoo's; of any other it learns nothing, and stderr gets the traceback."""
+    """The error to send for one of zoo's; any other is sent without details, and its traceback goes to stderr."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, InputError | UnsupportedError):

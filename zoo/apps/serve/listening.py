@@ -18,7 +18,7 @@ MAX_HELD = 160 << 20  # bytes of all requests that are being read or answered
 
 
 class RefusedError(Exception):
-    """A request that is refused before anything looks at it, with its status."""
+    """A request that is refused before its body is used, with its status."""
 
     def __init__(self, status: int, why: str):
         super().__init__(why)

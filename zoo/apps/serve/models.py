@@ -1,4 +1,4 @@
-"""The checkpoints of a server: loaded one after another while it answers already."""
+"""The checkpoints of a server: loaded one after another while the server already answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .errors import ApiError, log
 from .workers import CallWorker, GenerateWorker, TextWorker, Turn, Worker
 
 TEXTS = ("embed", "rerank", "classify")  # tasks whose requests are computed together
-TABLES = "tables"  # the id of what finds tables
+TABLES = "tables"  # the id of the table extractor
 OTHERS = ("read",)  # further tasks that have an endpoint
 
 
@@ -40,10 +40,11 @@ class Served:
 
 
 class Models:
-    """queue: requests that wait for a model at most.  rows: generations at once.  context: tokens of a generation.
+    """The checkpoints of a server.
 
-    kept: bytes of keys and values of earlier prompts, for each model.  seconds: for an answer.  tables: the models of
-    /v1/tables, if any.  options: as for `zoo.load`.
+    queue: the most requests that may wait for a model.  rows: the most generations at once.  context: the most tokens
+    of a generation.  kept: bytes of keys and values of earlier prompts, for each model.  seconds: the most for an
+    answer.  tables: the models of /v1/tables, if any.  options: as for `zoo.load`.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Models:
         return all(one.error is not None for one in self.all.values())
 
     def find(self, name: str | None, *kinds: str) -> Served:
-        """The model of a request, which must be of one of the kinds; without a name the only one that is."""
+        """The model of a request, which must be of one of the kinds; without a name the only such model."""
         if name is None:
             fitting = [one for one in self.all.values() if one.task is None or one.kind in kinds]
             if len(fitting) != 1:
@@ -137,7 +138,7 @@ class Models:
         return one
 
     def stop(self) -> None:
-        """Finish what waits, and end the threads."""
+        """Finish the waiting requests, and end the threads."""
         for one in self.all.values():
             if one.worker is not None:
                 one.worker.stop()

@@ -1,6 +1,7 @@
 """The bodies of requests: their fields, types and ranges, which msgspec checks.
 
-A field that is not named here is an error.  Those under "without effect" are sent by clients and change no answer.
+A field that is not named here is an error.  Those under "without effect" are accepted,
+since clients send them, and change no answer.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class StreamOptions(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Writing(Strict, kw_only=True):
-    """How tokens are chosen; what is not given is as the checkpoint's generation_config.json has it."""
+    """The choice of tokens; the defaults are those of the checkpoint's generation_config.json."""
 
     stream: bool = False
     stream_options: StreamOptions | None = None

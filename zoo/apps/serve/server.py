@@ -1,4 +1,4 @@
-"""Serving until Ctrl-C or SIGTERM, after which what runs is finished."""
+"""Serving until Ctrl-C or SIGTERM, after which running requests are finished."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ToolCalls:
         self._names, self._held = names, ""
 
     def add(self, piece: str) -> str:
-        """The text that is no part of a call in any case."""
+        """The text that is certainly no part of a call."""
         if not self._names:
             return piece
         self._held += piece

@@ -28,7 +28,7 @@ HELD = 0.01  # seconds for which tokens of a stream may wait for the next ones: 
 
 
 class Turn:
-    """A lock that its users get in the order in which they ask."""
+    """A lock that threads get in the order in which they ask for it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -135,9 +135,9 @@ class TextWorker(Worker):
         truncate: bool = False,
         key: Any = None,
     ) -> tuple[list[Any], int]:
-        """The item of each text by `compute`, which gets padded batches, and the number of tokens.
+        """The item of each text from `compute`, which gets padded batches, and the number of tokens.
 
-        key: requests with another one are computed apart.
+        key: only requests with the same one are computed together.
         """
         loop = asyncio.get_running_loop()
         self.put(one := _Texts(texts, pairs, truncate, compute, key, loop.create_future(), loop))
@@ -297,7 +297,7 @@ class GenerateWorker(Worker):
                 del self._choices[request]
 
     def _deliver(self, new: Sequence[tuple[Choice, Piece | Exception]], late: bool) -> None:
-        """Send what must not wait for further pieces; late: those of streams must not."""
+        """Send the pieces that must not wait for further ones; late: those of streams too."""
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Queue[Pieces], Pieces]]] = {}
         for choice, piece in new:
             if not isinstance(piece, Piece):

@@ -1,4 +1,4 @@
-"""/v1/completions and /v1/chat/completions: what a language model writes, whole or as a stream of chunks."""
+"""/v1/completions and /v1/chat/completions: texts of a language model, whole or as a stream of chunks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Writer:
         one.worker.put_all(self.choices)
 
     async def pieces(self) -> AsyncGenerator[list[Piece]]:
-        """The pieces of all choices as they come, several at once; who stops listening stops their generation."""
+        """The pieces of all choices as they come, several at once.  Closing the iterator stops their generation."""
         left = len(self.choices)
         try:
             while left:
@@ -208,7 +208,7 @@ def _prompts(task: Any, prompt: str | list[str | int | list[int]]) -> list[list[
 
 
 def _config(task: Any, asked: Writing, most: int | None) -> GenerationConfig:
-    """How tokens are chosen, by the checkpoint's generation_config.json and what the request says."""
+    """The choice of tokens: the checkpoint's generation_config.json with the request's fields in place of its own."""
     options: dict[str, Any] = {"num_beams": 1, "num_return_sequences": 1}
     given = {name: getattr(asked, name) for name in ("temperature", "top_p", "top_k", "min_p")}
     given = {name: value for name, value in given.items() if value is not None}

@@ -186,7 +186,7 @@ def letter_height(ink: np.ndarray) -> float:
 
 
 def closed(ink: np.ndarray, gap: int) -> np.ndarray:
-    """The ink (h, w) with gaps of up to so many pixels in a row of pixels filled."""
+    """The ink (h, w) with gaps of up to `gap` pixels in a row of pixels filled."""
     w = ink.shape[1]
     at = np.arange(w, dtype=np.int32)
     before = np.maximum.accumulate(np.where(ink, at, -w), 1)

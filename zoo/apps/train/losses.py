@@ -182,7 +182,7 @@ def _detection(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 
 def _pairs(model: Any, inputs: Inputs, labels: Any) -> Tensor:
-    """Of texts and images in pairs each text fits its own image alone."""
+    """The loss of texts and images in pairs, of which each text fits its own image alone."""
     logits = wide(model(**inputs).logits_per_text)
     if logits.shape[0] != logits.shape[1]:
         raise InputError(f"there are {logits.shape[0]} texts for {logits.shape[1]} images, expected one for each")

@@ -34,7 +34,7 @@ NOT_TAKEN = ("weights", "trainable", "new_head", "num_labels", "id2label", "adap
 
 
 class RankRunner(Runner):
-    """Calls a model directly: no graph is made of what waits for other processes."""
+    """Calls a model directly, since no graph can wait for other processes."""
 
     has_weights = False  # but for a part of each
 
@@ -84,7 +84,7 @@ def _loaded(name: str | os.PathLike[str], device: str | None, more: Mapping[str,
     config = checkpoint.config
     cls: Any = model_class(config)
     if not cls.__name__.endswith("ForCausalLM"):
-        raise UnsupportedError(f"{checkpoint.name} is a {cls.__name__}: processes share language models alone")
+        raise UnsupportedError(f"{checkpoint.name} is a {cls.__name__}: processes can share only language models")
     if not dist.is_initialized():
         if "WORLD_SIZE" not in os.environ:
             raise UnsupportedError("there is no group of processes: start the program by torchrun --nproc-per-node N")

@@ -1,7 +1,7 @@
 """The layers whose weights are split over processes (Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053).
 
-The products before them need no other: their outputs are heads and features of this rank.  Every rank gets the same
-sums, bit for bit, so that all choose the same tokens.
+The products before them need nothing from other ranks: their outputs are heads and features of this rank.
+Every rank gets the same sums, bit for bit, so that all choose the same tokens.
 Shapes: B rows, T tokens, D hidden_size, E a rank's inputs, V vocab_size, W the ids of a rank.
 """
 

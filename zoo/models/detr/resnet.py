@@ -53,7 +53,7 @@ class Block(Module):
         self.shortcut = self.make_shortcut(w / "shortcut", d_in, d_out, stride)
 
     def make_shortcut(self, w: Weights, d_in: int, d_out: int, stride: int) -> Shortcut | None:
-        """What the input passes through before it is added."""
+        """The layers of the shortcut, on the input before it is added."""
         return None if stride == 1 and d_in == d_out else convolution(w, d_in, d_out, 1, stride)
 
     def __call__(self, x: Array) -> Array:

@@ -150,7 +150,7 @@ class Fusion(Module):
 
 
 class Pyramid(Module):
-    """What the smallest features know goes to the larger ones, and then back."""
+    """A path from the smallest features to the larger ones, and one back."""
 
     def __init__(self, w: Weights, cfg: RTDetrV2Config):
         D, names, steps = cfg.encoder_hidden_dim, ("conv", "norm"), range(len(cfg.encoder_in_channels) - 1)

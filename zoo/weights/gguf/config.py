@@ -122,7 +122,7 @@ def _experts(m: Metadata) -> dict[str, Any]:
 
 
 def _gemma3(m: Metadata, size: int, share: int) -> dict[str, Any]:
-    """What llama.cpp knows of Gemma 3 without metadata; the model of 27B, with 62 layers, scales by another number."""
+    """Gemma 3's settings that llama.cpp has without metadata; the model of 27B, with 62 layers, has another scale."""
     return {
         "rope_local_base_freq": m.number("rope.freq_base_swa", 10000.0),
         "sliding_window_pattern": m.whole("attention.sliding_window_pattern", 6),
