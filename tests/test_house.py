@@ -107,12 +107,13 @@ def imports(path: Path) -> set[str]:
 
 
 CORE = (
-    *("errors", "warning", "typing", "options", "optional", "plugins", "files", "guards", "config", "registry"),
+    *("errors", "warning", "typing", "options", "optional", "plugins", "files", "guards", "config"),
+    *("family", "registry"),
     *("quant", "ops", "weights", "nn", "cache", "rope", "trainable", "devices", "runner", "hub", "lock", "checkpoint"),
     *("pretrained", "inputs", "models", "loading", "saving", "generate", "text", "images", "sounds", "tasks"),
 )
 # The modules that import by a string: the core's three tables, its families, its tasks, and packages it can do without.
-BY_STRING = {"zoo.plugins", "zoo.registry", "zoo.tasks", "zoo.optional"}
+BY_STRING = {"zoo.plugins", "zoo.family", "zoo.tasks", "zoo.optional"}
 
 
 def room(name: str) -> str:

@@ -2,129 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError, UnsupportedError, nearest
+from .family import Family
 
 if TYPE_CHECKING:
     from .config import Config
     from .pretrained import Pretrained
-
-# The end of a class's name -> the task that such a checkpoint was trained for.  Other heads (ForMultipleChoice,
-# ForMaskedImageModeling, Backbone, ...) have a model and no task.
-TASK_OF_HEAD: dict[str, str] = {
-    "Model": "embed",
-    "ForMaskedLM": "fill-mask",
-    "ForSequenceClassification": "classify",
-    "ForTokenClassification": "tag",
-    "ForQuestionAnswering": "answer",
-    "ForCausalLM": "generate",
-    "LMHeadModel": "generate",
-    "ForImageClassification": "classify",
-    "ForImageClassificationWithTeacher": "classify",
-    "ForSemanticSegmentation": "segment",
-    "ForObjectDetection": "detect",
-    "ForConditionalGeneration": "text2text-generation",
-}
-# Heads with these words in their names are those of models of images.
-_OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Family:
-    """A row of the table.  The first three fields are required; the others have a default that mostly fits.
-
-    module: the package with `<prefix>Config` and, for each head, the class `<prefix><head>`.
-    prefix: the beginning of its classes' names, here as in transformers: "Bert".
-    heads: the ends of these names: "Model", "ForMaskedLM", ...  If a task has several heads, it loads the checkpoint's
-        own, or else the first of them.
-    tasks: head -> the task that its checkpoints were trained for (None: none), if not the one in TASK_OF_HEAD.
-    losses: head -> the name of its loss in zoo/apps/train/losses.py (None: none), if not the one in LOSS_OF_HEAD there.
-    reads: "text", "image", or "both" for an encoder of images with a decoder or an encoder of texts.  By default
-        "image" if one of the heads is one of images, else "text".
-    processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
-    names: head -> the name of its class in transformers, if it is not `<prefix><head>`.
-    classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".
-    stages: the stages that parity compares, as paths in transformers' bare model (`base_model`): name of the stage ->
-        path of the module whose output it is, or of a list of modules, each of which is a stage (layer.0, ...).
-        By default {"layer": P}, P the path of the one list that is as long as the model has layers.  The stage
-        "embeddings" is the first layer's input unless the row has a path for it; so are, beside the stages
-        "encoder.layer" and "decoder.layer", "encoder.embeddings" and "decoder.embeddings".  In a class that has one of
-        these parts alone its stages have no prefix.
-    """
-
-    module: str
-    prefix: str
-    heads: tuple[str, ...]
-    tasks: Mapping[str, str | None] = field(default_factory=dict)
-    losses: Mapping[str, str | None] = field(default_factory=dict)
-    reads: Literal["text", "image", "both"] | None = None
-    processor: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
-    classes: str = ""
-    stages: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def reads_images(self) -> bool:
-        """True if a checkpoint comes with an image processor."""
-        if self.reads is None:
-            return any(word in head for head in self.heads for word in _OF_IMAGES)
-        return self.reads != "text"
-
-    @property
-    def reads_texts(self) -> bool:
-        """True if a checkpoint comes with a tokenizer."""
-        return self.reads == "both" or not self.reads_images
-
-    @property
-    def is_decoder(self) -> bool:
-        """True if all its models are decoders, which continue a text."""
-        return bool(self.heads_for("generate")) and not self.reads_images and not self.heads_for("fill-mask")
-
-    @property
-    def image_sizes(self) -> Literal["any", "asked", "own"]:
-        """The sizes of images that the models take.
-
-        "any"; "asked", which is any with `interpolate_pos_encoding=True`; or "own", the config's image_size.
-        """
-        cls = self.load(self.heads[0])
-        if getattr(cls, "any_size", False):
-            return "any"
-        return "asked" if "interpolate_pos_encoding" in getattr(cls, "inputs", ()) else "own"
-
-    @property
-    def architectures(self) -> tuple[str, ...]:
-        """The names of its models in config.json and in transformers."""
-        return tuple(map(self.architecture, self.heads))
-
-    def architecture(self, head: str) -> str:
-        """The name of a head's class in config.json and in transformers."""
-        return self.names.get(head, self.prefix + head)
-
-    def head(self, architecture: str) -> str | None:
-        """The head of a class by its name in transformers; None if the family does not have it."""
-        return next((head for head in self.heads if self.architecture(head) == architecture), None)
-
-    def load(self, name: str) -> Any:
-        """The class of a head, or of "Config"."""
-        wanted = self.classes + name if self.classes and name != "Config" else self.architecture(name)
-        return getattr(importlib.import_module(self.module), wanted)
-
-    def head_of(self, architectures: Iterable[str]) -> str | None:
-        """The head of the first of a config's `architectures` that the family has; "Model" if the config has none."""
-        return next(filter(None, map(self.head, architectures)), None) if architectures else "Model"
-
-    def task_of(self, head: str) -> str | None:
-        """The task that a head's checkpoints were trained for, or None if zoo does not have it."""
-        return self.tasks[head] if head in self.tasks else TASK_OF_HEAD.get(head)
-
-    def heads_for(self, task: str) -> tuple[str, ...]:
-        """The heads of a task."""
-        return tuple(head for head in self.heads if self.task_of(head) == task)
-
 
 _TEXT = (
     "Model",

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import vision_checkpoints
 from round_trip import round_trip
-from vision_checkpoints import as_in_memory, assert_close, pixels, run, torch, transformers
+from vision_checkpoints import as_in_memory, assert_close, pixels, run, transformers
 
 import zoo
 from parity.checkpoints import build
@@ -22,20 +23,7 @@ HEADS = ["SegformerForSemanticSegmentation", "SegformerForImageClassification", 
 
 
 def reference(folder, name=HEADS[0], **config):
-    """A random model of transformers, saved in `folder`."""
-    torch.manual_seed(0)
-    config = transformers.SegformerConfig(**{**SMALL, **config}, attn_implementation="eager")
-    model = getattr(transformers, name)(config).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(torch.randn_like(p) * 0.1)
-        for key, buffer in model.named_buffers():
-            if key.endswith("running_mean"):
-                buffer.add_(torch.randn_like(buffer) * 0.1)
-            if key.endswith("running_var"):
-                buffer.mul_(torch.rand_like(buffer) + 0.5)
-    model.save_pretrained(folder)
-    return model
+    return vision_checkpoints.reference(name, folder, SMALL, **config)
 
 
 @pytest.mark.parametrize("in_memory", [False, True])

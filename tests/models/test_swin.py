@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import vision_checkpoints
 from round_trip import round_trip
-from vision_checkpoints import as_in_memory, assert_close, pixels, run, torch, transformers
+from vision_checkpoints import as_in_memory, assert_close, pixels, run, transformers
 
 import zoo
 from parity.checkpoints import build
@@ -20,15 +21,7 @@ SMALL = {"image_size": 48, "embed_dim": 12, "depths": [2, 3], "num_heads": [2, 3
 
 
 def reference(folder, name="SwinForImageClassification", **config):
-    """A random model of transformers, saved in `folder`."""
-    torch.manual_seed(0)
-    config = transformers.SwinConfig(**{**SMALL, **config}, attn_implementation="eager")
-    model = getattr(transformers, name)(config).eval()
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(torch.randn_like(p) * 0.1)
-    model.save_pretrained(folder)
-    return model
+    return vision_checkpoints.reference(name, folder, SMALL, **config)
 
 
 @pytest.mark.parametrize("in_memory", [False, True])

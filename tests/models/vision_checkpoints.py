@@ -22,11 +22,14 @@ SMALL = {
 DEVICES = ["cpu", "torch:cpu"]
 
 
-def reference(name, folder, **config):
-    """A random model of transformers, saved in `folder`; biases, norms and statistics away from 0 and 1."""
+def reference(name, folder, small=SMALL, **config):
+    """A random model of transformers, saved in `folder`; biases, norms and statistics away from 0 and 1.
+
+    small: the values of its config, before `config`.
+    """
     torch.manual_seed(0)
     family = name.split("For")[0].removesuffix("Model").removesuffix("Backbone")
-    config = getattr(transformers, family + "Config")(**{**SMALL, **config}, attn_implementation="eager")
+    config = getattr(transformers, family + "Config")(**{**small, **config}, attn_implementation="eager")
     model = getattr(transformers, name)(config).eval()
     with torch.no_grad():
         for p in model.parameters():

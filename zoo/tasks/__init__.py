@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UnsupportedError, nearest
+from ..family import TASK_OF_HEAD, Family
 from ..options import DEFAULTS, Options
-from ..registry import TASK_OF_HEAD, Family, family_of
+from ..registry import family_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

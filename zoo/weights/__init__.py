@@ -12,8 +12,7 @@ from typing import Any
 from ..quant import QuantTensor
 from ..typing import Array, RawTensor
 from .name_map import NameMap, RenamedSource
-from .new_head import NewHead
-from .random import Random
+from .random import NewHead, Random
 from .reader import QUANT_CHOICES, QuantChoice, Reader, Report, TensorPart
 from .source import Source
 

@@ -1,4 +1,4 @@
-"""Random weights: a source that has every name, for tests and benchmarks without files."""
+"""Random weights: a source that has every name, for tests and benchmarks without files; and new heads to train."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Random:
     def make(self, name: str, shape: tuple[int, ...]) -> RawTensor:
         if math.prod(shape) > MAX_ELEMENTS:
             raise MemoryError(f"{name} of shape {shape}")
-        x = np.random.default_rng([self.seed, zlib.crc32(name.encode())]).standard_normal(shape, np.float32)
+        x = _normal(self.seed, name, shape)
         if len(shape) == 1:
             x *= np.float32(0.1)
             if name.endswith(("weight", "running_var")):
@@ -46,3 +46,31 @@ class Random:
             x /= np.float32(math.sqrt(shape[-1] if shape else 1))
         x.flags.writeable = False
         return RawTensor(x, "F32")
+
+
+class NewHead:
+    """The tensors outside of the base model, and its pooler, initialised as in transformers.
+
+    Weights are normal(0, deviation), those of norms 1, biases 0.  Each follows from seed and name alone.
+    """
+
+    def __init__(self, prefix: str, deviation: float, seed: int = 0):
+        self.prefix, self.deviation, self.seed = prefix, deviation, seed
+        self.drawn: list[str] = []
+
+    def covers(self, name: str) -> bool:
+        """True if the tensor of this canonical name may be new."""
+        return not name.startswith(self.prefix + ".") or name.startswith(f"{self.prefix}.pooler.")
+
+    def draw(self, name: str, shape: tuple[int, ...]) -> RawTensor:
+        self.drawn.append(name)
+        if len(shape) > 1:
+            x = _normal(self.seed, name, shape)
+            return RawTensor(x * np.float32(self.deviation), "F32")
+        is_one = name.endswith(("weight", "running_var"))
+        return RawTensor(np.full(shape, 1 if is_one else 0, np.float32), "F32")
+
+
+def _normal(seed: int, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Normal numbers that follow from seed and name alone."""
+    return np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(shape, np.float32)
