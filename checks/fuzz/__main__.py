@@ -42,8 +42,16 @@ class TargetResult(Counter[str]):
         self[kind] += 1
 
 
-def run(name: str, seed: int, seconds: float, count: int, result: TargetResult, corpus: Path | None = None) -> None:
-    """One child of a target, which makes inputs for `seconds`, or runs those of a corpus."""
+def run(
+    name: str,
+    seed: int,
+    seconds: float,
+    count: int,
+    result: TargetResult,
+    corpus: Path | None = None,
+    guided: bool = False,
+) -> None:
+    """One child of a target, which makes inputs for `seconds`, or runs those of a corpus.  guided: by coverage."""
     memory = Path("/dev/shm")  # where there is one, files cost little there
     with tempfile.TemporaryDirectory(prefix="zoo-fuzz-", dir=memory if memory.is_dir() else None) as place:
         folder = Path(place).resolve()
@@ -57,10 +65,12 @@ def run(name: str, seed: int, seconds: float, count: int, result: TargetResult, 
         ]
         environment = {**os.environ, "HOME": str(folder), "TMPDIR": str(folder), "HF_HUB_OFFLINE": "1"}
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
-        environment |= {"TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": str(HERE.parents[1])}
+        environment |= {"TOKENIZERS_PARALLELISM": "false"}
+        paths = [str(HERE.parents[1]), os.environ.get("PYTHONPATH")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         with open(folder / "errors", "wb") as errors:
             child = subprocess.run(
-                [sys.executable, "-m", "checks.fuzz.child", *arguments],
+                [sys.executable, "-m", f"checks.fuzz.{'guided' if guided else 'child'}", *arguments],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -91,7 +101,7 @@ def run(name: str, seed: int, seconds: float, count: int, result: TargetResult, 
         result.add(kind, f"status {child.returncode}: {last}", state[STATE.size :])
 
 
-def fuzz(names: list[str], seconds: float, seed: int, count: int = 0) -> dict[str, TargetResult]:
+def fuzz(names: list[str], seconds: float, seed: int, count: int = 0, guided: bool = False) -> dict[str, TargetResult]:
     """Inputs for each target, for its share of the seconds, or `count` for each if that is not 0."""
     from .targets import TARGETS
 
@@ -101,7 +111,8 @@ def fuzz(names: list[str], seconds: float, seed: int, count: int = 0) -> dict[st
         result = results[name] = TargetResult()
         end = time.monotonic() + seconds * TARGETS[name].weight / whole
         while (left := end - time.monotonic()) > 0 and (not count or result["inputs"] < count):
-            run(name, seed, max(min(left, ROUND), 0.5), max(count - result["inputs"], 0), result)
+            some = left if guided else min(left, ROUND)  # what has been learned of the code ends with its child
+            run(name, seed, max(some, 0.5), max(count - result["inputs"], 0), result, guided=guided)
             seed += 1
         print(
             f"{name:18} {result['inputs']:>9} inputs, {result['refused']:>9} refused, {_failed(result)} failed",
@@ -131,6 +142,7 @@ def main() -> int:
     parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="one of the targets; all of them")
     parser.add_argument("--seconds", type=float, default=60, help="for all targets together (60)")
     parser.add_argument("--seed", type=int, help="of the changes; another one each time")
+    parser.add_argument("--guided", action="store_true", help="by coverage of zoo's code, with the package atheris")
     parser.add_argument("--replay", action="store_true", help="only what lies in the corpus")
     parser.add_argument("--keep", type=Path, nargs="?", const=CORPUS, help="a folder for inputs that fail (the corpus)")
     parser.add_argument("--json", type=Path, help="a file for the figures")
@@ -140,7 +152,7 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     results = replay(names)
     if not options.replay:
-        for name, result in fuzz(names, options.seconds, seed).items():
+        for name, result in fuzz(names, options.seconds, seed, guided=options.guided).items():
             result.update(results.get(name, {}))
             result.failures |= results[name].failures if name in results else {}
             results[name] = result

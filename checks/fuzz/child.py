@@ -123,61 +123,75 @@ def limit(target: Target) -> None:
 sys.dont_write_bytecode = True  # of modules that are imported late: it would be a file outside of the folder
 
 
+class Trial:
+    """One target in this process.  The parent sees by the file `current` what ended the process."""
+
+    def __init__(self, name: str, folder: Path):
+        self.target, self._folder, self._own = TARGETS[name], folder, folder / "own"
+        os.chdir(folder)
+        self._own.mkdir()
+        self.seeds = self.target.seeds()
+        self.target.prepare(self._own)
+        self._watch = Watch(folder, self.target.starts)
+        self._current = os.open(folder / "current", os.O_CREAT | os.O_RDWR)
+        for data in self.seeds[:3]:  # what is imported or started at the first use is no finding
+            with contextlib.suppress(BaseException):
+                self.target.run(data, self._own)
+        limit(self.target)
+        self.done = self.refused = 0
+        self._known: set[str] = set()
+
+    def run(self, data: bytes) -> tuple[str, str]:
+        """Try an input, and print a line for a failure that leaves the process alive -> as `tried`."""
+        os.pwrite(self._current, STATE.pack(self.done, self.refused) + data, 0)
+        os.ftruncate(self._current, STATE.size + len(data))
+        # Of the processor, so that a machine with much to do makes no hang; and by the clock, for what only waits.
+        signal.setitimer(signal.ITIMER_PROF, self.target.seconds)
+        signal.setitimer(signal.ITIMER_REAL, 12 * self.target.seconds)
+        kind, said = tried(self.target, data, self._own, self._watch)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.done += 1
+        self.refused += kind == "refused"
+        if kind in ("raw", "outside") and said not in self._known:
+            kept = self._folder / f"failed-{self.done}"
+            kept.write_bytes(data)
+            print(f"{kind}\t{kept}\t{said!r}", flush=True)
+            self._known.add(said)
+        return kind, said
+
+    def end(self) -> None:
+        print(f"done\t{self.done}\t{self.refused}", flush=True)
+
+
 def main(name: str, seed: int, seconds: float, count: int, folder: Path) -> None:
-    """Prints a line for each failure that leaves the process alive; the parent sees by `current` what else happened.
+    """Try inputs that are changed at random.
 
     count: of inputs, 0 for as many as `seconds` allow.  With seconds = 0 it is what lies in the corpus that is tried.
     """
-    target = TARGETS[name]
-    os.chdir(folder)
-    own = folder / "own"
-    own.mkdir()
-    pool = target.seeds()
-    good = list(pool)
-    target.prepare(own)
-    watch, rng = Watch(folder, target.starts), random.Random(f"{name} {seed}")
-    current = os.open(folder / "current", os.O_CREAT | os.O_RDWR)
+    trial = Trial(name, folder)
+    rng, pool, good = random.Random(f"{name} {seed}"), trial.seeds, [*trial.seeds]
     fed = sorted((Path(sys.argv[6])).glob("*")) if seconds == 0 else []
-    for data in pool[:3]:  # what is imported or started at the first use is no finding
-        watch.on = False
-        with contextlib.suppress(BaseException):
-            target.run(data, own)
-    limit(target)
-    known: set[str] = set()
-    refused, done, end = 0, 0, time.monotonic() + seconds
-    while (done < len(fed)) if seconds == 0 else (time.monotonic() < end and (not count or done < count)):
+    ways: set[str] = set()
+    end = time.monotonic() + seconds
+    while (trial.done < len(fed)) if seconds == 0 else (time.monotonic() < end and (not count or trial.done < count)):
         if fed:
-            data = fed[done].read_bytes()
-        elif done < len(pool) and done < 50:
-            data = pool[done]
+            data = fed[trial.done].read_bytes()
+        elif trial.done < len(pool) and trial.done < 50:
+            data = pool[trial.done]
         else:
-            data = target.mutate(rng, rng.choice(good if rng.random() < 0.6 else pool))
-        os.pwrite(current, STATE.pack(done, refused) + data, 0)
-        os.ftruncate(current, STATE.size + len(data))
-        # Of the processor, so that a machine with much to do makes no hang; and by the clock, for what only waits.
-        signal.setitimer(signal.ITIMER_PROF, target.seconds)
-        signal.setitimer(signal.ITIMER_REAL, 12 * target.seconds)
-        kind, said = tried(target, data, own, watch)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        done += 1
-        refused += kind == "refused"
-        if kind in ("raw", "outside"):
-            if said not in known:
-                kept = folder / f"failed-{done}"
-                kept.write_bytes(data)
-                print(f"{kind}\t{kept}\t{said!r}", flush=True)
-            known.add(said)
-        elif kind == "accepted" and len(good) < POOL and rng.random() < 0.02:
+            data = trial.target.mutate(rng, rng.choice(good if rng.random() < 0.6 else pool))
+        kind, said = trial.run(data)
+        if kind == "accepted" and len(good) < POOL and rng.random() < 0.02:
             good.append(data)
-        elif (shape := kind + re.sub(r"[0-9]+|'[^']*'", "", said)[-80:]) not in known and len(known) < 20_000:
+        elif (way := kind + re.sub(r"[0-9]+|'[^']*'", "", said)[-80:]) not in ways and len(ways) < 20_000:
             # What is answered in a new way is a place to go on from.
-            known.add(shape)
+            ways.add(way)
             if len(pool) < POOL:
                 pool.append(data)
             else:
                 pool[rng.randrange(POOL)] = data
-    print(f"done\t{done}\t{refused}", flush=True)
+    trial.end()
 
 
 if __name__ == "__main__":

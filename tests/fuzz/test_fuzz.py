@@ -36,6 +36,13 @@ def test_a_few_inputs(name: str) -> None:
     assert result["refused"] < result["inputs"], "what it begins with is refused"
 
 
+def test_inputs_guided_by_coverage() -> None:
+    pytest.importorskip("atheris", reason="needs atheris, which has no wheels for some systems")
+    result = TargetResult()
+    run("words", 1, 20, 60, result, guided=True)
+    assert (result["inputs"], result.failures) == (60, {})
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_changes_are_those_of_a_seed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
