@@ -49,6 +49,13 @@ def other(models, **options) -> Any:
         ("/v1/embeddings", b'{"input": "a", "dimensions": 999}', 400, "dimensions", "have 384"),
         ("/v1/embeddings", b'{"input": "a", "prompt_name": "x"}', 400, None, "prompt_name is 'x'"),
         ("/v1/embeddings", b'{"input": "\\ud800"}', 400, None, "the body is not JSON"),
+        (
+            "/v1/completions",
+            json.dumps({"model": "stories260k", "prompt": ["a"] * 200, "n": 16}).encode(),
+            400,
+            "prompt",
+            "3200 texts",
+        ),
         ("/v1/completions", b'{"prompt": "a"}', 400, "model", "those for this endpoint: chat, stories260k"),
         ("/v1/rerank", b'{"query": "a", "documents": [{"x": 1}]}', 400, "documents", "documents[0] has no text"),
         ("/v1/classify", b'{"input": ["a"], "pairs": ["b", "c"]}', 400, "pairs", "2 pairs for 1 texts"),
@@ -78,6 +85,45 @@ def test_bodies_are_bounded(client, monkeypatch):
     status, _, message = problem(client.post("/v1/nothing", content=b" " * (9 << 20)))
     assert (status, message) == (413, "a request of more than 8388608 bytes")
     assert client.post("/v1/embeddings", json=EMBED).status_code == 200
+
+
+def test_a_body_that_is_too_large_is_read_so_that_its_client_sees_the_answer(app, monkeypatch):
+    monkeypatch.setattr("zoo.apps.serve.listening.DRAINED", 4096)
+    seen: list[Any] = []
+    for parts, read in ((3, 4), (100, 5)):  # blocks that are sent, and those that are read
+        messages = [{"type": "http.request", "body": b" " * (8 << 20), "more_body": True}]
+        messages += [{"type": "http.request", "body": b" " * 1024, "more_body": i < parts - 1} for i in range(parts)]
+        left = iter(messages)
+        taken: list[Any] = []
+
+        async def receive(left: Any = left, taken: Any = taken) -> Any:
+            taken.append(next(left))
+            return taken[-1]
+
+        async def send(message: Any) -> None:
+            seen.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/v1/completions", "query_string": b"", "headers": []}
+        asyncio.run(app({**scope, "headers": [(b"host", b"localhost")]}, receive, send))
+        assert [m["status"] for m in seen if "status" in m].pop() == 413
+        assert len(taken) == read
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/v1/embeddings", {"model": "model", "input": ["a", "a" * 100_000]}, "input[1] has 100000 characters"),
+        ("/v1/completions", {"model": "stories260k", "prompt": "a" * 100_000}, "100000 characters, and the model's"),
+        ("/v1/chat/completions", {"model": "chat", "messages": [{"role": "user", "content": "a" * 100_000}]}, "tokens"),
+        ("/tokenize", {"model": "model", "prompt": "a" * 2_000_000}, "2000014 characters"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_is_too_long_in_any_case_is_refused_before_it_is_tokens(client, monkeypatch, path, body, message):
+    monkeypatch.setattr("zoo.text.tokenizer.Tokenizer.encode_batch", lambda *_, **__: 1 / 0)
+    answer = client.post(path, json=body)
+    assert answer.status_code == 400
+    assert message in problem(answer)[2]
 
 
 def test_the_key(models):

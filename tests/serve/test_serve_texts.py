@@ -139,3 +139,34 @@ def test_a_picture_is_read(client):
     }.items():
         answer = client.post("/v1/read", json={"model": "zoo-read", "file": file})
         assert (answer.status_code, message in answer.json()["error"]["message"]) == (400, True), answer.text
+
+
+def test_a_text_of_any_length_may_be_truncated(client, embed):
+    text = "word " * 50_000
+    found = client.post("/v1/embeddings", json={"model": "model", "input": text, "truncate": True}).json()
+    np.testing.assert_allclose(found["data"][0]["embedding"], embed(text[:1270]), atol=1e-5)
+
+
+def test_a_long_request_lets_others_pass(models, client, embed, monkeypatch):
+    """It is computed in parts, and each answer has its own vectors."""
+    worker = models.all["model"].worker
+    monkeypatch.setattr(worker.task, "batch_tokens", 16)
+    parts, taken = list[Any](), worker._taken
+
+    def recorded() -> Any:
+        parts.extend(some := taken())
+        return some
+
+    monkeypatch.setattr(worker, "_taken", recorded)
+    client.post("/v1/embeddings", json={"model": "model", "input": "a"})  # the thread had called the other function
+    long = [f"text {i}" for i in range(150)]
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(client.post, "/v1/embeddings", json={"model": "model", "input": long})
+        second = pool.submit(client.post, "/v1/embeddings", json={"model": "model", "input": ["x", "y"]})
+        np.testing.assert_allclose([d["embedding"] for d in first.result().json()["data"]], embed(long), atol=1e-5)
+        np.testing.assert_allclose(
+            [d["embedding"] for d in second.result().json()["data"]], embed(["x", "y"]), atol=1e-5
+        )
+    of = [part.of for part in parts if len(part.of.texts) == 150]
+    assert len(of) > 3
+    assert {one.left for one in of} == {0}

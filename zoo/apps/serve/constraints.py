@@ -16,6 +16,8 @@ from ...optional import optional
 from .errors import ApiError
 
 MAX_GRAMMAR = 100_000  # characters of a schema or an expression
+# llguidance has 1,000,000, with which a hostile expression such as (a{1000}){1000} holds up the others' tokens for 5 s.
+FUEL = 250_000
 KINDS = ("json", "regex", "choice")
 
 
@@ -30,7 +32,9 @@ class Grammar:
 
     def matcher(self) -> Matcher:
         """The state of one answer, which is empty."""
-        return Matcher(self._library.LLMatcher(self._tokenizer, self._grammar), self._tokenizer.vocab_size)
+        limits = self._library.LLParserLimits(initial_lexer_fuel=FUEL, verbose_errors=False)
+        matcher = self._library.LLMatcher(self._tokenizer, self._grammar, limits=limits)
+        return Matcher(matcher, self._tokenizer.vocab_size)
 
 
 class Matcher:
@@ -43,7 +47,10 @@ class Matcher:
         """Scores (V,) with -inf for tokens that the grammar does not allow."""
         bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         if problem := self._matcher.get_error():
-            raise InputError(f"the grammar cannot be followed: {problem:.500}")
+            why = problem.partition("\n<")[0]  # what follows is for llguidance's developers
+            if "NoExtensionBias" in why:
+                why = "no text of this model's tokens fits it"
+            raise InputError(f"the grammar cannot be followed: {why:.500}")
         allowed = np.unpackbits(bits, bitorder="little")[: len(scores)].astype(bool)
         out = np.full_like(scores, -np.inf)
         out[: len(allowed)][allowed] = scores[: len(allowed)][allowed]

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ...errors import InputError
 
 CHUNK_SECONDS, REQUEST_SECONDS = 20.0, 300.0  # for the next bytes of a request, and for all of them
+DRAINED = 64 << 20  # bytes of a body that is too large are read all the same: else its client sees no answer
 MAX_HELD = 160 << 20  # bytes of all requests that are being read or answered
 
 
@@ -35,7 +36,7 @@ class Bodies:
     async def read(self, receive: Any, limit: int) -> AsyncIterator[bytes]:
         """A request's body, held until its answer is sent.  RefusedError: it is too large or too slow."""
         body, more, end = bytearray(), True, time.monotonic() + REQUEST_SECONDS
-        size = 0
+        size = came = 0
         try:
             while more:
                 try:
@@ -45,7 +46,12 @@ class Bodies:
                 if message["type"] == "http.disconnect":
                     raise RefusedError(400, "the request ends before its body")
                 part, more = message.get("body", b""), message.get("more_body", False)
-                if size + len(part) > limit:
+                came += len(part)
+                if came > limit:
+                    body.clear()
+                    self._held, size = self._held - size, 0
+                    if more and came < limit + DRAINED:
+                        continue
                     raise RefusedError(413, f"a request of more than {limit} bytes")
                 if self._held + len(part) > MAX_HELD:
                     raise RefusedError(503, "too many uploads at once")

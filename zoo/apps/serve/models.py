@@ -137,6 +137,10 @@ class Models:
             )
         return one
 
+    def context_of(self, one: Served) -> int:
+        """The most tokens of a generation with its prompt."""
+        return min(one.task.max_tokens, self.context or one.task.max_tokens)
+
     def stop(self) -> None:
         """Finish the waiting requests, and end the threads."""
         for one in self.all.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import uuid
 from functools import partial
@@ -14,7 +15,8 @@ from ...tasks.causal_rerank import CausalRerank
 from ...tasks.classify import best_labels, score_function
 from ...tasks.vectors import truncated
 from .errors import ApiError
-from .models import Models
+from .lengths import LONG, most_characters, size_of
+from .models import Models, Served
 from .requests import ClassifyRequest, EmbeddingsRequest, RerankRequest, TokenizeRequest
 
 
@@ -77,6 +79,13 @@ async def tokenize(models: Models, asked: TokenizeRequest) -> dict[str, Any]:
     one = models.find(asked.model, "embed", "rerank", "classify", "generate")
     if (asked.prompt is None) == (asked.messages is None):
         raise ApiError(400, "give either prompt or messages", param="prompt")
+    most = max(LONG, most_characters(one.task.max_tokens))  # what is counted here may be too long for the model
+    if (size := size_of(asked.prompt, asked.messages, asked.tools)) > most:
+        raise ApiError(400, f"the text has about {size} characters, expected {most} at most", param="prompt")
+    return await asyncio.to_thread(_tokenized, one, asked)
+
+
+def _tokenized(one: Served, asked: TokenizeRequest) -> dict[str, Any]:
     tokenizer = one.task.tokenizer
     if asked.prompt is not None:
         ids = tokenizer.backend.encode(asked.prompt, add_special_tokens=asked.add_special_tokens).ids

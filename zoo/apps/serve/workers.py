@@ -21,6 +21,7 @@ from ...generate.text import TextStream
 from ...tasks.base import batches
 from ...text.tokenizer import Encodings
 from .errors import ApiError
+from .lengths import limited
 
 WAIT = 0.003  # seconds in which further texts may join a batch
 BATCHES = 8  # of a task's size are computed together, which sorts them by length
@@ -109,18 +110,42 @@ class CallWorker(Worker):
             _tell(call.loop, _settle, call.future, result, error)
 
 
-class _Texts(NamedTuple):
-    texts: list[str]
-    pairs: list[str] | None
-    truncate: bool
-    compute: Callable[[Any], Any]
-    key: Any  # requests that are computed in the same way
-    future: asyncio.Future[Any]
-    loop: asyncio.AbstractEventLoop
+class _Texts:
+    """The texts of a request; once they are tokens also these, and what is computed of them."""
+
+    def __init__(
+        self, texts: list[str], pairs: list[str] | None, truncate: bool, compute: Callable[[Any], Any], key: Any
+    ):
+        self.texts, self.pairs, self.truncate, self.compute = texts, pairs, truncate, compute
+        self.key = key  # requests that are computed in the same way
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.found: Encodings | None = None
+        self.begun = 0  # rows that were taken into batches
+        self.failed = False
+        self.items: list[Any] = [None] * len(texts)
+        self.left = len(texts)
+
+    @property
+    def is_over(self) -> bool:
+        return self.failed or self.future.cancelled()
+
+    def fail(self, error: Exception) -> None:
+        self.failed = True
+        _tell(self.loop, _settle, self.future, None, error)
+
+
+class _Part(NamedTuple):
+    """Rows of a request that are computed next."""
+
+    of: _Texts
+    rows: list[Any]
+    lengths: np.ndarray
+    begin: int
 
 
 class TextWorker(Worker):
-    """Computes the rows of a TextTask, those of several requests together."""
+    """Computes the rows of a TextTask, those of several requests together; long requests in parts, beside others."""
 
     def __init__(self, task: Any, name: str, turn: Turn, most: int):
         self.task, self.tokens = task, 0
@@ -139,8 +164,7 @@ class TextWorker(Worker):
 
         key: only requests with the same one are computed together.
         """
-        loop = asyncio.get_running_loop()
-        self.put(one := _Texts(texts, pairs, truncate, compute, key, loop.create_future(), loop))
+        self.put(one := _Texts(texts, pairs, truncate, compute, key))
         return await one.future
 
     def work(self) -> None:
@@ -148,62 +172,70 @@ class TextWorker(Worker):
             try:
                 self._compute(some)
             except Exception as e:
-                for one, _ in some:
-                    _tell(one.loop, _settle, one.future, None, e)
+                for part in some:
+                    part.of.fail(e)
 
-    def _taken(self) -> list[tuple[_Texts, Encodings]]:
-        """The requests of the next batch, with their tokens; none at the end."""
-        some: list[tuple[_Texts, Encodings]] = []
+    def _taken(self) -> list[_Part]:
+        """What is computed next; nothing at the end.  The rest of a request gets in line again."""
+        some: list[_Part] = []
+        rest: list[_Texts] = []
         room, end = BATCHES * self.task.batch_tokens, 0.0
         while room > 0:
             with self.ready:
                 wait = None if not some else max(0.0, end - time.monotonic())
                 self.ready.wait_for(lambda: self.queue or self.stopping, wait)
-                if not self.queue or (some and self.queue[0].key != some[0][0].key):
+                if not self.queue or (some and self.queue[0].key != some[0].of.key):
                     break
-                one = self.queue.popleft()
-            if one.future.cancelled():
+                one: _Texts = self.queue.popleft()
+            if one.is_over:
                 continue
             try:
-                found = self._tokens(one)
+                found = one.found = one.found or self._tokens(one)
             except Exception as e:
-                _tell(one.loop, _settle, one.future, None, e)
+                one.fail(e)
                 continue
             end = end or time.monotonic() + WAIT
-            room -= int(found.lengths.sum())
-            some.append((one, found))
+            lengths = found.lengths[one.begun :]
+            count = max(1, int(np.searchsorted(lengths.cumsum(), room, "right")))
+            lengths = lengths[:count]
+            room -= int(lengths.sum())
+            some.append(_Part(one, list(found.rows[one.begun : one.begun + count]), lengths, one.begun))
+            one.begun += count
+            if one.begun < len(found.rows):
+                rest.append(one)
+        with self.ready:
+            self.queue.extend(rest)
         return some
 
     def _tokens(self, one: _Texts) -> Encodings:
         limit = self.task.max_tokens
+        texts = [limited(text, limit, i, one.truncate) for i, text in enumerate(one.texts)]
+        pairs = one.pairs and [limited(text, limit, i, one.truncate) for i, text in enumerate(one.pairs)]
         options = {"truncation": True, "max_length": limit} if one.truncate else {"truncation": False}
-        found = self.task.tokenizer.encode_batch(one.texts, one.pairs, **options)
+        found = self.task.tokenizer.encode_batch(texts, pairs, **options)
         if (longest := int(found.lengths.max())) > limit:
             at = int(found.lengths.argmax())
             problem = f"has {longest} tokens, and the model takes at most {limit}: shorten it, or send truncate = true"
             raise InputError(problem, argument="input", index=at)
         return found
 
-    def _compute(self, some: list[tuple[_Texts, Encodings]]) -> None:
-        rows = [row for _, found in some for row in found.rows]
-        lengths = np.concatenate([found.lengths for _, found in some])
+    def _compute(self, some: list[_Part]) -> None:
+        rows = [row for part in some for row in part.rows]
+        lengths = np.concatenate([part.lengths for part in some])
         every = Encodings(rows, lengths, np.arange(len(rows)))
-        left = [len(found.rows) for _, found in some]
-        of = np.repeat(np.arange(len(some)), left)
-        begins = np.cumsum([0, *left])
-        out: list[Any] = [None] * len(rows)
+        of = [(part.of, part.begin + i) for part in some for i in range(len(part.rows))]
         for index in batches(lengths, self.task.batch_tokens):
             padded = self.task.tokenizer.pad(every, index, padding_side="right")
             with self.turn:
-                items = some[0][0].compute(padded)
-            for i, item in zip(index.tolist(), items, strict=True):
-                out[i] = item
-                left[of[i]] -= 1
+                items = some[0].of.compute(padded)
             ended: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-            for k in np.unique(of[index]).tolist():
-                if not left[k]:  # its answer does not wait for the other requests
-                    mine, one = slice(begins[k], begins[k + 1]), some[k][0]
-                    ended.setdefault(one.loop, []).append((one.future, (out[mine], int(lengths[mine].sum()))))
+            for i, item in zip(index.tolist(), items, strict=True):
+                one, at = of[i]
+                one.items[at] = item
+                one.left -= 1
+                if not one.left and one.found is not None:  # its answer does not wait for the other requests
+                    result = one.items, int(one.found.lengths.sum())
+                    ended.setdefault(one.loop, []).append((one.future, result))
             for loop, results in ended.items():
                 _tell(loop, _settle_all, results)
         self.tokens += int(lengths.sum())

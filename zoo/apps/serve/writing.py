@@ -6,13 +6,14 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Any
 
 from ...generate import GenerationConfig, Request
 from ...generate.text import TextStream
 from .constraints import grammar_of, response_grammar
 from .errors import ApiError
+from .lengths import LONG, check_prompt, check_tokens, one_at_a_time, size_of
 from .models import Models, Served
 from .requests import ChatRequest, CompletionRequest, Writing
 from .tools import ToolCalls, as_templates_expect, names_of
@@ -35,14 +36,12 @@ class Writer:
         grammar: Any,
     ):
         self.tokenizer, self.prompt_tokens = one.task.tokenizer, sum(map(len, prompts))
-        context = min(one.task.max_tokens, models.context or one.task.max_tokens)
+        context = models.context_of(one)
         self._pieces: asyncio.Queue[Pieces] = asyncio.Queue()
         self.choices: list[Choice] = []
         self.written = 0
         for ids in prompts:
-            if len(ids) >= context:
-                problem = f"the prompt has {len(ids)} tokens, and the model's context is {context}"
-                raise ApiError(400, problem, code="context_length_exceeded", param="messages")
+            check_tokens(ids, context, "messages")
             for j in range(asked.n or 1):
                 constraint = None if grammar is None else grammar.matcher()
                 request = Request(ids, config, index=j, constraint=constraint, top=top, context=context)
@@ -84,7 +83,9 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
     if (asked.best_of or 1) > (asked.n or 1):
         raise ApiError(400, "best_of above n is not implemented", param="best_of")
     grammar = await asyncio.to_thread(grammar_of, one.task, asked.structured_outputs)
-    prompts = await asyncio.to_thread(_prompts, one.task, asked.prompt)
+    prompts = await asyncio.to_thread(_prompts, one.task, asked.prompt, models.context_of(one))
+    if (count := len(prompts) * (asked.n or 1)) > (most := models.queue + models.rows):
+        raise ApiError(400, f"{count} texts are asked for, and {most} can wait here (--max-queue)", param="prompt")
     writer = Writer(
         models, one, prompts, _config(one.task, asked, asked.max_tokens), asked, asked.logprobs or 0, grammar
     )
@@ -129,6 +130,7 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
     form, outputs = asked.response_format, asked.structured_outputs
     grammar = await asyncio.to_thread(response_grammar, one.task, form, outputs)
     messages = as_templates_expect(asked.messages)
+    check_prompt(size_of(messages, tools), models.context_of(one), "messages")
     ids, _ = await asyncio.to_thread(one.task.chat_ids, messages, shown)
     config = _config(one.task, asked, asked.max_completion_tokens or asked.max_tokens)
     top = (asked.top_logprobs or 0) if asked.logprobs else 0
@@ -191,19 +193,22 @@ async def _all(writer: Writer) -> list[list[Piece]]:
     return found
 
 
-def _prompts(task: Any, prompt: str | list[str | int | list[int]]) -> list[list[int]]:
-    """The tokens of each prompt."""
+def _prompts(task: Any, prompt: str | list[str | int | list[int]], context: int) -> list[list[int]]:
+    """The tokens of each prompt; ApiError for the first one that is too long."""
     if isinstance(prompt, list) and all(isinstance(item, int) for item in prompt):
         prompt = [prompt]  # type: ignore[list-item]
     found = []
     for item in [prompt] if isinstance(prompt, str) else prompt:
         if isinstance(item, str):
-            found.append(task.prompt_ids(item))
+            check_prompt(len(item), context, "prompt")
+            with one_at_a_time if len(item) > LONG else nullcontext():
+                found.append(task.prompt_ids(item))
         elif isinstance(item, int) or not item or not all(0 <= i < task.config.vocab_size for i in item):
             problem = f"prompt: expected texts, or lists of ids from 0 to {task.config.vocab_size - 1}"
             raise ApiError(400, problem, param="prompt")
         else:
             found.append(item)
+        check_tokens(found[-1], context, "prompt")
     return found
 
 

@@ -1,0 +1,51 @@
+"""Texts that are too long in any case are refused before they are tokens, which take 200 bytes for a character."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from ...errors import InputError
+from .errors import ApiError
+
+# No text of this many characters has as few tokens, but for spaces and words that a tokenizer does not know.
+OF_A_TOKEN, FEWEST = 64, 1 << 16
+LONG = 1 << 20  # characters: of such texts one at a time becomes tokens
+
+one_at_a_time = threading.Lock()
+
+
+def most_characters(tokens: int) -> int:
+    """The characters that a text of so many tokens may have."""
+    return max(FEWEST, OF_A_TOKEN * tokens)
+
+
+def limited(text: str, tokens: int, index: int, truncate: bool) -> str:
+    """A text, or the beginning of one that is too long if it may be truncated."""
+    if len(text) <= (most := most_characters(tokens)):
+        return text
+    if truncate:
+        return text[:most]
+    problem = f"has {len(text)} characters, and the model takes at most {tokens} tokens, {most} characters in any case"
+    raise InputError(f"{problem}: shorten it, or send truncate = true", argument="input", index=index)
+
+
+def check_prompt(length: int, context: int, param: str) -> None:
+    """Raise ApiError for a prompt of so many characters that its tokens cannot fit."""
+    if length > (most := most_characters(context)):
+        problem = f"{length} characters, and the model's context is {context} tokens, {most} characters in any case"
+        raise ApiError(400, problem, code="context_length_exceeded", param=param)
+
+
+def check_tokens(ids: Sequence[int], context: int, param: str) -> None:
+    """Raise ApiError for a prompt that leaves no room for an answer."""
+    if len(ids) >= context:
+        problem = f"the prompt has {len(ids)} tokens, and the model's context is {context}"
+        raise ApiError(400, problem, code="context_length_exceeded", param=param)
+
+
+def size_of(*parts: object) -> int:
+    """The characters of messages and tools, roughly."""
+    return len(msgspec.json.encode(parts))
