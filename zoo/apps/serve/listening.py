@@ -95,7 +95,11 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens at an address.  InputError: the address or port cannot be used."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=64)
+        at = socket.create_server((host, port), family=family, backlog=64)
+        # Connections inherit it; asyncio sets it only for sockets with a protocol, which these have not.  Without it
+        # the body of an answer waits for 40 ms until the client has confirmed the head.
+        at.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return at
     except (OSError, OverflowError, UnicodeError) as e:
         raise InputError(f"cannot listen at {host}, port {port}: {getattr(e, 'strerror', None) or e}") from None
 
