@@ -33,12 +33,23 @@ class Server:
 
     def __init__(self, names: Sequence[str], options: Sequence[str] = ()):
         command = [sys.executable, "-m", "zoo", "serve", *names, "--port", "0", *options]
+        self.start(command)
+        assert self.process.stderr is not None
+        for _ in range(len(names) + ("--tables" in options)):
+            print(self.process.stderr.readline().strip(), file=sys.stderr)
+        self.watch()
+
+    def start(self, command: Sequence[str]) -> None:
+        """Start a server that prints a line with its address, as the second word, on stderr."""
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         lines = iter(self.process.stderr.readline, "")
         self.address = next(line.split()[1] for line in lines if "http://" in line)
-        for _ in range(len(names) + ("--tables" in options)):
-            print(self.process.stderr.readline().strip(), file=sys.stderr)
+
+    def watch(self) -> None:
+        """Keep the last lines of stderr."""
+        assert self.process.stderr is not None
+        lines = iter(self.process.stderr.readline, "")
         self.lines: collections.deque[str] = collections.deque(maxlen=1000)
         threading.Thread(target=self.lines.extend, args=(lines,), daemon=True).start()
 
@@ -60,6 +71,36 @@ class Server:
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(60)
+
+
+class Starlette(Server):
+    """An application of a few lines around sentence-transformers, as people write it: a request is a call."""
+
+    def __init__(self, name: str, threads: int):
+        self.start([sys.executable, "-c", STARLETTE, name, str(threads)])
+        self.watch()
+
+
+STARLETTE = """
+import asyncio, base64, sys, torch, uvicorn
+from sentence_transformers import SentenceTransformer
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+torch.set_num_threads(int(sys.argv[2]))
+model = SentenceTransformer(sys.argv[1], device="cpu")
+async def embeddings(request):
+    texts = (await request.json())["input"]
+    texts = [texts] if isinstance(texts, str) else texts
+    vectors = await asyncio.to_thread(model.encode, texts, show_progress_bar=False)
+    data = [{"index": i, "embedding": base64.b64encode(v.tobytes()).decode()} for i, v in enumerate(vectors)]
+    return JSONResponse({"data": data})
+app = Starlette(routes=[Route("/v1/embeddings", embeddings, methods=["POST"])])
+config = uvicorn.Config(app, port=0, log_level="critical")
+at = config.bind_socket()
+print("at", f"http://127.0.0.1:{at.getsockname()[1]}", file=sys.stderr, flush=True)
+uvicorn.Server(config).run(sockets=[at])
+"""
 
 
 class Answers(NamedTuple):

@@ -13,6 +13,7 @@ offline loop share the machine's cores.  Offline and served runs take turns, and
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -23,10 +24,11 @@ import numpy as np
 import zoo
 
 from . import harness
-from .clients import Answers, Server, asked, minilm
+from .clients import Answers, Server, Starlette, asked, minilm
 
 WORDS = [*("the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "while", "rain", "falls", "on", "old")]
 WORDS += ["stone", "walls", "near", "the", "sea"]
+BESIDE = "sentence-transformers in Starlette"
 PROMPT = "Once upon a time"
 
 # How much was done, in how many seconds, and the answers of a server.
@@ -39,12 +41,15 @@ def texts(count: int) -> list[str]:
     return [" ".join(rng.choice(WORDS, rng.integers(4, 25))) for _ in range(count)]
 
 
-def measured(rounds: int, server: Server, runs: dict[str, Run]) -> dict[str, dict[str, float]]:
+def measured(
+    rounds: int, server: Server, runs: dict[str, Run], beside: Server | None = None
+) -> dict[str, dict[str, float]]:
     """For each run the best rate, the least CPU time, and the clients' share and waiting times of its best round."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
     for name in harness.in_turns([*runs], rounds):
         harness.settle()
-        clock = time.process_time if name.startswith("offline") else server.cpu
+        of = beside if beside is not None and name.startswith(BESIDE) else server
+        clock = time.process_time if name.startswith("offline") else of.cpu
         began = clock()
         count, seconds, answers = runs[name]()
         row = {"a second": count / seconds, "CPU ms": 1000 * (clock() - began) / count}
@@ -70,21 +75,27 @@ def embeddings(name: str, server: Server, args: Any, loading: dict[str, Any]) ->
             embed(some[at : at + each])
         return len(some), time.perf_counter() - began, None
 
-    def served(each: int, clients: int) -> tuple[int, float, Answers]:
-        bodies = [{"input": given[i : i + each], "encoding_format": "base64"} for i in range(0, len(given), each)]
-        answers = asked(server.address, "/v1/embeddings", bodies, clients)
-        return len(given), answers.seconds, answers
+    def served(each: int, clients: int, at: Server = server) -> tuple[int, float, Answers]:
+        some = given if clients > 1 else given[: len(given) // 8]
+        bodies = [{"input": some[i : i + each], "encoding_format": "base64"} for i in range(0, len(some), each)]
+        answers = asked(at.address, "/v1/embeddings", bodies, clients)
+        return len(some), answers.seconds, answers
 
-    return measured(
-        args.rounds,
-        server,
-        {
-            "offline, all at once": lambda: offline(len(given)),
-            "offline, one at a time": lambda: offline(1),
-            "4 clients, 16 texts each": lambda: served(16, 4),
-            f"{args.clients} clients, a text each": lambda: served(1, args.clients),
-        },
-    )
+    runs = {
+        "offline, all at once": lambda: offline(len(given)),
+        "offline, one at a time": lambda: offline(1),
+        "one client, a text each": lambda: served(1, 1),
+        "4 clients, 16 texts each": lambda: served(16, 4),
+        f"{args.clients} clients, a text each": lambda: served(1, args.clients),
+    }
+    if not args.beside:
+        return measured(args.rounds, server, runs)
+    peer = Starlette(name, int(os.environ["OMP_NUM_THREADS"]))
+    try:
+        runs[f"{BESIDE}, {args.clients} clients"] = lambda: served(1, args.clients, peer)
+        return measured(args.rounds, server, runs, peer)
+    finally:
+        peer.stop()
 
 
 def generation(name: str, server: Server, args: Any, loading: dict[str, Any]) -> dict[str, Any]:
@@ -123,6 +134,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--texts", type=int, default=1024)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=400)
+    parser.add_argument("--beside", action="store_true", help="sentence-transformers in a Starlette application too")
     parser.add_argument("--streams", type=int, default=8)
     args = parser.parse_args(argv)
     if args.quick:
