@@ -176,6 +176,7 @@ FAMILIES: dict[str, Family] = {
         prefix="GPT2",
         heads=("Model", "LMHeadModel", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"),
     ),
+    "granite": Family(module="zoo.models.granite", prefix="Granite", heads=_DECODER[:2]),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
     "olmo2": Family(module="zoo.models.olmo2", prefix="Olmo2", heads=_DECODER[:3]),

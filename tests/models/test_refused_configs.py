@@ -22,6 +22,7 @@ REFUSED = [
     ("qwen3", {"num_hidden_layers": 1, "layer_types": ["sliding"]}, ConfigError),
     ("smollm3", {"no_rope_layers": [1, 0]}, ConfigError),
     ("olmo2", {"clip_qkv": 8.0}, UnsupportedError),
+    ("granite", {"logits_scaling": 0.0}, ConfigError),
     ("starcoder2", {"norm_type": "rms_norm"}, UnsupportedError),
     ("convnext", {"depths": [3, 3]}, ConfigError),
     ("nomic_bert", {"moe_every_n_layers": 2}, UnsupportedError),
