@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _same(wanted: list[str], words: list[str]) -> int:
-    """How many of the words are those at the same place."""
+    """The number of words that are the same at the same place."""
     return sum(a == b for a, b in zip(wanted, words, strict=False))
 
 

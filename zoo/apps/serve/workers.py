@@ -176,7 +176,7 @@ class TextWorker(Worker):
                     part.of.fail(e)
 
     def _taken(self) -> list[_Part]:
-        """What is computed next; nothing at the end.  The rest of a request gets in line again."""
+        """The next requests to compute; none at the end.  The rest of a request is queued again."""
         some: list[_Part] = []
         rest: list[_Texts] = []
         room, end = BATCHES * self.task.batch_tokens, 0.0

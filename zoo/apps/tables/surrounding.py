@@ -1,4 +1,4 @@
-"""What stands around tables, or is taken for one: titles, notes, paragraphs, charts, page numbers."""
+"""The surroundings of tables, and what is mistaken for one: titles, notes, paragraphs, charts, page numbers."""
 
 from __future__ import annotations
 
