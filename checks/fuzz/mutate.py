@@ -10,7 +10,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -204,10 +204,15 @@ def of_zip(rng: random.Random, data: bytes) -> bytes:
             members[i] = rng.choice([name + "x", "../" + name, name[:-1], "archive/data.pkl"]), body
     if rng.random() < 0.1:
         rng.shuffle(members)
+    return zipped(dict(members), rng.choice((zipfile.ZIP_STORED,) * 9 + (zipfile.ZIP_DEFLATED,)))
+
+
+def zipped(members: Mapping[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """A zip file of the members, the same at any time of day."""
     out = BytesIO()
-    with zipfile.ZipFile(out, "w", rng.choice((zipfile.ZIP_STORED,) * 9 + (zipfile.ZIP_DEFLATED,))) as file:
-        for name, body in dict(members).items():
-            file.writestr(name, body)
+    with zipfile.ZipFile(out, "w") as file:
+        for name, body in members.items():
+            file.writestr(zipfile.ZipInfo(name), body, compression)
     return out.getvalue()
 
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs torch, whose calls are record
 from tests.runner.tape import check, texts  # noqa: E402
 from zoo import ops  # noqa: E402
 from zoo.errors import InputError  # noqa: E402
-from zoo.generate import GenerationConfig, generate, search  # noqa: E402
+from zoo.generate import GenerationConfig, generate  # noqa: E402
 
 DECODERS = ("Llama-3.2-1B", "llama-yarn", "bert-decoder", "roberta-decoder", "trocr-decoder-sinusoidal")
 
@@ -132,7 +132,7 @@ def test_generation(stories, runner, options, away, monkeypatch):
     config = GenerationConfig(**{"max_new_tokens": 24, "eos_token_id": (2,), **options})
     wanted = generate(own, prompts, config)
     if away:
-        monkeypatch.setattr(search, "is_on_gpu", lambda logits: not isinstance(logits, np.ndarray))
+        monkeypatch.setattr("zoo.generate.rows.is_on_gpu", lambda logits: not isinstance(logits, np.ndarray))
     for _ in range(2):
         found = generate(wrapped, prompts, config)
         for row, other in zip(found, wanted, strict=True):

@@ -6,7 +6,6 @@ import io
 import json
 import pickle
 import struct
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -76,13 +75,8 @@ def _stream_seeds() -> list[bytes]:
 
 
 def _zip_seeds() -> list[bytes]:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as file:
-        file.writestr("archive/data.pkl", _program(_STATE))
-        file.writestr("archive/byteorder", b"little")
-        file.writestr("archive/data/0", bytes(48))
-        file.writestr("archive/version", b"3")
-    return [out.getvalue()]
+    members = {"data.pkl": _program(_STATE), "byteorder": b"little", "data/0": bytes(48), "version": b"3"}
+    return [mutate.zipped({f"archive/{name}": body for name, body in members.items()})]
 
 
 TARGETS["torch-stream"] = Target(

@@ -117,8 +117,8 @@ def _classes(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 
 def _answer(model: Any, inputs: Inputs, labels: Any) -> Tensor:
-    parts = []
-    for name, logits in zip(("start_positions", "end_positions"), model(**inputs), strict=True):
+    parts, output = [], model(**inputs)
+    for name, logits in (("start_positions", output.start_logits), ("end_positions", output.end_logits)):
         T = logits.shape[1]
         parts.append(cross_entropy(logits, _integers(labels[name], logits).clamp(0, T), ignored=T))
     return (parts[0] + parts[1]) / 2
