@@ -148,7 +148,7 @@ class TextWorker(Worker):
     """Computes the rows of a TextTask, those of several requests together; long requests in parts, beside others."""
 
     def __init__(self, task: Any, name: str, turn: Turn, most: int):
-        self.task, self.tokens = task, 0
+        self.task, self.tokens, self._several = task, 0, False
         super().__init__(name, turn, most)
 
     async def run(
@@ -194,7 +194,7 @@ class TextWorker(Worker):
             except Exception as e:
                 one.fail(e)
                 continue
-            end = end or time.monotonic() + WAIT
+            end = end or time.monotonic() + (WAIT if self._several else 0.0)  # a client alone need not wait
             lengths = found.lengths[one.begun :]
             count = max(1, int(np.searchsorted(lengths.cumsum(), room, "right")))
             lengths = lengths[:count]
@@ -205,6 +205,7 @@ class TextWorker(Worker):
                 rest.append(one)
         with self.ready:
             self.queue.extend(rest)
+        self._several = len(some) > 1
         return some
 
     def _tokens(self, one: _Texts) -> Encodings:
