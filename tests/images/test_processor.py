@@ -15,7 +15,7 @@ from PIL import Image
 
 from zoo.errors import ConfigError, InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.images import ImageProcessor
-from zoo.images.processor import PRESETS
+from zoo.images.presets import PRESETS
 
 HALF = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}

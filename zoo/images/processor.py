@@ -17,16 +17,13 @@ from ..errors import ConfigError, InputError, UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
 from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
+from .presets import PRESETS, Preset
 from .sizes import read_height_width, read_size, resized
 
 if TYPE_CHECKING:
     from PIL import Image
 
-BILINEAR, BICUBIC = 2, 3
-HALF = (0.5, 0.5, 0.5)
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 FROM_WHOLE = 384  # pixels from which on ConvNeXt reads whole images
-CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
 class ImageBatch(NamedTuple):
@@ -36,81 +33,6 @@ class ImageBatch(NamedTuple):
     pixel_mask: np.ndarray | None  # (B, H, W) bool, True where there is image; None unless the family pads
     sizes: list[tuple[int, int]]  # (height, width) of each image as it was given, upright
 
-
-@dataclass(frozen=True)
-class Preset:
-    """The defaults of a processor class of transformers, and the steps that it has."""
-
-    defaults: dict[str, Any]
-    square: bool = True  # True: `size: 384` is 384 x 384; False: a shortest edge of 384
-    crops: bool = True
-    pads: bool = True
-    mask: bool = False
-
-
-_COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
-_VIT = {**_COMMON, "size": 224, "resample": BILINEAR, "image_mean": HALF, "image_std": HALF}
-_CLIP = Preset(
-    {
-        **_COMMON,
-        "size": {"shortest_edge": 224},
-        "resample": BICUBIC,
-        "do_center_crop": True,
-        "crop_size": 224,
-        "image_mean": CLIP_MEAN,
-        "image_std": CLIP_STD,
-    },
-    square=False,
-)
-# The name of the class, without what ends all their names -> what it does.
-PRESETS = {
-    "ViT": Preset(_VIT),
-    "DeiT": Preset({**_VIT, "size": 256, "resample": BICUBIC, "do_center_crop": True, "crop_size": 224}),
-    # transformers rounds no grey level between resizing and rescaling: the two differ by half a level at most.
-    "DINOv3ViT": Preset({**_VIT, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
-    "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
-    "Bit": _CLIP,
-    "CLIP": _CLIP,
-    "ConvNext": Preset(
-        {
-            **_COMMON,
-            "size": {"shortest_edge": 384},
-            "resample": BICUBIC,
-            "crop_pct": 224 / 256,
-            "image_mean": HALF,
-            "image_std": HALF,
-        },
-        square=False,
-    ),
-    "Siglip": Preset({**_VIT, "resample": BICUBIC}, square=False),
-    "Segformer": Preset({**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
-    "RTDetr": Preset(
-        {
-            **_COMMON,
-            "size": {"height": 640, "width": 640},
-            "resample": BILINEAR,
-            "do_normalize": False,
-            "image_mean": IMAGENET_MEAN,
-            "image_std": IMAGENET_STD,
-        },
-        square=False,
-        crops=False,
-    ),
-    "Detr": Preset(
-        {
-            **_COMMON,
-            "size": {"shortest_edge": 800, "longest_edge": 1333},
-            "resample": BILINEAR,
-            "image_mean": IMAGENET_MEAN,
-            "image_std": IMAGENET_STD,
-            "max_size": 1333,
-            "do_pad": True,
-        },
-        square=False,
-        crops=False,
-        mask=True,
-    ),
-}
 
 # Keys that change nothing for an image: names, labels and annotations, how and where transformers returns its arrays.
 # do_convert_rgb is one of them, since zoo always converts.

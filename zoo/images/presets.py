@@ -1,0 +1,87 @@
+"""PRESETS: the defaults and the steps of transformers' classes of image processors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+BILINEAR, BICUBIC = 2, 3
+HALF = (0.5, 0.5, 0.5)
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The defaults of a processor class of transformers, and the steps that it has."""
+
+    defaults: dict[str, Any]
+    square: bool = True  # True: `size: 384` is 384 x 384; False: a shortest edge of 384
+    crops: bool = True
+    pads: bool = True
+    mask: bool = False
+
+
+_COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
+_VIT = {**_COMMON, "size": 224, "resample": BILINEAR, "image_mean": HALF, "image_std": HALF}
+_CLIP = Preset(
+    {
+        **_COMMON,
+        "size": {"shortest_edge": 224},
+        "resample": BICUBIC,
+        "do_center_crop": True,
+        "crop_size": 224,
+        "image_mean": CLIP_MEAN,
+        "image_std": CLIP_STD,
+    },
+    square=False,
+)
+# The name of the class, without what ends all their names -> what it does.
+PRESETS = {
+    "ViT": Preset(_VIT),
+    "DeiT": Preset({**_VIT, "size": 256, "resample": BICUBIC, "do_center_crop": True, "crop_size": 224}),
+    # transformers rounds no grey level between resizing and rescaling: the two differ by half a level at most.
+    "DINOv3ViT": Preset({**_VIT, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
+    "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
+    "Bit": _CLIP,
+    "CLIP": _CLIP,
+    "ConvNext": Preset(
+        {
+            **_COMMON,
+            "size": {"shortest_edge": 384},
+            "resample": BICUBIC,
+            "crop_pct": 224 / 256,
+            "image_mean": HALF,
+            "image_std": HALF,
+        },
+        square=False,
+    ),
+    "Siglip": Preset({**_VIT, "resample": BICUBIC}, square=False),
+    "Segformer": Preset({**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
+    "RTDetr": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 640, "width": 640},
+            "resample": BILINEAR,
+            "do_normalize": False,
+            "image_mean": IMAGENET_MEAN,
+            "image_std": IMAGENET_STD,
+        },
+        square=False,
+        crops=False,
+    ),
+    "Detr": Preset(
+        {
+            **_COMMON,
+            "size": {"shortest_edge": 800, "longest_edge": 1333},
+            "resample": BILINEAR,
+            "image_mean": IMAGENET_MEAN,
+            "image_std": IMAGENET_STD,
+            "max_size": 1333,
+            "do_pad": True,
+        },
+        square=False,
+        crops=False,
+        mask=True,
+    ),
+}
