@@ -163,7 +163,17 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
             return float(value)
         if kind is type(None) and value is None:
             return None
+        if kind is list and isinstance(value, list) and not all(_fits(one, *get_args(option)) for one in value):
+            continue
         if isinstance(kind, type) and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
             return value
-    wanted = " or ".join(getattr(o, "__name__", str(o)) for o in options)
+    wanted = " or ".join(str(o) if get_args(o) else getattr(o, "__name__", str(o)) for o in options)
     raise ConfigError(f"{name} = {value!r} has type {type(value).__name__}, expected {wanted}")
+
+
+def _fits(value: Any, hint: Any = Any) -> bool:
+    """True if a value of a list has the type that the list's elements have."""
+    try:
+        return hint is Any or _typed("", value, hint) is not ...
+    except ConfigError:
+        return False

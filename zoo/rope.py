@@ -30,6 +30,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "yarn": (),
     "longrope": (),
 }
+MOST = 1e30  # of a factor, or of theta: far above any real one
 FACTORS = "short_factor", "long_factor"  # of longrope: a divisor for each frequency
 
 
@@ -101,12 +102,14 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
     )
     if kind in ("yarn", "longrope"):
         numbers.setdefault("factor", positions / max(context, 1))
-    stretched = kind in ("linear", "dynamic") or (kind == "yarn" and context == positions)
-    most = int(positions * max(1.0, numbers["factor"])) if stretched else positions
     for name in ("rope_theta", "factor", "low_freq_factor", "high_freq_factor", "attention_factor"):
         value = theta if name == "rope_theta" else numbers.get(name, 1.0)
-        if value <= 0:
-            raise ConfigError(f"{name} = {value} of rotary positions is out of range, expected a number above 0")
+        if not 0 < value <= MOST:
+            raise ConfigError(
+                f"{name} = {value} of rotary positions is out of range, expected above 0, at most {MOST:g}"
+            )
+    stretched = kind in ("linear", "dynamic") or (kind == "yarn" and context == positions)
+    most = int(positions * max(1.0, numbers["factor"])) if stretched else positions
     if theta == 1 or context < 1:
         raise ConfigError(
             f"rope_theta = {theta} for {context} tokens: expected another number than 1, and at least 1 token"

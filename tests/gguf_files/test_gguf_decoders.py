@@ -11,7 +11,7 @@ import pytest
 from made_gguf import OWN, gguf, tensors_of, write_decoder
 
 import zoo
-from zoo.errors import UnsupportedError
+from zoo.errors import ConfigError, UnsupportedError
 from zoo.loading import load_model
 from zoo.registry import FAMILIES
 from zoo.weights.files import open_weights
@@ -87,6 +87,11 @@ def test_a_decoder_says_the_same(name, tmp_path):
 def test_what_an_architecture_has_not_is_refused(name, said, problem, tmp_path):
     with pytest.raises(UnsupportedError, match=problem):
         zoo.load(files(name, tmp_path, **said)[1])
+
+
+def test_heads_of_no_features_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"phi3\.attention\.key_length is 0"):
+        zoo.load(files("phi3", tmp_path, attention__key_length=0)[1])
 
 
 def test_experts_in_blocks(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...config import Config
+from ...config import LARGEST, Config
 from ...errors import ConfigError, UnsupportedError
 from ..detr.config import ResNetConfig
 
@@ -83,6 +83,11 @@ class RTDetrV2Config(Config):
             raise ConfigError(
                 f"encoder_hidden_dim = {self.encoder_hidden_dim} is no multiple of 4, which the sines and cosines of "
                 "two coordinates need"
+            )
+        if not 1 <= self.encoder_hidden_dim * self.hidden_expansion <= LARGEST:
+            raise ConfigError(
+                f"hidden_expansion = {self.hidden_expansion} of encoder_hidden_dim = {self.encoder_hidden_dim} is out "
+                f"of range, expected 1 ... {LARGEST}"
             )
         widths = tuple(self.resnet.hidden_sizes[i - 1] for i in self.resnet.outputs)
         if tuple(self.encoder_in_channels) != widths:

@@ -39,9 +39,10 @@ class SwinConfig(Config):
         for i, heads in enumerate(self.num_heads):
             if self.embed_dim * 2**i % heads:
                 raise ConfigError(f"num_heads[{i}] = {heads} does not divide embed_dim = {self.embed_dim} x {2**i}")
-        if self.mlp_ratio <= 0 or self.layer_norm_eps <= 0:
+        if not 0 < self.mlp_ratio <= 100_000 or self.layer_norm_eps <= 0:
             raise ConfigError(
-                f"mlp_ratio = {self.mlp_ratio}, layer_norm_eps = {self.layer_norm_eps}: expected numbers above 0"
+                f"mlp_ratio = {self.mlp_ratio}, layer_norm_eps = {self.layer_norm_eps}: expected numbers above 0, and "
+                "a ratio of at most 100000"
             )
         for name in ("image_size", "patch_size"):
             self._pair(name)

@@ -65,6 +65,10 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
     if not heads:
         raise ConfigError(f"{own}.attention.head_count is 0")
     size = m.whole("attention.key_length", width // heads)
+    if not size:
+        raise ConfigError(
+            f"{own}.attention.key_length is 0, or the heads are more than {own}.embedding_length = {width}"
+        )
     _only(m, "attention.value_length", size)
     rotated = m.whole("rope.dimension_count", size)
     if rotated != size and own != "phi3":
