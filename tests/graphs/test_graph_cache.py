@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,7 @@ import pytest
 
 import zoo
 from parity.checkpoints import build
-from zoo.engines.onnx import cache, mapped_pages, runner
+from zoo.engines.onnx import cache, runner
 from zoo.errors import ZooError
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
@@ -231,27 +230,3 @@ def test_an_old_runtime_is_told_what_it_lacks(tmp_path, kept, monkeypatch):
         ZooError, match=r"ONNX Runtime 1.20.1 cannot .*registered.*; update it: .* need ONNX Runtime 1.23"
     ):
         model.next_logits(IDS, None, model.new_cache(2))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux, which tells where a file is mapped")
-def test_pages_of_mapped_weights_are_given_back(tmp_path, monkeypatch):
-    """What was read is read again from the file, and no other file's pages are touched."""
-    monkeypatch.setattr(mapped_pages, "SMALL", 0)
-    monkeypatch.setattr(mapped_pages, "EVERY", 0.001)
-    advised, CDLL = threading.Event(), mapped_pages.ctypes.CDLL
-
-    class Noted:
-        def madvise(self, *args) -> None:
-            assert CDLL(None).madvise(*args) == 0
-            advised.set()
-
-    monkeypatch.setattr(mapped_pages.ctypes, "CDLL", lambda name: Noted())
-    path = tmp_path / "graph.onnx.data"
-    path.write_bytes(bytes(range(256)) * 64)
-    numbers = np.memmap(path, np.uint8, "r")
-    before = numbers.copy()
-    with mapped_pages.given_back(path):
-        assert advised.wait(60)
-    np.testing.assert_array_equal(numbers, before)
-    with mapped_pages.given_back(tmp_path / "none"):
-        pass

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 from ...errors import UnsupportedError, ZooError, nearest
 from ...ops.on_numpy import threads
 from ...optional import pip_install
-from .mapped_pages import given_back
 
 # Providers that users call by another name than ONNX Runtime does.
 ALIASES = {"directml": "dml"}
@@ -149,19 +147,13 @@ class Session:
         if folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         named = [provider] if provider == "CPUExecutionProvider" else [provider, "CPUExecutionProvider"]
-        own = (
-            nullcontext()
-            if isinstance(model, bytes) or not packed
-            else given_back(model.with_name(f"{model.name}.data"))
-        )
         try:
-            with own:
-                session = ort.InferenceSession(
-                    model if isinstance(model, bytes) else str(model),
-                    options,
-                    providers=named,
-                    disabled_optimizers=["ConstantFolding"] if self._once else None,
-                )
+            session = ort.InferenceSession(
+                model if isinstance(model, bytes) else str(model),
+                options,
+                providers=named,
+                disabled_optimizers=["ConstantFolding"] if self._once else None,
+            )
         except Exception as e:
             newer = "; update it: quantised weights need ONNX Runtime {}.{} or newer".format(*OLDEST)
             needs = newer if is_old() else ""
