@@ -70,8 +70,7 @@ def load_task(
 
     options = options.update(more)
     check_graphs(options.graphs, options.device)
-    checkpoint, task, head, images = find_task(name_or_folder, task, options)
-    loaded = task_class(task, images=images, head=head).from_checkpoint(checkpoint, head, options)
+    loaded = find_task(name_or_folder, task, options).load(options)
     if options.graphs is False:
         loaded.runner = runner_for(loaded.model, graphs=False)
     return loaded
@@ -84,6 +83,11 @@ class CheckpointTask(NamedTuple):
     task: str
     head: str  # the class, without the family's name
     images: bool  # True if it reads images
+
+    def load(self, options: Options = DEFAULTS) -> Task:
+        """The task, with its model."""
+        cls = task_class(self.task, images=self.images, head=self.head)
+        return cls.from_checkpoint(self.checkpoint, self.head, options)
 
 
 def find_task(
@@ -110,6 +114,7 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
     if task is None:
         task = _trained_for(checkpoint, family, heads)
     elif task not in heads:
+        _check(task)
         kind, other = ("images", "texts") if images else ("texts", "images")
         same = task in (IMAGE_TASKS if images else TASKS)
         raise UnsupportedError(

@@ -117,7 +117,7 @@ def export(
     """Export a checkpoint, a task or a model as ONNX graphs: see `zoo.export`."""
     from ...loading import model_of
     from ...lock import find
-    from ...tasks import load_task, task_of
+    from ...tasks import task_of
     from ...tasks.base import Task
     from .web.page import check_page, write_page
 
@@ -129,8 +129,11 @@ def export(
     if not isinstance(given, Task):
         checkpoint = find(given, **where)
         try:
-            task = task or task_of(checkpoint).task
-        except UnsupportedError:  # the head has no task: export the model with the files beside the weights
+            found = task_of(checkpoint, task)
+        except UnsupportedError:
+            if task is not None:
+                raise
+            # The head has no task: export the model with the files beside the weights.
             check_page(checkpoint.name, web)
             names = beside_weights(checkpoint.folder)
             refuse_other_files(path, names)
@@ -142,7 +145,7 @@ def export(
                     checkpoint.contents.copy(name, to / name)
 
             return export_model(model, path, name=checkpoint.name, prepare=copy, **options)
-        given = load_task(given, task=task, **where)
+        given = found.load()
     check_page(given, web)
     given.check_beside(path)
     name = given.checkpoint.name if given.checkpoint else ""
