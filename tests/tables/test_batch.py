@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,22 @@ def test_documents_of_one_name_get_files_of_their_own(folder: Path, capsys: pyte
         one.name.casefold() for one in find_inputs([*given, *(str(folder / "in" / n) for n in ("a.png", "A.PDF"))])[0]
     ]
     assert len(set(names)) == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (("X.pdf", "x.pdf", "x-2.pdf"), ["X", "x-3", "x-2"]),
+        (("\u00e9.pdf", "e\u0301.pdf", "\u00e9-2.pdf"), ["\u00e9", "e\u0301-3", "\u00e9-2"]),
+        (("\u00df.pdf", "SS.pdf", "Ss-2.pdf"), ["\u00df", "SS-3", "Ss-2"]),
+        (("x.pdf", "x.png", "x.pdf.png"), ["x", "x.png", "x.pdf"]),
+    ],
+)
+def test_names_that_a_file_system_takes_for_one_are_numbered(given: tuple[str, ...], names: list[str]) -> None:
+    """A number makes no other document's name, and a name of its own is kept."""
+    found = [one.name for one in find_inputs(given)[0]]
+    assert len({unicodedata.normalize("NFC", name).casefold() for name in found}) == len(given)
+    assert found == names
 
 
 def test_a_file_that_cannot_be_written_costs_no_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

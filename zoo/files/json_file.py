@@ -42,6 +42,8 @@ def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
             data = file.read(min(found.st_size, limit) + 1)  # a read allocates what it asks for
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"{path}: no such file{nearest_file(path)}") from None
+    except ZooError:
+        raise
     except (OSError, ValueError) as e:
         raise error(f"{path}: cannot be read: {e}") from None
     if len(data) > limit:

@@ -60,18 +60,19 @@ def _files_below(folder: str) -> Iterator[str]:
 def _named(found: dict[str, str]) -> list[InputFile]:
     """A name for each path: without its suffix, with its suffix, or with its folders, the first that is unique.
 
-    Names that are still equal are numbered.  Names are equal if a file system could take them for one: in another case,
-    or in another Unicode form.
+    Names that are still equal are numbered, with numbers that make no other's name.  Names are equal if a file system
+    could take them for one: in another case, or in another Unicode form.
     """
     names = {path: str(Path(place).with_suffix("")) for path, place in found.items()}
     for longer in (found, _below_one_folder(found)):
         count = Counter(_folded(name) for name in names.values())
         names = {path: name if count[_folded(name)] == 1 else longer[path] for path, name in names.items()}
-    taken: set[str] = set()
+    count = Counter(_folded(name) for name in names.values())
+    taken = {name for name, times in count.items() if times == 1}  # which are no number's
     inputs = []
     for path, name in names.items():
         unique, number = name, 1
-        while _folded(unique) in taken:
+        while count[_folded(name)] > 1 and _folded(unique) in taken:
             number += 1
             unique = f"{name}-{number}"
         taken.add(_folded(unique))
