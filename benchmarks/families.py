@@ -193,7 +193,7 @@ def _transformers(folder: Path, config: dict[str, Any], threads: int) -> tuple[A
         return run, {}
     settings = model.generation_config
     rules = ("forced_bos_token_id", "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens")
-    for name in (*rules, "eos_token_id"):
+    for name in (*rules, "bad_words_ids", "eos_token_id"):
         setattr(settings, name, None)
     settings.num_beams, settings.use_cache = 1, True
 
@@ -222,7 +222,10 @@ def inputs(model: Any, folder: Path) -> dict[str, Any]:
             length = min(PROMPT if isinstance(one, CausalLM) else READ, one.max_positions)
             found["input_ids"] = rng.integers(min(10, one.config.vocab_size // 2), one.config.vocab_size, (1, length))
         elif isinstance(one, ImageModel):
-            found["pixel_values"] = ImageProcessor.from_folder(folder)(draw(480, 640)).pixel_values
+            if (folder / "preprocessor_config.json").is_file():
+                found["pixel_values"] = ImageProcessor.from_folder(folder)(draw(480, 640)).pixel_values
+            else:
+                found["pixel_values"] = rng.standard_normal((1, *one.config.image, 3), np.float32)
         elif isinstance(one, SoundModel):
             shape = (1, one.config.num_mel_bins, one.config.frames)
             found["input_features"] = rng.normal(0, 0.4, shape).astype(np.float32)

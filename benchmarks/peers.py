@@ -87,7 +87,7 @@ def torch_model(folder: Path) -> Any:
     import torch
     from transformers import AutoModel
 
-    return AutoModel.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32).eval()
+    return AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
 
 
 def _model_type(folder: Path) -> str:
@@ -147,6 +147,8 @@ def exported(folder: Path) -> Path:
 
     def states(input_ids: Any, attention_mask: Any) -> Any:
         # A mask of four dimensions is taken as it is: the code that makes one of two cannot be exported.
+        if _model_type(folder) == "mpnet":
+            return model(input_ids, attention_mask).last_hidden_state  # whose older code can be
         bias = (1 - attention_mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
         return model(input_ids, bias).last_hidden_state
 

@@ -106,6 +106,9 @@ def arguments(answer: Answer) -> dict[str, Any]:
     given = answer["input"]
     if "input_ids" in given:
         return {name: np.array(given[name]) for name in ("input_ids", "attention_mask") if name in given}
+    if "text" in given:
+        encoded = Tokenizer.from_folder(cached(answer["repo"], weights=False))(given["text"])
+        return {"input_ids": encoded.input_ids, "attention_mask": encoded.attention_mask}
     processor = ImageProcessor.from_folder(cached(given.get("processor", answer["repo"]), weights=False))
     if "size" in given:
         processor = replace(processor, size={"height": given["size"], "width": given["size"]})
