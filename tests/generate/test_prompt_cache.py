@@ -117,6 +117,10 @@ def test_files_of_other_models(llm, saved, tmp_path):
     bad.write_bytes(data[:at] + np.int64(1 << 40).tobytes() + data[at + 8 :])
     with pytest.raises(CheckpointError, match="none of this model"):
         cache.load_cache(bad)
+    at = data.index(tensors["values.1"].array.tobytes())
+    bad.write_bytes(data[:at] + np.float32(np.nan).tobytes() + data[at + 4 :])
+    with pytest.raises(CheckpointError, match=r"values\.1 has values that are not finite"):
+        cache.load_cache(bad)
     with pytest.raises(NotFoundError):
         cache.load_cache(tmp_path / "none")
     assert (cache.ids, cache.length) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -116,6 +117,8 @@ class PromptCache:
                 x[0, :count] = made.to_parameter(
                     stored, f"{path}: {name}.{i}", _name(like), str(getattr(like, "device", "cpu"))
                 )
+                if not all(math.isfinite(float(end)) for end in (x[0, :count].min(), x[0, :count].max())):
+                    raise CheckpointError(f"{path}: {name}.{i} has values that are not finite")
         cache.advance(count)
         self._cache, self.ids = cache, tokens.tolist()
         return about
