@@ -179,6 +179,7 @@ def card(out: Path) -> None:
         if "typeset" in trained
         else ""
     )
+    words = "words of ten languages (Debian's lists)" if what == "reader" else "common English words"
     text = f"""---
 license: apache-2.0
 library_name: zoo
@@ -188,7 +189,7 @@ library_name: zoo
 {WHAT[what]}
 
 **Data.** Pictures that `training/` of zoo renders with Pillow and fonts of Debian packages, from seed
-{trained["seed"]}; nothing was downloaded.{typeset} Strings are pseudo-words, common English words,
+{trained["seed"]}; nothing was downloaded.{typeset} Strings are pseudo-words, {words},
 names, numbers, money, dates and codes.
 
 **Training.** `python -m training {what}`: {trained["steps"]} steps, {trained["cpu_hours"]:.1f} hours of a core.{mean}
