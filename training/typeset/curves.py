@@ -1,4 +1,4 @@
-"""This script copies losses and scores by step from the logs of runs into a small file.
+"""This script copies losses and scores by step from the logs of runs into a small file, beside those of other models.
 
 `python -m training.typeset.curves RUNS --json FILE`
 """
@@ -43,7 +43,8 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="the folder with a run's folder for each model")
     parser.add_argument("--json", type=Path, required=True)
     args = parser.parse_args()
-    found = {log.parent.name: curves(log) for log in sorted(args.runs.glob("*/log.jsonl"))}
+    found = json.loads(args.json.read_text(encoding="utf-8")) if args.json.exists() else {}
+    found |= {log.parent.name: curves(log) for log in sorted(args.runs.glob("*/log.jsonl"))}
     rows = [f'"{k}": {{"losses": {_rows(v["losses"])}, "scores": {_rows(v["scores"])}}}' for k, v in found.items()]
     args.json.write_text("{" + ",\n".join(rows) + "}\n", encoding="utf-8")
 
