@@ -8,7 +8,7 @@ import pytest
 from tests.ops.test_quant_tensors import NARROW, matrix
 from zoo import ops
 from zoo.apps.gguf_export.k_blocks import encode
-from zoo.engines.onnx.ops import Symbol
+from zoo.engines.onnx.ops import Symbol, packed
 from zoo.engines.onnx.ops.graph import GraphBuilder
 from zoo.engines.onnx.ops.packed import ACTIVATIONS, Int4
 from zoo.engines.onnx.ops.symbol import constant
@@ -62,6 +62,18 @@ def test_products_are_those_of_the_numbers(names, columns, rng, running, monkeyp
             assert np.linalg.norm(found - wanted) <= limit * size
     assert "MatMulNBits" in operators["int8"]
     assert operators["int8"].count("MatMulNBits") <= operators["float32"].count("MatMulNBits")
+
+
+@pytest.mark.parametrize("name", ["Q4_0", "Q4_K", "F16"])
+def test_a_large_matrix_is_several_products(name, rng, running, monkeypatch):
+    weight, bias = matrix(rng, name, rows=80, columns=256), rng.standard_normal(80, np.float32)
+    x = rng.standard_normal((3, 256), np.float32)
+    (wanted,) = running(product(weight, bias, precision=Int4(0))).run(None, {"x": x})
+    monkeypatch.setattr(packed, "LARGEST", 33 * 256)
+    graph = product(weight, bias, precision=Int4(0))
+    assert [node.op for node in graph.nodes].count("MatMulNBits") == 3
+    (found,) = running(graph).run(None, {"x": x})
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["Q4_K", "Q5_K"])

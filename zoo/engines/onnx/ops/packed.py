@@ -31,6 +31,7 @@ from .symbol import FLOAT, Symbol
 FOUR = frozenset({"INT4_32", "UINT4_32", "UINT4_OFFSET", "UINT4_K", "Q4_0", "Q4_1", "Q4_K"})  # types of four bits
 OF_ROWS = 128  # the group of a type with one scale for a row
 TILE = 1 << 22  # numbers of a matrix that are converted at a time
+LARGEST = 1 << 26  # numbers of a matrix in a product; while ONNX Runtime packs one, it is in memory twice
 COLUMNS = {4: 2, 8: 1}  # bits of a code -> the columns for the rest of an offset
 SMALLEST = 32  # rows or columns below which a matrix is not quantised
 ACTIVATIONS = "ZOO_ONNX_ACTIVATIONS"
@@ -111,6 +112,8 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
         return None
     (O, I), exact = weight.shape, is_exact()  # noqa: E741
     parts: Any = graph.constants[weight.name].parts  # none of them is made later
+    if O * I > LARGEST:
+        return _by_rows(x, parts, bias, kind, weight)
     key, form = ("packed", weight.name), form_of(kind, parts)
     if key not in graph.memo:
         graph.memo[key] = _constants(parts, (O, I), kind, form, exact, weight.name)
@@ -131,6 +134,20 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
         rows = sums.reshape(-1, sums.shape[-1])
         y = y + x.new("Gemm", [rows, offset], (rows.shape[0], O), transB=1).reshape(*x.shape[:-1], O)
     return y
+
+
+def _by_rows(x: Symbol, parts: Sequence[Part], bias: Symbol | None, kind: QuantType, weight: Symbol) -> Symbol:
+    """As `linear`, with a product for each LARGEST numbers of the matrix."""
+    graph, found, begin = x.graph, [], 0
+    step = max(1, LARGEST // weight.shape[1])
+    for piece in [part[a : a + step] for part in parts for a in range(0, len(part), step)]:
+        name = graph.store(piece, name=f"{weight.name}.{begin}")
+        rows = Symbol(graph, name, graph.constants[name].shape, weight.dtype)
+        y = linear(x, rows, None if bias is None else bias[begin : begin + len(piece)], kind)
+        assert y is not None
+        found.append(y)
+        begin += len(piece)
+    return x.new("Concat", found, (*x.shape[:-1], begin), axis=-1)
 
 
 def _sums(x: Symbol, group: int) -> Symbol:
