@@ -8,7 +8,7 @@ PYTHON is that of an environment with llama-cpp-python (`pip install llama-cpp-p
 Random weights (2.5 GB of bfloat16) are made, quantised and saved on first use.  In each round every contender has
 a process of its own: for each length in --contexts a prompt of as many tokens, then single tokens, and the largest
 resident memory.  Figures are the least of the repetitions and the rounds.  An ONNX graph is made before, in a process
-that is measured by itself.  Contenders of one file must give logits like each other's.
+that is measured by itself and runs only two tokens.  Contenders of one file must give logits like each other's.
 """
 
 from __future__ import annotations
@@ -131,21 +131,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     paths = {file: _file(args.model, file, args.cache) for file in dict.fromkeys(CONTENDERS[n][1] for n in names)}
     sizes = {file: sum(f.stat().st_size for f in _weights(path)) for file, path in paths.items()}
     os.environ["HF_ASSETS_CACHE"] = str(args.cache / "graphs")
-    common = json.dumps(threads), json.dumps(args.contexts), str(args.tokens)
     clock = json.dumps("process_time" if args.clock == "cpu" else "perf_counter")
 
-    def run(name: str) -> dict[str, Any]:
+    def run(name: str, contexts: list[int], tokens: int) -> dict[str, Any]:
         side, file = CONTENDERS[name]
+        common = json.dumps(threads), json.dumps(contexts), str(tokens)
         python = {"python": args.llama_cpp} if side == "llama.cpp" else {}
         return harness.run_python(CHILD % SIDES[side], str(paths[file]), *common, clock, **python)
 
     making = {}
     for name in (name for name in names if name.startswith("zoo onnx")):
-        making[name] = run(name)["peak"] / sizes[CONTENDERS[name][1]]
+        making[name] = run(name, [1], 1)["peak"] / sizes[CONTENDERS[name][1]]
         print(f"{name}: peak memory where the graph is made, / file {making[name]:.2f}", flush=True)
     runs: dict[str, Any] = {}
     for name in harness.in_turns(names, args.rounds):
-        found, size = run(name), sizes[CONTENDERS[name][1]]
+        found, size = run(name, args.contexts, args.tokens), sizes[CONTENDERS[name][1]]
         before = runs.setdefault(name, found)
         least = {part: {n: min(t, before[part][n]) for n, t in found[part].items()} for part in ("prefill", "decode")}
         peak = min(found["peak"], before["peak"])
