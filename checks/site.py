@@ -36,7 +36,12 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "examples/README.md": "examples.md",
 }
-FILES = ("zoo/data/page.png", "LICENSE", *(f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")))
+FILES = (
+    "zoo/data/page.png",
+    "LICENSE",
+    "deploy/kubernetes.yaml",
+    *(f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")),
+)
 MERMAID = ROOT / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"  # `npm install --no-save mermaid@11`
 # Beginning of a benchmark's row, or the whole name of its file before the date -> model_type.
 MEASURED = {
