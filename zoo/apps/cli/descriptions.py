@@ -181,8 +181,8 @@ Serve a web page for trying checkpoints: find the tables of a PDF or picture, cl
 compare texts, chat.  A checkpoint is loaded when its tab is first used.  Ctrl-C ends.  It requires
 {pip_install("demo")}.
 
-Only this machine can open the page, and the page contacts no other address; --host 0.0.0.0 opens it to the network,
-without a password."""
+Only this machine can open the page, with the token in the address that is printed, and the page contacts no other
+address; --host 0.0.0.0 opens it to whoever has the token."""
 
 DEMO_MORE = """\
   zoo demo
