@@ -185,6 +185,16 @@ def _quantised(result: Result) -> str:
     )
 
 
+def _soak(result: Result) -> str:
+    """The visits of each kind of client."""
+    lines = [
+        [who, f"{found['visits']:,}", *(_ms(found[key]) for key in ("p50 ms", "p99 ms"))]
+        for who, found in result["visits"].items()
+    ]
+    about = f"{result['minutes']:g} minutes, {result['rate']:g} clients a second.\n\n"
+    return f"{about}{_markdown(['client', 'visits', 'median, ms', '99 of 100 within, ms'], lines)}"
+
+
 def _coldstart(result: Result) -> str:
     lines = []
     for who, marks in {**result["processes"], **{f"zoo, {k} file": v for k, v in result["stored"].items()}}.items():
@@ -249,12 +259,14 @@ KINDS = {
     "tables": Kind("Tables", "Pictures and PDFs, nothing given, see [tables.md](tables.md).", _tables),
     "sentences": Kind("Sentences", "10,000 of mixed length to vectors, each side in a process of its own.", _rows),
     "families": Kind("Families", "One short input each at full size, zoo on ONNX Runtime, each in a process.", _rows),
+    "whisper": Kind("Whisper", "A minute of speech to 200 tokens by whisper-base, each side in a process.", _rows),
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
     "onnx_int8": Kind("int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _int8),
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
     "trocr": Kind("TrOCR", "Lines of text, from pixel values to 20 tokens.", _rows),
     "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),
     "quantised": Kind("Quantised weights", "The same, packed, on NumPy, ONNX Runtime and llama.cpp.", _quantised),
+    "soak": Kind("Serving", "`zoo serve` beside clients that also send nonsense, dawdle or vanish.", _soak),
     "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
 }
 

@@ -6,8 +6,9 @@
 --python: the interpreter of an environment with faster-whisper (and transformers and torch, which convert the
 checkpoint for it); by default this one.  The speech is espeak-ng's.  Weights are random, in whisper-base's layout, so
 that nobody can be faster by hearing less: each of the two windows is given 100 tokens, without times and with greedy
-choice.  The texts of zoo and transformers, and of faster-whisper, have to be the same.  Each contender is timed in a
-process of its own, from a sound file to the text, after a first run; loading is not counted.
+choice.  How many words came out is recorded; which ones is not compared, as the libraries scale a spectrogram by the
+loudest frame of different parts.  Each contender is timed in a process of its own, from a sound file to the text, after
+a first run; loading is not counted.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ ends = model.hf_tokenizer.get_vocab_size() - 1608
 def read():
     found, _ = model.transcribe(
         sound, language="en", without_timestamps=True, condition_on_previous_text=False, temperature=0,
-        suppress_tokens=list(range(ends, ends + 1608)), suppress_blank=False, max_new_tokens=tokens, **options,
+        # CTranslate2 writes at most half of what prompt and new tokens may have together.
+        suppress_tokens=list(range(ends, ends + 1608)), suppress_blank=False, max_new_tokens=2 * tokens - 2, **options,
     )
     return "".join(one.text for one in found).strip()
 """,
@@ -98,17 +100,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     row: dict[str, Any] = {"row": f"whisper-base, {SECONDS} s of speech, {2 * TOKENS} tokens"}
     texts = {name: of[0].pop("text").split() for name, of in runs.items()}
     row["words"] = {name: len(words) for name, words in texts.items()}
-    row["same words"] = {name: _same(texts["transformers"], words) for name, words in texts.items()}
     row |= harness.compare({name: [run[args.clock] for run in of] for name, of in runs.items()}, TARGETS)
-    print(f"words: {row['words']}, the same as transformers': {row['same words']}")
+    print(f"words: {row['words']}")
     harness.print_rows([row], args.rounds)
     harness.finish("whisper", args, {"environment": environment, "rounds": args.rounds, "rows": [row], "runs": runs})
     return 0
-
-
-def _same(wanted: list[str], words: list[str]) -> int:
-    """The number of words that are the same at the same place."""
-    return sum(a == b for a, b in zip(wanted, words, strict=False))
 
 
 def _spoken(path: Path) -> Path:
