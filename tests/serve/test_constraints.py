@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
+import numpy as np
 import pytest
+
+import zoo
+from zoo.apps.serve.constraints import grammar_of
 
 pytest.importorskip("llguidance", reason="needs llguidance, of the extra guided")
 
@@ -67,6 +72,29 @@ def test_a_grammar_that_cannot_be_used(client, asked):
     answer = ask(client, **asked)
     assert answer.status_code == 400, answer.text[:300]
     assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_choices_are_thousands_or_the_beginning_of_others(client):
+    choices = [f"a{i}" for i in range(9000)]
+    asked = {"model": "stories260k", "prompt": "Once", "temperature": 1.0, "seed": 1}
+    answer = client.post("/v1/completions", json={**asked, "structured_outputs": {"choice": choices}}).json()
+    assert answer["choices"][0]["text"] in choices
+    llm: Any = zoo.load("stories260k")
+    tokens = {token: llm.tokenizer.backend.token_to_id(token) for token in ("a", "b", "</s>")}
+    grammar = grammar_of(llm, {"choice": ["a", "ab"]})
+    assert grammar is not None
+    matcher = grammar.matcher()
+    assert not matcher.accept(tokens["a"])
+    after = np.isfinite(matcher.masked(np.zeros(llm.config.vocab_size)))
+    assert [token for token, i in tokens.items() if after[i]] == ["b", "</s>"]
+
+
+def test_a_parser_at_its_limits_ends_no_answer(client):
+    """It stops, as it does where an answer is complete."""
+    schema = {"type": "object", "properties": {f"p{i}": {"type": "integer"} for i in range(2500)}}
+    answer = ask(client, structured_outputs={"json": schema})
+    assert answer.status_code == 400
+    assert "the grammar cannot be followed: Parser Error" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("regex", ["((a{1,900}){1,900}){1,900}", "(x+x+)+y", "(a|aa|aaa)*" * 50])

@@ -46,11 +46,7 @@ class Matcher:
     def masked(self, scores: np.ndarray) -> np.ndarray:
         """Scores (V,) with -inf for tokens that the grammar does not allow."""
         bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
-        if problem := self._matcher.get_error():
-            why = problem.partition("\n<")[0]  # what follows is for llguidance's developers
-            if "NoExtensionBias" in why:
-                why = "no text of this model's tokens fits it"
-            raise InputError(f"the grammar cannot be followed: {why:.500}")
+        self._check()
         allowed = np.unpackbits(bits, bitorder="little")[: len(scores)].astype(bool)
         out = np.full_like(scores, -np.inf)
         out[: len(allowed)][allowed] = scores[: len(allowed)][allowed]
@@ -61,7 +57,15 @@ class Matcher:
     def accept(self, token: int) -> bool:
         """Add a token; True if the answer is complete."""
         self._matcher.consume_token(token)
+        self._check()  # a parser at its limits stops, too
         return self._matcher.is_stopped()
+
+    def _check(self) -> None:
+        if problem := self._matcher.get_error():
+            why = problem.partition("\n<")[0]  # what follows is for llguidance's developers
+            if "NoExtensionBias" in why:
+                why = "no text of this model's tokens fits it"
+            raise InputError(f"the grammar cannot be followed: {why:.500}")
 
 
 def response_grammar(task: Any, asked: dict[str, Any] | None, outputs: dict[str, Any] | None) -> Grammar | None:
@@ -98,7 +102,7 @@ def grammar_of(task: Any, asked: dict[str, Any] | None) -> Grammar | None:
             grammar = library.LLMatcher.grammar_from_regex(value)
         else:
             options = " | ".join(json.dumps(text, ensure_ascii=False) for text in value)
-            grammar = library.LLMatcher.grammar_from_lark(f"start: {options}")
+            grammar = library.LLMatcher.grammar_from_lark(f"start: CHOICE\nCHOICE: {options}")  # a word to its lexer
     except ValueError as e:
         raise ApiError(400, f"the grammar cannot be used: {e!s:.500}", param="structured_outputs") from None
     return Grammar(_tokenizer(task), grammar)
