@@ -87,3 +87,4 @@ def test_signs_that_a_reader_is_unsure_of_are_no_text():
     assert not is_legible([Word(text, box, 0.8) for text in ("-1", "= _", ".''", "4*8*,")])
     assert is_legible([Word(text, box, 0.95) for text in ("-1", "= _", ".''", "4*8*,")])
     assert is_legible([Word(text, box, 0.8) for text in ("Total", "Net", "25", "17")])
+    assert not is_legible([Word(text, box, 0.8) for text in ("[", "1", "1", "l")])  # the edges of empty boxes

@@ -28,7 +28,7 @@ FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much in
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
 LOW_LINE = 0.75  # of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
-FEW_WORDS, LETTERS, LEGIBLE = 4, 0.65, 0.93  # share of letters and figures, and confidence: a table's are 0.94 and more
+FEW_WORDS, LETTERS, LEGIBLE = 4, 0.55, 0.92  # share of letters and figures, and confidence: a table has one of them
 STROKES = frozenset("1lI|")  # what the upright strokes of a drawing are read as
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
