@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,31 @@ def test_more_than_the_lattice_is_left_to_the_network() -> None:
     parts += [Detection("table column", 0.9, (80.0 + 80 * i, 30.0, 160.0 + 80 * i, 330.0)) for i in range(5)]
     (table,) = tables_of(page_of(content), (30, 25, 270, 160), structure=lambda image, threshold: parts, padding=0)
     assert {cell.origin for cell in table.cells} == {"model"}
+
+
+def test_paragraphs_above_a_lattice_are_no_part_of_it() -> None:
+    """The detector takes a paragraph and a table for one."""
+    lines = "".join(text(40, y, "A line of a paragraph", 8) for y in (196, 190, 184, 178))
+    (table,) = tables_of(page_of(lines + ruled() + TEXTS), (30, 2, 270, 165))
+    assert table.rows() == ROWS
+
+
+def test_names_and_a_header_without_rules() -> None:
+    """Only the numbers are ruled."""
+    content = ruled(xs=X[1:], ys=(140, 110, 80, 50))
+    content += "".join(text(x, y, words) for x, y, words in [*WORDS, (45, 90, "b"), (125, 90, "5"), (205, 90, "6")])
+    (table,) = tables_of(page_of(content), PLACE)
+    assert table.rows() == [["Name", "Before", "After"], ["a", "1", "2"], ["b", "5", "6"], ["c", "3", "4"]]
+    assert {cell.origin for cell in table.cells} == {"rules"}
+
+
+@pytest.mark.parametrize("gap", [0, 5])
+def test_gaps_between_boxes_of_cells_are_no_columns(gap: float) -> None:
+    """As pages of the web have them, a box around each cell."""
+    boxes = [(x0, y1, x1 - gap, y0) for x0, x1 in pairwise(X) for y0, y1 in pairwise(Y)]
+    content = "".join(line(a, c, a, b) + line(d, c, d, b) + line(a, b, d, b) + line(a, c, d, c) for a, b, d, c in boxes)
+    (table,) = tables_of(page_of(content + TEXTS), PLACE)
+    assert table.rows() == ROWS
 
 
 def words_at(*rows: float) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from ...images.boxes import Box
 from ..documents import Rules, Word
 from .boxes import HALF, groups, inside
+from .direction import quarters
 from .grid import MAX_POSITIONS
 from .table import Cell, Table
 from .text_lines import word_lines
@@ -30,6 +31,8 @@ WIDE = 1.5  # heights of a word: the words of one cell are nearer
 MIN_APART = 3  # lines of cells in one column, of which half have wider gaps: rules do not part all of the columns
 MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those around other lattices
 MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
+BESIDE, HEAD_LINES = 0.8, 4  # of a lattice's rows, with names to the left of it; lines of a header above it
+LOW = 0.5  # heights of words: a row that is lower, or a column narrower than one height, holds none
 FEW = 6  # the least number of cells with words of such a lattice
 
 
@@ -169,6 +172,59 @@ def _cells(below: np.ndarray, beside: np.ndarray) -> tuple[list[tuple[int, int, 
             cells += [(r, c, 1, 1) for r, c in zip(rows, columns, strict=True)]
             ragged += len(area)
     return sorted(cells), ragged
+
+
+def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice with a column more where names stand to the left of most of its rows, and a row of words above it.
+
+    words: of the table's place.  Many tables have rules between their numbers alone.
+    Words that do not run from left to right add nothing.
+    """
+    xs, ys, R, C = lattice.xs, lattice.ys, len(lattice.ys) - 1, len(lattice.xs) - 1
+    cells = list(lattice.cells)
+    if any(quarters(word.angle or 0.0) for word in words):
+        return lattice
+    middles = [((w.box[0] + w.box[2]) / 2, (w.box[1] + w.box[3]) / 2, w) for w in words if w.text.strip()]
+    own = [w for x, y, w in middles if ys[0] <= y < ys[-1] and x < xs[0]]
+    rows = {int(np.searchsorted(ys, (w.box[1] + w.box[3]) / 2, "right")) - 1 for w in own}
+    if len(rows) >= BESIDE * R and sum(map(_is_apart, word_lines(own))) <= MOST_OPEN * R:
+        xs = (min(w.box[0] for w in own), *xs)
+        cells = [(r, 0, 1, 1) for r in range(R)] + [(r, c + 1, rs, cs) for r, c, rs, cs in cells]
+    own = [w for x, y, w in middles if y < ys[0] and xs[0] <= x < xs[-1]]
+    crossed = any(w.box[0] < x < w.box[2] for w in own for x in xs[1:-1])
+    if own and not crossed and len(word_lines(own)) <= HEAD_LINES and len(_columns(own, xs)) > max(1, HALF * C):
+        ys = (min(w.box[1] for w in own), *ys)
+        cells = [(0, c, 1, 1) for c in range(len(xs) - 1)] + [(r + 1, c, rs, cs) for r, c, rs, cs in cells]
+    return replace(lattice, xs=xs, ys=ys, cells=tuple(sorted(cells)))
+
+
+def without_gaps(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice without columns and rows that hold no word and are too narrow for one: gaps between cells' boxes."""
+    if not words:
+        return lattice
+    high = statistics.median(word.box[3] - word.box[1] for word in words)
+    full = [cell for cell, own in zip(lattice.cells, lattice.held(words), strict=True) if own]
+    borders, cells = [list(lattice.ys), list(lattice.xs)], list(lattice.cells)
+    for axis, least in ((0, LOW * high), (1, high)):
+        at = borders[axis]
+        for i in reversed(range(len(at) - 1)):
+            if len(at) < 4 or at[i + 1] - at[i] >= least or any(c[axis] == i and c[axis + 2] == 1 for c in full):
+                continue
+            del at[max(i, 1)]
+            cells, full = _without(cells, axis, i), _without(full, axis, i)
+    return replace(lattice, ys=tuple(borders[0]), xs=tuple(borders[1]), cells=tuple(sorted(cells)))
+
+
+def _without(cells: Sequence[tuple[int, int, int, int]], axis: int, i: int) -> list[tuple[int, int, int, int]]:
+    """The cells once row (axis 0) or column (1) `i` is gone."""
+    kept = []
+    for cell in cells:
+        first, count = cell[axis], cell[axis + 2]
+        if (first, count) != (i, 1):
+            moved = list(cell)
+            moved[axis], moved[axis + 2] = first - (first > i), count - (first <= i < first + count)
+            kept.append((moved[0], moved[1], moved[2], moved[3]))
+    return kept
 
 
 def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:

@@ -15,14 +15,15 @@ from ..documents import Rules, Word
 from .boxes import HALF, inside
 from .cell_borders import INK
 from .ink_rules import ink_rules
-from .lattice import Lattice, find_lattices, is_table, lattice_table, with_lines
+from .lattice import Lattice, find_lattices, is_table, lattice_table, with_lines, with_sides, without_gaps
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
-from .text_lines import blocks_of
+from .text_lines import blocks_of, word_lines
 from .words import Interval
 
 NEAR = 1 / 300  # of the page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
 MOST = 0.75  # the share of a place's words, or ink, in a lattice that is its table
+TEXT_GAP, MOST_ROWS = 1.0, 0.3  # heights of a line that part two texts; the share of lines with such gaps in text
 SHADE = 12  # grey levels between the papers of a header and of other rows
 FIRST = 16  # rows in which the network looks for a header
 WORD_GAP = 0.8  # of a line's height: between words of one column there is less
@@ -46,7 +47,12 @@ def ruled_places(
     for found in places:
         own = [one for one in lattices if max(inside(one.box, found.box), inside(found.box, one.box)) >= HALF]
         own = [one for one in own if is_table(one, lattices, _words(page, one, words), True)]
-        if own and _share(page, found.box, [one.box for one in own], words) >= MOST:
+        if words is not None and len(own) == 1:
+            own = [with_sides(own[0], [word for word in words if inside(word.box, found.box) >= HALF])]
+        if own and _share(page, found.box, [one.box for one in own], words) < MOST:
+            own = [] if words is None or _has_rows(found.box, own, words) else own
+            own = [one for one in own if is_table(one, lattices, words or (), False)]
+        if own:
             del left[found]
             tables |= {found._replace(box=one.box): one for one in own}
     for one in lattices if detected else ():
@@ -54,6 +60,14 @@ def ruled_places(
         if apart and is_table(one, lattices, _words(page, one, words), False):
             tables[Detection(TABLE, 1.0, one.box)] = one
     return tables | left
+
+
+def _has_rows(box: Box, own: Sequence[Lattice], words: Sequence[Word]) -> bool:
+    """True if many lines of the words in a box that are in none of its lattices have gaps, as rows of a table have."""
+    rest = [word for word in words if inside(word.box, box) >= HALF]
+    lines = word_lines([word for word in rest if all(inside(word.box, one.box) < HALF for one in own)])
+    rows = sum(len(blocks_of([word.box for word in line], TEXT_GAP)) > 1 for line in lines)
+    return rows > MOST_ROWS * len(lines)
 
 
 def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word] | None) -> float:
@@ -95,7 +109,7 @@ def ruled_table(
     lattice: Lattice, pixels: np.ndarray, structure: Callable[[np.ndarray], Sequence[Detection]], words: Sequence[Word]
 ) -> Table:
     """The table of a lattice in a crop (Y, X, 3); structure: finds the header, if nothing else shows it."""
-    lattice = with_lines(lattice, words)
+    lattice = with_lines(without_gaps(lattice, words), words)
     table = lattice_table(lattice, words)
     return lattice_table(lattice, words, _header_rows(table, pixels, structure))
 
