@@ -82,9 +82,10 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     find = zoo.hub.find
 
     def found(name, *options, **more):
-        if name == "sentence-transformers/all-MiniLM-L6-v2" or name == CHAT or name in STAND_INS:
-            folder = built(name) if name == CHAT or name in STAND_INS else minilm
-            return replace(find(folder), name=name, revision=COMMIT)
+        text = getattr(name, "text", name)
+        if text == "sentence-transformers/all-MiniLM-L6-v2" or text == CHAT or text in STAND_INS:
+            folder = built(text) if text == CHAT or text in STAND_INS else minilm
+            return replace(find(folder), name=text, revision=COMMIT)
         return find(name, *options, **more)
 
     monkeypatch.setattr(zoo.hub, "find", found)

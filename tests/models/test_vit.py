@@ -175,7 +175,7 @@ def test_two_grids_on_two_threads(rng):
     [
         ("image_size", [1, 2, 3], "neither a size in pixels nor a pair"),
         ("patch_size", 0, "neither a size in pixels nor a pair"),
-        ("patch_size", ["4", "4"], "neither a size in pixels nor a pair"),
+        ("patch_size", ["4", "4"], r"patch_size = \['4', '4'\] has type list, expected int or list\[int\]"),
         ("patch_size", 32, "larger than image_size"),
         ("hidden_act", "gelou", "activation 'gelou' is not implemented; did you mean"),
         ("num_attention_heads", 5, "does not divide"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -144,7 +145,7 @@ def test_all_says_which_known_answers_need_the_hub(tmp_path, capsys, monkeypatch
     monkeypatch.setattr(parity.__main__, "all_cases", lambda full: [])
     assert main(["--all"]) == 0
     out = capsys.readouterr().out
-    assert "14 known answers need the hub's files: google-bert/bert-base-uncased, FacebookAI/roberta-base, " in out
+    assert re.search(r"^\d+ known answers need the hub's files: .*google-bert/bert-base-uncased", out, re.MULTILINE)
     monkeypatch.setattr(parity.published, "missing", lambda answer: None)
     monkeypatch.setattr(parity.published, "wrong", lambda answer: "0.1 apart" if "mnli" in answer["repo"] else None)
     assert main(["--all"]) == 1
