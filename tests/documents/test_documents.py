@@ -68,6 +68,14 @@ def test_letters_without_a_meaning_are_no_words():
         assert words_of(data) is None
 
 
+def test_words_that_nobody_sees_are_left_out():
+    hidden = "1 1 1 rg " + text(20, 30, "white") + "0 0 0 rg " + text(150, 30, "below") + "145 20 100 30 re f\n"
+    seen = words_of(pdf([PAGE]))
+    with pytest.warns(UserWarning, match=f"2 of {len(seen) + 2} words of the text layer are not to be seen"):
+        assert words_of(pdf([PAGE + hidden])) == seen
+    assert len(words_of(pdf(["3 Tr " + text(20, 30, "a hidden layer")]))) == 3  # over a scan that was not drawn
+
+
 def test_words_off_the_page_are_counted():
     data = pdf([PAGE + text(900, 100, "far") + text(20, -300, "below")])
     with pytest.warns(UserWarning, match="2 of 7 words are off the page"):

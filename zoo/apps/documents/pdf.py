@@ -16,6 +16,7 @@ import numpy as np
 from ...errors import InputError, ZooError
 from ...guards.confined import Confined, FailedError, Job, StoppedError
 from ...images import MAX_PIXELS
+from ...images.lines import is_blank
 from ...optional import optional
 from ...warning import warn
 from .rules import Rules, page_rules
@@ -24,6 +25,7 @@ from .word import Word
 MAX_CHARACTERS = 200_000  # of a page: a full page of print has 5,000
 MAX_CONTENT = 64 << 20  # bytes of a page's words
 MAX_STOPPED = 3  # pages that take too much, after which the rest of a file is not read
+MAX_UNSEEN = 0.5  # the share of a page's words that are not to be seen, above which its image is in doubt, not they
 SUCCESS = "Success"  # PDFium's error message if there is no error
 
 JOB = Job(
@@ -99,6 +101,12 @@ class PdfFile:
             warn(f"{name}: the text layer has no Unicode for its letters, and is not used")
         if words is not None and off:
             warn(f"{name}: {off} of {off + len(words)} words are off the page, and are left out")
+        if words:
+            seen = [word for word in words if _is_seen(word, image)]
+            unseen = len(words) - len(seen)
+            if 0 < unseen <= MAX_UNSEEN * len(words):
+                warn(f"{name}: {unseen} of {len(words)} words of the text layer are not to be seen, and are left out")
+                words = seen
         return PageContent(image, words, rules)
 
     def _size(self, number: int, name: str, scale: float) -> tuple[int, int]:
@@ -132,6 +140,13 @@ class PdfFile:
         except StoppedError as e:
             self._stopped += 1
             raise InputError(f"{name}: damaged or hostile: PDFium is stopped, since {e}") from None
+
+
+def _is_seen(word: Word, image: np.ndarray) -> bool:
+    """Return False for text on paper of its own colour, or under something of one colour."""
+    x0, y0, x1, y1 = word.box
+    part = image[max(int(y0), 0) : math.ceil(y1) + 1, max(int(x0), 0) : math.ceil(x1) + 1]
+    return not part.size or not is_blank(part)
 
 
 def _reason(text: str, data: bytes, password: str | None) -> str:
