@@ -253,6 +253,22 @@ def _gpu_tables(paths: Sequence[Path]) -> str:
     return f"`python -m benchmarks.gpu`: {names}\n\n{table(list(paths)).strip()}\n"
 
 
+def _speculative(result: Result) -> str:
+    return _rows({"rows": result["results"]})
+
+
+def _serving(result: Result) -> str:
+    """A line for each way of asking, offline and over HTTP."""
+    head = ["", "a second", "median, ms", "99 % within, ms", "CPU, ms of each"]
+    lines = []
+    for part in ("embeddings", "generation"):
+        for name, one in result.get(part, {}).items():
+            waits = [_ms(one[key]) if key in one else "" for key in ("p50 ms", "p99 ms", "CPU ms")]
+            lines.append([f"{part}: {name}", f"{one['a second']:.1f}", *waits])
+    load = result["environment"]["load_before"]
+    return f"{_markdown(head, lines)}\nThe machine's load was {load:.1f} before: others may have computed there too.\n"
+
+
 KINDS = {
     "cpu": Kind("Texts and images", "Encoders, from ids or pixel values to outputs; a JPEG to pixel values.", _rows),
     "table": Kind("Table Transformer", "A table's image to boxes.", _rows, "cpu --models table-structure"),
@@ -267,6 +283,8 @@ KINDS = {
     "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),
     "quantised": Kind("Quantised weights", "The same, packed, on NumPy, ONNX Runtime and llama.cpp.", _quantised),
     "soak": Kind("Serving", "`zoo serve` beside clients that also send nonsense, dawdle or vanish.", _soak),
+    "serving": Kind("Serving", "Sentences and tokens a second, offline and over HTTP.", _serving),
+    "speculative": Kind("Guessed tokens", "Prompt lookup beside plain decoding.", _speculative),
     "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
 }
 
