@@ -89,6 +89,24 @@ def test_choices_are_thousands_or_the_beginning_of_others(client):
     assert [token for token, i in tokens.items() if after[i]] == ["b", "</s>"]
 
 
+def test_a_panic_of_the_library_is_a_refusal(client, monkeypatch):
+    """As of {"required": "a..."} with a letter beyond ASCII at the hundredth byte, in llguidance 1.x."""
+
+    class PanicException(BaseException):
+        pass
+
+    def panics(*_: Any) -> str:
+        raise PanicException("end byte index 100 is not a char boundary")
+
+    matcher = pytest.importorskip("llguidance").LLMatcher
+    fake = type("Fake", (), {"validate_grammar": panics, "grammar_from_regex": matcher.grammar_from_regex})
+    monkeypatch.setattr("zoo.apps.serve.constraints._library", lambda: type("Library", (), {"LLMatcher": fake}))
+    monkeypatch.setattr("zoo.apps.serve.constraints._tokenizer", lambda task: None)
+    answer = ask(client, structured_outputs={"regex": "a"})
+    assert answer.status_code == 400
+    assert "llguidance fails: end byte index 100" in answer.json()["error"]["message"]
+
+
 def test_a_parser_at_its_limits_ends_no_answer(client):
     """It stops, as it does where an answer is complete."""
     schema = {"type": "object", "properties": {f"p{i}": {"type": "integer"} for i in range(2500)}}

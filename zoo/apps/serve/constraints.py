@@ -5,8 +5,10 @@ llguidance bounds the time and memory of a grammar; a token's mask takes microse
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,19 +23,33 @@ FUEL = 250_000
 KINDS = ("json", "regex", "choice")
 
 
+@contextlib.contextmanager
+def _panics_refused() -> Iterator[None]:
+    """A context in which a panic of llguidance, of which a thread would die, is an InputError."""
+    try:
+        yield
+    except BaseException as e:
+        if type(e).__name__ != "PanicException":  # no Exception, and of no importable class
+            raise
+        raise InputError(f"the grammar cannot be used: llguidance fails: {e!s:.300}") from None
+
+
 class Grammar:
     """A grammar for the tokens of one tokenizer."""
 
     def __init__(self, tokenizer: Any, grammar: str):
         self._tokenizer, self._grammar = tokenizer, grammar
         self._library = _library()
-        if problem := self._library.LLMatcher.validate_grammar(grammar, tokenizer):
+        with _panics_refused():
+            problem = self._library.LLMatcher.validate_grammar(grammar, tokenizer)
+        if problem:
             raise ApiError(400, f"the grammar cannot be used: {problem:.500}", param="response_format")
 
     def matcher(self) -> Matcher:
         """The state of one answer, which is empty."""
         limits = self._library.LLParserLimits(initial_lexer_fuel=FUEL, verbose_errors=False)
-        matcher = self._library.LLMatcher(self._tokenizer, self._grammar, limits=limits)
+        with _panics_refused():
+            matcher = self._library.LLMatcher(self._tokenizer, self._grammar, limits=limits)
         return Matcher(matcher, self._tokenizer.vocab_size)
 
 
@@ -45,7 +61,8 @@ class Matcher:
 
     def masked(self, scores: np.ndarray) -> np.ndarray:
         """Scores (V,) with -inf for tokens that the grammar does not allow."""
-        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        with _panics_refused():
+            bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         self._check()
         allowed = np.unpackbits(bits, bitorder="little")[: len(scores)].astype(bool)
         out = np.full_like(scores, -np.inf)
@@ -56,7 +73,8 @@ class Matcher:
 
     def accept(self, token: int) -> bool:
         """Add a token; True if the answer is complete."""
-        self._matcher.consume_token(token)
+        with _panics_refused():
+            self._matcher.consume_token(token)
         self._check()  # a parser at its limits stops, too
         return self._matcher.is_stopped()
 
@@ -96,13 +114,16 @@ def grammar_of(task: Any, asked: dict[str, Any] | None) -> Grammar | None:
         wanted = {"json": "a schema", "regex": "a regular expression", "choice": "a list of texts"}[kind]
         raise ApiError(400, f"structured_outputs: {kind} is not {wanted}", param="structured_outputs")
     try:
-        if kind == "json":
-            grammar = library.LLMatcher.grammar_from_json_schema(value, defaults={"whitespace_flexible": False})
-        elif kind == "regex":
-            grammar = library.LLMatcher.grammar_from_regex(value)
-        else:
-            options = " | ".join(json.dumps(text, ensure_ascii=False) for text in value)
-            grammar = library.LLMatcher.grammar_from_lark(f"start: CHOICE\nCHOICE: {options}")  # a word to its lexer
+        with _panics_refused():
+            if kind == "json":
+                grammar = library.LLMatcher.grammar_from_json_schema(value, defaults={"whitespace_flexible": False})
+            elif kind == "regex":
+                grammar = library.LLMatcher.grammar_from_regex(value)
+            else:
+                options = " | ".join(json.dumps(text, ensure_ascii=False) for text in value)
+                grammar = library.LLMatcher.grammar_from_lark(
+                    f"start: CHOICE\nCHOICE: {options}"
+                )  # a word to its lexer
     except ValueError as e:
         raise ApiError(400, f"the grammar cannot be used: {e!s:.500}", param="structured_outputs") from None
     return Grammar(_tokenizer(task), grammar)
