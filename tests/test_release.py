@@ -9,6 +9,7 @@ from pathlib import Path
 from checks import site
 from zoo.optional import DISTRIBUTION
 from zoo.registry import FAMILIES
+from zoo.tasks import IMAGE_TASKS, TASKS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -53,6 +54,13 @@ def test_the_site_has_every_page_and_family():
     text = site.families_page()
     assert all(len(re.findall(rf"^\| {name} \|", text, re.MULTILINE)) == 2 for name in FAMILIES)
     assert re.search(r"^\| bert \| ✓ \d+,\xa0\de\S\d|^\| bert \| ✓ \d+,\xa0\d\.\d", text, re.MULTILINE)
+
+
+def test_the_api_page_has_every_task():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for module, name in (*TASKS.values(), *IMAGE_TASKS.values()):
+        if name not in ("Summarize", "Translate"):  # Text2Text with a prefix
+            assert re.search(rf"^::: zoo\.tasks\.{module.strip('.')}\.{name}$", text, re.MULTILINE), name
 
 
 def test_links_of_the_site_lead_to_its_pages():
