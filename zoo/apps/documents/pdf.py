@@ -146,7 +146,8 @@ def _is_seen(word: Word, image: np.ndarray) -> bool:
     """Return False for text on paper of its own colour, or under something of one colour."""
     x0, y0, x1, y1 = word.box
     part = image[max(int(y0), 0) : math.ceil(y1) + 1, max(int(x0), 0) : math.ceil(x1) + 1]
-    return not part.size or not is_blank(part)
+    # A ninth of the pixels shows most words, in a quarter of the time.
+    return not part.size or not is_blank(part[::3, ::3]) or not is_blank(part)
 
 
 def _reason(text: str, data: bytes, password: str | None) -> str:

@@ -120,10 +120,8 @@ def grammar_of(task: Any, asked: dict[str, Any] | None) -> Grammar | None:
             elif kind == "regex":
                 grammar = library.LLMatcher.grammar_from_regex(value)
             else:
-                options = " | ".join(json.dumps(text, ensure_ascii=False) for text in value)
-                grammar = library.LLMatcher.grammar_from_lark(
-                    f"start: CHOICE\nCHOICE: {options}"
-                )  # a word to its lexer
+                choice = " | ".join(json.dumps(text, ensure_ascii=False) for text in value)  # a word to its lexer
+                grammar = library.LLMatcher.grammar_from_lark(f"start: CHOICE\nCHOICE: {choice}")
     except ValueError as e:
         raise ApiError(400, f"the grammar cannot be used: {e!s:.500}", param="structured_outputs") from None
     return Grammar(_tokenizer(task), grammar)
