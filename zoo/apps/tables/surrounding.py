@@ -49,8 +49,8 @@ class _Line:
         self.words = sorted(words, key=lambda w: w.box)
         self.text = " ".join(word.text for word in self.words)
         boxes = [word.box for word in self.words]
-        columns = table.column_boxes
-        border = (columns[0][2] + columns[1][0]) / 2 if len(columns) > 1 else columns[0][2]
+        column, *others = table.column_boxes
+        border = (column[2] + others[0][0]) / 2 if others else column[2]
         caption = CAPTION.match(self.text)
         if caption:  # a gap may follow "Table 3"
             boxes = boxes[len(caption.group().split()) :] or boxes
