@@ -8,7 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -45,5 +49,39 @@ def test_sigterm_finishes_what_runs():
             assert server.wait(60) in (0, -signal.SIGTERM)
             with pytest.raises(OSError, match="refused"):
                 http.client.HTTPConnection(at.hostname or "", at.port, timeout=5).connect()
+        finally:
+            server.kill()
+
+
+def test_a_panic_of_llguidance_hangs_no_other_request():
+    """llguidance 1.9 cuts an error message in the middle of the letter, and panics."""
+    pytest.importorskip("llguidance", reason="needs llguidance, of the extra guided")
+    command = [sys.executable, "-m", "zoo", "serve", "stories260k", "--port", "0", "--device", "cpu"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "RUST_BACKTRACE": "0"}
+    bad = {"prompt": "Once", "structured_outputs": {"json": {"required": "a" * 98 + "é" * 5}}}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
+        assert server.stderr is not None
+        try:
+            lines = iter(server.stderr.readline, "")
+            address = next(line.split()[1] for line in lines if "http://" in line)
+            next(line for line in lines if "loaded in" in line)
+            threading.Thread(target=list, args=(lines,), daemon=True).start()  # or the pipe would be full
+
+            def ask(body: dict[str, Any]) -> tuple[int, Any]:
+                request = urllib.request.Request(f"{address}/v1/completions", json.dumps(body).encode())
+                try:
+                    with urllib.request.urlopen(request, timeout=120) as answer:
+                        return answer.status, json.load(answer)
+                except urllib.error.HTTPError as e:
+                    return e.code, json.load(e)
+
+            expected = ask(BODY)[1]["choices"]
+            with ThreadPoolExecutor(9) as pool:
+                good = pool.submit(ask, BODY)
+                found = list(pool.map(ask, [bad] * 40))
+                assert good.result()[1]["choices"] == expected
+            assert {status for status, _ in found} == {400}
+            assert all("the grammar cannot be used" in answer["error"]["message"] for _, answer in found)
+            assert ask(BODY)[1]["choices"] == expected
         finally:
             server.kill()

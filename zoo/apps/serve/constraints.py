@@ -136,9 +136,10 @@ def _tokenizer(task: Any) -> Any:
         if (kept := getattr(task, "_grammar_tokenizer", None)) is None:
             ends = [*task.generation.eos_token_id]
             text = task.tokenizer.backend.to_str()
-            kept = task._grammar_tokenizer = _library().LLTokenizer(
-                text, n_vocab=task.config.vocab_size, eos_token=ends or None
-            )
+            with _panics_refused():
+                kept = task._grammar_tokenizer = _library().LLTokenizer(
+                    text, n_vocab=task.config.vocab_size, eos_token=ends or None
+                )
         return kept
 
 

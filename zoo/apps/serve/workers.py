@@ -105,8 +105,8 @@ class CallWorker(Worker):
             try:
                 with self.turn:
                     result, error = call.compute(), None
-            except Exception as e:
-                result, error = None, e
+            except BaseException as e:
+                result, error = None, _as_exception(e)
             _tell(call.loop, _settle, call.future, result, error)
 
 
@@ -171,9 +171,9 @@ class TextWorker(Worker):
         while some := self._taken():
             try:
                 self._compute(some)
-            except Exception as e:
+            except BaseException as e:
                 for part in some:
-                    part.of.fail(e)
+                    part.of.fail(_as_exception(e))
 
     def _taken(self) -> list[_Part]:
         """The next requests to compute; none at the end.  The rest of a request is queued again."""
@@ -191,8 +191,8 @@ class TextWorker(Worker):
                 continue
             try:
                 found = one.found = one.found or self._tokens(one)
-            except Exception as e:
-                one.fail(e)
+            except BaseException as e:
+                one.fail(_as_exception(e))
                 continue
             end = end or time.monotonic() + (WAIT if self._several else 0.0)  # a client alone need not wait
             lengths = found.lengths[one.begun :]
@@ -315,8 +315,9 @@ class GenerateWorker(Worker):
                 found = [(self._choices[step.request], step) for step in steps]
                 # A step may have two tokens of a row that joins, and the first of them may be its last.
                 sent = [(choice, choice.piece(step)) for choice, step in found if not choice.request.cancelled]
-            except Exception as e:
-                sent = [(choice, e) for request in self.batch.close() if (choice := self._choices.get(request))]
+            except BaseException as e:
+                wrong, left = _as_exception(e), self.batch.close()
+                sent = [(choice, wrong) for request in left if (choice := self._choices.get(request))]
             self.tokens += len(sent)
             now = time.monotonic()
             # The next step takes about as long as this one, unless it has a prompt to compute, or has to wait.
@@ -342,6 +343,11 @@ class GenerateWorker(Worker):
                 choice.held = []
         for loop, pieces in by_loop.items():
             _tell(loop, _put, pieces)
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """An error for a request: a worker's thread must not die of a library's panic, which is no Exception."""
+    return error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error!s:.300}")
 
 
 def _tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) -> None:
