@@ -109,13 +109,13 @@ FAMILIES: dict[str, Family] = {
     "dinov2": Family(
         module="zoo.models.dinov2",
         prefix="Dinov2",
-        heads=("Model", "ForImageClassification"),
+        heads=("Model", "ForImageClassification", "Backbone"),
         processor="BitImageProcessor",
     ),
     "convnext": Family(
         module="zoo.models.convnext",
         prefix="ConvNext",
-        heads=("Model", "ForImageClassification"),
+        heads=("Model", "ForImageClassification", "Backbone"),
         processor="ConvNextImageProcessor",
         stages={"layer": "encoder.stages"},
     ),
@@ -130,7 +130,7 @@ FAMILIES: dict[str, Family] = {
     "swin": Family(
         module="zoo.models.swin",
         prefix="Swin",
-        heads=_IMAGE,
+        heads=(*_IMAGE, "Backbone"),
         processor="ViTImageProcessor",
         stages={"layer": "encoder.layers"},
     ),
@@ -161,8 +161,7 @@ FAMILIES: dict[str, Family] = {
     "dinov3_vit": Family(
         module="zoo.models.dinov3_vit",
         prefix="DINOv3ViT",
-        heads=("Model",),
-        reads="image",
+        heads=("Model", "Backbone"),
         processor="DINOv3ViTImageProcessor",
     ),
     "gemma3_text": Family(

@@ -33,4 +33,7 @@ SPECS: dict[str, Spec] = {
         config={**CONFIG, **labels(count=3), "layer_scale_init_value": 0.0},
         dtype="F16",
     ),
+    "convnext-backbone": _convnext(
+        like="save_pretrained", architecture="ConvNextBackbone", tiny={**TINY, "out_indices": [0, 1, -1]}
+    ),
 }

@@ -25,4 +25,10 @@ SPECS: dict[str, Spec] = {
         config={**CONFIG, **labels(count=1000)},
         tiny={**TINY, **labels(count=7)},
     ),
+    "dinov2-backbone": _dinov2(
+        like="save_pretrained",
+        architecture="Dinov2Backbone",
+        idle=(*Spec.idle, r"mask_token$"),
+        tiny={**TINY, "out_indices": [0, 2, 3]},
+    ),
 }

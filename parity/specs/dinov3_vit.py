@@ -22,4 +22,11 @@ SPECS: dict[str, Spec] = {
         like="facebook/dinov3-vits16plus-pretrain-lvd1689m",
         config={**CONFIG, "use_gated_mlp": True, "hidden_act": "silu", "key_bias": True},
     ),
+    "dinov3-backbone": _dinov3(
+        like="save_pretrained",
+        architecture="DINOv3ViTBackbone",
+        idle=(*Spec.idle, r"mask_token$"),
+        config={**CONFIG, "apply_layernorm": False, "return_class_token": True},
+        tiny={**TINY, "out_features": ["stem", "stage2", "stage3"]},
+    ),
 }

@@ -51,6 +51,12 @@ SPECS: dict[str, SwinSpec] = {
         full=True,
     ),
     "swin-bare": _swin(like="save_pretrained", architecture="SwinModel", config={**CONFIG, "qkv_bias": False}),
+    # In the second stage, of 6 x 6 patches, the first image of 5 x 5 of a smaller size has no whole window.
+    "swin-backbone": _swin(
+        like="save_pretrained",
+        architecture="SwinBackbone",
+        config={**CONFIG, "out_features": ["stem", "stage1", "stage2"]},
+    ),
     "swin-base-simmim-window6-192": _swin(
         like="microsoft/swin-base-simmim-window6-192",
         architecture="SwinForMaskedImageModeling",

@@ -19,6 +19,8 @@ from zoo.models.swin import SwinConfig
 
 SMALL = {"image_size": 48, "embed_dim": 12, "depths": [2, 3], "num_heads": [2, 3], "window_size": 3, "num_labels": 5}
 
+OUTPUTS = ("out_features", "out_indices")  # which transformers fills in
+
 
 def reference(folder, name="SwinForImageClassification", **config):
     return vision_checkpoints.reference(name, folder, SMALL, **config)
@@ -60,6 +62,17 @@ def test_an_image_smaller_than_a_window(tmp_path, rng):
         ours(pixels(rng, 16, 40))
 
 
+@pytest.mark.parametrize("size", [(16, 40), (50, 71), (12, 12)])
+def test_a_backbone_shifts_windows_in_images_of_any_size(size, tmp_path, rng):
+    """Also in those smaller than a window, and in files that have the names of the bare model."""
+    model = reference(tmp_path, "SwinBackbone", patch_size=4, out_features=["stem", "stage1", "stage2"])
+    x = pixels(rng, *size)
+    for _ in range(2):
+        ours: Any = load_model(tmp_path, strict=True)
+        assert_close(ours(x), run(model, x))
+        vision_checkpoints.rename(tmp_path, lambda name: name.removeprefix("swin."))
+
+
 def test_the_other_side_of_a_shift_is_not_seen(tmp_path, rng):
     """The last pixels of an image do not reach its first patches within a stage."""
     reference(tmp_path, "SwinModel", depths=[2], num_heads=[2], image_size=48)
@@ -91,7 +104,13 @@ def test_configs_that_zoo_does_not_read(fields, error, message):
 
 def test_defaults_are_those_of_transformers():
     theirs, ours = (json.loads(json.dumps(cls().to_dict())) for cls in (transformers.SwinConfig, SwinConfig))
-    for name in ours.keys() & theirs.keys() - {"architectures", "id2label", "label2id", "tie_word_embeddings"}:
+    for name in ours.keys() & theirs.keys() - {
+        "architectures",
+        "id2label",
+        "label2id",
+        "tie_word_embeddings",
+        *OUTPUTS,
+    }:
         assert ours[name] == theirs[name], name
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ...errors import ConfigError
+from ..vit.backbone import BackboneConfig
 from ..vit.config import VisionConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class BeitConfig(VisionConfig):
+class BeitConfig(BackboneConfig, VisionConfig):
     model_type: str = "beit"
     vocab_size: int = 8192
     use_mask_token: bool = False
@@ -23,8 +25,6 @@ class BeitConfig(VisionConfig):
     auxiliary_channels: int = 256
     auxiliary_num_convs: int = 1
     auxiliary_concat_input: bool = False
-    out_features: list[str] | None = None
-    out_indices: list[int] | None = None
     add_fpn: bool = False
     reshape_hidden_states: bool = True
     drop_path_rate: float = 0.1
@@ -43,31 +43,7 @@ class BeitConfig(VisionConfig):
             raise ConfigError(f"add_fpn needs four out_indices, found {list(self.outputs)}")
 
     @property
-    def outputs(self) -> tuple[int, ...]:
-        """The hidden states that a backbone returns and a segmentation head reads: 0 is the first layer's input, i the
-        output of layer i.
-        """
-        count = self.num_hidden_layers + 1
-        indices = self.out_indices
-        if indices is None:
-            indices = self.extra.get("segmentation_indices")  # its first name
-        if indices is not None:
-            if not isinstance(indices, (list, tuple)) or not all(
-                type(i) is int and -count <= i < count for i in indices
-            ):
-                raise ConfigError(f"out_indices = {indices!r} are not all in {-count} ... {count - 1}")
-            indices = [i % count for i in indices]
-            if indices != sorted(set(indices)):
-                raise ConfigError(f"out_indices = {self.out_indices} must rise from the first layer to the last")
-        stages = ["stem", *(f"stage{i}" for i in range(1, count))]
-        if self.out_features is None:
-            return (count - 1,) if indices is None else tuple(indices)
-        unknown = [name for name in self.out_features if name not in stages]
-        if unknown:
-            raise ConfigError(f"out_features has {unknown[0]!r}, which is not one of stem, stage1 ... {stages[-1]}")
-        named = [stages.index(name) for name in self.out_features]
-        if named != sorted(set(named)):
-            raise ConfigError(f"out_features = {self.out_features} must rise from the first layer to the last")
-        if indices is not None and indices != named:
-            raise ConfigError(f"out_indices = {self.out_indices} and out_features = {self.out_features} do not agree")
-        return tuple(named)
+    def given_indices(self) -> Any:
+        return (
+            self.extra.get("segmentation_indices") if self.out_indices is None else self.out_indices
+        )  # its first name

@@ -6,7 +6,6 @@ Shapes: B batch, Y and X height and width in pixels, C channels, h and w the sam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ... import ops
 from ...errors import ConfigError, InputError
@@ -14,23 +13,9 @@ from ...inputs import ImageInputs
 from ...nn import BatchNorm, Conv2d, ConvTranspose2d, Module
 from ...typing import Array
 from ...weights import Weights
+from ..vit.backbone import BackboneOutput, chosen
 from .config import BeitConfig
 from .model import BASE_NAME_MAP, BeitModel, BeitPretrained
-
-
-class BackboneOutput(NamedTuple):
-    feature_maps: tuple[Array, ...]  # (B, h, w, D), or as the config says (B, T, D)
-
-
-def feature_maps(base_model: BeitModel, p: ImageInputs, indices: Sequence[int]) -> list[Array]:
-    """The hidden states (B, T, D) of some layers; the layers after the last of them are not computed."""
-    found, last = {}, max(indices)
-    for i, x in enumerate(base_model.hidden_states(p)):
-        if i in indices:
-            found[i] = x
-        if i == last:
-            break
-    return [found[i] for i in indices]
 
 
 def images(states: Sequence[Array], grid: tuple[int, int]) -> list[Array]:
@@ -123,7 +108,7 @@ class BeitForSemanticSegmentation(BeitPretrained):
         """-> four maps (B, y, x, D) for the heads, each half as large as the one before."""
         # The checkpoints were trained so: here index i is the input of layer i, and the last layer is unused.
         count = self.config.num_hidden_layers + 1
-        states = feature_maps(self.base_model, p, [(i - 1) % count for i in self.config.outputs])
+        states = chosen(self.base_model.hidden_states(p), [(i - 1) % count for i in self.config.outputs])
         return self.pyramid(images(states, p.grid))
 
     def forward(self, p: ImageInputs) -> Array:
@@ -146,7 +131,7 @@ class BeitBackbone(BeitPretrained):
 
     def forward(self, p: ImageInputs) -> BackboneOutput:
         """-> the hidden states that the config names."""
-        maps = feature_maps(self.base_model, p, self.config.outputs)
+        maps = chosen(self.base_model.hidden_states(p), self.config.outputs)
         if self.config.reshape_hidden_states:
             maps = images(maps, p.grid)
         return BackboneOutput(tuple(maps if self.pyramid is None else self.pyramid(maps)))

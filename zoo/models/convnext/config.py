@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...config import Config
 from ...errors import ConfigError
+from ..vit.backbone import BackboneConfig
 
 Numbers = list[int] | tuple[int, ...]  # one for each stage
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvNextConfig(Config):
+class ConvNextConfig(BackboneConfig):
     model_type: str = "convnext"
     num_channels: int = 3
     patch_size: int = 4
@@ -30,6 +30,10 @@ class ConvNextConfig(Config):
             value = getattr(self, name)
             if len(value) != self.num_stages or not all(type(n) is int and 0 < n <= 100_000 for n in value):
                 raise ConfigError(f"{name} = {value!r}, expected {self.num_stages} numbers in 1 ... 100000")
+
+    @property
+    def states(self) -> int:
+        return self.num_stages + 1
 
     @property
     def hidden_size(self) -> int:

@@ -7,6 +7,8 @@ Shapes: B batch, Y and X pixels, h and w rows and columns of a stage, D its widt
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ... import ops
@@ -14,6 +16,7 @@ from ...inputs import ImageInputs, ImageModel
 from ...nn import Conv2d, DepthwiseConv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
+from ..vit.backbone import BackboneOutput, chosen
 from .config import ConvNextConfig
 
 NAME_MAP = NameMap(prefix="convnext", base=("embeddings", "encoder", "layernorm"), ignored=(r"^classifier\.",))
@@ -82,17 +85,24 @@ class ConvNextPretrained(ImageModel):
 class ConvNextModel(ConvNextPretrained):
     is_base_model = True
 
-    def __init__(self, w: Weights, cfg: ConvNextConfig):
+    def __init__(self, w: Weights, cfg: ConvNextConfig, pooled: bool = True):
         self.config = cfg
         self.embeddings = Embeddings(w / "embeddings", cfg)
         self.layers = [Stage(w / "encoder.stages" / i, cfg, i) for i in range(cfg.num_stages)]
-        self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
+        self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps) if pooled else None
 
-    def forward(self, p: ImageInputs) -> ConvNextModelOutput:
+    def hidden_states(self, p: ImageInputs) -> Iterator[Array]:
+        """Yield the first stage's input, then the output of each stage, all (B, h, w, D)."""
         x = self.embeddings(p.pixel_values)
+        yield x
         for stage in self.layers:
             x = stage(x)
-        return ConvNextModelOutput(x, self.norm(ops.mean(x.reshape(x.shape[0], -1, x.shape[3]), 1)))
+            yield x
+
+    def forward(self, p: ImageInputs) -> ConvNextModelOutput:
+        (x,) = deque(self.hidden_states(p), maxlen=1)
+        x_mean = ops.mean(x.reshape(x.shape[0], -1, x.shape[3]), 1)
+        return ConvNextModelOutput(x, x_mean if self.norm is None else self.norm(x_mean))
 
 
 class ConvNextForImageClassification(ConvNextPretrained):
@@ -104,3 +114,20 @@ class ConvNextForImageClassification(ConvNextPretrained):
     def forward(self, p: ImageInputs) -> Array:
         """-> logits (B, L)."""
         return self.classifier(self.base_model.forward(p).pooler_output)
+
+
+class ConvNextBackbone(ConvNextPretrained):
+    """The stages as other models use them: some of their hidden states, in order, each with a norm of its own."""
+
+    is_base_model = True
+
+    def __init__(self, w: Weights, cfg: ConvNextConfig):
+        self.config = cfg
+        self.base_model = ConvNextModel(w, cfg, pooled=False)
+        widths, norms = [cfg.hidden_sizes[0], *cfg.hidden_sizes], w / "hidden_states_norms"
+        self.norms = [LayerNorm(norms / (f"stage{i}" if i else "stem"), widths[i], EPS) for i in cfg.outputs]
+
+    def forward(self, p: ImageInputs) -> BackboneOutput:
+        """-> the hidden states that the config names."""
+        found = chosen(self.base_model.hidden_states(p), self.config.outputs)
+        return BackboneOutput(tuple(norm(x) for norm, x in zip(self.norms, found, strict=True)))

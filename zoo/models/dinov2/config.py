@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..vit.backbone import BackboneConfig
 from ..vit.config import VisionConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dinov2Config(VisionConfig):
+class Dinov2Config(BackboneConfig, VisionConfig):
     model_type: str = "dinov2"
     mlp_ratio: int = 4
     layer_norm_eps: float = 1e-6
@@ -16,6 +17,8 @@ class Dinov2Config(VisionConfig):
     qkv_bias: bool = True
     drop_path_rate: float = 0.0
     use_mask_token: bool = True
+    apply_layernorm: bool = True  # to a backbone's outputs
+    reshape_hidden_states: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,6 +5,8 @@ Shapes: B batch, N = h w patches, T = N + 1, D hidden_size, F = D mlp_ratio, L l
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from ... import ops
@@ -13,6 +15,7 @@ from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..vit import model as vit
+from ..vit.backbone import BackboneOutput, chosen
 from .config import Dinov2Config
 
 NAME_MAP = NameMap(
@@ -67,11 +70,17 @@ class Dinov2Model(Dinov2Pretrained):
         self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
         self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
 
-    def encode(self, p: ImageInputs) -> Array:
-        """-> (B, T, D) of every token."""
+    def hidden_states(self, p: ImageInputs) -> Iterator[Array]:
+        """Yield the first layer's input, then the output of each layer, all (B, T, D)."""
         x = self.embeddings(p)
+        yield x
         for layer in self.layers:
             x = layer(x)
+            yield x
+
+    def encode(self, p: ImageInputs) -> Array:
+        """-> (B, T, D) of every token."""
+        (x,) = deque(self.hidden_states(p), maxlen=1)
         return self.norm(x)
 
     def forward(self, p: ImageInputs) -> vit.ViTModelOutput:
@@ -89,3 +98,22 @@ class Dinov2ForImageClassification(Dinov2Pretrained):
         """-> logits (B, L)."""
         x = self.base_model.encode(p)
         return self.classifier(ops.cat([x[:, 0], ops.mean(x[:, 1:], 1)], 1))
+
+
+class Dinov2Backbone(Dinov2Pretrained):
+    """The layers as other models use them: some of their hidden states, in order."""
+
+    is_base_model = True
+
+    def __init__(self, w: Weights, cfg: Dinov2Config):
+        self.config = cfg
+        self.base_model = Dinov2Model(w, cfg)
+
+    def forward(self, p: ImageInputs) -> BackboneOutput:
+        """-> the hidden states that the config names."""
+        cfg, found = self.config, chosen(self.base_model.hidden_states(p), self.config.outputs)
+        if cfg.apply_layernorm:
+            found = [self.base_model.norm(x) for x in found]
+        if cfg.reshape_hidden_states:
+            found = [x[:, 1:].reshape(x.shape[0], *p.grid, -1) for x in found]
+        return BackboneOutput(tuple(found))

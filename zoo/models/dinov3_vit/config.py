@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import ConfigError
+from ..vit.backbone import BackboneConfig
 from ..vit.config import VisionConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class DINOv3ViTConfig(VisionConfig):
+class DINOv3ViTConfig(BackboneConfig, VisionConfig):
     model_type: str = "dinov3_vit"
     hidden_size: int = 384
     num_attention_heads: int = 6
@@ -25,6 +26,9 @@ class DINOv3ViTConfig(VisionConfig):
     mlp_bias: bool = True
     use_gated_mlp: bool = False
     num_register_tokens: int = 0
+    apply_layernorm: bool = True  # to a backbone's outputs; to that of the last layer always
+    reshape_hidden_states: bool = True
+    return_class_token: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,6 +7,9 @@ Shapes: B batch, h w patches, T = h w + the prefix tokens, D hidden_size, F inte
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
@@ -14,6 +17,7 @@ from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..vit import model as vit
+from ..vit.backbone import chosen
 from .config import DINOv3ViTConfig
 
 NAME_MAP = NameMap(
@@ -68,10 +72,13 @@ class Layer(Module):
         return ops.add_scaled(x, self.drop_path(self.mlp(self.norm_after(x))), self.scale_2)
 
 
-class DINOv3ViTModel(ImageModel):
+class DINOv3ViTPretrained(ImageModel):
     config_class = DINOv3ViTConfig
     name_map = NAME_MAP
     is_base_model = any_size = True
+
+
+class DINOv3ViTModel(DINOv3ViTPretrained):
     inputs = ("bool_masked_pos",)
 
     def __init__(self, w: Weights, cfg: DINOv3ViTConfig, mask_token: bool | None = None):
@@ -99,13 +106,48 @@ class DINOv3ViTModel(ImageModel):
         cos, sin = (ops.cat([part[i] for part in parts], 2) for i in (0, 1))
         return cos, sin
 
-    def encode(self, p: ImageInputs) -> Array:
-        """-> (B, T, D) of every token."""
+    def hidden_states(self, p: ImageInputs) -> Iterator[Array]:
+        """Yield the first layer's input, then the output of each layer, all (B, T, D)."""
         x, cos_sin = self.embeddings(p), self.rotations(p.grid)
+        yield x
         for layer in self.layers:
             x = layer(x, cos_sin)
+            yield x
+
+    def encode(self, p: ImageInputs) -> Array:
+        """-> (B, T, D) of every token."""
+        (x,) = deque(self.hidden_states(p), maxlen=1)
         return self.norm(x)
 
     def forward(self, p: ImageInputs) -> vit.ViTModelOutput:
         x = self.encode(p)
         return vit.ViTModelOutput(x, x[:, 0])
+
+
+class DINOv3ViTBackboneOutput(NamedTuple):
+    feature_maps: tuple[Array, ...]  # (B, h, w, D), or as the config says (B, h w, D)
+    cls_tokens: tuple[Array, ...] | None  # (B, D), if the config asks for them
+
+
+class DINOv3ViTBackbone(DINOv3ViTPretrained):
+    """The layers as other models use them: some of their hidden states, in order."""
+
+    def __init__(self, w: Weights, cfg: DINOv3ViTConfig):
+        self.config = cfg
+        self.base_model = DINOv3ViTModel(w, cfg)
+
+    @property
+    def like(self) -> Array:
+        return self.base_model.like
+
+    def forward(self, p: ImageInputs) -> DINOv3ViTBackboneOutput:
+        """-> the hidden states that the config names."""
+        cfg, last, prefix = self.config, self.config.num_hidden_layers, 1 + self.config.num_register_tokens
+        found = chosen(self.base_model.hidden_states(p), cfg.outputs)
+        pairs = zip(cfg.outputs, found, strict=True)
+        found = [self.base_model.norm(x) if cfg.apply_layernorm or i == last else x for i, x in pairs]
+        maps = [x[:, prefix:] for x in found]
+        if cfg.reshape_hidden_states:
+            maps = [x.reshape(x.shape[0], *p.grid, -1) for x in maps]
+        tokens = tuple(x[:, 0] for x in found) if cfg.return_class_token else None
+        return DINOv3ViTBackboneOutput(tuple(maps), tokens)

@@ -1,4 +1,5 @@
 """Swin: https://arxiv.org/abs/2103.14030"""
 
+from .backbone import *
 from .config import *
 from .model import *

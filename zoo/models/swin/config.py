@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...config import LARGEST, Config
+from ...config import LARGEST
 from ...errors import ConfigError
+from ..vit.backbone import BackboneConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwinConfig(Config):
+class SwinConfig(BackboneConfig):
     model_type: str = "swin"
     image_size: int | list[int] | tuple[int, ...] = 224
     patch_size: int | list[int] | tuple[int, ...] = 4
@@ -47,6 +48,10 @@ class SwinConfig(Config):
         for name in ("image_size", "patch_size"):
             self._pair(name)
         self.require(use_absolute_embeddings=False)
+
+    @property
+    def states(self) -> int:
+        return len(self.depths) + 1
 
     @property
     def hidden_size(self) -> int:

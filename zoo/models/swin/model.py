@@ -79,6 +79,7 @@ class Attention(Module):
     def __init__(self, w: Weights, cfg: SwinConfig, D: int, heads: int, shift: int):
         s = cfg.window_size
         self.heads, self.size, self.shift = heads, s, shift
+        self.always = False  # whether windows are shifted, and filled up, in images of any size: in a backbone
         self.qkv = Linear.fused(w / "self", ["query", "key", "value"], D, [D, D, D], bias=cfg.qkv_bias)
         self.table = w.get("self.relative_position_bias_table", ((2 * s - 1) ** 2, heads))
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
@@ -88,11 +89,13 @@ class Attention(Module):
     def __call__(self, x: Array, grid: Grid) -> Array:
         """x (B, N, D) -> (B, N, D)."""
         B, s = x.shape[0], self.size
-        if any(n < s for n in grid):
+        if not self.always and any(n < s for n in grid):
             raise InputError(
                 f"a stage has {grid[0]} x {grid[1]} patches, less than a window, {s}: the image is too small"
             )
-        shift = self.shift if all(n > s for n in grid) else 0  # a single window has nothing to be shifted to
+        shift = (
+            self.shift if self.always or all(n > s for n in grid) else 0
+        )  # a single window has nothing to be shifted to
         cut = ops.windows(x.reshape(B, *grid, -1), s, shift)
         q, k, v = ops.split_heads(self.qkv(cut), self.heads)
         bias = self._bias(grid, lambda: self.bias(grid, shift))
@@ -160,11 +163,11 @@ class Stage(Module):
         ]
         self.downsample = Merging(w / "downsample", D) if i + 1 < len(cfg.depths) else None
 
-    def __call__(self, x: Array, grid: Grid) -> Array:
-        """x (B, N, D) -> (B, N / 4, 2 D), or of the last stage (B, N, D)."""
+    def __call__(self, x: Array, grid: Grid) -> tuple[Array, Array]:
+        """x (B, N, D) -> (B, N / 4, 2 D) for the next stage, or of the last (B, N, D); and (B, N, D) before merging."""
         for block in self.blocks:
             x = block(x, grid)
-        return x if self.downsample is None else self.downsample(x, grid)
+        return (x if self.downsample is None else self.downsample(x, grid)), x
 
 
 class SwinPretrained(ImageModel):
@@ -186,11 +189,11 @@ class SwinModel(SwinPretrained):
     is_base_model = True
     name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^classifier\.", r"^decoder\."))
 
-    def __init__(self, w: Weights, cfg: SwinConfig, mask_token: bool = False):
+    def __init__(self, w: Weights, cfg: SwinConfig, mask_token: bool = False, normed: bool = True):
         self.config = cfg
         self.embeddings = Embeddings(w / "embeddings", cfg, mask_token)
         self.layers = [Stage(w / "encoder.layers" / i, cfg, i) for i in range(len(cfg.depths))]
-        self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
+        self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps) if normed else None
 
     def last_grid(self, grid: Grid) -> Grid:
         """Rows and columns in the last stage."""
@@ -203,9 +206,9 @@ class SwinModel(SwinPretrained):
         """-> (B, N, D) of the last stage."""
         x, (h, w) = self.embeddings(p), p.grid
         for stage in self.layers:
-            x = stage(x, (h, w))
+            x, _ = stage(x, (h, w))
             h, w = (h + 1) // 2, (w + 1) // 2
-        return self.norm(x)
+        return x if self.norm is None else self.norm(x)
 
     def forward(self, p: ImageInputs) -> SwinModelOutput:
         x = self.encode(p)
