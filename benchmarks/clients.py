@@ -55,13 +55,18 @@ class Server:
 
     def cpu(self) -> float:
         """CPU seconds of all its threads so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self) -> int:
         """Bytes that it and its children have in memory."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in (self.process.pid, *children)]
+        children = (
+            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="utf-8").split()
+        )
+        pages = [
+            int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
+            for pid in (self.process.pid, *children)
+        ]
         return sum(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def files(self) -> int:

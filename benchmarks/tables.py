@@ -137,7 +137,7 @@ def run(name: str, of: Sequence[Material], keep: Path, peers: str) -> dict[str, 
     folder = keep / name.replace(" ", "")
     folder.mkdir(parents=True, exist_ok=True)
     command = [peers, "-m", "benchmarks.table_contenders", name]
-    with open(folder / "log.txt", "w") as log:
+    with open(folder / "log.txt", "w", encoding="utf-8") as log:
         missing = [one for one in of if not (folder / f"{one.sha256}.json").is_file()]
         if missing and subprocess.run(command, stderr=log, cwd=harness.ROOT).returncode:
             print(f"{name} is skipped: {INSTALL} (why: {log.name})")
@@ -193,7 +193,7 @@ def zoo(of: Sequence[Material], options: Sequence[str]) -> dict[str, Any]:
 def timed(command: Sequence[str], log: Path) -> tuple[float, resource.struct_rusage]:
     """Run a command with its errors in a file -> its seconds, and what it used."""
     begin = time.perf_counter()
-    with open(log, "w") as errors:
+    with open(log, "w", encoding="utf-8") as errors:
         process = subprocess.Popen(command, stderr=errors, cwd=harness.ROOT)
         used = os.wait4(process.pid, 0)[2]
     return time.perf_counter() - begin, used

@@ -50,7 +50,7 @@ def main() -> int:
     """Check all pages with pyright -> its exit status."""
     with tempfile.TemporaryDirectory() as root:
         settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard", "pythonVersion": "3.10"}
-        Path(root, "pyrightconfig.json").write_text(json.dumps(settings))
+        Path(root, "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
         for page in PAGES:
             Path(root, page.stem.replace("-", "_") + "_md.py").write_text(module(page), encoding="utf-8")
         return subprocess.run([sys.executable, "-m", "pyright", "-p", root, "--pythonpath", sys.executable]).returncode

@@ -102,13 +102,15 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         Path(folder).mkdir()
     Image.effect_noise((300, 400), 50).save("scans/page.png")
     Path("more/report.pdf").write_bytes(pdf([text(20, 100, "three")]))
-    Path("reviews.csv").write_text("id,review\n1,A cat sits on the mat.\n2,Nothing to add.\n")
+    Path("reviews.csv").write_text("id,review\n1,A cat sits on the mat.\n2,Nothing to add.\n", encoding="utf-8")
     Path("photos").mkdir()
     Image.effect_noise((64, 48), 50).save("photos/cats.png")
-    Path("words.json").write_text(json.dumps([{"text": "Run", "box": [10, 10, 30, 20]}]))
-    Path("lines.txt").write_text("A cat sits on the mat.\n")
-    Path("true.html").write_text("<table><tr><td>Run</td></tr></table>")
-    Path("found.json").write_text(json.dumps(Table.from_html(Path("true.html").read_text()).to_dict()))
+    Path("words.json").write_text(json.dumps([{"text": "Run", "box": [10, 10, 30, 20]}]), encoding="utf-8")
+    Path("lines.txt").write_text("A cat sits on the mat.\n", encoding="utf-8")
+    Path("true.html").write_text("<table><tr><td>Run</td></tr></table>", encoding="utf-8")
+    Path("found.json").write_text(
+        json.dumps(Table.from_html(Path("true.html").read_text(encoding="utf-8")).to_dict()), encoding="utf-8"
+    )
     return tmp_path
 
 
@@ -153,7 +155,7 @@ def test_every_block_runs(page: Path, place: Path, monkeypatch: pytest.MonkeyPat
 
 
 def run(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    with Path("lines.txt").open() as lines:
+    with Path("lines.txt").open(encoding="utf-8") as lines:
         monkeypatch.setattr("sys.stdin", lines)
         status = main(words[1:])
     err = capsys.readouterr().err

@@ -23,12 +23,12 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def steps(path: Path) -> list[dict]:
-    return [step for job in yaml.safe_load(path.read_text())["jobs"].values() for step in job["steps"]]
+    return [step for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values() for step in job["steps"]]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_may_only_read_and_pins_its_actions(path: Path):
-    found = yaml.safe_load(path.read_text())
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert found["permissions"] == {"contents": "read"}
     for name, job in found["jobs"].items():
         assert "timeout-minutes" in job

@@ -114,7 +114,9 @@ def limit(target: Target) -> None:
     import resource
 
     space = (
-        int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if os.path.exists("/proc") else 0
+        int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
+        if os.path.exists("/proc")
+        else 0
     )
     for kind, most in ((resource.RLIMIT_AS, space + (target.megabytes << 20)), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (most, most))

@@ -57,7 +57,10 @@ def rows_of(path: Path) -> list[dict]:
 
 
 def stories(path: Path, count: int) -> Path:
-    path.write_text("".join(f'{{"id": {i}, "text": "{"" if i == 5 else f"Lily saw {i}"}"}}\n' for i in range(count)))
+    path.write_text(
+        "".join(f'{{"id": {i}, "text": "{"" if i == 5 else f"Lily saw {i}"}"}}\n' for i in range(count)),
+        encoding="utf-8",
+    )
     return path
 
 

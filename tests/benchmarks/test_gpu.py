@@ -226,7 +226,7 @@ def test_list(capsys):
 def test_wrong_usage_is_one_line_before_anything_runs(monkeypatch, tmp_path, capsys, args, says):
     monkeypatch.setattr(gpu, "_run", lambda *_: pytest.fail("a process began"))
     monkeypatch.chdir(tmp_path)
-    Path("half.json").write_text('{"stage": "kernels", "environment": {"device": "gpu"}}')
+    Path("half.json").write_text('{"stage": "kernels", "environment": {"device": "gpu"}}', encoding="utf-8")
     assert gpu.main(args) == 2
     err = capsys.readouterr().err
     assert re.match(f"benchmarks.gpu: .*{says}", err), err

@@ -177,6 +177,6 @@ def test_files_of_a_sentence_encoder(write, tmp_path, name):
 
 def test_a_folder_of_nothing_but_wrong_files_is_one_error(tmp_path):
     for name in ("config.json", "tokenizer.json", "modules.json"):
-        Path(tmp_path / name).write_text("[]")
+        Path(tmp_path / name).write_text("[]", encoding="utf-8")
     with pytest.raises(ZooError):
         read_sentence_encoder(tmp_path, 8)

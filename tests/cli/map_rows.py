@@ -25,9 +25,9 @@ def rows_in(path: Path | str) -> list[dict[str, Any]]:
 
 def write_rows(path: Path, rows: list[dict[str, Any]], group: int = 4) -> Path:
     if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     elif path.suffix == ".csv":
-        with path.open("w", newline="") as file:
+        with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)

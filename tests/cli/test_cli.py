@@ -128,7 +128,7 @@ def test_a_reader_that_stops_and_ctrl_c(checkpoint: Callable[[str], str]) -> Non
 def test_a_full_disk(checkpoint: Callable[[str], str]) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("needs /dev/full")
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
             [sys.executable, "-m", "zoo", "info", checkpoint("embed")],
             stdout=full,

@@ -157,12 +157,12 @@ def test_what_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("in.jsonl").write_text('{"id": 1, "text": "a"}\n{"id": 2, "text": "b"}\n')
-    Path("collides.jsonl").write_text('{"text": "a", "embedding": 3}\n')
+    Path("in.jsonl").write_text('{"id": 1, "text": "a"}\n{"id": 2, "text": "b"}\n', encoding="utf-8")
+    Path("collides.jsonl").write_text('{"text": "a", "embedding": 3}\n', encoding="utf-8")
     for name, text in {"other.csv": "text\na\n", "a.csv": "a\nb\n", "twice.csv": "text,text\na,b\n"}.items():
-        Path(name).write_text(text)
+        Path(name).write_text(text, encoding="utf-8")
     for name in ("notes.txt", "empty.jsonl", "damaged.parquet"):
-        Path(name).write_text("")
+        Path(name).write_text("", encoding="utf-8")
     if options.get("inputs") == "damaged.parquet":
         pytest.importorskip("pyarrow", reason="pyarrow reads Parquet")
     arguments = {"inputs": "in.jsonl", "output": "out.jsonl", **options}

@@ -84,7 +84,7 @@ def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stub:
         for i, text in enumerate(texts)
         if text
     ]
-    Path("words.json").write_text(json.dumps(words))
+    Path("words.json").write_text(json.dumps(words), encoding="utf-8")
     image = Image.new("RGB", (300, 400), "white")
     for word in words:  # what is found without text is no table
         ImageDraw.Draw(image).rectangle(word["box"], "black")
@@ -150,16 +150,16 @@ def test_other_formats_hold_all_tables_in_one_file(stub: Stub, capsys: pytest.Ca
     for name in ("out.html", "out.md", "out.json", "OUT.JSON"):
         assert run("page.png", "--words", "words.json", "-o", name) == 0
         assert capsys.readouterr().err == f"zoo: wrote {name}\n"
-    html = Path("out.html").read_text()
+    html = Path("out.html").read_text(encoding="utf-8")
     assert html.lower().count("<!doctype html>") == 1
     assert html.count("<table>") == html.count("</table>") == 2
     assert "&lt;4&gt;" in html
-    lines = Path("out.md").read_text().split("\n\n")
+    lines = Path("out.md").read_text(encoding="utf-8").split("\n\n")
     assert [block.splitlines()[0] for block in lines if block.strip()] == ["| a | b |", "| c | d |"]
-    assert len(json.loads(Path("out.json").read_text())) == 2
+    assert len(json.loads(Path("out.json").read_text(encoding="utf-8"))) == 2
     stub.found.pop()
     assert run("page.png", "-o", "one.json") == 0  # boxes, without words
-    (one,) = json.loads(Path("one.json").read_text())
+    (one,) = json.loads(Path("one.json").read_text(encoding="utf-8"))
     assert Table.from_dict(one).shape == (2, 2)
 
 
@@ -241,7 +241,7 @@ def test_no_table_is_an_error(stub: Stub, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("words.json").write_text('[{"text": "far", "box": [3000, 4000, 3100, 4020]}]')
+    Path("words.json").write_text('[{"text": "far", "box": [3000, 4000, 3100, 4020]}]', encoding="utf-8")
     assert run("page.png", "--words", "words.json", "--no-detection") == 0
     assert capsys.readouterr().err.startswith(
         "zoo: warning: none of the 1 words of words.json is in a table: are their boxes in pixels of page.png?\n"

@@ -114,13 +114,13 @@ def test_limits_stay(process):
 def test_what_the_system_says_of_the_process(process):
     answer(process, "answer = 1")
     assert process._process is not None
-    with open(f"/proc/{process._process.pid}/limits") as file:
+    with open(f"/proc/{process._process.pid}/limits", encoding="utf-8") as file:
         limits = {line[:26].strip(): line[26:].split()[:2] for line in file}
     assert limits["Max open files"] == ["3", "3"]
     assert limits["Max file size"] == limits["Max core file size"] == limits["Max processes"] == ["0", "0"]
     assert int(limits["Max address space"][0]) < 300 << 20
     assert int(limits["Max address space"][1]) < 2300 << 20
-    with open(f"/proc/{process._process.pid}/environ") as file:
+    with open(f"/proc/{process._process.pid}/environ", encoding="utf-8") as file:
         assert {pair.split("=")[0] for pair in file.read().split("\0") if pair} <= set(_ENVIRONMENT)
 
 

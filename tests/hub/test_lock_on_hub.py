@@ -116,9 +116,9 @@ def test_a_cache_without_the_locked_commit_and_no_network(start, hub, worker, re
 def test_a_name_of_the_hub_is_no_folder(worker, repo, lock, tmp_path):
     name, _ = repo
     worker.find(name, write=lock)
-    raw = json.loads(Path(lock).read_text())
+    raw = json.loads(Path(lock).read_text(encoding="utf-8"))
     raw["checkpoints"][str(tmp_path)] = raw["checkpoints"][name]
-    Path(lock).write_text(json.dumps(raw))
+    Path(lock).write_text(json.dumps(raw), encoding="utf-8")
     reply = worker.find(str(tmp_path), lock=lock)
     assert reply["error"] == "LockError"
     assert "is a folder here" in reply["message"]

@@ -183,7 +183,7 @@ def test_a_reader_that_leaves_off_ends_its_process(sound, monkeypatch):
 def test_playlists_are_not_followed(text, tmp_path, sound, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.wav").write_bytes(wav(sound))
-    Path("list.wav").write_text(text)
+    Path("list.wav").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"list\.wav cannot be read as a sound"):
         list(read_sound("list.wav", RATE))
 

@@ -57,7 +57,7 @@ def run(folder: Path, *args: str, documents: str = "in") -> int:
 
 
 def found_in(path: Path) -> dict[tuple[str, int], PageTables]:
-    results = [json.loads(one) for one in path.read_text().splitlines()]
+    results = [json.loads(one) for one in path.read_text(encoding="utf-8").splitlines()]
     for result in results:
         del result["key"]
     return {("/".join(Path(r["source"]).parts[-2:]), r["page"]): PageTables.from_dict(r) for r in results}

@@ -274,13 +274,15 @@ def test_every_output(
     base = ["table", "long.pdf", "--no-detection", "--join", "--jobs", jobs]
     assert main([*base, "-o", "out", "--format", "csv,xlsx"]) == 0
     assert "3 pages of 1 document, 1 table\n" in capsys.readouterr().err
-    with open("out/long-pages-1-3-table-1.csv", newline="") as file:
+    with open("out/long-pages-1-3-table-1.csv", encoding="utf-8", newline="") as file:
         assert list(csv.reader(file)) == EXPECTED
-    assert [len(json.loads(line)["tables"]) for line in Path("out/tables.jsonl").read_text().splitlines()] == [1, 1, 1]
+    assert [
+        len(json.loads(line)["tables"]) for line in Path("out/tables.jsonl").read_text(encoding="utf-8").splitlines()
+    ] == [1, 1, 1]
     before = Path("out/long-pages-1-3-table-1.csv").read_bytes()
     Path("out/long-pages-1-3-table-1.csv").unlink()
-    lines = Path("out/tables.jsonl").read_text().splitlines(keepends=True)
-    Path("out/tables.jsonl").write_text("".join(lines[:2]))
+    lines = Path("out/tables.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("out/tables.jsonl").write_text("".join(lines[:2]), encoding="utf-8")
     assert main([*base, "-o", "out", "--resume"]) == 0
     assert Path("out/long-pages-1-3-table-1.csv").read_bytes() == before
     if jobs == "2":
@@ -288,7 +290,7 @@ def test_every_output(
     assert main([*base, "-o", "all.jsonl"]) == 0
     found = [
         PageTables.from_dict({k: v for k, v in json.loads(line).items() if k != "key"})
-        for line in Path("all.jsonl").read_text().splitlines()
+        for line in Path("all.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     assert [[table.pages for table in one.tables] for one in found] == [[(1, 2, 3)], [], []]
     openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, which writes workbooks")

@@ -23,7 +23,7 @@ DOCUMENTS = ["The boy, who sat - in front of her.", "no", "", "a very long text,
 
 
 def edit(path: Path, **change: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | change), encoding="utf-8")
 
 
 def assert_equal(found: Any, wanted: Any) -> None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from .atomic_write import to_disk
+from .atomic_write import replace, to_disk
 
 LAST = "config.json"  # without which nobody loads a folder
 MAX_LINKS = 10_000  # of other files in the folder: a home perhaps
@@ -86,6 +86,8 @@ def _files(folder: Path) -> list[Path]:
 
 def _swapped(staged: Path, target: Path, but: Collection[Path]) -> bool:
     """Exchange two folders, once `staged` has links to the files of `target`; False if the system cannot."""
+    if sys.platform not in ("linux", "darwin"):
+        return False
     links = 0
     try:
         shutil.copymode(target, staged)
@@ -109,8 +111,6 @@ def _swapped(staged: Path, target: Path, but: Collection[Path]) -> bool:
 
 
 def _exchanged(a: Path, b: Path) -> bool:
-    if sys.platform not in ("linux", "darwin"):
-        return False
     libc, names = ctypes.CDLL(None), (os.fsencode(a), os.fsencode(b))
     try:
         if sys.platform == "darwin":
@@ -127,7 +127,7 @@ def _move(staged: Path, target: Path, new: Sequence[Path], old: Sequence[Path], 
     def move(a: Path, b: Path) -> None:
         b.parent.mkdir(parents=True, exist_ok=True)
         moved.append((a, b))
-        os.replace(a, b)
+        replace(a, b)
 
     try:
         for path in old:
@@ -137,7 +137,7 @@ def _move(staged: Path, target: Path, new: Sequence[Path], old: Sequence[Path], 
     except BaseException:
         for a, b in reversed(moved):
             if b.exists() and not a.exists():
-                os.replace(b, a)
+                replace(b, a)
         if not _files(kept):
             shutil.rmtree(kept, ignore_errors=True)
         raise

@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     try:
         yield partial
         to_disk(partial)
-        os.replace(partial, path)
+        replace(partial, path)
         to_disk(path.parent)
     finally:
         partial.unlink(missing_ok=True)
@@ -54,6 +55,21 @@ def one_writer(path: Path, patience: float, error: type[ZooError] = ZooError) ->
         with contextlib.suppress(OSError):  # Windows removes no open file: it stays, unlocked
             mark.unlink()
         lock.release()
+
+
+def replace(source: Path, target: Path) -> None:
+    """`os.replace`; on Windows, where an open file cannot be replaced, it waits a little for others to close theirs."""
+    waits = [0.5, 0.1, 0.02] if os.name == "nt" else []
+    while True:
+        try:
+            return os.replace(source, target)
+        except PermissionError as e:
+            if os.name != "nt":
+                raise
+            if not waits:
+                advice = "is in use, as by a model that was loaded from it: close that, or choose another place"
+                raise PermissionError(e.errno, f"{target.name} {advice}", str(target)) from None
+        time.sleep(waits.pop())
 
 
 def to_disk(path: Path) -> None:

@@ -23,7 +23,7 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     """
     path = folder / name
     inside = Path(name)
-    if not inside.is_absolute() and ".." not in inside.parts:
+    if not inside.anchor and ".." not in inside.parts:  # Windows: "\\x" and "C:x" lead out, and are not absolute
         steps = [folder.joinpath(*inside.parts[: i + 1]) for i in range(len(inside.parts))]
         if not any(_may_be_link(step) for step in steps):
             return path  # the usual case: resolving all of a path's folders takes longer

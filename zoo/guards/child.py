@@ -103,7 +103,7 @@ def main(file: str, function: str, *folders: str) -> None:
 def _address_space() -> int:
     """Bytes of address space that this Python has taken so far; some builds reserve a lot."""
     try:
-        with open("/proc/self/statm") as file:
+        with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
         return 0

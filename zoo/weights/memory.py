@@ -66,7 +66,7 @@ def machine_memory() -> int | None:
     with suppress(AttributeError, OSError, ValueError):
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with suppress(OSError, ValueError):
-        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return min(found, default=None)
 
 

@@ -83,7 +83,12 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
     command = [sys.executable, "-m", "zoo.apps.bench.contender"]
     try:
         done = subprocess.run(
-            command, input=json.dumps(job), capture_output=True, text=True, timeout=PATIENCE + job["seconds"]
+            command,
+            input=json.dumps(job),
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=PATIENCE + job["seconds"],
         )
     except subprocess.TimeoutExpired:
         return {"error": f"took more than {PATIENCE:.0f} s"}

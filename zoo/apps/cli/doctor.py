@@ -94,7 +94,7 @@ def _processor() -> dict[str, Any]:
 
     lines: list[str] = []
     with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     fields = [[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]
     known = {key.lower(): value for key, value in reversed(fields)}
     flags = (known.get("flags") or known.get("features") or "").split()

@@ -95,7 +95,9 @@ def has_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     try:
-        return any(flag in Path("/proc/cpuinfo").read_text() for flag in ("avx512_bf16", "amx_bf16", " bf16"))
+        return any(
+            flag in Path("/proc/cpuinfo").read_text(encoding="utf-8") for flag in ("avx512_bf16", "amx_bf16", " bf16")
+        )
     except OSError:
         return False
 
@@ -337,7 +339,8 @@ def _signals() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():  # Python catches signals only there
         yield caught
         return
-    before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: handler for number, handler in handlers.items() if handler is not None}  # None: not Python's
 
     def note(number: int, frame: Any) -> None:
         caught.append(number)

@@ -27,7 +27,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from ...errors import ZooError
-from ...files.atomic_write import atomic_write
+from ...files.atomic_write import atomic_write, replace
 from ...nn import samples
 from ...weights.mapped import place_of
 from ...weights.memory import machine_memory
@@ -207,7 +207,7 @@ def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGra
         }
         for path in (data, onnx):
             if path.exists():
-                os.replace(path, folder / path.name)
+                replace(path, folder / path.name)
     with atomic_write(folder / f"{name}.json") as path:
         path.write_text(json.dumps(about), encoding="utf-8")
     _bound(folder)

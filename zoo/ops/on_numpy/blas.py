@@ -70,7 +70,7 @@ def _libraries() -> Iterator[str]:
     for folder in folders:
         yield from sorted(glob.glob(os.path.join(folder, "*openblas*")))
     try:
-        with open("/proc/self/maps") as maps:
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
             paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "blas" in line}
     except OSError:
         return

@@ -76,7 +76,7 @@ def _from_environment(environ) -> int | None:
 
 def _read(path: str) -> str | None:
     try:
-        with open(path) as f:
+        with open(path, encoding="utf-8") as f:
             return f.read()
     except (OSError, UnicodeDecodeError):
         return None
