@@ -58,6 +58,48 @@ def test_letters_that_are_in_no_number_stay(text: str) -> None:
     assert corrected([blank], [text]) == [text]
 
 
+def touching(text: str, font_size: int) -> np.ndarray:
+    """A line with letters so narrow that many of them touch, brought to a small size as a scan's are."""
+    image = Image.new("RGB", (60 + 50 * len(text), 120), "white")
+    x = 20.0
+    draw = ImageDraw.Draw(image)
+    for letter in text:
+        draw.text((x, 20), letter, fill="black", font_size=60)
+        x += draw.textlength(letter, font_size=60) - 4
+    return np.asarray(image.resize((image.width * font_size // 60, 2 * font_size), Image.Resampling.BOX))
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Low bridge", "LoW bridge"),
+        ("Frequency", "FrequenCy"),
+        ("Mahmoodi et al.", "MahmoOdi et al."),
+        ("yes", "yEs"),
+        ("same", "sAme"),
+    ],
+)
+@pytest.mark.parametrize("font_size", [12, 16, 30])
+def test_capitals_among_small_letters_are_small_where_their_ink_is_low(text: str, read: str, font_size: int) -> None:
+    lines = [touching(one, font_size) for one in (text, "Total 12", "47")]
+    assert corrected(lines, [read, "Total 12", "47"])[0] == text
+
+
+@pytest.mark.parametrize(
+    "text", ["McCoy", "DeVries", "LeWis", "HbS", "iOs", "usEr", "yEs", "pO2", "H2O", "NaAlSi3O8", "Al3+(H2O)6"]
+)
+@pytest.mark.parametrize("font_size", [10, 12, 16, 30])
+def test_capitals_that_are_high_stay(text: str, font_size: int) -> None:
+    lines = [touching(one, font_size) for one in (text, "Total 12", "47")]
+    assert corrected(lines, [text, "Total 12", "47"])[0] == text
+
+
+def test_words_are_corrected_where_others_in_the_line_touch() -> None:
+    image = Image.fromarray(np.pad(touching("Illumination", 30), ((0, 0), (0, 200), (0, 0)), constant_values=255))
+    ImageDraw.Draw(image).text((260, 10), "x1", fill="black", font_size=30)
+    assert corrected([np.asarray(image)], ["Illumination X1"]) == ["Illumination x1"]
+
+
 def test_lines_too_small_to_tell_stay() -> None:
     line = np.asarray(Image.fromarray(drawn("x")).resize((20, 6)))
     assert corrected([line], ["X"]) == ["X"]

@@ -10,6 +10,7 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from ...images.lines import is_blank, spans
 
 SMALL = dict(zip("cosuvwxz", "COSUVWXZ", strict=True))  # letters that are alike but for their height
 CAPITAL = {capital: small for small, capital in SMALL.items()}
+# Of any form, capitals among small letters that are no higher than these: "yEs".
+AMONG_SMALL = CAPITAL | dict(zip("AEMNR", "aemnr", strict=True))
 TALL = re.compile(r"[0-9ABD-IK-NPRTYbdfhkl]")  # but Q and J, which may go below the line, and those of SMALL
 BELOW = re.compile(r"[^\w\s.%:*+<>=~-]|[gjpqyQJ_]|[^\x00-\x7f]")  # what goes below the line, or may
 
@@ -25,36 +28,62 @@ BELOW = re.compile(r"[^\w\s.%:*+<>=~-]|[gjpqyQJ_]|[^\x00-\x7f]")  # what goes be
 HYPHEN, DASH = 0.55, 0.68  # a hyphen is 0.35 to 0.45 wide, an en dash or a minus 0.7 to 1
 FLAT = 0.4  # the most that a dash is high
 TAIL, NO_TAIL = 0.14, 0.06  # a comma goes so much below the figures' foot, and a point no more than this
+USUAL_CASE = re.compile(r"^([^A-Z]*|[^a-z]*|[^A-Za-z]*[A-Z][^A-Z]*)$")  # word, WORD and Word
 LOW, HIGH = 0.82, 0.9  # a small letter is 0.65 to 0.8 high, blurred edges included
+LOWER = 0.17  # small letters begin so much below capitals
+LEVEL = re.compile("[acegm-suvw-z]+$")  # letters that begin at one height
+NARROW, WIDE = re.compile(r"[fijlrtI1.,:;'|()\[\]-]"), re.compile(r"[mwMW%@]")  # 0.6 and 1.5 of other letters' width
+ASCENDER = 0.94  # of the height of "d" or "l", in the middle of fonts
+SPREAD = 0.75  # of a letter's width: what is so near its middle may be its ink
+CLEAR = 1.3  # times the widest gap between letters: the least between words
+ALIKE = 0.85  # of the usual height of figures: what is lower may be a raised one
 LEAST = 6  # pixels of a figure's height, below which nothing is told apart
 
 NEARLY = 0.7  # of a table's negative numbers
 NEGATIVE = re.compile(r"[-–−][0-9.,]+%?$")
-# "O" within or at the end of a number, and "l" or "I" at its beginning.
-NOUGHT = re.compile(r"(?<=[0-9])[Oo]+(?=[0-9.,%)]|\b)")
+# A number with an "O" in it or at its end, but not "H2O", and "l" or "I" at its beginning.
+NOUGHT = re.compile(r"(?<![^\W_])[0-9][0-9.,Oo]*[Oo](?=[0-9.,%)]|\b)")
 ONE = re.compile(r"(?<![^\s($€£–-])[lI](?=[0-9]+([.,][0-9]+)*%?\)?(\s|$))")
 
 
+Ink = tuple[int, int, int, int]  # x0, y0, x1, y1 of what stands apart
+
+
 class Line(NamedTuple):
-    """A line's text, and the boxes (x0, y0, x1, y1) of what stands apart in its ink from the left."""
+    """A line's text, the boxes of what stands apart in its ink, and the row where the ink of each column begins."""
 
     text: str
-    boxes: list[tuple[int, int, int, int]]
+    boxes: list[Ink]
+    tops: np.ndarray
 
-    @property
-    def apart(self) -> bool:
-        """True if each character stands apart."""
-        return len(self.boxes) == len(self.text.replace(" ", ""))
+    def words(self) -> list[tuple[str, list[Ink]]]:
+        """The line's words, each with its boxes, parted at the line's widest gaps; empty if these are not clear."""
+        texts = self.text.split()
+        gaps = [b[0] - a[2] for a, b in pairwise(self.boxes)]
+        widest = sorted(range(len(gaps)), key=lambda i: -gaps[i])
+        inner, between = widest[len(texts) - 1 :], widest[: len(texts) - 1]
+        if not texts or len(gaps) < len(texts) - 1 or not self.boxes:
+            return []
+        if inner and between and gaps[between[-1]] < CLEAR * gaps[inner[0]]:
+            return []
+        ends = [0, *sorted(i + 1 for i in between), len(self.boxes)]
+        return [(text, self.boxes[a:b]) for text, (a, b) in zip(texts, pairwise(ends), strict=True)]
 
-    def tall(self) -> list[tuple[int, int, int, int]]:
-        """The boxes of figures and of capitals, if each character stands apart."""
-        letters = self.text.replace(" ", "")
-        return [box for box, c in zip(self.boxes, letters, strict=True) if TALL.match(c)] if self.apart else []
+    def tall(self) -> tuple[list[Ink], float]:
+        """The boxes of figures and capitals in words of which each character stands apart, or of "d", "l", ...
+
+        The number is the share of figures' height in that of these boxes.
+        """
+        apart = [(text, boxes) for text, boxes in self.words() if len(text) == len(boxes)]
+        found = [(c, box) for text, boxes in apart for c, box in zip(text, boxes, strict=True) if TALL.match(c)]
+        capitals = [box for c, box in found if not c.islower()]
+        return (capitals, 1.0) if capitals else ([box for _, box in found], ASCENDER)
 
     def height(self) -> float:
         """The height of figures and capitals in pixels; 0 if it cannot be told."""
-        if tall := self.tall():
-            return statistics.median(box[3] - box[1] for box in tall)
+        boxes, share = self.tall()
+        if boxes:
+            return share * statistics.median(box[3] - box[1] for box in boxes)
         if self.boxes and TALL.search(self.text) and not BELOW.search(self.text):
             return max(box[3] for box in self.boxes) - min(box[1] for box in self.boxes)
         return 0.0
@@ -63,17 +92,19 @@ class Line(NamedTuple):
 def corrected(images: Sequence[np.ndarray], texts: Sequence[str]) -> list[str]:
     """The texts that a reader found in the images (y, x, 3) uint8 of a table's lines, corrected by their ink.
 
-    Told apart are, where each character of a line stands apart, small letters from capitals of the same form and commas
-    from points between figures; hyphens from dashes there and at a line's beginning; in a number, letters from figures.
+    Told apart are, where each character of a word stands apart, small letters from capitals of the same form and commas
+    from points between figures; hyphens from dashes there and at a line's beginning; capitals among small letters where
+    the word's ink is low; in a number, letters from figures.
     """
-    lines = [Line(text, _boxes(image)) for image, text in zip(images, texts, strict=True)]
+    lines = [Line(text, *_ink(image)) for image, text in zip(images, texts, strict=True)]
     usual = statistics.median([high for line in lines if (high := line.height())] or [0.0])
     return _with_one_sign([_numbers(_corrected(line, usual)) for line in lines])
 
 
-def _boxes(image: np.ndarray) -> list[tuple[int, int, int, int]]:
+def _ink(image: np.ndarray) -> tuple[list[Ink], np.ndarray]:
+    """What stands apart in the ink of an image (y, x, 3), and the row (x,) where each column's ink begins, or y."""
     if not image.size or is_blank(image):
-        return []
+        return [], np.full(image.shape[1], len(image))
     grey = image.mean(-1)
     contrast = np.abs(grey - np.median(grey))
     ink = contrast > contrast.max() / 2.5
@@ -81,33 +112,71 @@ def _boxes(image: np.ndarray) -> list[tuple[int, int, int, int]]:
     for x0, x1 in spans(ink.any(0)):
         ys = np.flatnonzero(ink[:, x0:x1].any(1))
         found.append((x0, int(ys[0]), x1, int(ys[-1]) + 1))
-    return found
+    return found, np.where(ink.any(0), ink.argmax(0), len(ink))
 
 
 def _corrected(line: Line, usual: float) -> str:
-    tall, high = line.tall(), line.height() or usual
+    (tall, _), own = line.tall(), line.height()
+    high = own or usual
     if high < LEAST:
         return line.text
-    if not line.apart:
-        begins_low = bool(line.boxes) and line.text.startswith(("-", "–"))
-        return _dash(line.text[0], line.boxes[0], high) + line.text[1:] if begins_low else line.text
-    foot = statistics.median(b[3] for b in tall) if tall else None
-    letters, boxes = list(line.text), iter(line.boxes)
-    for i, letter in enumerate(letters):
-        if letter == " ":
-            continue
-        box = next(boxes)
+    # If figures are low, a raised one alone may stand apart.
+    apart = len(line.boxes) == len("".join(line.text.split())) or own > ALIKE * usual
+    foot = statistics.median(box[3] for box in tall) if tall else None
+    found = [
+        _by_its_characters(word, boxes, high, foot)
+        if apart and len(word) == len(boxes)
+        else _by_its_places(word, boxes, line.tops, high)
+        for word, boxes in line.words()
+    ]
+    if found and not apart and line.text[0] in "-–":
+        found[0] = _dash(line.text[0], line.boxes[0], high) + found[0][1:]
+    rest = iter(found or line.text.split())
+    return re.sub(r"\S+", lambda _: next(rest), line.text)
+
+
+def _by_its_characters(word: str, boxes: Sequence[Ink], high: float, foot: float | None) -> str:
+    """A word corrected by the box of each character."""
+    letters = list(word)
+    for i, (letter, box) in enumerate(zip(word, boxes, strict=True)):
         share = (box[3] - box[1]) / high
         if letter in "-–":
             letters[i] = _dash(letter, box, high)
-        elif letter in CAPITAL and share <= LOW:
-            letters[i] = CAPITAL[letter]
+        elif share <= LOW and (letter in CAPITAL or (letter in AMONG_SMALL and _is_among_small(word, i))):
+            letters[i] = AMONG_SMALL[letter]
         elif letter in SMALL and share > HIGH:
             letters[i] = SMALL[letter]
         elif letter in ".," and foot is not None and _is_between_figures(letters, i):
             below = (box[3] - foot) / high
             letters[i] = "," if below >= TAIL else "." if below <= NO_TAIL else letter
+    corrected = "".join(letters)
+    return word if USUAL_CASE.search(word) and not USUAL_CASE.search(corrected) else corrected
+
+
+def _by_its_places(word: str, boxes: Sequence[Ink], tops: np.ndarray, high: float) -> str:
+    """A word whose characters touch, corrected by the ink around the places where they may be.
+
+    A capital among small letters is small if all ink within a letter's width begins lower than the word's tall letters,
+    or, if there are none, no higher than the others.
+    """
+    places = [i for i, c in enumerate(word) if c in AMONG_SMALL and _is_among_small(word, i)]
+    letters, left, right = list(word), boxes[0][0], boxes[-1][2]
+    for i in places:
+        widths = [0.6 if NARROW.match(c) else 1.5 if WIDE.match(c) else 1.0 for c in word]
+        scale = (right - left) / sum(widths)
+        middle = left + scale * (sum(widths[:i]) + widths[i] / 2)
+        a, b = max(left, round(middle - SPREAD * scale)), min(right, round(middle + SPREAD * scale) + 1)
+        highest, others = tops[a:b].min(), np.concatenate([tops[left:a], tops[b:right]])
+        if TALL.search(word[:i] + word[i + 1 :]):
+            low = highest - tops[left:right].min() >= LOWER * high
+        else:
+            low = bool(LEVEL.match(word.lower())) and others.size > 0 and np.median(others) - highest <= LOWER * high
+        letters[i] = AMONG_SMALL[word[i]] if low else word[i]
     return "".join(letters)
+
+
+def _is_among_small(word: str, i: int) -> bool:
+    return i > 0 and word[i - 1].islower() and (i + 1 == len(word) or word[i + 1].islower())
 
 
 def _dash(letter: str, box: tuple[int, int, int, int], high: float) -> str:
@@ -123,7 +192,7 @@ def _is_between_figures(letters: Sequence[str], i: int) -> bool:
 
 
 def _numbers(text: str) -> str:
-    return ONE.sub("1", NOUGHT.sub(lambda found: "0" * len(found[0]), text))
+    return ONE.sub("1", NOUGHT.sub(lambda found: re.sub("[Oo]", "0", found[0]), text))
 
 
 def _with_one_sign(texts: Sequence[str]) -> list[str]:
