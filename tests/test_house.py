@@ -109,7 +109,21 @@ def imports(path: Path) -> set[str]:
 CORE = (
     *("errors", "warning", "typing", "options", "optional", "plugins", "files", "guards", "config"),
     *("family", "registry"),
-    *("quant", "ops", "weights", "nn", "cache", "rope", "trainable", "devices", "runner", "hub", "lock", "checkpoint"),
+    *(
+        "quant",
+        "ops",
+        "weights",
+        "nn",
+        "cache",
+        "rope",
+        "trainable",
+        "devices",
+        "processes",
+        "runner",
+        "hub",
+        "lock",
+        "checkpoint",
+    ),
     *("pretrained", "inputs", "models", "loading", "saving", "generate", "text", "images", "sounds", "tasks"),
 )
 # The modules that import by a string: the core's three tables, its families, its tasks, and packages it can do without.

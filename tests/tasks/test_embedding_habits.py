@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tracemalloc
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.errors import ConfigError, InputError, UnsupportedError
+from zoo.errors import ConfigError, InputError, UnsupportedError, ZooError
 from zoo.tasks.vectors import Hit, quantised, ranges_of, scores, semantic_search
 
 TEXTS = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.", "", "東京 and 😀"]
@@ -176,13 +177,45 @@ def test_encode_without_modules_is_not_normalised(tiny, library):
         ({"convert_to_tensor": True}, r"convert_to_tensor is True: results are NumPy arrays, which torch\.from_numpy"),
         ({"device": "cuda"}, r"device is 'cuda': the device is an option of zoo\.load"),
         ({"output_value": "token_embeddings"}, "last_hidden_state"),
-        ({"parallel": 4}, "zoo map runs several processes"),
+        ({"parallel": 4}, "processes=N of Embed"),
         ({"normalize_embedings": True}, "no option 'normalize_embedings'.*did you mean 'normalize_embeddings'"),
     ],
 )
 def test_options_of_peers_are_answered(embed, options, match):
     with pytest.raises(InputError, match=match):
         embed.encode("a", **options)
+
+
+def test_several_processes_give_the_bits_of_one(tiny):
+    embed = zoo.load(tiny(), weights="int8")
+    embed.batch_tokens = 100  # many batches, which processes share
+    texts = [" ".join(TEXTS[: 1 + i % 5] * (1 + i % 3)) for i in range(60)]
+    options = {"normalize_embeddings": True, "truncate_dim": 16, "prompt": "of it: "}
+    found = embed.encode(texts, processes=2, **options)
+    np.testing.assert_array_equal(found, embed.encode(texts, **options))
+    streamed = embed.stream(iter(texts), processes=2, precision="ubinary")
+    np.testing.assert_array_equal(np.stack(list(streamed)), embed(texts, precision="ubinary"))
+    assert embed.encode([], processes=2).shape == embed.encode([]).shape
+
+
+def test_processes_that_cannot_be(embed, tiny):
+    with pytest.raises(InputError, match="processes is 0, expected a whole number of at least 1"):
+        embed.encode(TEXTS, processes=0)
+    with pytest.raises(InputError, match=r"expected a task of zoo\.load"):
+        type(embed)(embed.model, embed.tokenizer).encode(TEXTS, processes=2)
+
+
+def test_a_process_that_ends_is_told(embed, monkeypatch):
+    monkeypatch.setattr("zoo.tasks.embed.InProcess.__reduce__", lambda self: (Ends, ()), raising=False)
+    with pytest.raises(ZooError, match="a process ended while it computed 5 texts"):
+        embed.encode(TEXTS, processes=2)
+
+
+class Ends:
+    """In the place of what a process does: its end."""
+
+    def __call__(self, batch):
+        os._exit(1)
 
 
 def test_routes_for_queries_and_documents(encoder, library, tmp_path):

@@ -123,6 +123,7 @@ class TextTask(Task):
     """
 
     base_model: TextBody
+    options: Options | None = None  # that it was loaded with, from its checkpoint
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
@@ -139,7 +140,9 @@ class TextTask(Task):
         from ..text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer.from_folder(checkpoint.contents)
-        return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint)
+        task = cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint)
+        task.options = options
+        return task
 
     def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
         return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
@@ -161,11 +164,13 @@ class TextTask(Task):
         max_length: int | None = None,
         stride: int = 0,
         overflow: bool = False,
+        each: Callable[[Any, Iterable[Encoding]], Iterable[Any]] = map,
     ) -> Iterator[tuple[int, Any, Any]]:
         """(index of the text, its row, a `tokenizers.Encoding`, its item from `compute`), in the order of the texts.
 
-        `compute` gets padded batches of rows of about equal length, and gives one item for each row.  The other
-        arguments are the tokenizer's; with truncation=False a text that is too long is an error.  A cut is warned of.
+        `compute` gets padded batches of rows of about equal length, and gives one item for each row; `each` calls it
+        with each batch, and yields what it gives in order.  The other arguments are the tokenizer's; with
+        truncation=False a text that is too long is an error.  A cut is warned of.
         """
         limit = min(max_length or self.max_tokens, self.max_tokens)
         cut = 0
@@ -194,9 +199,9 @@ class TextTask(Task):
                     cut += sum(bool(row.overflowing) for row in longest)
                 begins = np.append(True, sample[1:] != sample[:-1])
                 found: list[Any] = [None] * len(lengths)
-                for index in batches(lengths, self.batch_tokens):
-                    batch = self.tokenizer.pad(encodings, index, padding_side="right")
-                    items: Any = compute(batch)
+                cuts = list(batches(lengths, self.batch_tokens))
+                padded = (self.tokenizer.pad(encodings, index, padding_side="right") for index in cuts)
+                for index, items in zip(cuts, each(compute, padded), strict=True):
                     if len(items) != len(index):  # of an export whose graph is not the model's
                         raise CheckpointError(f"{self.name}: {len(items)} rows of output for {len(index)} of input")
                     for i, item in zip(index, items, strict=True):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,10 +21,12 @@ from ..checkpoint.sentence_encoder import (
     read_sentence_encoder,
 )
 from ..checkpoint.sentence_encoder import normalize as unit_length
-from ..errors import InputError, UnsupportedError, nearest
+from ..errors import InputError, UnsupportedError, ZooError, nearest
 from ..inputs import TextModel
+from ..options import Options
 from ..pretrained import Pretrained
-from .base import TEXTS_AT_ONCE, as_iterable, as_texts, check_text
+from ..processes import Processes
+from .base import TEXTS_AT_ONCE, as_iterable, as_texts, check_count, check_text
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
 
@@ -77,6 +82,7 @@ class Embed(PromptedTask):
         ranges: Any = None,
         route: str | None = None,
         progress: bool | None = None,
+        processes: int = 1,
     ) -> np.ndarray:
         """A text -> (E,), N texts -> (N, E), float32; no text -> (0, E).
 
@@ -85,14 +91,19 @@ class Embed(PromptedTask):
         checkpoint's, whose dense layers are then left out.  normalize: True gives vectors of length 1, if not as the
         checkpoint says.  truncate_dim: the first dimensions of each vector, before `normalize` (Matryoshka, Kusupati
         et al. 2022, https://arxiv.org/abs/2205.13147).  precision, ranges: see `zoo.tasks.vectors.quantised`.
-        route: "query" or "document", for checkpoints that have layers for each.
+        route: "query" or "document", for checkpoints that have layers for each.  processes: how many share the batches,
+        each with its part of the threads; vectors are bit-equal to those of one process with so many threads.
 
         A text of more than `embed.max_tokens` tokens is cut at the end, with a warning.
         """
         inputs, single = as_texts(texts, "texts", least=0)
         compute = self.computing(prompt_name, prompt, pooling, normalize, truncate_dim, route)
         quantised(np.zeros((0, 1)), precision)  # a wrong name is an error before the work, as are the other arguments
-        vectors = [vector for _, _, vector in self.rows(*compute(inputs), progress=progress)] if inputs else []
+        with self._shared(
+            processes if inputs else 1, (prompt_name, prompt, pooling, normalize, truncate_dim, route)
+        ) as each:
+            found = self.rows(*compute(inputs), progress=progress, each=each) if inputs else ()
+            vectors = [vector for _, _, vector in found]
         if not vectors:
             E = self.config.hidden_size if pooling is not None else self.size
             return quantised(truncated(np.zeros((0, E), np.float32), truncate_dim), precision, ranges)
@@ -110,6 +121,7 @@ class Embed(PromptedTask):
         precision: str = "float32",
         truncate_dim: int | None = None,
         task: str | None = None,
+        processes: int = 1,
         **others: Any,
     ) -> np.ndarray:
         """The vectors that `SentenceTransformer.encode` gives, with its names of options -> (E,), or (N, E).
@@ -118,7 +130,7 @@ class Embed(PromptedTask):
         Batches are of about equally many tokens, whatever batch_size says.  InputError for an option that zoo does not
         have names the one to take.
         """
-        check_peers(others, _PEERS, ("normalize_embeddings", "precision", "truncate_dim", "task"))
+        check_peers(others, _PEERS, ("normalize_embeddings", "precision", "truncate_dim", "task", "processes"))
         unit = True if normalize_embeddings else None if self.encoder.files else False
         return self(
             texts,
@@ -129,6 +141,7 @@ class Embed(PromptedTask):
             precision=precision,
             route=task if self.has_routes else None,
             progress=show_progress_bar,
+            processes=processes,
         )
 
     def stream(
@@ -143,6 +156,7 @@ class Embed(PromptedTask):
         precision: str = "float32",
         ranges: Any = None,
         route: str | None = None,
+        processes: int = 1,
     ) -> Iterator[np.ndarray]:
         """The vector (E,) of each text, in order; options as for a call.
 
@@ -153,15 +167,29 @@ class Embed(PromptedTask):
         if precision in ("int8", "uint8") and ranges is None:
             raise InputError(f"precision {precision!r} of a stream needs ranges=, (2, E): those of many vectors")
         quantised(np.zeros((0, 1)), precision)
-        return self._streamed(iter(as_iterable(texts, "texts")), compute, precision, ranges)
+        shared = self._shared(processes, (prompt_name, prompt, pooling, normalize, truncate_dim, route))
+        return self._streamed(iter(as_iterable(texts, "texts")), compute, shared, precision, ranges)
 
-    def _streamed(self, texts: Iterator[Any], compute: Any, precision: str, ranges: Any) -> Iterator[np.ndarray]:
+    def _streamed(
+        self, texts: Iterator[Any], compute: Any, shared: Any, precision: str, ranges: Any
+    ) -> Iterator[np.ndarray]:
         at = 0
-        while some := list(islice(texts, TEXTS_AT_ONCE)):
-            inputs = [check_text(text, "texts", at + i) for i, text in enumerate(some)]
-            for _, _, vector in self.rows(*compute(inputs), progress=False):
-                yield quantised(vector.copy(), precision, ranges)
-            at += len(some)
+        with shared as each:
+            while some := list(islice(texts, TEXTS_AT_ONCE)):
+                inputs = [check_text(text, "texts", at + i) for i, text in enumerate(some)]
+                for _, _, vector in self.rows(*compute(inputs), progress=False, each=each):
+                    yield quantised(vector.copy(), precision, ranges)
+                at += len(some)
+
+    def _shared(self, processes: int, settings: tuple[Any, ...]) -> Any:
+        """A context that gives `each` for `rows`: by processes, which load the task too; settings: of `computing`."""
+        if check_count(processes, "processes") == 1:
+            return nullcontext(map)
+        if self.options is None or self.checkpoint is None or self.options.trainable:
+            raise InputError("processes load the checkpoint's files: expected a task of zoo.load, not to be trained")
+        path = self.checkpoint.folder if self.checkpoint.opened is None else self.checkpoint.weights[0]
+        options = replace(self.options, revision=None, lock=None)
+        return _by_processes(InProcess(str(path), options, settings), processes)
 
     def computing(
         self,
@@ -246,6 +274,34 @@ class Embed(PromptedTask):
     def _vectors_of(self, value: Any, name: str, encode: Callable[..., np.ndarray]) -> np.ndarray:
         is_array = isinstance(value, np.ndarray) and value.dtype.kind in "fiu"
         return as_vectors(value, name) if is_array else np.atleast_2d(encode(value))
+
+
+class InProcess:
+    """What a process does with a batch; the task is loaded for the first."""
+
+    def __init__(self, path: str, options: Options, settings: tuple[Any, ...]):
+        self.path, self.options, self.settings = path, options, settings
+        self.vectors: Callable[[Encoding], np.ndarray] | None = None
+
+    def __call__(self, batch: Encoding) -> np.ndarray:
+        if self.vectors is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the first process has warned
+                task = text_embedder(self.path, **vars(self.options))
+            self.vectors = task.computing(*self.settings)([])[2]
+        return self.vectors(batch)
+
+
+@contextmanager
+def _by_processes(do: InProcess, count: int) -> Iterator[Callable[[Any, Iterable[Encoding]], Iterator[np.ndarray]]]:
+    def died(batch: Encoding) -> np.ndarray:
+        rows, tokens = batch.input_ids.shape
+        raise ZooError(
+            f"a process ended while it computed {rows} texts of {tokens} tokens: is there too little memory?"
+        )
+
+    with Processes(do, count) as processes:
+        yield lambda _, batches: processes.share(batches, died)
 
 
 def text_embedder(name: str | os.PathLike[str], **options: Any) -> Embed:

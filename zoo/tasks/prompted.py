@@ -12,7 +12,7 @@ from .base import TextTask, check_text
 Peer = tuple[tuple[Any, ...], str]
 
 AS_ARRAYS = "results are NumPy arrays, which torch.from_numpy makes tensors of"
-_ONE_PLACE = "the device is an option of zoo.load, and zoo map runs several processes"
+_ONE_PLACE = "the device is an option of zoo.load, and processes=N of Embed shares the work"
 # Options of other libraries' encode and embed -> the values that change nothing, and what to do instead of others.
 PEERS: Mapping[str, Peer] = {
     "device": ((None,), _ONE_PLACE),

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...errors import InputError, UnsupportedError, ZooError, nearest
+from ...processes import in_processes, share
 from .output import RETRY, JobOutput, PartFile
-from .processes import in_processes, share
 
 ENGINES = ("local", "ray")
 SHOWN = 3  # errors that the summary quotes

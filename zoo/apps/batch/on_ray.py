@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import ZooError
 from ...optional import optional
-from .processes import Process
+from ...processes import Process
 
 BLOCKS = 5_000  # Ray keeps a record of each
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from ...devices import resolved
 from ...errors import ZooError
 from ...images.open import MAX_BYTES
+from ...processes import share
 from ..batch.engine import Summary, run
 from ..batch.files import is_uri, read, sha256_of
 from ..batch.output import output_of
-from ..batch.processes import share
 from ..documents import Document, open_document
 from ..documents.files import DPI
 from .extract import DETECTION, STRUCTURE, TableExtractor

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from ...ops.on_numpy import threads as numpy_threads
+from .ops.on_numpy import threads as numpy_threads
 
 AHEAD = 2  # items for each process that are drawn before their turn to be yielded
 
@@ -66,14 +66,31 @@ def in_processes(
     do: Callable[[Item], Result], items: Iterable[Item], jobs: int, died: Callable[[Item], Result]
 ) -> Iterator[Result]:
     """`share`, but never computed by this process."""
-    threads = max(1, numpy_threads.count() // jobs)
-    processes = [Process(do, threads) for _ in range(jobs)]
-    free, busy = list(processes), {}
-    waiting: deque[tuple[Item, Future[Result]]] = deque()
-    items, more = iter(items), True
-    try:
+    with Processes(do, jobs) as processes:
+        yield from processes.share(items, died)
+
+
+class Processes:
+    """`jobs` processes that call `do`, for several `share`s one after the other; they end with the context."""
+
+    def __init__(self, do: Callable[[Any], Any], jobs: int):
+        threads = max(1, numpy_threads.count() // jobs)
+        self._processes = [Process(do, threads) for _ in range(jobs)]
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.end()
+
+    def share(self, items: Iterable[Item], died: Callable[[Item], Result]) -> Iterator[Result]:
+        """Yield `do(item)` for each item, in order, or `died(item)` where that ended its process."""
+        free, busy = list(self._processes), {}
+        waiting: deque[tuple[Item, Future[Result]]] = deque()
+        items, more = iter(items), True
         while True:
-            while more and free and len(waiting) < jobs * AHEAD:
+            while more and free and len(waiting) < len(self._processes) * AHEAD:
                 for item in items:
                     process = free.pop()
                     future = process.submit(item)
@@ -92,9 +109,6 @@ def in_processes(
             while waiting and waiting[0][1].done():
                 item, future = waiting.popleft()
                 yield died(item) if isinstance(future.exception(), BrokenProcessPool) else future.result()
-    finally:
-        for process in processes:
-            process.end()
 
 
 def _start(do: Callable[[Any], Any], threads: int | None) -> None:
