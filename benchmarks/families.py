@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from .checkpoints import of_spec
 TARGETS = {"transformers": 0.9}
 TOLERANCE = 1e-3  # of random weights, whose errors grow more than those of real ones
 READ, PROMPT, WRITTEN = 128, 64, 16  # tokens
+NOT_USED = r"pooler\.|num_batches_tracked$"  # parameters of transformers that the checkpoints have not
 CONTENDERS = ("zoo", "transformers")
 CHILD = """
 import json, sys
@@ -178,7 +180,10 @@ def _transformers(folder: Path, config: dict[str, Any], threads: int) -> tuple[A
     transformers: Any = package
     architecture = config["architectures"][0]
     load = spec_class(config["model_type"]).load_reference
-    model: Any = load(getattr(transformers, architecture), folder, config, torch.float32)[0].eval()
+    model, info = load(getattr(transformers, architecture), folder, config, torch.float32)
+    if missing := [name for name in info["missing_keys"] if not re.search(NOT_USED, name)]:
+        raise SystemExit(f"{folder}: transformers finds no {missing[0]}, and would compute with random numbers")
+    model.eval()
     with contextlib.suppress(ValueError):  # of a family whose attention transformers computes in one way alone
         model.set_attn_implementation("sdpa")
     given = {name: torch.from_numpy(array) for name, array in np.load(folder / "inputs.npz").items()}
