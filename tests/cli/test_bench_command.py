@@ -34,7 +34,7 @@ def test_tokens_are_counted(here, monkeypatch):
     for of in found["results"].values():
         assert of["rounds"] == contender.ROUNDS
         assert min(of["load"], of["first"], of["rate"]) > 0
-        assert of["memory"] > 10e6
+        assert of["memory"] is None or of["memory"] > 10e6  # unknown on Windows
     assert [job["device"] for job in here] == ["cpu", "onnx"]
     run, first = contender._zoo(here[0])
     assert (run(["Once"]), first(["Once"])) == (7, 1)

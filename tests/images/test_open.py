@@ -183,6 +183,10 @@ def test_previews_are_no_pages() -> None:
     preview = Image.new("RGB", (4, 2))
     preview.encoderinfo = {"tiffinfo": tags}
     data = encoded(RGB, "TIFF", save_all=True, append_images=[preview])
+    written = Image.open(io.BytesIO(data))
+    written.seek(1)
+    if 254 not in written.tag_v2:
+        pytest.skip("needs a newer Pillow, which writes the tags of a second page")
     np.testing.assert_array_equal(opened(data), PIXELS)
 
 

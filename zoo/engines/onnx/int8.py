@@ -71,11 +71,12 @@ def _plans(fn: Any, records: Sequence[Any]) -> dict[str, ProductPlan]:
     traced = trace(MethodType(inputs, fn.__self__), *records, precision=observer)
     if not observer.seen:  # the comparison of two encoders' vectors multiplies by no weight
         return {}
-    with tempfile.TemporaryDirectory(prefix="zoo-int8-") as folder:
+    with tempfile.TemporaryDirectory(prefix="zoo-int8-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "observed.onnx"
         base, _ = save_beside(traced, path, "outliers")
         run = Session(path if base is None else path.read_bytes(), "CPUExecutionProvider", base, once=True)
         (flat,) = run(traced.signature.feed(*records))
+        del run  # Windows removes no file that it has mapped
     seen: dict[str, list[np.ndarray]] = {}
     for name, rows in observer.seen:
         shape = [int(n) for n in rows.shape]  # the trace saw the same records

@@ -29,6 +29,7 @@ PACKAGES = {
 PACKING = 1e9
 # The version of ONNX Runtime with MatMulNBits of 8 bits on every CPU, and windows of GroupQueryAttention as here.
 OLDEST = 1, 23
+LOWEST = 1, 21  # before, weights in the checkpoint's own file were not found
 FATAL = 3  # its log level; errors are raised anyway
 
 
@@ -39,12 +40,21 @@ def runtime() -> Any:
     except ImportError as e:
         why = "is not installed" if isinstance(e, ModuleNotFoundError) else f"cannot be loaded ({e})"
         raise UnsupportedError(f"device 'onnx' needs ONNX Runtime, which {why}: {pip_install('onnx')}") from None
+    if _version(onnxruntime) < LOWEST:
+        raise UnsupportedError(
+            f"device 'onnx' needs ONNX Runtime {LOWEST[0]}.{LOWEST[1]} or newer, found {onnxruntime.__version__}: "
+            f"{pip_install('onnx')}"
+        )
     return onnxruntime
 
 
 def is_old() -> bool:
     """Return True if ONNX Runtime is older than OLDEST."""
-    return tuple(map(int, runtime().__version__.split(".")[:2])) < OLDEST
+    return _version(runtime()) < OLDEST
+
+
+def _version(package: Any) -> tuple[int, ...]:
+    return tuple(map(int, package.__version__.split(".")[:2]))
 
 
 def provider_of(device: str) -> str:
