@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from pathlib import Path
 
+import pytest
+
 from checks import site
-from zoo.optional import DISTRIBUTION
+from zoo.errors import InputError
+from zoo.optional import DISTRIBUTION, optional, pip_install
 from zoo.registry import FAMILIES
 from zoo.tasks import IMAGE_TASKS, TASKS
 
@@ -84,3 +88,23 @@ def test_options_in_docstrings_become_a_list():
     text = "Do it.\n\ndevice: where.  dtype, or kind: the type.\nA line: of words."
     found = site.OPTION.sub(r"\n\n- `\1`: ", text)
     assert found == "Do it.\n\n\n\n- `device`: where.\n\n- `dtype, or kind`: the type.\nA line: of words."
+
+
+@pytest.mark.parametrize(
+    ("file", "extra", "package"),
+    [
+        ("pipx_metadata.json", "pipx install --force 'transformers-zoo[pdf]'", "pipx inject transformers-zoo nowhere"),
+        (
+            "uv-receipt.toml",
+            "uv tool install 'transformers-zoo[pdf]'",
+            "uv tool install transformers-zoo --with nowhere",
+        ),
+        ("pyvenv.cfg", "pip install 'transformers-zoo[pdf]'", "pip install nowhere"),
+    ],
+)
+def test_messages_name_the_tool_that_installed_zoo(monkeypatch, tmp_path, file, extra, package):
+    (tmp_path / file).touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert pip_install("pdf") == f"{extra} 'transformers-zoo[pdf]'"
+    with pytest.raises(InputError, match=rf"it requires the package nowhere: {package} nowhere$"):
+        optional("nowhere", "it")

@@ -23,7 +23,7 @@ from .checkpoint.files import (
 )
 from .checkpoint.names import EMBEDDED, GGUF, Name, as_name, check_revision, repository
 from .errors import CheckpointError, HubError, NotFoundError, OfflineError, nearest
-from .files.download import Request, fetch_file, listing, safetensors_headers
+from .files.download import Request, fetch_file, listing, no_download, safetensors_headers
 from .files.folder import CheckpointFolder
 from .files.inside import LFS_POINTER, checkpoint_file
 from .options import DEFAULTS, HUB, Options
@@ -200,16 +200,14 @@ def _in_cache(request: Request) -> Checkpoint:
             first = name
             break
     if not isinstance(found, str):
-        raise OfflineError(f"{request} is not in the cache {cache} (no {first}), and no download was possible")
+        raise OfflineError(f"{request} is not in the cache {cache} (no {first}), and {no_download()}")
     folder = _without(Path(found), first)
     try:
         if request.file:
             return _of_gguf(request.display, folder, request.file, folder.name)
         return _gather(request.repo, folder, folder.name, request.weights)
     except NotFoundError as error:
-        raise OfflineError(
-            f"the cache holds only a part of {request}, and no download was possible: {error}"
-        ) from error
+        raise OfflineError(f"the cache holds only a part of {request} ({error}), and {no_download()}") from error
 
 
 def _on_hub(request: Request) -> Checkpoint:

@@ -206,6 +206,7 @@ def test_offline_touches_no_socket(hub, start, worker, repo):
     reply = offline.find("org/never-seen")
     assert reply["error"] == "OfflineError"
     assert "'org/never-seen' is not in the cache" in reply["message"]
+    assert "HF_HUB_OFFLINE forbids a download" in reply["message"]
     assert offline.find(name, revision="v2")["error"] == "OfflineError"
 
     cached_only = start(worker.home, **endpoint)
@@ -237,3 +238,15 @@ def test_no_connection_at_all(start):
     assert reply["error"] == "OfflineError"
     assert f"no connection to {endpoint} for 'org/name'" in reply["message"]
     assert "'org/name' is not in the cache" in reply["message"]
+    assert reply["message"].endswith("give a folder with its files, or set HF_HOME to a cache that has them")
+
+
+def test_no_answer_of_a_proxy(start):
+    for given, says in (
+        ("http://me:secret@127.0.0.1:9", " by the proxy 127.0.0.1:9: "),
+        ("", " (set HTTPS_PROXY if there is a proxy)"),
+    ):
+        proxies = dict.fromkeys(("https_proxy", "HTTPS_PROXY"), given)
+        message = start(HF_ENDPOINT="https://hub.invalid", **proxies).find("org/name")["message"]
+        assert f"no connection to https://hub.invalid for 'org/name'{says}" in message
+        assert "secret" not in message

@@ -122,7 +122,7 @@ def _explained(error: Exception, request: Request, name: str | None = None) -> H
     if isinstance(error, errors.RevisionNotFoundError):
         return NotFoundError(f"{request.repo!r} has no branch, tag or commit {request.revision or 'main'!r} on {hub}")
     if isinstance(error, errors.OfflineModeIsEnabled | errors.LocalEntryNotFoundError):
-        return OfflineError(f"{what} is not in the cache, and no download was possible")
+        return OfflineError(f"{what} is not in the cache, and {no_download()}")
 
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status == 401:
@@ -140,11 +140,31 @@ def _explained(error: Exception, request: Request, name: str | None = None) -> H
     if isinstance(error, ValueError | TypeError | KeyError):
         return HubError(f"{hub} does not answer as a hub does to {what} (see HF_ENDPOINT, proxies): {detail}")
     if isinstance(error, (*http_errors, ConnectionError, TimeoutError)):
-        return OfflineError(f"no connection to {hub} for {what}: {detail}")
+        return OfflineError(f"no connection to {hub} for {what}{_by_proxy(hub)}: {detail}")
     if isinstance(error, OSError) and error.errno is not None:
         cache = request.cache_dir or constants.HF_HUB_CACHE
         return HubError(f"cannot write {what} to the cache {cache}: {error}")
     return HubError(f"the download of {what} failed: {detail}")
+
+
+def no_download() -> str:
+    """Why nothing was downloaded, and what to do instead."""
+    from huggingface_hub import constants
+
+    why = "HF_HUB_OFFLINE forbids a download" if constants.HF_HUB_OFFLINE else "no download was possible"
+    return f"{why}: give a folder with its files, or set HF_HOME to a cache that has them"
+
+
+def _by_proxy(hub: str) -> str:
+    """The proxy of the environment, without its password, or how to name one; of no use for this machine's own hub."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies, proxy_bypass
+
+    host = urlsplit(hub).hostname or ""
+    if proxy_bypass(host) or host in ("localhost", "127.0.0.1", "::1"):
+        return ""
+    proxy = getproxies().get(urlsplit(hub).scheme)
+    return f" by the proxy {proxy.rpartition('@')[2]}" if proxy else " (set HTTPS_PROXY if there is a proxy)"
 
 
 def safetensors_headers(request: Request, commit: str) -> dict[str, tuple[str, tuple[int, ...]]]:
