@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from running import ROOT, command, plain
 import zoo
 from zoo.apps.cli import main
 from zoo.apps.cli.terminal import width
+from zoo.errors import InputError
 
 
 def call(task: str, loaded: zoo.tasks.Task, texts: list[str]) -> object:
@@ -155,6 +157,19 @@ def test_lines_are_answered_as_they_come(checkpoint: Callable[[str], str]) -> No
             assert len(json.loads(process.stdout.readline())) == 16
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def test_a_line_of_stdin_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zoo.apps.cli import run
+
+    blocks = [b"one\ntw", b"o\n\nthree", b"3" * 50, b"3" * 50, b""]
+    monkeypatch.setattr(run.os, "read", lambda *_: blocks.pop(0))
+    monkeypatch.setattr(run.sys, "stdin", SimpleNamespace(fileno=lambda: 0))
+    found = run.stdin_blocks()
+    assert [next(found), next(found)] == [(1, ["one"]), (2, ["two", ""])]
+    monkeypatch.setattr(run, "MAX_LINE", 100)
+    with pytest.raises(InputError, match="stdin, line 4 has more than 100 bytes"):
+        next(found)
 
 
 def test_rerank_reads_documents_from_stdin(checkpoint: Callable[[str], str]) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.errors import InputError, MissingWeightError, UnsupportedError
+from zoo.errors import BatchError, InputError, MissingWeightError, UnsupportedError
 from zoo.tasks import task_class
-from zoo.tasks.base import batches
+from zoo.tasks.base import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE, batches, text_blocks
 
 HEADS = {
     "embed": "Model",
@@ -146,10 +146,17 @@ def test_any_iterable_will_do(task):
 
 
 def test_odd_texts_are_texts(task):
-    odd = ["", " ", "\0", "\ufeffa", "שלום", "👨‍👩‍👧", "\u200d" * 50_000, "x" * 1_000_000, "x. " * 100_000]
+    odd = ["", " ", "\0", "\ufeffa", "שלום", "👨‍👩‍👧", "\u200d" * 50_000, "x" * 500_000, "x. " * 100_000]
     with pytest.warns(UserWarning, match="cut there"):
         found = task("embed")(odd)
     assert np.isfinite(found).all()
+
+
+def test_a_text_that_cannot_be_cut_loses_no_others(task):
+    with pytest.raises(BatchError) as caught:
+        task("embed")(["a", "x" * 600_000, "b", "!?" * 300_000])
+    assert list(caught.value.errors) == [1, 3]
+    assert [result is None for result in caught.value.results] == [False, True, False, True]
 
 
 def test_rerank_and_classify_arguments(task):
@@ -269,3 +276,9 @@ def test_a_task_goes_through_a_pickle(tiny):
 def test_a_scalar_array_is_no_list(tiny):
     with pytest.raises(InputError, match="texts is of type ndarray"):
         zoo.load(tiny("ForMaskedLM"), task="embed")(np.array("a"))
+
+
+def test_texts_are_tokenized_in_bounded_blocks():
+    half = "x" * (CHARACTERS_AT_ONCE // 2)
+    sizes = [len(block) for block in text_blocks([half, half, "a", half * 3, "b", ("c", half), *["d"] * 5000])]
+    assert sizes == [2, 1, 1, 2 + TEXTS_AT_ONCE - 2, 5000 - (TEXTS_AT_ONCE - 2)]

@@ -10,11 +10,19 @@ import pytest
 
 import zoo
 import zoo.text.tokenizer
-from zoo.text.long_texts import can_be_cut
+from zoo.errors import InputError
+from zoo.text.long_texts import boundaries
 from zoo.text.tokenizer import Tokenizer
 
 NAMES = ["bert-uncased", "bert-cased", "bert-multilingual", "roberta", "roberta-json", "trocr-small", "xlm-roberta"]
-ALPHABET = [*"ab the hello world,.!? éß你\n\t'<>[]☃ÅİŻ۳ﬀ", "[MASK]", "<mask>", "</s>", "[SEP]", " running"]
+ALPHABET = [
+    *"ab the hello world,.!? éß你\n\t'<>[]☃ÅİŻ۳ﬀ½ªжΣѣ文字가ﹰ가",
+    "[MASK]",
+    "<mask>",
+    "</s>",
+    "[SEP]",
+    " running",
+]
 WORDS = [
     "lorem",
     "ipsum",
@@ -29,6 +37,10 @@ WORDS = [
     "e\u0301e",
     "  ",
     "\n\n",
+    "слово",
+    "ΛΟΓΟΣ",
+    "红楼梦",
+    "ﹰ",
 ]
 
 
@@ -69,7 +81,7 @@ def test_a_cut_changes_nothing(tokenizer, seed, monkeypatch):
 
 def test_a_cut_is_made(tokenizer, monkeypatch):
     """The library gets a small part of a text of two million characters."""
-    assert can_be_cut(tokenizer.backend)
+    assert boundaries(tokenizer.backend)
     seen = []
     encode = Tokenizer._encode
     monkeypatch.setattr(
@@ -79,15 +91,34 @@ def test_a_cut_is_made(tokenizer, monkeypatch):
     assert len(seen[0]) < 60_000
 
 
+@pytest.mark.parametrize("name", ["bert-uncased", "roberta", "xlm-roberta"])
+def test_letters_beyond_ascii_are_cut_too(load, name, monkeypatch):
+    tokenizer, seen, encode = load(name), [], Tokenizer._encode
+    monkeypatch.setattr(
+        Tokenizer, "_encode", lambda self, b, i, text, pair: seen.append(text) or encode(self, b, i, text, pair)
+    )
+    texts = ["слово за слово " * 50_000, *(["红楼梦" * 100_000] if name == "bert-uncased" else [])]
+    assert tokenizer(texts, max_length=128).input_ids.shape == (len(texts), 128)
+    assert max(map(len, seen)) < 80_000
+
+
+def test_a_text_that_cannot_be_cut_is_bounded(load):
+    for texts in ("x" * 600_000, "!?" * 300_000, "word " + " " * 600_000):
+        with pytest.raises(InputError, match="do not tell where it can be cut"):
+            load("bert-uncased")(texts, max_length=128)
+    with pytest.raises(InputError, match=r"pairs\[1\] has 600000 characters"):
+        load("bert-uncased")(["a", "b"], ["c", "x" * 600_000], max_length=128)
+
+
 def test_tokens_that_reach_across_words_forbid_a_cut(load):
     from tokenizers import Tokenizer as Backend
     from tokenizers import models, normalizers, pre_tokenizers
 
-    assert not can_be_cut(Backend(models.BPE({"a": 0, "▁": 1, "a▁": 2}, [("a", "▁")])))
-    assert can_be_cut(Backend(models.BPE({"a": 0, "▁": 1, "▁a": 2}, [("▁", "a")])))
+    assert not boundaries(Backend(models.BPE({"a": 0, "▁": 1, "a▁": 2}, [("a", "▁")])))
+    assert boundaries(Backend(models.BPE({"a": 0, "▁": 1, "▁a": 2}, [("▁", "a")])))
     backend = Backend(models.WordLevel({"a": 0}, "a"))
-    assert not can_be_cut(backend)
+    assert not boundaries(backend)
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    assert can_be_cut(backend)
+    assert boundaries(backend)
     backend.normalizer = normalizers.Replace("a b", "c")
-    assert not can_be_cut(backend)
+    assert not boundaries(backend)

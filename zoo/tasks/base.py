@@ -36,8 +36,10 @@ BATCH_TOKENS_TORCH = 16384
 # What a batch costs beside its tokens is that of a 32nd of a full one: 24 tokens on two cores, for MiniLM.  Many rows
 # have little padding in any case.
 BATCHES_WORTH, FEW = 32, 256
-# Texts that are tokenized at once: it bounds memory, and is enough to sort by length.
-TEXTS_AT_ONCE = 4096
+# Texts that are tokenized at once, and their characters: it bounds memory, and is enough to sort by length.
+TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 20
+# No text of this many characters has as few tokens, but for spaces and words that a tokenizer does not know.
+OF_A_TOKEN, FEWEST = 64, 1 << 16
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spm.model")
@@ -175,16 +177,26 @@ class TextTask(Task):
         limit = min(max_length or self.max_tokens, self.max_tokens)
         cut = 0
         with Progress(len(texts), progress) as advance:
-            for at in range(0, len(texts), TEXTS_AT_ONCE):
-                some = slice(at, at + TEXTS_AT_ONCE)
-                encodings = self.tokenizer.encode_batch(
-                    texts[some],
-                    None if pairs is None else pairs[some],
-                    truncation=truncation,
-                    max_length=limit if truncation else None,
-                    stride=stride,
-                    overflow=overflow,
-                )
+            at = 0
+            for block in text_blocks(texts if pairs is None else list(zip(texts, pairs, strict=True))):
+                some = slice(at, at + len(block))
+                for i, text in enumerate(texts[some] if not truncation else ()):
+                    if len(text) > (most := most_characters(limit)):
+                        problem = f"has {len(text)} characters, and the checkpoint takes at most {limit} tokens"
+                        raise InputError(f"{problem}, {most} characters in any case", argument="texts", index=at + i)
+                try:
+                    encodings = self.tokenizer.encode_batch(
+                        texts[some],
+                        None if pairs is None else pairs[some],
+                        truncation=truncation,
+                        max_length=limit if truncation else None,
+                        stride=stride,
+                        overflow=overflow,
+                    )
+                except InputError as e:
+                    if e.argument is None or e.index is None:
+                        raise
+                    raise e.about(e.argument, at + e.index) from None
                 lengths, sample = encodings.lengths, encodings.overflow_to_sample
                 if not truncation and lengths.max() > limit:
                     i = int(lengths.argmax())
@@ -209,6 +221,7 @@ class TextTask(Task):
                     advance(int(begins[index].sum()))
                 for i, row, item in zip(sample, encodings.rows, found, strict=True):
                     yield at + int(i), row, item
+                at += len(block)
         if cut:
             warn(f"{cut} of {len(texts)} texts had more than {limit} tokens, and were cut there")
 
@@ -237,6 +250,25 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
         warn(
             f"{where}{tokenizer.vocab_size} tokens, but {table}: is the vocabulary cut short, or another checkpoint's?"
         )
+
+
+def text_blocks(texts: Iterable[Any]) -> Iterator[list[Any]]:
+    """Texts or pairs of them in blocks that are not too much to be tokenized at once; a long one is a block alone."""
+    block, characters = list[Any](), 0
+    for text in texts:
+        size = sum(len(one) for one in (text if isinstance(text, tuple) else (text,)) if isinstance(one, str))
+        if len(block) == TEXTS_AT_ONCE or (block and characters + size > CHARACTERS_AT_ONCE):
+            yield block
+            block, characters = [], 0
+        block.append(text)
+        characters += size
+    if block:
+        yield block
+
+
+def most_characters(tokens: int) -> int:
+    """The characters that a text of so many tokens may have."""
+    return max(FEWEST, OF_A_TOKEN * tokens)
 
 
 def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:

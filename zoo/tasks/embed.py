@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..inputs import TextModel
 from ..options import Options
 from ..pretrained import Pretrained
 from ..processes import Processes
-from .base import TEXTS_AT_ONCE, as_iterable, as_texts, check_count, check_text
+from .base import as_iterable, as_texts, check_count, check_text, text_blocks
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
 
@@ -175,7 +174,7 @@ class Embed(PromptedTask):
     ) -> Iterator[np.ndarray]:
         at = 0
         with shared as each:
-            while some := list(islice(texts, TEXTS_AT_ONCE)):
+            for some in text_blocks(texts):
                 inputs = [check_text(text, "texts", at + i) for i, text in enumerate(some)]
                 for _, _, vector in self.rows(*compute(inputs), progress=False, each=each):
                     yield quantised(vector.copy(), precision, ranges)

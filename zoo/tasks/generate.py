@@ -17,7 +17,7 @@ from ..generate.text import StopStrings, TextStream, text_of
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..text.chat import ChatTemplate, Messages
-from .base import Progress, TextTask, as_texts
+from .base import Progress, TextTask, as_texts, most_characters
 from .conversation import Conversation
 
 if TYPE_CHECKING:
@@ -273,6 +273,8 @@ class Generate(TextTask):
 
     def prompt_ids(self, text: str) -> list[int]:
         """The tokens of a text to go on from."""
+        if len(text) > most_characters(self.max_tokens):
+            raise InputError(f"the prompt has {len(text)} characters, and the context is {self.max_tokens} tokens")
         ids: list[int] = self.tokenizer.backend.encode(text).ids
         if len(ids) > 1 and ids[0] == ids[1] == self.tokenizer.bos_token_id:
             del ids[0]

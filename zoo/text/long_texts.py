@@ -1,9 +1,10 @@
-"""Texts of megabytes are cut before tokenizing if truncation keeps only the beginning; Ctrl-C interrupts the rest.
+"""Long texts are cut before tokenizing if truncation keeps only the beginning; Ctrl-C interrupts the rest.
 
 A cut between a letter and a space that a letter follows leaves the tokens before it unchanged if the tokenizer treats
 the two sides apart.  Normalizers of the known kinds do, except a replacement of more than the space itself.  After them
 either a pre-tokenizer splits there, or no token of the vocabulary reaches across, so that no merge and no path of
-Unigram can.  Added tokens may reach across: the cut stays further away than the longest of them.
+Unigram can, which is looked at for ASCII's letters alone.  Where each ideograph is a word, a cut is between two of
+them, too.  Added tokens may reach across: the cut stays further away than the longest of them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ T = TypeVar("T")
 LONG = 1 << 16  # characters from which a text is cut
 MARGIN = 1 << 10  # characters that are kept beyond the last token that counts
 PER_TOKEN = 8  # characters, the first guess
+MOST = 1 << 19  # characters of a text that cannot be cut: a token takes 600 bytes, and may be a single character
 
-_BOUNDARY = re.compile(r"[A-Za-z](?= [A-Za-z])")
+_ASCII = re.compile(r"[A-Za-z](?= [A-Za-z])")
+_LETTERS = re.compile(r"[^\W\d_](?= [^\W\d_])")
+_IDEOGRAPHS = re.compile(rf"{_LETTERS.pattern}|[\u4e00-\u9fff](?=[\u4e00-\u9fff])")
 _ACROSS = re.compile(r"[A-Za-z][ ▁Ġ]")
 _SPACE_REGEXES = (" {2,}", r"\s+", r"\s{2,}|[\n\r\t]", r"\n", r"[\n\r\t]")
 _SPLITTING = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
@@ -55,12 +59,15 @@ def interruptible(call: Callable[[], T]) -> T:
     return result[0]
 
 
-def beginning(backend: tokenizers.Tokenizer, text: str, tokens: int) -> str:
-    """The part of a text with the same first `tokens` tokens.  backend: one that does not truncate, and can be cut."""
+def beginning(backend: tokenizers.Tokenizer, text: str, tokens: int, boundary: re.Pattern[str]) -> str:
+    """The part of a text with the same first `tokens` tokens.
+
+    backend: one that does not truncate.  boundary: its places to cut, from `boundaries`.
+    """
     reach = MARGIN + 4 * max((len(t.content) for t in backend.get_added_tokens_decoder().values()), default=0)
     size = max(LONG // 4, tokens * PER_TOKEN)
-    while size < len(text):
-        found = _BOUNDARY.search(text, size)
+    while size < min(len(text), MOST):
+        found = boundary.search(text, size, MOST)
         if found is None:
             break
         ends = backend.encode(text[: found.end()], add_special_tokens=False).offsets
@@ -70,10 +77,11 @@ def beginning(backend: tokenizers.Tokenizer, text: str, tokens: int) -> str:
     return text
 
 
-def can_be_cut(backend: tokenizers.Tokenizer) -> bool:
-    """True if the tokens before a space between letters do not depend on the text after it."""
-    if not all(_keeps_spaces_apart(part) for part in _parts(backend.normalizer, "normalizers")):
-        return False
+def boundaries(backend: tokenizers.Tokenizer) -> re.Pattern[str] | None:
+    """A pattern of places at which the tokens before do not depend on the text after; None if none are known."""
+    normalizers = _parts(backend.normalizer, "normalizers")
+    if not all(_keeps_spaces_apart(part) for part in normalizers):
+        return None
     splits = False
     for part in _parts(backend.pre_tokenizer, "pretokenizers"):
         kind = part["type"]
@@ -82,12 +90,12 @@ def can_be_cut(backend: tokenizers.Tokenizer) -> bool:
         elif kind == "ByteLevel":
             splits = splits or part.get("use_regex", True)
         elif kind not in (*_LOCAL, "Metaspace") or (kind == "Split" and not _is_local(part["pattern"])):
-            return False
+            return None
     if splits:
-        return True
+        return _IDEOGRAPHS if any(part.get("handle_chinese_chars") for part in normalizers) else _LETTERS
     if type(backend.model).__name__ not in ("BPE", "Unigram"):
-        return False
-    return not any(map(_ACROSS.search, backend.get_vocab(with_added_tokens=False)))
+        return None
+    return None if any(map(_ACROSS.search, backend.get_vocab(with_added_tokens=False))) else _ASCII
 
 
 def _parts(component: Any, inner: str) -> list[dict[str, Any]]:
@@ -106,7 +114,7 @@ def _keeps_spaces_apart(part: dict[str, Any]) -> bool:
     ((kind, pattern),) = part["pattern"].items()
     if kind == "Regex":
         return pattern in _SPACE_REGEXES
-    return pattern in (" ", "▁") or not re.search(r"[A-Za-z ▁]", pattern)
+    return pattern in (" ", "▁") or not re.search(r"[^\W\d_]|[ ▁]", pattern)
 
 
 def _is_local(pattern: dict[str, str]) -> bool:

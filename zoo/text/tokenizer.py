@@ -6,6 +6,7 @@ Legend: B rows of a batch, T tokens of a row, R rows before padding.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from ..errors import InputError, TokenizerError
 from ..files.folder import CheckpointFolder
 from .given import given_ids, given_texts
-from .long_texts import LONG, beginning, can_be_cut, interruptible
+from .long_texts import LONG, MOST, beginning, boundaries, interruptible
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
 from .tokenizer_json import guarded
@@ -97,7 +98,7 @@ class Tokenizer:
             self.is_pair_typed = 1 in self.backend.encode("a", "a").type_ids and self._typed
         self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
         self._lock = threading.Lock()
-        self._can_be_cut: bool | None = None  # found out when a long text comes
+        self._boundary: re.Pattern[str] | bool | None = None  # where texts can be cut; None until a long text comes
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_backends": {}, "_lock": None}
@@ -169,6 +170,10 @@ class Tokenizer:
             pair = None if second is None else second[i]
             if len(text) + len(pair or "") >= LONG and backend.truncation and not overflow:
                 text, pair = self._beginnings(backend.truncation, text, pair)
+                for name, one in (("texts", text), ("pairs", pair or "")):
+                    if len(one) > MOST:
+                        problem = f"has {len(one)} characters, and the first {MOST} do not tell where it can be cut"
+                        raise InputError(f"{problem}: pass a shorter text", argument=name, index=i)
             row = self._encode(backend, i, text, pair)
             rows.append(row)
             if overflow:
@@ -320,19 +325,19 @@ class Tokenizer:
 
     def _beginnings(self, truncation: dict[str, Any], text: str, pair: str | None) -> tuple[str, str | None]:
         """The beginnings of long texts, enough for the same tokens after truncation."""
-        if self._can_be_cut is None:
-            self._can_be_cut = can_be_cut(self.backend)
-        strategy, room = truncation["strategy"], truncation["max_length"]
-        if truncation["direction"] != "right" or not self._can_be_cut:
+        if self._boundary is None:
+            self._boundary = boundaries(self.backend) or False
+        strategy, room, boundary = truncation["strategy"], truncation["max_length"], self._boundary
+        if truncation["direction"] != "right" or isinstance(boundary, bool):
             return text, pair
         with guarded(self._name):
             if strategy != "only_second" and len(text) >= LONG and (pair is None or len(pair) < LONG):
                 # Beside another, the longer of two texts gets the odd token: it has to stay the longer one.
                 other = 0 if pair is None else len(self.backend.encode(pair, add_special_tokens=False))
-                text = beginning(self.backend, text, max(room, other + 1))
+                text = beginning(self.backend, text, max(room, other + 1), boundary)
             elif strategy != "only_first" and pair is not None and len(pair) >= LONG and len(text) < LONG:
                 other = len(self.backend.encode(text, add_special_tokens=False))
-                pair = beginning(self.backend, pair, max(room, other + 1))
+                pair = beginning(self.backend, pair, max(room, other + 1), boundary)
         return text, pair
 
     def _encode(self, backend: tokenizers.Tokenizer, i: int, text: str, pair: str | None) -> tokenizers.Encoding:

@@ -32,6 +32,7 @@ OPTIONS = {
     "labels": ("zero-shot-classification", "zero-shot-image-classification"),
 }
 BLOCK = 1 << 16  # the most bytes of stdin read at once
+MAX_LINE = 16 << 20  # bytes of a line of stdin
 
 
 def run(args: argparse.Namespace) -> None:
@@ -173,14 +174,19 @@ def _rerank_inputs(inputs: list[str]) -> list[str]:
 
 def stdin_blocks() -> Iterator[tuple[int, list[str]]]:
     """Blocks of lines that have arrived together: (number of the first line, lines without their ends)."""
-    number, rest = 1, b""
+    number, rest = 1, bytearray()
     while block := os.read(sys.stdin.fileno(), BLOCK):
-        *lines, rest = (rest + block).split(b"\n")
-        if lines:
-            yield number, [_decoded(line, number + i) for i, line in enumerate(lines)]
+        ended, end, begun = block.rpartition(b"\n")
+        if end:
+            lines = (rest + ended).split(b"\n")
+            yield number, [_decoded(bytes(line), number + i) for i, line in enumerate(lines)]
             number += len(lines)
+            rest = bytearray()
+        rest += begun
+        if len(rest) > MAX_LINE:
+            raise InputError(f"stdin, line {number} has more than {MAX_LINE} bytes, expected a text on each line")
     if rest:
-        yield number, [_decoded(rest, number)]
+        yield number, [_decoded(bytes(rest), number)]
 
 
 def _decoded(line: bytes, number: int) -> str:

@@ -8,18 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from ...errors import InputError
+from ...tasks.base import most_characters
 from .errors import ApiError
 
-# No text of this many characters has as few tokens, but for spaces and words that a tokenizer does not know.
-OF_A_TOKEN, FEWEST = 64, 1 << 16
 LONG = 1 << 20  # characters: of such texts one at a time becomes tokens
 
 one_at_a_time = threading.Lock()
-
-
-def most_characters(tokens: int) -> int:
-    """The characters that a text of so many tokens may have."""
-    return max(FEWEST, OF_A_TOKEN * tokens)
 
 
 def limited(text: str, tokens: int, index: int, truncate: bool) -> str:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ...checkpoint.sentence_encoder import normalize as unit_length
+from ...tasks.base import most_characters
 from ...tasks.causal_rerank import CausalRerank
 from ...tasks.classify import best_labels, score_function
 from ...tasks.vectors import truncated
 from .errors import ApiError
-from .lengths import LONG, most_characters, size_of
+from .lengths import LONG, size_of
 from .models import Models, Served
 from .requests import ClassifyRequest, EmbeddingsRequest, RerankRequest, TokenizeRequest
 
