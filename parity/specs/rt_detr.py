@@ -81,6 +81,11 @@ TINY |= {
 TINY |= {"num_queries": 20, "decoder_n_points": 2, "encoder_in_channels": [24, 32, 40], **labels(count=6)}
 _SMALL = {"embedding_size": 16, "hidden_sizes": [16, 24, 32, 40], "depths": [1, 2, 1, 1]}
 
+# The regions of a page, by which tables.md finds tables.
+_REGIONS = ("Caption", "Footnote", "Formula", "List-item", "Page-footer", "Page-header", "Picture", "Section-header")
+_REGIONS += ("Table", "Text", "Title", "Document Index", "Code", "Checkbox-Selected", "Checkbox-Unselected", "Form")
+LAYOUT = labels(*_REGIONS, "Key-Value Region")
+
 _PROCESSOR = {"do_convert_annotations": True, "do_normalize": False, "do_pad": False, "do_rescale": True}
 _PROCESSOR |= {"do_resize": True, "format": "coco_detection", "image_mean": [0.485, 0.456, 0.406], "pad_size": None}
 _PROCESSOR |= {"image_processor_type": "RTDetrImageProcessor", "image_std": [0.229, 0.224, 0.225], "resample": 2}
@@ -91,13 +96,15 @@ _GAINS = {"sampling_offsets": 2, "class_embed.0": 2, "class_embed.1": 2, "class_
 _GAINS |= {"sampling_offsets.bias": 40, "self_attn.q_proj.bias": 10}
 
 
-def _rt_detr(like: str, config: Mapping[str, Any], version: str = "V2", **more: Any) -> RTDetrSpec:
+def _rt_detr(
+    like: str, config: Mapping[str, Any], version: str = "V2", regions: Mapping[str, Any] | None = None, **more: Any
+) -> RTDetrSpec:
     return RTDetrSpec(
         like=like,
         model_type="rt_detr_v2" if version else "rt_detr",
         architecture=f"RTDetr{version}ForObjectDetection",
         config={**config, **(V2 if version else {})},
-        tiny={**TINY, "backbone_config": {**config["backbone_config"], **_SMALL}},
+        tiny={**TINY, **(regions or {}), "backbone_config": {**config["backbone_config"], **_SMALL}},
         processor=_PROCESSOR,
         gains=_GAINS,
         idle=(r"\.(key|k|k_proj|k_lin)\.bias$", r"denoising_class_embed", r"class_embed\.[01]\."),  # of training alone
@@ -108,5 +115,6 @@ def _rt_detr(like: str, config: Mapping[str, Any], version: str = "V2", **more: 
 SPECS: dict[str, RTDetrSpec] = {
     "rtdetr_v2_r50vd": _rt_detr("PekingU/rtdetr_v2_r50vd", R50, full=True),
     "rtdetr_v2_r18vd": _rt_detr("PekingU/rtdetr_v2_r18vd", R18),
+    "docling-layout-heron": _rt_detr("docling-project/docling-layout-heron", {**R50, **LAYOUT}, regions=LAYOUT),
     "rtdetr_r50vd": _rt_detr("PekingU/rtdetr_r50vd", R50, "", full=True),
 }

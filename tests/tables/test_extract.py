@@ -305,6 +305,35 @@ def test_with_checkpoints(tmp_path: Path, size: dict[str, int] | None) -> None:
         TableExtractor(tmp_path / "none", None)
 
 
+def test_a_layout_model_finds_tables(tmp_path: Path) -> None:
+    """Of a model of a page's regions the tables are taken, however it spells that label."""
+    from parity.checkpoints import build
+
+    page, path = Page().put("gmft", 250, 700), build("docling-layout-heron", tmp_path) / "config.json"
+    (first, *_) = zoo.load(tmp_path)(page.pixels, threshold=0.2)
+    config = json.loads(path.read_text())  # in which a random model's favourite becomes the table
+    swapped = {first.label: "Table", "Table": first.label}
+    config["id2label"] = {i: swapped.get(label, label) for i, label in config["id2label"].items()}
+    config["label2id"] = {label: int(i) for i, label in config["id2label"].items()}
+    path.write_text(json.dumps(config))
+    detect: Any = zoo.load(tmp_path)
+    extractor = TableExtractor(page.structure, tmp_path, threshold=0.2)
+    seen = detect(page.pixels, threshold=0.2)
+    wanted = [one for one in seen if one.label == "Table"]
+    assert 0 < len(wanted) < len(seen)
+    found = extractor.places(page.pixels)
+    assert found
+    assert {one.label for one in found} == {"table"}
+    assert {one.score for one in found} <= {one.score for one in wanted}
+
+    def regions(image: np.ndarray, **options: Any) -> list[Detection]:
+        own = [one._replace(label="Table") for one in page.detection(image, **options)]
+        return [*own, Detection("Text", 0.9, (100.0, 100.0, 600.0, 300.0))]
+
+    (table,) = TableExtractor(page.structure, regions)(page.pixels, page.words)
+    assert table == TableExtractor(page.structure, page.detection)(page.pixels, page.words)[0]
+
+
 def test_draw() -> None:
     page = Page().put("gmft", 250, 700)
     tables = TableExtractor(page.structure, page.detection)(page.pixels)

@@ -52,7 +52,8 @@ class TableExtractor:
     """Extracts the tables of images; made once, called for each page.
 
     structure, detection: names or folders of checkpoints, or their loaded tasks (on another device, say), or any
-    `Detector`.  By default the small ones that come with zoo.  With detection=None each image is one table.
+    `Detector`.  By default the small ones that come with zoo.  For detection a model of a page's layout will do, of
+    whose labels "table" is taken (docling-project/docling-layout-heron).  With detection=None each image is one table.
     reader: reads lines of text for pages without words: "zoo-read", which comes with zoo, the name or folder of another
     TrOCR checkpoint, its task, or a callable (see `reading.LineReader`).
     ocr: reads the words of a whole page, in place of a reader: "rapidocr", "tesseract" or an `ocr.OcrEngine`; the names
@@ -267,7 +268,8 @@ def _detector(given: Any, name: str, labels: Sequence[str], loading: Mapping[str
         raise InputError(f"{name} is of type {type(given).__name__}, expected a name, a folder or a detector")
     config = getattr(given, "config", None)
     known = [] if config is None else list(config.id2label.values())
-    if config is not None and not set(labels) <= set(known):
+    spelled = map(str.lower, known) if name == "detection" else known
+    if config is not None and not set(labels) <= set(spelled):
         raise UnsupportedError(
             f"{name} is {given!r}, which detects {', '.join(known)}, and not {' and '.join(labels)}: "
             f"it is no checkpoint for {name}"

@@ -63,8 +63,9 @@ def _found(detect: Detector, page: np.ndarray, threshold: float, *, margin: bool
         x0, y0, x1, y1 = check_box(f"the box of a {one.label!r} that detection found", one.box)
         x0, y0, x1, y1 = ((v - m) * step for v in (x0, y0, x1, y1))
         box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
-        if one.label in (TABLE, ROTATED) and box[0] < box[2] and box[1] < box[3]:
-            found.append(one._replace(box=box))
+        label = one.label.lower()  # models of a page's layout have other labels as well, and some a "Table"
+        if label in (TABLE, ROTATED) and box[0] < box[2] and box[1] < box[3]:
+            found.append(one._replace(label=label, box=box))
     return joined(found)
 
 
