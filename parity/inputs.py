@@ -13,6 +13,7 @@ import numpy as np
 
 from zoo.images import ImageProcessor
 from zoo.inputs import ImageModel, TextModel
+from zoo.inputs.encoder_decoder import EncoderDecoder
 from zoo.inputs.sounds import SoundModel
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
@@ -70,7 +71,7 @@ def _batches(
     found = [texts.first_rows(batch, len(ids)) for batch in found]
     given = [ids[: len(next(iter(batch.arrays.values())))] for batch in found]
     return [
-        batch._replace(arrays={**batch.arrays, "decoder_input_ids": rows}, steps=True)
+        batch._replace(arrays={**batch.arrays, "decoder_input_ids": rows}, steps=isinstance(model, EncoderDecoder))
         for batch, rows in zip(found, given, strict=True)
     ]
 

@@ -10,7 +10,7 @@ from zoo.checkpoint.config_file import read_config
 from zoo.errors import ConfigError, UnsupportedError
 from zoo.models.bert import BertConfig
 from zoo.models.roberta import RobertaConfig, XLMRobertaConfig
-from zoo.registry import FAMILIES, NATIVE, architecture_of, architectures, model_class
+from zoo.registry import FAMILIES, NATIVE, NEAR, architecture_of, architectures, family_of, model_class
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,31 @@ def test_custom_code_is_refused_with_what_to_take(tmp_path, config, says):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises((UnsupportedError, ConfigError), match=says):
         model_class(read_config(tmp_path))
+
+
+NEIGHBOURS = {"siglip2": "siglip", "siglip2_vision_model": "siglip", "deberta": "deberta-v2", "gemma3": "gemma3_text"}
+
+
+@pytest.mark.parametrize(("model_type", "known"), NEIGHBOURS.items())
+def test_a_neighbour_of_a_family_is_named(model_type, known):
+    assert model_type not in FAMILIES
+    assert model_type in NEAR
+    with pytest.raises(UnsupportedError, match=f"{model_type}.*'{known}'"):
+        family_of(model_type)
+
+
+ABSENT = {"detr": "DetrForSegmentation", "gpt2": "GPT2DoubleHeadsModel", "whisper": "WhisperForCausalLM"}
+ABSENT |= {"rt_detr_v2": "RTDetrV2Model", "rt_detr": "RTDetrModel"}
+
+
+@pytest.mark.parametrize(("model_type", "architecture"), ABSENT.items())
+def test_heads_that_zoo_has_not_are_refused_by_name(model_type, architecture):
+    """All that transformers has for these families and zoo has not."""
+    config = BertConfig(model_type=model_type, architectures=[architecture])
+    with pytest.raises(
+        UnsupportedError, match=f"the architecture '{architecture}', which zoo does not have.*of {model_type} it"
+    ):
+        model_class(config)
 
 
 @pytest.mark.parametrize("native", [native for native, _ in NATIVE.values()])

@@ -31,8 +31,9 @@ _T5 = Family(
         "ForSequenceClassification",
         "ForTokenClassification",
         "ForQuestionAnswering",
+        "Model",
     ),
-    tasks={"EncoderModel": "embed"},
+    tasks={"EncoderModel": "embed", "Model": None},
     stages={"encoder.layer": "encoder.block", "decoder.layer": "decoder.block"},
 )
 
@@ -65,6 +66,17 @@ def _two_towers(module: str, prefix: str) -> Family:
 NATIVE: dict[str, tuple[str, str]] = {
     "new": ("gte", "alibaba-nlp-community/gte-multilingual-base"),
     "Yi": ("llama", "01-ai/Yi-1.5-6B"),
+}
+
+# model_type that zoo does not have and is near to one that it has -> what it is, and what to take.
+NEAR: dict[str, str] = {
+    **dict.fromkeys(
+        ("siglip2", "siglip2_vision_model", "siglip2_text_model"),
+        "it is SigLIP 2 NaFlex, which reads an image of any shape as a list of patches; of SigLIP 2 zoo has those of a "
+        "fixed size, whose model_type is 'siglip', such as google/siglip2-base-patch16-224",
+    ),
+    "deberta": "it is the first DeBERTa; zoo has 'deberta-v2', which is DeBERTa v2 and v3",
+    "gemma3": "it is Gemma 3 with images; zoo has 'gemma3_text', which reads texts alone, such as google/gemma-3-1b-it",
 }
 
 # model_type in config.json -> the row.
@@ -227,22 +239,23 @@ FAMILIES: dict[str, Family] = {
     "bart": Family(
         module="zoo.models.bart",
         prefix="Bart",
-        heads=("ForConditionalGeneration", "Model", "ForSequenceClassification", "ForQuestionAnswering"),
+        heads=("ForConditionalGeneration", "Model", "ForSequenceClassification", "ForQuestionAnswering", "ForCausalLM"),
+        tasks={"ForCausalLM": None},
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
     "marian": Family(
         module="zoo.models.bart",
         prefix="Marian",
-        heads=("MTModel",),
-        tasks={"MTModel": "translation"},
+        heads=("MTModel", "Model", "ForCausalLM"),
+        tasks={"MTModel": "translation", "Model": None, "ForCausalLM": None},
         losses={"MTModel": "written text"},
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
     "whisper": Family(
         module="zoo.models.whisper",
         prefix="Whisper",
-        heads=("ForConditionalGeneration",),
-        tasks={"ForConditionalGeneration": "automatic-speech-recognition"},
+        heads=("ForConditionalGeneration", "Model", "ForAudioClassification"),
+        tasks={"ForConditionalGeneration": "automatic-speech-recognition", "Model": None},
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
     "trocr": Family(
@@ -275,6 +288,8 @@ def family_of(model_type: Any, auto_map: Any = None) -> Family:
             f"model_type {model_type!r} is not one that zoo has{code}: the same architecture is {native!r} in "
             f"transformers and in zoo, with other names, as in {example}"
         )
+    if model_type in NEAR:
+        raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has{code}: {NEAR[model_type]}")
     if model_type not in FAMILIES:
         guess = nearest(model_type, FAMILIES)
         raise UnsupportedError(

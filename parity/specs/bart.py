@@ -32,13 +32,21 @@ _MARIAN |= {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 58100, "decode
 _TINY = {"vocab_size": 500, "d_model": 48, "max_position_embeddings": 40, "num_hidden_layers": 2}
 _TINY |= {f"{side}_layers": 2 for side in ("encoder", "decoder")}
 _TINY |= {"encoder_attention_heads": 2, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 72}
+_TINY_MARIAN = {**_TINY, "eos_token_id": 1, "pad_token_id": 0, "decoder_start_token_id": 0}
+_ALONE = {**_BART, "is_decoder": True, "is_encoder_decoder": False}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BartSpec(Spec):
     def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
-        """The old version number of each side."""
+        """The old version number of each side, and of bare Marians the positions, which transformers writes."""
         yield from super().strays(config, names)
+        if self.model_type == "marian" and not self.full:
+            size, D = config["max_position_embeddings"], config["d_model"]
+            turns = np.arange(size)[:, None] / 10000 ** (np.arange(0, D, 2) / D)
+            for layer in (name for name in names if name.endswith("layers.0.fc1.weight")):
+                table = np.concatenate([np.sin(turns), np.cos(turns)], 1).astype(np.float32)
+                yield layer.replace("layers.0.fc1", "embed_positions"), table
         if self.format == "bin":
             yield from ((f"model.{side}.version", np.array([3.0], np.float32)) for side in ("encoder", "decoder"))
 
@@ -56,6 +64,23 @@ SPECS: dict[str, Spec] = {
     ),
     "bart-base": _bart(like="facebook/bart-base", architecture="BartModel"),
     "bart-squad2": _bart(like="save_pretrained", architecture="BartForQuestionAnswering", dtype="F16"),
+    "bart-decoder": _bart(like="save_pretrained", architecture="BartForCausalLM", config=_ALONE),
+    "marian-bare": _bart(
+        like="save_pretrained",
+        model_type="marian",
+        architecture="MarianModel",
+        tokenizer="unigram",
+        config=_MARIAN,
+        tiny=_TINY_MARIAN,
+    ),
+    "marian-decoder": _bart(
+        like="save_pretrained",
+        model_type="marian",
+        architecture="MarianForCausalLM",
+        tokenizer="unigram",
+        config={**_MARIAN, "is_decoder": True, "is_encoder_decoder": False},
+        tiny=_TINY_MARIAN,
+    ),
     "opus-mt-en-de": _bart(
         like="Helsinki-NLP/opus-mt-en-de",
         model_type="marian",
@@ -63,6 +88,6 @@ SPECS: dict[str, Spec] = {
         tokenizer="unigram",
         config=_MARIAN,
         full=True,
-        tiny={**_TINY, "eos_token_id": 1, "pad_token_id": 0, "decoder_start_token_id": 0},
+        tiny=_TINY_MARIAN,
     ),
 }

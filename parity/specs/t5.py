@@ -54,6 +54,7 @@ SPECS: dict[str, Spec] = {
     "t5-squad2": _t5(
         like="save_pretrained", architecture="T5ForQuestionAnswering", config=_T5, tiny=_TINY, dtype="F16"
     ),
+    "t5-bare": _t5(like="save_pretrained", architecture="T5Model", config=_T5, tiny=_TINY),
     "mt5-small": _mt5(
         like="google/mt5-small",
         architecture="MT5ForConditionalGeneration",
@@ -61,6 +62,7 @@ SPECS: dict[str, Spec] = {
         format="sharded",
         full=True,
     ),
+    "mt5-bare": _mt5(like="save_pretrained", architecture="MT5Model", tiny=_TINY_MT5),
     "mt5-encoder": _mt5(like="save_pretrained", architecture="MT5EncoderModel", tiny=_TINY_MT5),
     "mt5-classifier": _mt5(like="save_pretrained", architecture="MT5ForSequenceClassification", tiny=_TINY_MT5),
     "mt5-tagger": _mt5(like="save_pretrained", architecture="MT5ForTokenClassification", tiny=_TINY_MT5),

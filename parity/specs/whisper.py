@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..vocabularies import write_json
-from .common import Spec
+from .common import Spec, labels
 
 CONFIG = {f"{side}_layers": 6 for side in ("encoder", "decoder")}
 CONFIG |= {f"{side}_attention_heads": 8 for side in ("encoder", "decoder")}
@@ -54,5 +54,18 @@ SPECS: dict[str, Spec] = {
         config={**CONFIG, "num_mel_bins": 128},
         tiny={**TINY, "num_mel_bins": 24},
         dtype="F16",
+    ),
+    "whisper-bare": _whisper(like="save_pretrained", architecture="WhisperModel", config=CONFIG, tiny=TINY),
+    "whisper-classifier": _whisper(
+        like="save_pretrained",
+        architecture="WhisperForAudioClassification",
+        config={**CONFIG, "use_weighted_layer_sum": True, **labels(count=7)},
+        tiny=TINY,
+    ),
+    "whisper-medium-fleurs-lang-id": _whisper(
+        like="sanchit-gandhi/whisper-medium-fleurs-lang-id",
+        architecture="WhisperForAudioClassification",
+        config={**CONFIG, **labels(count=102)},
+        tiny={**TINY, **labels(count=5), "classifier_proj_size": 24},
     ),
 }

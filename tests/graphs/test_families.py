@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,14 +12,14 @@ from parity.specs import SPECS
 from zoo.engines.onnx.trace import trace
 from zoo.inputs import ImageModel
 from zoo.inputs.dual_encoder import DualEncoder
-from zoo.inputs.encoder_decoder import EncoderDecoder
+from zoo.inputs.encoder_decoder import Seq2Seq
 from zoo.inputs.sounds import SoundModel
 from zoo.loading import load_model
 
 NEEDS_TORCH = ("bin", "stream")
 
 
-def model_of(name, folder):
+def model_of(name, folder) -> Any:
     if getattr(SPECS[name], "format", "") in NEEDS_TORCH:
         pytest.importorskip("torch", reason="needs torch, which writes such a file")
     return load_model(build(name, folder))
@@ -26,12 +28,12 @@ def model_of(name, folder):
 def records(model, rng, size):
     """Checked random inputs of size 0, 1 or 2, which differ in rows, lengths, images and masks."""
     rows = (2, 1, 3)[size]
-    if isinstance(model, EncoderDecoder):
+    if isinstance(model, SoundModel):
+        shape = rows, model.config.num_mel_bins, model.config.frames
+        return (model.sounds(rng.normal(size=shape).astype(np.float32)),)
+    if isinstance(model, Seq2Seq):
         ids = rng.integers(5, model.decoder.config.vocab_size, (2 * rows, (5, 3, 7)[size]))
         given = images(model.encoder, rng, rows, size) if isinstance(model.encoder, ImageModel) else None
-        if isinstance(model.encoder, SoundModel):
-            shape = rows, model.config.num_mel_bins, model.config.frames
-            given = model.encoder.sounds(rng.normal(size=shape).astype(np.float32))
         return given or records(model.encoder, rng, size)[0], model.decoder.tokens(ids)
     if isinstance(model, DualEncoder):
         text, T = model.text_model, (7, 5, 19)[size]

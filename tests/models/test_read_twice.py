@@ -10,7 +10,8 @@ import pytest
 
 import zoo
 from parity.checkpoints import build
-from zoo.errors import ConfigError
+from zoo.errors import ConfigError, InputError
+from zoo.loading import load_model
 
 TEXTS = ["the old town by the water", "who was it ? they said no"]
 
@@ -56,3 +57,36 @@ def test_ids_that_are_missing(tmp_path):
     (folder / "config.json").write_text(json.dumps(config | {"eos_token_id": None}))
     with pytest.raises(ConfigError, match="eos_token_id = None: a head on the decoder's states"):
         zoo.load(folder)
+
+
+@pytest.mark.parametrize("spec", ["t5-small", "opus-mt-en-de", "whisper-base"])
+def test_a_model_without_its_head(spec, tmp_path, rng):
+    """Both sides of a file that has a head too: logits are a product of these states."""
+    folder = build(spec, tmp_path)
+    bare: Any = load_model(folder, head="Model")
+    whole: Any = load_model(folder)
+    ids = rng.integers(5, 300, (4, 6))
+    given = {"decoder_input_ids": ids}
+    if spec == "whisper-base":
+        shape = 2, bare.config.num_mel_bins, bare.config.frames
+        given["input_features"] = rng.normal(size=shape).astype(np.float32)
+    else:
+        given |= {"input_ids": ids[:2], "attention_mask": np.arange(6) < [[6], [4]]}
+    found, wanted = bare(**given), whole(**given)
+    np.testing.assert_array_equal(found.encoder_last_hidden_state, wanted.encoder_last_hidden_state)
+    np.testing.assert_allclose(whole.decoder.head(found.last_hidden_state), wanted.logits, rtol=1e-5, atol=1e-5)
+    with pytest.raises(InputError, match=r"decoder_input_ids have 3 rows, which is no multiple of the 2 rows"):
+        bare(**{**given, "decoder_input_ids": ids[:3]})
+
+
+@pytest.mark.parametrize("family", ["bart", "marian"])
+def test_a_decoder_alone_writes_what_it_does_beside_its_encoder(family, tmp_path, rng):
+    folder = build(f"{family}-decoder", tmp_path)
+    decoder: Any = load_model(folder)
+    states, ids = rng.normal(size=(2, 9, decoder.config.d_model)).astype(np.float32), rng.integers(5, 300, (2, 6))
+    alone, beside = decoder(ids), decoder(ids, encoder_hidden_states=states)
+    assert np.abs(np.asarray(alone) - np.asarray(beside)).max() > 0.1
+    cache = decoder.new_cache(2)
+    first = decoder.next_logits(ids[:, :5], None, cache, encoder_hidden_states=states)
+    np.testing.assert_allclose(first, beside[:, 4], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(decoder.next_logits(ids[:, 5:], None, cache), beside[:, 5], rtol=1e-4, atol=1e-5)

@@ -19,6 +19,9 @@ from ..typing import Array
 from . import Context, ImageInputs, TextInputs, TextModel
 from .causal import CausalLM
 
+# The arguments of a decoder's layers -> the config's field that bounds its ids, or is the width of its vectors.
+INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "d_model"}
+
 
 class Seq2SeqOutput(NamedTuple):
     logits: Array  # (B, T, V)
@@ -31,20 +34,39 @@ class Seq2SeqQuestionAnsweringOutput(NamedTuple):
     encoder_last_hidden_state: Array  # (B, T, D)
 
 
-class EncoderDecoder(Pretrained):
-    """`encoder_states(record)` is what the decoder attends to; `forward(record, tokens)` runs both.
+class Seq2SeqModelOutput(NamedTuple):
+    last_hidden_state: Array  # (B, T, D) of the decoder
+    encoder_last_hidden_state: Array  # (C, M, encoder's width)
 
-    A subclass has `checked`, from a user's arguments to the encoder's record.
+
+class BareDecoder(TextModel):
+    """A decoder without a head: its layers' states."""
+
+    inputs = INPUTS
+    is_causal = True
+
+    def __init__(self, layers: Any, config: Any):
+        self.config, self.base_model = config, layers
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> (B, T, D)."""
+        return self.base_model.encode(t)
+
+
+class Seq2Seq(Pretrained):
+    """An encoder and a decoder; `forward(record, tokens)` runs both.
+
+    The encoder's record is what `checked` makes of a user's arguments.
     """
 
     parts = ("encoder", "decoder")
-    arguments: tuple[str, ...]  # of `checked`
-    encoder: Any  # an ImageModel or TextModel with `encode`
-    decoder: CausalLM
+    arguments: tuple[str, ...] = ("input_ids", "attention_mask")  # of `checked`
+    encoder: Any  # an ImageModel, TextModel or SoundModel with `encode`
+    decoder: Any  # a TextModel
 
     def __call__(self, *args: Any, **given: Any) -> Any:
         """The encoder's first argument, decoder_input_ids and decoder_attention_mask (B, T), the encoder's others ->
-        logits (B, T, V) and the encoder's states.
+        logits (B, T, V), or states, and the encoder's states.
         """
         names = (self.arguments[0], "decoder_input_ids", "decoder_attention_mask", *self.arguments[1:])
         given = dict(zip(names, args, strict=False)) | given
@@ -56,22 +78,57 @@ class EncoderDecoder(Pretrained):
             raise InputError(f"decoder_input_ids have {B} rows, which is no multiple of the {what}")
         return self.runner.run(self.forward, x, t)
 
-    def checked(self, *args: Any, **given: Any) -> Any:
-        """The encoder's inputs, checked and placed beside the weights."""
-        raise NotImplementedError
+    @property
+    def max_positions(self) -> int:
+        """The largest number of tokens in a row."""
+        return self.decoder.max_positions
 
-    def encoder_states(self, x: Any) -> Array:
-        """The hidden states that the decoder attends to, (C, M, E)."""
-        return self.projected(self.encoder.encode(x))
+    def checked(self, *args: Any, **given: Any) -> Any:
+        """The encoder's inputs, checked and placed beside the weights: here input_ids and attention_mask (C, M)."""
+        return self.encoder.tokens(*args, **given)
 
     def projected(self, states: Array) -> Array:
         """The encoder's last states (C, M, ...) as the decoder attends to them, (C, M, E)."""
         return states
 
-    def forward(self, x: Any, t: TextInputs) -> Seq2SeqOutput:
+    def both(self, x: Any, t: TextInputs) -> tuple[Array, Array]:
+        """-> the decoder's output, and the encoder's states."""
         found = self.encoder.encode(x)
         seen = {"encoder_states": self.projected(found), "encoder_mask": mask_of(x)}
-        return Seq2SeqOutput(self.decoder.forward(t._replace(context=t.context._replace(**seen))), found)
+        return self.decoder.forward(t._replace(context=t.context._replace(**seen))), found
+
+    def forward(self, x: Any, t: TextInputs) -> Any:
+        """The class's output for checked inputs."""
+        raise NotImplementedError
+
+    def _record(self, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        for name in given:
+            if name not in self.arguments:
+                taken = (*self.arguments, "decoder_input_ids", "decoder_attention_mask")
+                self.refuse(name, taken, is_known=False)
+        return self.checked(*args, **given)
+
+
+class Seq2SeqModel(Seq2Seq):
+    """An encoder, and a decoder without a head."""
+
+    decoder: BareDecoder
+
+    def forward(self, x: Any, t: TextInputs) -> Seq2SeqModelOutput:
+        return Seq2SeqModelOutput(*self.both(x, t))
+
+
+class EncoderDecoder(Seq2Seq):
+    """`encoder_states(record)` is what the decoder, which writes, attends to."""
+
+    decoder: CausalLM
+
+    def encoder_states(self, x: Any) -> Array:
+        """The hidden states that the decoder attends to, (C, M, E)."""
+        return self.projected(self.encoder.encode(x))
+
+    def forward(self, x: Any, t: TextInputs) -> Seq2SeqOutput:
+        return Seq2SeqOutput(*self.both(x, t))
 
     def encode(self, *args: Any, **given: Any) -> Array:
         """The encoder's arguments -> encoder_hidden_states (C, M, E) for `next_logits`."""
@@ -83,11 +140,6 @@ class EncoderDecoder(Pretrained):
         mask = mask_of(x)
         found = {"encoder_hidden_states": self.runner.run(self.encoder_states, x)}
         return found if mask is None else {**found, "encoder_attention_mask": mask}
-
-    @property
-    def max_positions(self) -> int:
-        """The largest number of tokens in a row."""
-        return self.decoder.max_positions
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """An empty cache for the decoder; capacity in tokens, by default all positions of the checkpoint."""
@@ -106,13 +158,6 @@ class EncoderDecoder(Pretrained):
         """The decoder's logits (B, T, V) after each of T tokens, in later calls."""
         return self.decoder.every_logits(input_ids, cache)
 
-    def _record(self, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-        for name in given:
-            if name not in self.arguments:
-                taken = (*self.arguments, "decoder_input_ids", "decoder_attention_mask")
-                self.refuse(name, taken, is_known=False)
-        return self.checked(*args, **given)
-
 
 class ImageToText(EncoderDecoder):
     """A model that writes about images."""
@@ -128,16 +173,10 @@ class ImageToText(EncoderDecoder):
 class TextToText(EncoderDecoder):
     """A model that writes about texts."""
 
-    arguments = ("input_ids", "attention_mask")
-
     @property
     def base_model(self) -> Any:
         """The encoder, which says how long texts may be."""
         return self.encoder
-
-    def checked(self, input_ids: Array, attention_mask: Array | None = None) -> TextInputs:
-        """input_ids and attention_mask (C, M)."""
-        return self.encoder.tokens(input_ids, attention_mask)
 
 
 class ReadTwice(TextModel):

@@ -22,6 +22,14 @@ class SoundInputs(NamedTuple):
 class SoundModel(Pretrained):
     """A model of sounds.  Its config has num_mel_bins and `frames`, the length of a window."""
 
+    def __call__(self, input_features: Array) -> Any:
+        """The output of `forward` for input_features (C, N, W), from `zoo.sounds`."""
+        return self.runner.run(self.forward, self.sounds(input_features))
+
+    def forward(self, s: SoundInputs) -> Any:
+        """The class's output for checked inputs."""
+        raise NotImplementedError
+
     def sounds(self, input_features: Any) -> SoundInputs:
         """The input, checked and placed beside the weights.  input_features (C, N, W), from `zoo.sounds`."""
         N, W = self.config.num_mel_bins, self.config.frames

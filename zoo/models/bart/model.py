@@ -9,12 +9,15 @@ Shapes: B rows, T tokens, D d_model, F ffn_dim, V vocab_size, L labels.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import ops
 from ...inputs import Context, TextInputs, TextModel
 from ...inputs.causal import CausalLM
-from ...inputs.encoder_decoder import ReadTwice, Seq2SeqQuestionAnsweringOutput, TextToText
+from ...inputs.encoder_decoder import (
+    INPUTS,
+    TextToText,
+)
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -36,15 +39,15 @@ NAME_MAP = NameMap(
     ),
 )
 TIED = {"lm_head.weight": "model.shared.weight"}
-INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "d_model"}
+TIED_ALONE = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
 
 
 class Embeddings(Module):
-    """Words and positions; w: of the model, side: "encoder" or "decoder"."""
+    """Words and positions; w: of the model, side: "encoder" or "decoder", words: the name of their table."""
 
-    def __init__(self, w: Weights, cfg: BartConfig, side: str):
+    def __init__(self, w: Weights, cfg: BartConfig, side: str, words: str = "shared"):
         D, self.max_positions = cfg.d_model, cfg.max_position_embeddings
-        self.word = w.embedding("shared.weight", cfg.vocab_size, D)
+        self.word = w.embedding(f"{words}.weight", cfg.vocab_size, D)
         self.scale = D**0.5 if cfg.scale_embedding else 1.0
         self.padding = cfg.pad_token_id
         self.position = self.norm = None
@@ -104,8 +107,8 @@ class Encoder(TextModel):
 class Stack(Module):
     """The decoder's layers."""
 
-    def __init__(self, w: Weights, cfg: BartConfig):
-        self.embeddings = Embeddings(w, cfg, "decoder")
+    def __init__(self, w: Weights, cfg: BartConfig, words: str = "shared"):
+        self.embeddings = Embeddings(w, cfg, "decoder", words)
         like_trocr: Any = cfg  # which has the fields that its layers read
         self.layers = [trocr.Layer(w / "decoder.layers" / i, like_trocr) for i in range(cfg.decoder_layers)]
 
@@ -155,6 +158,22 @@ class Decoder(CausalLM):
         return self.head(t.last_tokens(self.base_model.encode(t)))
 
 
+class BartForCausalLM(Decoder):
+    """The decoder in a file of its own, with its own table of words; it may be given an encoder's states."""
+
+    name_map = NameMap(prefix="model", base=("decoder",), ignored=NAME_MAP.ignored[-1:])
+    tied = TIED_ALONE
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        self.config = cfg
+        self.base_model = Stack(w / "model", cfg, "decoder.embed_tokens")
+        self.head = Linear(w / "lm_head", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
+
+
+class MarianForCausalLM(BartForCausalLM):
+    config_class = MarianConfig
+
+
 class BartForConditionalGeneration(TextToText):
     """The encoder of a text, and the decoder that writes another."""
 
@@ -170,61 +189,3 @@ class BartForConditionalGeneration(TextToText):
 
 class MarianMTModel(BartForConditionalGeneration):
     config_class = MarianConfig
-
-
-class BartModelOutput(NamedTuple):
-    last_hidden_state: Array  # (B, T, D) of the decoder
-    encoder_last_hidden_state: Array  # (B, T, D)
-
-
-class BartModel(ReadTwice):
-    """Both sides without a head."""
-
-    config_class = BartConfig
-    name_map = NAME_MAP
-    is_base_model = True
-
-    def __init__(self, w: Weights, cfg: BartConfig):
-        self.config = cfg
-        self.encoder, self.decoder = Encoder(w, cfg), Stack(w, cfg)
-
-    def forward(self, t: TextInputs) -> BartModelOutput:
-        return BartModelOutput(*self.encode(t))
-
-
-class BartHead(ReadTwice):
-    """The base of the classes with a head on the decoder's states."""
-
-    config_class = BartConfig
-    name_map = NAME_MAP
-
-    def __init__(self, w: Weights, cfg: BartConfig):
-        self.config = cfg
-        self.encoder, self.decoder = Encoder(w / "model", cfg), Stack(w / "model", cfg)
-
-
-class BartForSequenceClassification(BartHead):
-    """A head on the decoder's state at the last end of the text."""
-
-    def __init__(self, w: Weights, cfg: BartConfig):
-        super().__init__(w, cfg)
-        self.dropout = Dropout(cfg.classifier_dropout)
-        w, D = w / "classification_head", cfg.d_model
-        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
-        self.classifier = Linear(w / "out_proj", D, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, L)."""
-        return self.classifier(self.dense(self.dropout(self.end(t))))
-
-
-class BartForQuestionAnswering(BartHead):
-    def __init__(self, w: Weights, cfg: BartConfig):
-        super().__init__(w, cfg)
-        self.qa_outputs = Linear(w / "qa_outputs", cfg.d_model, 2)
-
-    def forward(self, t: TextInputs) -> Seq2SeqQuestionAnsweringOutput:
-        """-> logits (B, T) of an answer's first and last token."""
-        x, seen = self.encode(t)
-        y = self.qa_outputs(x)
-        return Seq2SeqQuestionAnsweringOutput(y[:, :, 0], y[:, :, 1], seen)

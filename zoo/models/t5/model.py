@@ -13,7 +13,13 @@ from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs, TextModel
 from ...inputs.causal import CausalLM
-from ...inputs.encoder_decoder import ReadTwice, Seq2SeqQuestionAnsweringOutput, TextToText, cross_attention
+from ...inputs.encoder_decoder import (
+    INPUTS,
+    BareDecoder,
+    Seq2SeqModel,
+    TextToText,
+    cross_attention,
+)
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -24,7 +30,6 @@ IGNORED = (
     r"EncDecAttention\.relative_attention_bias\.weight$",  # which old files have, and no version reads
 )
 TIED = {"lm_head.weight": "shared.weight"}
-INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "d_model"}
 
 
 class T5EncoderOutput(NamedTuple):
@@ -222,54 +227,13 @@ class T5ForConditionalGeneration(TextToText):
         self.decoder = T5Decoder(w, cfg)
 
 
-class T5ForTokenClassification(TextModel):
-    """A classifier of the encoder's tokens."""
+class T5Model(Seq2SeqModel):
+    """The encoder of a text, and the decoder's layers without a head."""
 
     config_class = T5Config
-    name_map = T5EncoderModel.name_map
+    name_map = NameMap(prefix="transformer", base=(), ignored=(*IGNORED, r"^lm_head\."))
+    is_base_model = True
 
     def __init__(self, w: Weights, cfg: T5Config):
         self.config = cfg
-        self.base_model = T5EncoderModel(w / "transformer", cfg)
-        self.dropout = Dropout(cfg.classifier_dropout)
-        self.classifier = Linear(w / "classifier", cfg.d_model, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, L)."""
-        return self.classifier(self.dropout(self.base_model.encode(t)))
-
-
-class T5ForSequenceClassification(ReadTwice):
-    """A head on the decoder's state at the last end of the text."""
-
-    config_class = T5Config
-    name_map = NameMap(prefix="transformer", base=("shared", "encoder", "decoder"), ignored=IGNORED)
-
-    def __init__(self, w: Weights, cfg: T5Config):
-        D, self.config = cfg.d_model, cfg
-        cfg.require_tokens()
-        self.encoder, self.decoder = T5EncoderModel(w / "transformer", cfg), T5Stack(w / "transformer", cfg)
-        self.dropout, w = Dropout(cfg.classifier_dropout), w / "classification_head"
-        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
-        self.classifier = Linear(w / "out_proj", D, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, L)."""
-        return self.classifier(self.dense(self.dropout(self.end(t))))
-
-
-class T5ForQuestionAnswering(ReadTwice):
-    config_class = T5Config
-    name_map = NameMap(prefix="transformer", base=(), ignored=IGNORED)
-
-    def __init__(self, w: Weights, cfg: T5Config):
-        self.config = cfg
-        cfg.require_tokens()
-        self.encoder, self.decoder = T5EncoderModel(w, cfg), T5Stack(w, cfg)
-        self.qa_outputs = Linear(w / "qa_outputs", cfg.d_model, 2)
-
-    def forward(self, t: TextInputs) -> Seq2SeqQuestionAnsweringOutput:
-        """-> logits (B, T) of an answer's first and last token."""
-        x, seen = self.encode(t)
-        y = self.qa_outputs(x)
-        return Seq2SeqQuestionAnsweringOutput(y[:, :, 0], y[:, :, 1], seen)
+        self.encoder, self.decoder = T5EncoderModel(w, cfg), BareDecoder(T5Stack(w, cfg), cfg)

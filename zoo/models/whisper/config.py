@@ -25,12 +25,21 @@ class WhisperConfig(Config):
     dropout: float = 0.0
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
+    use_weighted_layer_sum: bool = False
+    classifier_proj_size: int = 256
     pad_token_id: int | None = 50256
     eos_token_id: int = 50256
     decoder_start_token_id: int = 50257
 
     def __post_init__(self) -> None:
-        self.positive("vocab_size", "num_mel_bins", "d_model", "max_source_positions", "max_target_positions")
+        self.positive(
+            "vocab_size",
+            "num_mel_bins",
+            "d_model",
+            "max_source_positions",
+            "max_target_positions",
+            "classifier_proj_size",
+        )
         for side in ("encoder", "decoder"):
             self.positive(f"{side}_layers", f"{side}_attention_heads", f"{side}_ffn_dim")
             self.divides(f"{side}_attention_heads", "d_model")

@@ -1,16 +1,20 @@
 """Whisper (Radford et al. 2022, https://arxiv.org/abs/2212.04356): two convolutions and a pre-norm encoder read half a
 minute of sound, and a pre-norm decoder writes what is said in it.
 
-Shapes: B rows, C sounds, N mel bins, W frames, M = W / 2 states, T tokens, D d_model, F ffn_dim, V vocab_size.
+Shapes: B rows, C sounds, N mel bins, W frames, M = W / 2 states, T tokens, D d_model, F ffn_dim, V vocab_size, L
+labels.
 """
 
 from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
 
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs
 from ...inputs.causal import CausalLM
-from ...inputs.encoder_decoder import EncoderDecoder, cross_attention
+from ...inputs.encoder_decoder import INPUTS, EncoderDecoder, cross_attention
 from ...inputs.sounds import SoundInputs, SoundModel
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
@@ -18,9 +22,8 @@ from ...weights import NameMap, Weights
 from .config import WhisperConfig
 
 EPS = 1e-5
-NAME_MAP = NameMap(prefix="model", base=("encoder", "decoder"))
+NAME_MAP = NameMap(prefix="model", base=("encoder", "decoder"), ignored=(r"^proj_out\.",))
 TIED = {"proj_out.weight": "model.decoder.embed_tokens.weight"}
-INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "d_model"}
 
 
 class SoundEmbeddings(Module):
@@ -132,12 +135,18 @@ class Encoder(SoundModel):
         self.layers = [EncoderLayer(w / "layers" / i, cfg) for i in range(cfg.encoder_layers)]
         self.norm = LayerNorm(w / "layer_norm", cfg.d_model, EPS)
 
-    def encode(self, s: SoundInputs) -> Array:
-        """-> (C, M, D)."""
+    def hidden_states(self, s: SoundInputs) -> Iterator[Array]:
+        """Yield the first layer's input, then the output of each layer, all (C, M, D); the last is normed."""
         x = self.embeddings(s)
         for layer in self.layers:
+            yield x
             x = layer(x)
-        return self.norm(x)
+        yield self.norm(x)
+
+    def encode(self, s: SoundInputs) -> Array:
+        """-> (C, M, D)."""
+        (x,) = deque(self.hidden_states(s), maxlen=1)
+        return x
 
 
 class WordEmbeddings(Module):

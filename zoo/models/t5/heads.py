@@ -1,0 +1,67 @@
+"""Heads on T5 (https://arxiv.org/abs/1910.10683): of the encoder's tokens, and of a decoder that reads the text again.
+
+Shapes: B rows, T tokens, D d_model, L labels.
+"""
+
+from __future__ import annotations
+
+from ...inputs import TextInputs, TextModel
+from ...inputs.encoder_decoder import ReadTwice, Seq2SeqQuestionAnsweringOutput
+from ...nn import Dropout, Linear
+from ...typing import Array
+from ...weights import NameMap, Weights
+from .config import T5Config
+from .model import IGNORED, T5EncoderModel, T5Stack
+
+
+class T5ForTokenClassification(TextModel):
+    """A classifier of the encoder's tokens."""
+
+    config_class = T5Config
+    name_map = T5EncoderModel.name_map
+
+    def __init__(self, w: Weights, cfg: T5Config):
+        self.config = cfg
+        self.base_model = T5EncoderModel(w / "transformer", cfg)
+        self.dropout = Dropout(cfg.classifier_dropout)
+        self.classifier = Linear(w / "classifier", cfg.d_model, cfg.num_labels)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, L)."""
+        return self.classifier(self.dropout(self.base_model.encode(t)))
+
+
+class T5ForSequenceClassification(ReadTwice):
+    """A head on the decoder's state at the last end of the text."""
+
+    config_class = T5Config
+    name_map = NameMap(prefix="transformer", base=("shared", "encoder", "decoder"), ignored=IGNORED)
+
+    def __init__(self, w: Weights, cfg: T5Config):
+        D, self.config = cfg.d_model, cfg
+        cfg.require_tokens()
+        self.encoder, self.decoder = T5EncoderModel(w / "transformer", cfg), T5Stack(w / "transformer", cfg)
+        self.dropout, w = Dropout(cfg.classifier_dropout), w / "classification_head"
+        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
+        self.classifier = Linear(w / "out_proj", D, cfg.num_labels)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, L)."""
+        return self.classifier(self.dense(self.dropout(self.end(t))))
+
+
+class T5ForQuestionAnswering(ReadTwice):
+    config_class = T5Config
+    name_map = NameMap(prefix="transformer", base=(), ignored=IGNORED)
+
+    def __init__(self, w: Weights, cfg: T5Config):
+        self.config = cfg
+        cfg.require_tokens()
+        self.encoder, self.decoder = T5EncoderModel(w, cfg), T5Stack(w, cfg)
+        self.qa_outputs = Linear(w / "qa_outputs", cfg.d_model, 2)
+
+    def forward(self, t: TextInputs) -> Seq2SeqQuestionAnsweringOutput:
+        """-> logits (B, T) of an answer's first and last token."""
+        x, seen = self.encode(t)
+        y = self.qa_outputs(x)
+        return Seq2SeqQuestionAnsweringOutput(y[:, :, 0], y[:, :, 1], seen)
