@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ import pytest
 import zoo
 from parity.checkpoints import build
 from zoo.engines.onnx import cache, runner
+from zoo.engines.onnx.session import Session
 from zoo.errors import ZooError
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
@@ -230,3 +233,31 @@ def test_an_old_runtime_is_told_what_it_lacks(tmp_path, kept, monkeypatch):
         ZooError, match=r"ONNX Runtime 1.20.1 cannot .*registered.*; update it: .* need ONNX Runtime 1.23"
     ):
         model.next_logits(IDS, None, model.new_cache(2))
+
+
+def test_a_session_that_packs_begins_when_the_other_has_ended(monkeypatch):
+    """Both at once would hold a model's weights twice."""
+    import onnx
+
+    sessions: list[Any] = []
+    packed: list[bool] = []
+    made = Session._made
+
+    def noted(self: Session, is_packed: bool) -> Any:
+        assert not any(one() for one in sessions)
+        found = made(self, is_packed)
+        sessions.append(weakref.ref(found))
+        packed.append(is_packed)
+        return found
+
+    monkeypatch.setattr(Session, "_made", noted)
+    w = np.arange(12, dtype=np.float32).reshape(3, 4)
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, ["B", n]) for name, n in (("x", 3), ("y", 4)))
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "g", [x], [y], [onnx.numpy_helper.from_array(w, "w")])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    session = Session(model.SerializeToString(), "CPUExecutionProvider", weight_bytes=10**8)
+    session._packs_after = 0.0
+    for _ in range(3):
+        np.testing.assert_allclose(session({"x": np.ones((2, 3), np.float32)})[0], np.ones((2, 3)) @ w)
+    assert packed == [False, True]

@@ -92,9 +92,9 @@ class Session:
     model: the bytes of an ONNX file, or its path.  folder: of the external data, if `model` is bytes.
     weight_bytes: the size of its weights, roughly.
 
-    ONNX Runtime repacks the weights of float32 products, which takes as long as several runs and as much memory again.
-    So the first runs use the weights as they are in their mapped file, and they are repacked once the runs have taken
-    as long as that.
+    ONNX Runtime repacks the weights of products for its kernels, which takes as long as several runs and as much memory
+    again.  So the first runs use the weights as they are in their mapped file.  Once they took as long as that, their
+    session ends, so that the file leaves memory, and the next run begins with one that packs.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Session:
         self._ran = 0.0
         self._lock = threading.Lock()
         self._is_packed = once or self._packs_after < 0.05
-        self._session = self._made(self._is_packed)
+        self._session: Any = self._made(self._is_packed)
         self._pid = os.getpid()
         self.inputs = [one.name for one in self._session.get_inputs()]
         self.outputs = [one.name for one in self._session.get_outputs()]
@@ -115,21 +115,16 @@ class Session:
         self, feeds: Mapping[str, np.ndarray], into: Mapping[str, np.ndarray] | None = None
     ) -> list[np.ndarray]:
         """The outputs, in their order, but for those in `into`, which are written there."""
-        session, began = self._session, time.process_time()
-        if self._pid != os.getpid():  # a fork has none of the threads that a session works with
-            session = self._after_fork()
+        session, began = self._ready(), time.process_time()
         try:
             found = session.run(None, feeds) if into is None else self._bound(session, feeds, into)
         except Exception as e:  # ONNX Runtime's errors have no class in common
             raise ZooError(f"ONNX Runtime: {' '.join(str(e).split())}") from e
         if not self._is_packed:
-            self._ran += time.process_time() - began
-            if self._ran > self._packs_after and self._lock.acquire(blocking=False):
-                try:
-                    if not self._is_packed:
-                        self._session, self._is_packed = self._made(True), True
-                finally:
-                    self._lock.release()
+            with self._lock:
+                self._ran += time.process_time() - began
+                if self._ran > self._packs_after and not self._is_packed:
+                    self._session, self._is_packed = None, True
         return found
 
     def _bound(self, session: Any, feeds: Mapping[str, np.ndarray], into: Mapping[str, np.ndarray]) -> list[np.ndarray]:
@@ -175,12 +170,15 @@ class Session:
             )
         return session
 
-    def _after_fork(self) -> Any:
-        """A session of this process.  The parent's stays alive: ending it would wait for threads that a fork lacks."""
-        _parents.append(self._session)
-        self._lock = threading.Lock()
-        self._session, self._pid = self._made(self._is_packed), os.getpid()
-        return self._session
+    def _ready(self) -> Any:
+        """The session of this process."""
+        if self._pid != os.getpid():  # a fork has none of the threads that a session works with
+            _parents.append(self._session)  # ending it here would wait for them
+            self._lock, self._session, self._pid = threading.Lock(), None, os.getpid()
+        with self._lock:
+            if self._session is None:
+                self._session = self._made(self._is_packed)
+            return self._session
 
 
 _parents: list[Any] = []
