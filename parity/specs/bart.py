@@ -65,6 +65,15 @@ SPECS: dict[str, Spec] = {
     "bart-base": _bart(like="facebook/bart-base", architecture="BartModel"),
     "bart-squad2": _bart(like="save_pretrained", architecture="BartForQuestionAnswering", dtype="F16"),
     "bart-decoder": _bart(like="save_pretrained", architecture="BartForCausalLM", config=_ALONE),
+    "opus-mt-en-de": _bart(
+        like="Helsinki-NLP/opus-mt-en-de",
+        model_type="marian",
+        architecture="MarianMTModel",
+        tokenizer="unigram",
+        config=_MARIAN,
+        full=True,
+        tiny=_TINY_MARIAN,
+    ),
     "marian-bare": _bart(
         like="save_pretrained",
         model_type="marian",
@@ -79,15 +88,6 @@ SPECS: dict[str, Spec] = {
         architecture="MarianForCausalLM",
         tokenizer="unigram",
         config={**_MARIAN, "is_decoder": True, "is_encoder_decoder": False},
-        tiny=_TINY_MARIAN,
-    ),
-    "opus-mt-en-de": _bart(
-        like="Helsinki-NLP/opus-mt-en-de",
-        model_type="marian",
-        architecture="MarianMTModel",
-        tokenizer="unigram",
-        config=_MARIAN,
-        full=True,
         tiny=_TINY_MARIAN,
     ),
 }
