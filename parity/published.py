@@ -117,6 +117,9 @@ def arguments(answer: Answer) -> dict[str, Any]:
         found["bool_masked_pos"] = np.ones((1, given["masked_patches"]), bool)
     if given.get("interpolate_pos_encoding"):
         found["interpolate_pos_encoding"] = True
+    if "texts" in given:  # beside the image
+        tokenizer = Tokenizer.from_folder(cached(answer["repo"], weights=False))
+        found["input_ids"] = tokenizer(given["texts"], padding=given.get("max_length", True)).input_ids
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from parity import published
+from parity.checkpoints import build
 from parity.published import NOT_AT_HAND, answers, named, part
 from zoo.errors import ZooError
 from zoo.hub import find
@@ -86,6 +87,18 @@ def test_a_figure_that_differs_is_told(minilm: Path, monkeypatch: pytest.MonkeyP
     assert "1.0e-01 apart" in str(published.wrong({**answer, "expected": states[0, :2, 1:3] + 0.1}))
     assert "expected [1, 6, 385]" in str(published.wrong({**answer, "output_shape": [1, 6, 385]}))
     assert published.missing({**answer, "needs": "jpeg"}) == NOT_AT_HAND["jpeg"]
+
+
+def test_texts_beside_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = build("siglip-base-patch16-224", tmp_path)
+    monkeypatch.setattr(published, "cached", lambda repo, weights=True: folder)
+    answer = next(answer for answer in ANSWERS if answer["model_class"] == "SiglipModel")
+    length = load_model(folder).config.text_config.max_position_embeddings
+    answer = {**answer, "input": {**answer["input"], "max_length": length}}
+    given = published.arguments(answer)
+    assert given["input_ids"].shape == (2, length)
+    assert given["pixel_values"].shape[0] == 1
+    assert "apart, expected 0.001 or less" in str(published.wrong(answer))  # of random weights
 
 
 def test_a_repository_that_is_not_cached_needs_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
