@@ -43,6 +43,7 @@ FILES = (
     *(f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")),
 )
 MERMAID = ROOT / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"  # `npm install --no-save mermaid@11`
+GUIDES = "Guides by job"  # of mkdocs.yml
 # Beginning of a benchmark's row, or the whole name of its file before the date -> model_type.
 MEASURED = {
     "bert-base": "bert",
@@ -81,7 +82,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links to files of the repository lead to their pages."""
+    """Links to files of the repository lead to their pages; a search finds the guides before longer pages."""
+    if getattr(page, "parent", None) is not None and page.parent.title == GUIDES:
+        page.meta["search"] = {"boost": 4}
     sources = {name: source for source, name in PAGES.items()}
     folder = (ROOT / sources.get(page.file.src_uri, f"docs/{page.file.src_uri}")).parent
 
