@@ -165,6 +165,14 @@ def test_native_equivalents_exist(native):
     assert native in FAMILIES
 
 
+def test_a_value_that_a_class_has_for_itself_is_refused_too():
+    """`require` looks at fields of the class and of those that it descends from, not at unknown ones alone."""
+    config = RobertaConfig(hidden_act="relu")
+    with pytest.raises(UnsupportedError, match="roberta: hidden_act = 'relu' is not implemented, only 'gelu' is"):
+        config.require(hidden_act="gelu")
+    config.require(hidden_act="relu", of_another=1)
+
+
 def test_architectures_exist():
     for name, kind in architectures().items():
         cls = model_class(BertConfig(model_type=kind, architectures=(name,)))

@@ -117,6 +117,12 @@ def test_the_command(capsys, tmp_path):
     assert main(["stories260k", "--weights", "int8", "--gradients"]) == 2
 
 
+def test_logits_without_labels_are_measured(capsys):
+    """One number for each token, as ELECTRA's discriminator has."""
+    assert main(["random:electra-small-discriminator", "--weights", "int8"]) == 0
+    assert "KL of logits" in capsys.readouterr().out
+
+
 @pytest.mark.nightly
 def test_a_sentence_encoder_of_int8_ranks_as_before(minilm):
     found = {m.name: m.value for m in ranking(zoo.load(minilm), zoo.load(minilm, weights="int8"))}

@@ -244,6 +244,19 @@ def test_no_pooler_is_no_pooler(tiny, images):
         embed(images, pooling="pooler")
 
 
+def test_without_class_token_and_pooler_an_image_is_the_mean_of_its_patches(tmp_path, images, monkeypatch):
+    """And not its first patch."""
+    from parity.checkpoints import build
+    from zoo.models.swin.model import SwinModel, SwinModelOutput
+
+    embed = zoo.load(build("swin-bare", tmp_path))
+    wanted = embed(images[0])  # Swin's pooler is that mean
+    monkeypatch.setattr(SwinModel, "forward", lambda self, p: SwinModelOutput(self.encode(p), None))
+    np.testing.assert_allclose(zoo.load(tmp_path)(images[0]), wanted, rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match="no class token: expected 'pooler' or 'mean'"):
+        embed(images[0], pooling="cls")
+
+
 def test_the_task_follows_from_the_architecture_or_the_caller(tiny, images):
     for name, wanted in [
         ("BeitForImageClassification", "ImageClassify"),

@@ -172,7 +172,7 @@ def _bad_folders():
     yield bad("max length", "model_max_length", lambda f: _bert(f, tokenizer_config={"model_max_length": -1}))
     yield bad("side", "padding_side", lambda f: _bert(f, tokenizer_config={"padding_side": "top"}))
     other = {"tokenizer_class": "BertJapaneseTokenizer"}
-    yield bad("class", "BertJapaneseTokenizer", lambda f: _bert(f, tokenizer_config=other))
+    yield bad("class", "BertJapaneseTokenizer((?!did you mean).)*$", lambda f: _bert(f, tokenizer_config=other))
     yield bad("class type", "tokenizer_class", lambda f: _bert(f, tokenizer_config={"tokenizer_class": 3}))
     yield bad("special type", "mask_token", lambda f: _bert(f, special_tokens_map={"mask_token": {"lstrip": True}}))
     yield bad("special empty", "mask_token", lambda f: _bert(f, special_tokens_map={"mask_token": ""}))

@@ -182,7 +182,7 @@ def _family_of_files(folder: CheckpointFolder, have: list[str], config: dict[str
             known = [c for family in found.values() for c in family.classes]
             raise TokenizerError(
                 f"{folder}: tokenizer_class {name} cannot be built from {', '.join(found)}: expected a tokenizer.json, "
-                f"or one of {', '.join(known)}{nearest(name, known)}"
+                f"or one of {', '.join(known)}"  # no guess: the nearest name may stand for other ids
             )
         found = matching
     if "vocab.json" in found and "merges.txt" not in have:
