@@ -161,6 +161,7 @@ SIGNATURES: dict[str, dict[str, Any]] = {
     "a dimension": {"dims": ["B", "T", "Q"]},
     "a name": {"name": 5},
     "a field": {"more": 1},
+    "a fill": {"fill": 1 << 70},
 }
 
 

@@ -19,6 +19,7 @@ from zoo.apps.batch.output import JobOutput
 from zoo.errors import ZooError
 
 from .. import mutate
+from .one_child import OneChild
 from .settings import preprocessors
 from .target import DATA, TARGETS, Target, as_json, written
 from .texts import tokenizers
@@ -40,7 +41,7 @@ def _tagged(**changes: mutate.Mutator) -> mutate.Mutator:
     return change
 
 
-# PDFs: each in a process of its own, as users' are.
+# PDFs: in a confined process as users' are, but one for all of them.
 
 
 def _pdfs() -> list[bytes]:
@@ -57,7 +58,7 @@ def _pdfs() -> list[bytes]:
 def _hurry_pdf(at: Path) -> None:
     from zoo.apps.documents import pdf
 
-    pdf.JOB = pdf.JOB._replace(seconds=1)
+    pdf.JOB, pdf.Confined = pdf.JOB._replace(seconds=1), OneChild
 
 
 def _read_pdf(data: bytes, at: Path) -> None:
@@ -87,7 +88,7 @@ if has("pypdfium2"):
     )
 
 
-# Sounds: each in a process of its own, too.
+# Sounds: the same.
 
 
 def _sounds() -> list[bytes]:
@@ -114,7 +115,7 @@ def _sounds() -> list[bytes]:
 def _hurry_sound(at: Path) -> None:
     from zoo.sounds import reading
 
-    reading.JOB, reading.HOURS = reading.JOB._replace(seconds=1), 0.1
+    reading.JOB, reading.HOURS, reading.Confined = reading.JOB._replace(seconds=1), 0.1, OneChild
 
 
 def _read_sound(data: bytes, at: Path) -> None:
@@ -173,7 +174,7 @@ def _prepare_export(at: Path) -> None:
     from zoo.engines.onnx import checked
 
     _exported(at)
-    checked.JOB = checked.JOB._replace(seconds=2)
+    checked.JOB, checked.Confined = checked.JOB._replace(seconds=2), OneChild
     checked.remember = lambda path: None  # it would be a file outside of the folder
 
 

@@ -118,7 +118,9 @@ class Signature:
             if not isinstance(one.name, str) or one.dtype not in DTYPES or not all(sides):
                 raise ValueError(f"{one!r:.300} is no input or output of a graph")
         for one in inputs:
-            known = type(one.record) is int and -1 <= one.record < 8 and type(one.fill) is int
+            known = (
+                type(one.record) is int and -1 <= one.record < 8 and type(one.fill) is int and abs(one.fill) < 1 << 31
+            )
             if not known or one.path not in (PATHS if one.record >= 0 else {one.name}):
                 raise ValueError(f"{one!r:.300} is no field of a model's inputs")
         if not inputs or not outputs or not all(isinstance(guard, str) for guard in guards):
