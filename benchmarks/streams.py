@@ -2,11 +2,13 @@
 
     python -m benchmarks.streams --llama-cpp /path/to/python            # of an environment with llama-cpp-python
     python -m benchmarks.streams stories260k --device cpu --tokens 200
+    python -m benchmarks.streams --part loop --json streams.json        # a part alone: later ones are added to the file
 
 Without a name it is the Q4_0 file of random weights in Llama-3.2-1B's layout that benchmarks.quantised makes.
 llama.cpp runs without a server, through its own batches with greedy tokens: what its server with --parallel 8
-computes, without HTTP.  (llama-cpp-python's server computes one request after the other.)  The newcomer comes while 7
-streams run: counted are the tokens that each of these gets from its coming to its first token.
+computes, without HTTP.  (llama-cpp-python's server computes one request after the other.)  The loop is zoo's
+continuous batch in this process, without the server.  The newcomer comes while 7 streams run: counted are the tokens
+that each of these gets from its coming to its first token.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+
+import zoo
+from zoo.generate import GenerationConfig, Request
 
 from . import harness
 from .clients import Server, asked
@@ -66,6 +70,27 @@ def run(rows):
 run(1)
 print(json.dumps({"one": run(1), "several": run(rows)}))
 """
+
+
+PARTS = ("streams", "newcomer", "loop", "llama.cpp")
+
+
+def loop(name: str, device: str, prompts: list[list[int]], tokens: int) -> float:
+    """Tokens a second of the continuous batch itself."""
+    llm: Any = zoo.load(name, device=device)
+    config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens)
+
+    def run() -> float:
+        batch = llm.continuous_batch(len(prompts), kept=0)
+        began = time.perf_counter()
+        for prompt in prompts:
+            batch.add(Request(prompt, config))
+        while batch.rows or batch.waiting:
+            batch.step()
+        return len(prompts) * tokens / (time.perf_counter() - began)
+
+    run()
+    return run()
 
 
 def newcomer(server: Server, body: dict[str, Any], prompts: list[list[int]]) -> dict[str, float]:
@@ -113,7 +138,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--prompt", type=int, default=16, help="tokens of each prompt (16)")
     parser.add_argument("--tokens", type=int, default=48, help="of each answer (48)")
     parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("--part", choices=PARTS, action="append", help="measure this alone, beside what --json has")
     args = parser.parse_args(argv)
+    parts = args.part or [part for part in PARTS if part != "llama.cpp" or args.llama_cpp]
+    if "llama.cpp" in parts and not args.llama_cpp:
+        parser.error("--part llama.cpp needs --llama-cpp PYTHON")
     threads = harness.take_threads(args.threads)
     environment = harness.environment(threads)
     print(harness.summary(environment), flush=True)
@@ -125,52 +154,68 @@ def main(argv: list[str] | None = None) -> int:
     rng = np.random.default_rng(0)
     prompts = rng.integers(10, 500, (args.streams, args.prompt)).tolist()
     body = {"max_tokens": args.tokens, "min_tokens": args.tokens, "temperature": 0}
-    server = Server([name], ["--device", args.device, "--prefix-cache", "0", "--max-rows", str(args.streams)])
+    several = f"{args.streams} streams"
+    known = json.loads(args.json.read_text()) if args.part and args.json and args.json.exists() else {}
+    rates: dict[str, list[float]] = known.get("rounds", {})
+    arrivals: list[dict[str, float]] = known.get("newcomers", [])
 
-    def zoo(streams: int) -> float:
-        bodies = [{**body, "prompt": prompt, "stream": True} for prompt in prompts[:streams]]
-        return streams * args.tokens / asked(server.address, "/v1/completions", bodies, streams).seconds
+    def served() -> None:
+        options = ["--device", args.device, "--prefix-cache", "0", "--max-rows", str(args.streams)]
+        server = Server([name], options)
+
+        def rate(streams: int) -> float:
+            bodies = [{**body, "prompt": prompt, "stream": True} for prompt in prompts[:streams]]
+            return streams * args.tokens / asked(server.address, "/v1/completions", bodies, streams).seconds
+
+        try:
+            rate(args.streams)
+            for _ in range(args.rounds):
+                for what, streams in (("one stream", 1), (several, args.streams)) if "streams" in parts else ():
+                    harness.settle()
+                    rates.setdefault(what, []).append(rate(streams))
+                if "newcomer" in parts:
+                    arrivals.append(newcomer(server, {**body, "max_tokens": 200, "min_tokens": 60}, prompts))
+        finally:
+            server.stop()
 
     def llama_cpp() -> dict[str, float]:
         command = [args.llama_cpp, "-c", LLAMA_CPP, name, str(threads), str(args.streams), str(args.tokens)]
-        environ = {**os.environ, "PYTHONPATH": ""}
-        given = json.dumps(prompts)
-        return json.loads(
-            subprocess.run(command, input=given, text=True, capture_output=True, check=True, env=environ).stdout
+        ran = subprocess.run(
+            command,
+            input=json.dumps(prompts),
+            text=True,
+            capture_output=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": ""},
         )
+        return json.loads(ran.stdout)
 
-    rates: dict[str, list[float]] = {}
-    arrivals = []
-    try:
-        zoo(args.streams)
-        for _ in range(args.rounds):
-            contenders: dict[str, Callable[[], float]] = {"one stream": lambda: zoo(1)}
-            contenders[f"{args.streams} streams"] = lambda: zoo(args.streams)
-            for what, call in contenders.items():
-                harness.settle()
-                rates.setdefault(what, []).append(call())
-            if args.llama_cpp:
-                found = llama_cpp()
-                rates.setdefault("llama.cpp, one sequence", []).append(found["one"])
-                rates.setdefault(f"llama.cpp, {args.streams} sequences", []).append(found["several"])
-            arrivals.append(newcomer(server, {**body, "max_tokens": 200, "min_tokens": 60}, prompts))
-    finally:
-        server.stop()
+    if {"streams", "newcomer"} & {*parts}:
+        served()
+    for _ in range(args.rounds if "loop" in parts else 0):
+        rates.setdefault("loop, one row", []).append(loop(name, args.device, prompts[:1], args.tokens))
+    for _ in range(args.rounds if "llama.cpp" in parts else 0):
+        harness.settle()
+        found = llama_cpp()
+        rates.setdefault("llama.cpp, one sequence", []).append(found["one"])
+        rates.setdefault(f"llama.cpp, {args.streams} sequences", []).append(found["several"])
     middle = {what: statistics.median(some) for what, some in rates.items()}
-    several = rates[f"{args.streams} streams"]
-    ratios = {"of one stream": [a / b for a, b in zip(several, rates["one stream"], strict=True)]}
-    if args.llama_cpp:
-        theirs = rates[f"llama.cpp, {args.streams} sequences"]
-        ratios["of llama.cpp"] = [a / b for a, b in zip(several, theirs, strict=True)]
+    others = {"of one stream": "one stream", "of llama.cpp": f"llama.cpp, {args.streams} sequences"}
     result = {
         "environment": environment,
         "device": args.device,
         "tokens": args.tokens,
         "tokens a second": middle,
         "rounds": rates,
-        "ratios of streams": {what: statistics.median(some) for what, some in ratios.items()},
-        "newcomer": {key: statistics.median(one[key] for one in arrivals) for key in arrivals[0]},
+        "newcomers": arrivals,
+        "ratios of streams": {
+            what: middle[several] / middle[of] for what, of in others.items() if {several, of} <= middle.keys()
+        },
     }
+    if arrivals:
+        result["newcomer"] = {key: statistics.median(one[key] for one in arrivals) for key in arrivals[0]}
+    if {"one stream", "loop, one row"} <= middle.keys():
+        result["ms a token of the server"] = 1000 / middle["one stream"] - 1000 / middle["loop, one row"]
     print(json.dumps({key: value for key, value in result.items() if key != "environment"}, indent=1))
     harness.finish(f"streams-{os.path.basename(name).replace('.gguf', '-1b')}", args, result)
     return 0
