@@ -78,8 +78,59 @@ def test_two_lines_of_a_header_are_one_row():
     assert table(texts, header=2).rows()[:2] == [["Group", "Corrosion rate (mm)", "Resistance (ohm)"], texts[2]]
     texts[1] = ["", "0.5", "0.7"]  # numbers are no second line
     assert table(texts, header=2).shape == (4, 3)
+    texts[:2] = [["vGroup", "v$10,000–", "v$15,000–"], ["", "14,999", "29,999"]]  # but of ranges
+    assert table(texts, header=2).rows()[0] == ["Group", "$10,000– 14,999", "$15,000– 29,999"]
     texts[:2] = [["", ">over both", ""], ["Group", "one", "two"]]
     assert table(texts, (SPANNING, 0, 1, 1, 2), header=2).shape == (4, 3)
+
+
+def test_a_text_of_a_header_is_over_the_columns_in_whose_middle_it_is():
+    texts = [["", "", "over", ""], ["name", "one", "two", "six"], ["x", "1", "2", "3"]]
+    found = table(texts, (SPANNING, 0, 2, 1, 2), header=2)
+    assert spans(found) == [(0, 0, 2, 1), (0, 1, 1, 3)]
+    assert found.rows(repeat=False)[0] == ["name", "over", "", ""]
+    assert spans(table(texts, (SPANNING, 0, 2, 1, 2), header=3)) == [(0, 2, 1, 2)]  # no row below the header
+    blank = table(texts[1:], (SPANNING, 0, 0, 1, 2), header=1)
+    assert spans(blank) == []
+
+
+def test_lines_of_a_header_beside_a_cell_over_columns_are_one_cell():
+    texts = [["vAll", ">over both", ""], ["houses", "one", "two"], ["x", "1", "2"]]
+    found = table(texts, (SPANNING, 0, 1, 1, 2), header=2)
+    assert spans(found) == [(0, 0, 2, 1), (0, 1, 1, 2)]
+    assert found.rows()[1] == ["All houses", "one", "two"]
+    texts[1][0] = "Houses"
+    assert spans(table(texts, (SPANNING, 0, 1, 1, 2), header=2)) == [(0, 1, 1, 2)]
+
+
+def test_numbers_nearer_than_words_are_in_their_columns():
+    texts = [["a", "b", "c"], ["x", "1,234,567.89", "1,234,567.90"], ["y", "1", "2"]]
+    for label, left in ((SPANNING, 1), (PROJECTED, 0)):
+        assert table(texts, (label, 1, left, 1, 3 - left)).rows() == texts
+    texts[1][1:] = ["as it was in", "its one year"]
+    assert spans(table(texts, (SPANNING, 1, 1, 1, 2))) == [(1, 1, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows"),
+    [
+        ([["vIndian/", "1"], ["Alaskan", ""], ["Other", "2"]], 3),
+        ([["vGrade", "1"], ["of it", ""], ["Third", "3"], ["Other", "2"]], 4),
+        ([["vGrade", "1"], ["Grade 2", ""], ["Other", "2"]], 4),  # a name without a number
+        ([["vmale", "1"], ["female", ""], ["other", "2"]], 4),  # names with small letters
+        ([["vGrade", "1"], ["of it", "3"], ["Other", "2"]], 4),
+        ([["Grade", "1"], ["vof it", ""], ["Other", "2"]], 4),  # not near
+    ],
+)
+def test_names_that_go_on_in_the_next_line(texts, rows):
+    found = table([["a", "b"], *texts])
+    assert found.shape == (rows, 2)
+    assert [cell.text for cell in found.cells if cell.row == rows - 1] == texts[-1]
+
+
+def test_a_heading_over_two_rows_is_one():
+    texts = [["a", "b"], ["group", ""], ["", ""], ["x", "1"]]
+    assert table(texts, (PROJECTED, 1, 0, 2, 2)).rows() == [texts[0], ["group", "group"], texts[3]]
 
 
 def test_signs_that_a_reader_is_unsure_of_are_no_text():

@@ -47,6 +47,8 @@ OF_TABLE = " ".join(word.text for word in words(TABLE))
         ["This table shows what was sold", "in each year"],
         ["Table 3      Sales of each year"],
         ["[In thousands]"],
+        ["               [In thousands]"],
+        ["               (in millions)"],
         ["What was sold in each year", "(reference date: March)"],
     ],
 )

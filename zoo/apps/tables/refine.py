@@ -23,6 +23,7 @@ SAME_LINE = 0.5  # of the usual distance of rows: the largest vertical distance 
 MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was detected between two rows
 MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
 LEADING = 1.7  # of the height of words: the most from a line of a header's cell to the next one
+SMALL_NAMES = 0.3  # of the texts of the first column that begin with small letters: more, and each may be a row
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
 
@@ -88,13 +89,47 @@ def join_header_rows(
 
 
 def _goes_on(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
-    """Return True if two lines are one text: near, with one edge or their middles in common, the second no number."""
+    """Return True if two texts are one: near, with one edge or their middles in common.
+
+    The second is no number, unless the first ends with a dash, as that of a range does.
+    """
     a, b = (bounding_box(word.box for word in line) for line in (upper, lower))
     high = max(word.box[3] - word.box[1] for word in [*upper, *lower])
     away = min(abs(a[0] - b[0]), abs(a[2] - b[2]), abs(a[0] + a[2] - b[0] - b[2]) / 2)
+    first = min(word.box[3] for word in lower)  # of its lines
     text = "".join(word.text for word in lower)
     number = sum(map(str.isdigit, text)) >= HALF * len(text)
-    return not number and b[3] - a[3] <= LEADING * high and away <= HALF * high
+    range_of = max(upper, key=lambda word: (word.box[3], word.box[2])).text.endswith(("-", "–"))
+    return (range_of or not number) and first - a[3] <= LEADING * high and away <= HALF * high
+
+
+def is_wrapped(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
+    """Return True if a text goes on in the next line, with a small letter, or after a dash, a slash or a comma."""
+    last = max(upper, key=lambda word: (word.box[3], word.box[2])).text
+    first = min(lower, key=lambda word: (word.box[1], word.box[0])).text
+    return (first[0].islower() or last.endswith(("/", "-", "–", ","))) and _goes_on(upper, lower)
+
+
+def join_wrapped_rows(
+    rows: Sequence[Interval], columns: Sequence[Interval], words: Sequence[Word], header_rows: int
+) -> list[Interval]:
+    """The rows with those joined to the one above that are its last line: names go on, numbers are missing.
+
+    Where many names begin with small letters, these say nothing.
+    """
+    found = list(rows)
+    at: list[dict[int, list[Word]]] = [{} for _ in rows]
+    for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
+        row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
+        at[row].setdefault(column, []).append(word)
+    names = [min(of[0], key=lambda w: (w.box[1], w.box[0])).text for of in at[header_rows:] if 0 in of]
+    if sum(name[0].islower() for name in names) > SMALL_NAMES * len(names):
+        return found
+    for r in reversed(range(header_rows, len(rows) - 1)):
+        upper, lower = at[r], at[r + 1]
+        if 0 in lower and len(lower) < len(upper) and all(c in upper and is_wrapped(upper[c], lower[c]) for c in lower):
+            found[r : r + 2] = [Interval(found[r].start, found[r + 1].end, found[r].score)]
+    return found
 
 
 class _PlacedWord(NamedTuple):

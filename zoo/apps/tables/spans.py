@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ...images.boxes import Box
 from .boxes import bounding_box
+from .refine import is_wrapped
 from .table import Word
 from .words import Interval
 
 LEVEL = 0.35  # of the usual height of words: a text and a row whose middles are nearer are level
+CENTRED = 1.0  # of the usual height of words: so far a text may be from the middle of columns
+NUMBER = re.compile(r"[(−–-]?[$€£]?[0-9]+([.,][0-9]+)*%?\)?")
 APART = 1.0  # of the usual height of words: texts of two cells are as far apart
 
 
@@ -56,6 +61,8 @@ def checked_spans(
         own = [word for word in words if x[span.left] <= _middle(word, 0) < x[span.right]]
         lines = [[w for w in own if y[r] <= _middle(w, 1) < y[r + 1]] for r in range(span.top, span.bottom)]
         parts = list(_parted(span, lines, x, high))
+        if span.top >= header_rows and span.bottom - span.top == 1:
+            parts = [one for part in parts for one in _of_numbers(part, lines[0], x)]
         if span.top >= header_rows and span.bottom - span.top > 1 and not _is_between(lines, span, words, y, high):
             labels += [span] if span.left == 0 else []
             parts = [p._replace(top=r, bottom=r + 1) for p in parts for r in range(span.top, span.bottom)]
@@ -86,7 +93,8 @@ def _labels(
     rows = {which: set[int]() for which in (True, False)}  # those with a text in the first column, and in others
     for word in words:
         rows[_middle(word, 0) < x[1]].add(bisect.bisect(y, _middle(word, 1)) - 1)
-    starts = [r for r in sorted(rows[True]) if r >= header_rows]
+    if not (starts := [r for r in sorted(rows[True]) if r >= header_rows]):
+        return []
     ends = [*starts[1:], len(y) - 1]
     if any(r >= header_rows and r - 1 not in rows[False] and r not in rows[True] for r in rows[False]):
         return []
@@ -98,6 +106,101 @@ def _labels(
     ]
     agreed = [group for group in groups if any(one.top < group.bottom and group.top < one.bottom for one in labels)]
     return groups if 2 * len(agreed) >= len(groups) else agreed
+
+
+def centred_spans(
+    spans: Sequence[Span],
+    rows: Sequence[Interval],
+    columns: Sequence[Interval],
+    words: Sequence[Word],
+    header_rows: int,
+) -> list[Span]:
+    """The spans, those of a header over the most columns in the middle of which their text is, and none without a text.
+
+    Each of these columns has a text in the next row, and no other in the span's own row.
+    """
+    if not words or header_rows < 2:
+        return list(spans)
+    high = statistics.median(word.box[3] - word.box[1] for word in words)
+    y, x = (_borders(intervals) for intervals in (rows, columns))
+    at: dict[tuple[int, int], list[Word]] = {}
+    for word in words:
+        at.setdefault((bisect.bisect(y, _middle(word, 1)) - 1, bisect.bisect(x, _middle(word, 0)) - 1), []).append(word)
+    held = {one: [w for r, c in _places(one) for w in at.get((r, c), ())] for one in spans}
+    found = [one for one in spans if one.top >= header_rows or held[one]]
+    for i, one in enumerate(found):
+        if one.bottom != one.top + 1 or one.bottom >= header_rows or one.right - one.left < 2:
+            continue
+        r = one.top
+        taken = {c for row, c in at if row == r and not one.left <= c < one.right}
+        taken |= {c for other in found if other != one for row, c in _places(other) if row == r}
+        below = {c for row, c in at if row == r + 1}
+        below |= {c for other in found if other.top == r + 1 for _, c in _places(other)}
+        free = [c for c in range(len(columns)) if c in below and c not in taken]
+        box = bounding_box(word.box for word in held[one])
+        wide: dict[int, Box] = {}
+        for c in free:
+            own = [
+                w.box for row in range(r + 1, len(rows)) for w in at.get((row, c), ()) if _is_in(w, columns[c], high)
+            ]
+            if own:
+                wide[c] = bounding_box(own)
+        choices = [
+            (b - a, -off, one._replace(left=a, right=b, projected=False))
+            for a in wide
+            for b in range(a + 2, len(columns) + 1)
+            if all(c in wide for c in range(a, b)) and (off := _off(a, b, box, wide)) <= CENTRED * high
+        ]
+        if choices:
+            found[i] = max(choices)[-1]
+    return found
+
+
+def _places(span: Span) -> Iterator[tuple[int, int]]:
+    return itertools.product(range(span.top, span.bottom), range(span.left, span.right))
+
+
+def _is_in(word: Word, column: Interval, high: float) -> bool:
+    return column.start - high <= word.box[0] and word.box[2] <= column.end + high
+
+
+def _off(left: int, right: int, box: Box, wide: Mapping[int, Box]) -> float:
+    """How far the middle of a text is from that of columns; infinite if it is not above them."""
+    x0, x1 = wide[left][0], wide[right - 1][2]
+    return abs(box[0] + box[2] - x0 - x1) / 2 if x0 <= (box[0] + box[2]) / 2 <= x1 else float("inf")
+
+
+def header_spans(
+    spans: Sequence[Span],
+    rows: Sequence[Interval],
+    columns: Sequence[Interval],
+    words: Sequence[Word],
+    header_rows: int,
+) -> list[Span]:
+    """Cells of the header over several rows, whose lines lie beside cells that span columns: "Percent", "who", ...
+
+    Each line but the first begins with a small letter, or the one above ends with a dash or a slash.  A text in a
+    column whose other rows of the header are blank holds for all of these.
+    """
+    y, x = (_borders(intervals) for intervals in (rows, columns))
+    taken = {(r, c) for s in spans for r in range(s.top, s.bottom) for c in range(s.left, s.right)}
+    at: dict[tuple[int, int], list[Word]] = {}
+    for word in words:
+        place = bisect.bisect(y, _middle(word, 1)) - 1, bisect.bisect(x, _middle(word, 0)) - 1
+        if place[0] < header_rows and place not in taken:
+            at.setdefault(place, []).append(word)
+    found: list[Span] = []
+    for c in range(len(columns)):
+        free = all((r, c) not in taken for r in range(header_rows))
+        if free and header_rows > 1 and sum((r, c) in at for r in range(header_rows)) == 1 and spans:
+            found.append(Span(0, header_rows, c, c + 1, None, False))
+            continue
+        top = 0
+        for r in range(1, header_rows + 1):
+            if r == header_rows or not ((r - 1, c) in at and (r, c) in at and is_wrapped(at[r - 1, c], at[r, c])):
+                found += [Span(top, r, c, c + 1, None, False)] if r - top > 1 else []
+                top = r
+    return found
 
 
 def _is_between(
@@ -137,6 +240,16 @@ def _parted(span: Span, lines: Sequence[Sequence[Word]], x: Sequence[float], hig
             cuts.append(c)
     for left, right in itertools.pairwise([*cuts, span.right]):
         yield span._replace(left=left, right=right)
+
+
+def _of_numbers(span: Span, words: Sequence[Word], x: Sequence[float]) -> list[Span]:
+    """A span of one row, or its columns, each of which has one number, however near these are."""
+    columns = {id(word): bisect.bisect(x, _middle(word, 0)) - 1 for word in words}
+    own = [word for word in words if span.left <= columns[id(word)] < span.right]
+    one_each = sorted(columns[id(word)] for word in own) == list(range(span.left, span.right))
+    if not one_each or not all(NUMBER.fullmatch(word.text) for word in own):
+        return [span]
+    return [span._replace(left=c, right=c + 1) for c in range(span.left, span.right)]
 
 
 def _blocks(line: Sequence[Word], high: float) -> list[tuple[float, float, float, float]]:

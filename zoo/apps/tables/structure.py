@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF, bounding_box, check_box, inside, share
-from .refine import join_header_rows, refine_columns, refine_rows
-from .spans import Span, checked_spans
+from .refine import join_header_rows, join_wrapped_rows, refine_columns, refine_rows
+from .spans import Span, centred_spans, checked_spans, header_spans
 from .table import Cell, Table, Word
 from .words import Interval, check_words, first_choices, join, overlapping, place
 
@@ -80,6 +80,8 @@ def build_table(
     if check_spans:
         header = count_header_rows(found[HEADER], rows)
         rows = join_header_rows(rows, columns, _inside(words, rows, columns), header, found[SPANNING])
+        header = count_header_rows(found[HEADER], rows)
+        rows = join_wrapped_rows(rows, columns, _inside(words, rows, columns), header)
     if len(rows) * len(columns) > MAX_POSITIONS:
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
@@ -90,8 +92,13 @@ def build_table(
         spans = _spans(spanning, rows, columns, header_rows)
         if check_spans:
             spans = checked_spans(spans, rows, columns, words, header_rows)
+            if header_rows < len(rows):
+                spans = centred_spans(spans, rows, columns, words, header_rows)
+                spans += header_spans(spans, rows, columns, words, header_rows)
         ys, xs = overlapping(words, rows, 1), overlapping(words, columns, 0)
         full_rows, full_columns = _under_spans(spans, len(rows), len(columns))
+        if check_spans:  # a text across the whole table is one row
+            full_rows -= {r for s in spans if s.right - s.left == len(columns) for r in range(s.top, s.bottom)}
         full_rows |= first_choices(words, ys, rows, 1)
         full_columns |= first_choices(words, xs, columns, 0)
         if not words or (len(full_rows) == len(rows) and len(full_columns) == len(columns)):

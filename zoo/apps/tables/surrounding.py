@@ -13,6 +13,7 @@ from .text_lines import blocks_of, word_lines
 
 CAPTION = re.compile(r"(Table|Tab\.|Tabelle|Tableau|Tabla|Tabella|Tabela|Tabell?)\s*[0-9IVX]+\b", re.IGNORECASE)
 NOTE = re.compile(r"(notes?|sources?|quellen?|anmerkung(en)?|fuentes?|nota)\s*:|[*†‡§]+\s*[^\W\d]", re.IGNORECASE)
+UNIT = re.compile(r"\[[^][]*[^\W\d]{2}[^][]*\]$|\([^()]*[^\W\d]{2}[^()]* [^()]*[^\W\d]{2}[^()]*\)$")  # "[In thousands]"
 TEXT_GAP = 1.0  # heights of a line: words of a sentence are nearer, those of two columns mostly farther apart
 WORD_GAP = 0.6  # heights of a line: words that are nearer are one text, whatever borders are between them
 FEW_LINES = 2  # lines of a table that are left, whatever looks like a title
@@ -25,7 +26,7 @@ def without_titles_and_notes(words: Sequence[Word], table: Table) -> list[Word]:
     """The words without those in a table that are a title above its first row, or notes below its last.
 
     These are lines of one text that begins in the first column and runs on across its border; "Table 3" begins one,
-    too, and "Source:".
+    too, and "Source:".  A text in brackets alone in the first line, wherever it stands, is the unit of all numbers.
     """
     if not table.cells:
         return list(words)
@@ -63,10 +64,11 @@ class _Line:
             block[0] < border - high and border + high < block[2] for block in blocks_of(boxes, WORD_GAP)
         )
         self.is_note = self.is_caption or bool(NOTE.match(self.text))
+        self.is_unit = one and bool(UNIT.match(self.text))
 
     def is_title(self, before: int) -> bool:
         """Return True for a line of a title, of which so many are above it."""
-        if self.is_caption or self.runs_on:
+        if self.is_caption or self.runs_on or self.is_unit:
             return True
         bracketed = self.text[0] in "([" and self.text[-1] in ")]"
         return self.is_text and (bracketed or (before > 0 and self.text[0].islower()))
