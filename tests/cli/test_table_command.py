@@ -243,9 +243,14 @@ def test_no_table_is_an_error(stub: Stub, capsys: pytest.CaptureFixture[str]) ->
 def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     Path("words.json").write_text('[{"text": "far", "box": [3000, 4000, 3100, 4020]}]', encoding="utf-8")
     assert run("page.png", "--words", "words.json", "--no-detection") == 0
-    assert capsys.readouterr().err.startswith(
-        "zoo: warning: none of the 1 words of words.json is in a table: are their boxes in pixels of page.png?\n"
-    )
+    said = capsys.readouterr().err
+    assert "warning: 1 of the 1 words of words.json are off the page: are their boxes in pixels of page.png" in said
+    assert "warning: none of the 1 words of words.json is in a table: are their boxes in pixels of page.png?\n" in said
+    stub.found.clear()
+    assert run("page.png", "--words", "words.json") == 1
+    said = capsys.readouterr().err
+    assert "warning: 1 of the 1 words of words.json are off the page: are their boxes in pixels of page.png" in said
+    assert "no table found" in said
 
 
 @pytest.mark.parametrize(

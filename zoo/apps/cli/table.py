@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...errors import ZooError
 from ...images.open import read_file
 from ...tasks.base import Progress
 from ..batch.inputs import InputFile, find_inputs
-from ..tables import Table, draw_tables, join_pages, read_words
+from ..tables import Table, Word, draw_tables, join_pages, read_words
 from ..tables.batch import ExtractorConfig, PageJob, Worker, extract_pages, tables_on_ray
 from ..tables.export import write
 from ..tables.extract import DETECTION, STRUCTURE
@@ -83,7 +85,9 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
                 f"{option} is for one page, but {document.name} has {len(numbers)}: choose one with --pages"
             )
         page = document.page(numbers[0])
-    page = page if words is None else replace(page, words=words)
+    if words is not None:
+        page = replace(page, words=words)
+        _check_places(words, page.image, f"{args.words} are off the page: are their boxes in pixels of {page.name}")
     result = page_tables(config.extractor(), page, document.sha256)
     found = result.tables
     if not found:
@@ -107,6 +111,14 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
     _say_written(written)
     if doubtful := sum(bool(one.all_doubts) for one in found):
         _say(_tables(len(found), doubtful))
+
+
+def _check_places(words: Sequence[Word], image: np.ndarray, problem: str) -> None:
+    """Warn of words whose middle is off the page, as of boxes in points or of another resolution."""
+    H, W = image.shape[:2]
+    middles = [((w.box[0] + w.box[2]) / 2, (w.box[1] + w.box[3]) / 2) for w in words]
+    if off := sum(not (0 <= x <= W and 0 <= y <= H) for x, y in middles):
+        warnings.warn(f"{off} of the {len(words)} words of {problem}, which are {W} x {H}?", stacklevel=1)
 
 
 def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
