@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .tasks.read import Read
     from .tasks.rerank import Rerank
     from .tasks.segment import Segment
+    from .tasks.sound_classify import SoundClassify
     from .tasks.sparse_embed import SparseEmbed
     from .tasks.tag import Tag
     from .tasks.text2text import Summarize, Text2Text, Translate
@@ -99,6 +100,10 @@ def load(
 ) -> Transcribe: ...
 @overload
 def load(
+    name_or_folder: Name, *, task: Literal["audio-classification"], **options: Unpack[LoadOptions]
+) -> SoundClassify: ...
+@overload
+def load(
     name_or_folder: Name, *, task: Literal["zero-shot-classification"], **options: Unpack[LoadOptions]
 ) -> ZeroShot: ...
 @overload
@@ -115,8 +120,8 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
     task: for texts "embed", "sparse-embed", "multi-vector-embed", "fill-mask", "classify", "tag", "answer", "rerank",
     "generate", "text2text-generation", "summarization", "translation" or "zero-shot-classification", for images
     "embed", "classify", "segment", "detect", "read" or "zero-shot-image-classification", for sounds
-    "automatic-speech-recognition"; by default the task that the checkpoint was trained for.  With a literal task, type
-    checkers know the return type.
+    "automatic-speech-recognition" or "audio-classification"; by default the task that the checkpoint was trained for.
+    With a literal task, type checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is
     installed, or on what ZOO_DEVICE in the environment names; "onnx", "onnx:cuda", "onnx:coreml", ... on ONNX Runtime;
     "cuda", "cuda:1", "torch:cpu" on torch.

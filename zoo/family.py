@@ -22,6 +22,7 @@ TASK_OF_HEAD: dict[str, str] = {
     "ForSemanticSegmentation": "segment",
     "ForObjectDetection": "detect",
     "ForConditionalGeneration": "text2text-generation",
+    "ForAudioClassification": "audio-classification",
 }
 # Heads with these words in their names are those of models of images.
 _OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")

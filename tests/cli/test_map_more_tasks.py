@@ -88,6 +88,22 @@ def test_sounds(tmp_path: Path) -> None:
     assert "expected the path of a sound" in nothing["error"]
 
 
+def test_labels_of_sounds(tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="needs PyAV, which reads sound files")
+    folder, source = build("whisper-medium-fleurs-lang-id", tmp_path / "whisper"), tmp_path / "in"
+    source.mkdir()
+    for name, data in {"a.wav": sound(1), "b.wav": sound(2), "none.wav": b"no sound"}.items():
+        (source / name).write_bytes(data)
+    task: Any = zoo.load(folder)
+    assert map_files(folder, source, tmp_path / "out.jsonl").errors == 1
+    *rows, bad = rows_in(tmp_path / "out.jsonl")
+    for row, name in zip(rows, ("a.wav", "b.wav"), strict=True):
+        found = task(source / name)
+        assert (row["label"], len(row["labels"])) == (found[0].label, 5)
+        assert row["score"] == pytest.approx(found[0].score, rel=1e-4)
+    assert "cannot be read as a sound" in bad["error"]
+
+
 def test_words_with_weights(tmp_path: Path) -> None:
     folder = build("bert-base-uncased", tmp_path / "bert")
     source = write_rows(tmp_path / "in.jsonl", [{"text": text} for text in TEXTS])

@@ -245,3 +245,26 @@ def test_refused(folder, tmp_path):
         transcribe(str(tmp_path / "other.wav"))
     with pytest.raises(BatchError):
         transcribe([noise(500), b"no sound"])
+
+
+@pytest.mark.parametrize("spec", ["whisper-classifier", "whisper-medium-fleurs-lang-id"])
+def test_labels_of_sounds_are_those_of_the_pipeline(spec, tmp_path):
+    pytest.importorskip("torch", reason="needs torch, the reference")
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    folder = build(spec, tmp_path)
+    classify = zoo.load(folder)
+    theirs = transformers.pipeline("audio-classification", model=str(folder), device="cpu")
+    sounds = [noise(count, seed) for seed, count in enumerate((12000, 16000, 5000))]
+    found = classify(sounds, top_k=3, batch_size=2)
+    for ours, sound in zip(found, sounds, strict=True):
+        wanted = theirs(sound.copy(), top_k=3)
+        assert [label for label, _ in ours] == [one["label"] for one in wanted]
+        np.testing.assert_allclose([score for _, score in ours], [one["score"] for one in wanted], rtol=1e-3)
+    alone = classify(sounds[0], top_k=None)
+    assert (alone[0].label, len(alone)) == (found[0][0].label, classify.config.num_labels)
+    with pytest.warns(UserWarning, match="1 of 1 sounds are longer than 1 s, and were cut there"):
+        assert classify(noise(40000), top_k=1) == [classify(noise(40000)[:16000], top_k=1)[0]]
+    with pytest.raises(InputError, match="sounds"):
+        classify([sounds[0], np.zeros((2, 2), np.float32)])
+    copy = classify.save(tmp_path / "copy")
+    assert zoo.load(copy)(sounds[0]) == classify(sounds[0])

@@ -12,6 +12,7 @@ import pytest
 from parity.specs import SPECS, config_of
 from zoo.inputs.dual_encoder import DualEncoder
 from zoo.inputs.encoder_decoder import EncoderDecoder
+from zoo.inputs.sounds import SoundModel
 from zoo.nn import is_array
 from zoo.pretrained import Pretrained
 from zoo.registry import FAMILIES, config_class
@@ -63,6 +64,8 @@ def output(model: Any) -> Any:
     config = model.config
     if isinstance(model, DualEncoder):
         return model(np.ones((1, 5), int), np.zeros((1, *config.image, 3), np.float32))
+    if isinstance(model, SoundModel):
+        return model(np.zeros((1, config.num_mel_bins, config.frames), np.float32))
     if FAMILIES[config.model_type].reads_images:
         height, width = getattr(config, "image", (64, 64))
         return model(np.zeros((1, height, width, 3), np.float32))

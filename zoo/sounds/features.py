@@ -55,6 +55,15 @@ class FeatureExtractor:
             )
         return found
 
+    def check(self, config: Any) -> None:
+        """ConfigError if a model of this config reads other spectrograms."""
+        frames = self.samples // self.hop_length
+        if (self.feature_size, frames) != (config.num_mel_bins, config.frames):
+            raise ConfigError(
+                f"the feature extractor makes {self.feature_size} bins x {frames} frames, and the model reads "
+                f"{config.num_mel_bins} x {config.frames}"
+            )
+
     @property
     def samples(self) -> int:
         """The samples of a window."""

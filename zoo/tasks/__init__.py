@@ -37,6 +37,7 @@ TASKS: dict[str, tuple[str, str]] = {
     "summarization": ("text2text", "Summarize"),
     "translation": ("text2text", "Translate"),
     "automatic-speech-recognition": ("transcribe", "Transcribe"),
+    "audio-classification": ("sound_classify", "SoundClassify"),
 }
 # and for those that read images
 IMAGE_TASKS: dict[str, tuple[str, str]] = {

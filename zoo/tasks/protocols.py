@@ -14,6 +14,7 @@ from ..generate.decoder import Decoder
 from ..inputs import ImageInputs
 from ..inputs.dual_encoder import DualEncoder, Logits
 from ..inputs.encoder_decoder import EncoderDecoder
+from ..inputs.sounds import SoundModel
 from ..typing import Array
 
 
@@ -124,6 +125,7 @@ TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "summarization": (EncoderDecoder, None),
     "translation": (EncoderDecoder, None),
     "automatic-speech-recognition": (EncoderDecoder, None),
+    "audio-classification": (SoundModel, None),
 }
 IMAGE_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "embed": (ImageModel, States),

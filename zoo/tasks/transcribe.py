@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from ..errors import ConfigError, InputError, nearest
+from ..errors import InputError, nearest
 from ..generate import GenerationConfig
 from ..generate.speech import Fallback, Rules, segments_of, written_windows
 from ..inputs.encoder_decoder import EncoderDecoder
@@ -74,14 +74,7 @@ class Transcribe(Task):
             generation,
         )
         check_vocabulary(tokenizer, self.config.vocab_size)
-        if (
-            features.samples // features.hop_length != self.config.frames
-            or features.feature_size != self.config.num_mel_bins
-        ):
-            raise ConfigError(
-                f"the feature extractor makes {features.feature_size} bins x {features.samples // features.hop_length} "
-                f"frames, and the model reads {self.config.num_mel_bins} x {self.config.frames}"
-            )
+        features.check(self.config)
         special = generation.extra
         self.languages = {name.strip("<|>"): i for name, i in (special.get("lang_to_id") or {}).items()}
         self.tasks = dict(special.get("task_to_id") or {})
@@ -145,7 +138,7 @@ class Transcribe(Task):
         with Progress(len(given), progress, "sounds") as advance:
             while True:
                 for i, sound in islice(waiting, batch_size - len(active)):
-                    with _about(i, single):
+                    with about(i, single):
                         active.append(_Reading(i, self.features, sound, language))
                 for one in [one for one in active if one.at >= one.spectrogram.length]:
                     active.remove(one)
@@ -160,7 +153,7 @@ class Transcribe(Task):
         """Read the next window of each sound."""
         features = []
         for one in active:
-            with _about(one.index, single):
+            with about(one.index, single):
                 features.append(one.spectrogram.window(one.at))
 
         def prompts(first: np.ndarray) -> list[list[int]]:
@@ -213,7 +206,7 @@ class _Reading:
 
 
 @contextmanager
-def _about(index: int, single: bool) -> Iterator[None]:
+def about(index: int, single: bool) -> Iterator[None]:
     """Errors that say which of several sounds they are about."""
     try:
         yield

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ...tasks import CheckpointTask
 
 # Rows of a part, by default; a job that is killed loses at most a part in each process.
-SPEECH = "automatic-speech-recognition"
-ROWS, FILES, SLOW = 1024, 128, {"generate": 32, "read": 64, SPEECH: 16}
+OF_SOUNDS = ("automatic-speech-recognition", "audio-classification")
+ROWS, FILES, SLOW = 1024, 128, {"generate": 32, "read": 64, **dict.fromkeys(OF_SOUNDS, 16)}
 FILES_AT_ONCE = 16  # images, sounds and their results in memory
 LARGEST = {IMAGE: MAX_BYTES, SOUND: 4 << 30}  # bytes of a file
 
@@ -221,7 +221,7 @@ def map_files(
         raise UnsupportedError("rerank sorts the documents of one query: zoo.load(...) and zoo run do that")
     if found.task.startswith("zero-shot"):
         options["candidate_labels"], _ = sentences(options.get("candidate_labels") or (), "{}")
-    media = SOUND if found.task == SPEECH else IMAGE if found.images else None
+    media = SOUND if found.task in OF_SOUNDS else IMAGE if found.images else None
     arguments = _arguments(found, text, pair, question, context)
     typed = to.format == "parquet"
     rows = rows or SLOW.get(found.task) or (FILES if media else ROWS)
@@ -260,7 +260,7 @@ def _arguments(
         if text is not None:
             raise InputError("answer reads the columns of question and context: text is for other tasks")
         return {"question": question, "context": context}
-    if found.task == SPEECH:
+    if found.task in OF_SOUNDS:
         return {"sounds": text or SOUND}
     if found.images:
         return {"images": text or IMAGE}

@@ -31,6 +31,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "detect": {"objects": [BOXED]},
     "zero-shot-classification": {**LABEL, "labels": [LABEL]},
     "zero-shot-image-classification": {**LABEL, "labels": [LABEL]},
+    "audio-classification": {**LABEL, "labels": [LABEL]},
     "automatic-speech-recognition": {"text": "string", "language": "string", "segments": [SEGMENT]},
     "read": {"text": "string", "confidence": "double"},
 }
@@ -59,7 +60,7 @@ def row_of(task: str, result: Any, options: Mapping[str, Any]) -> dict[str, Any]
         more = WITH_TOP_K[task] if options.get("top_k") is not None else {}
         row = {name: best.get(name) for name in COLUMNS[task]}
         return row | {name: [one._asdict() for one in several] for name in more}
-    if task.startswith("zero-shot"):
+    if task.startswith("zero-shot") or task == "audio-classification":
         return {**result[0]._asdict(), "labels": [one._asdict() for one in result]}
     if task == "automatic-speech-recognition":
         return {**result._asdict(), "segments": [one._asdict() for one in result.segments]}

@@ -43,6 +43,8 @@ Run a checkpoint on each INPUT, with the task that it was trained for or the one
              the text that a model with encoder and decoder (T5, ...) writes about each INPUT
   automatic-speech-recognition
              the words of each sound file, with times (Whisper)
+  audio-classification
+             labels for each sound file
 
 For a checkpoint that reads images (embed, classify, segment, detect, read, ...), each INPUT is the path of one.
 Without INPUT, or with '-' as INPUT, the inputs are the lines of stdin, and each is answered as soon as it is read."""

@@ -90,7 +90,12 @@ class Terminal:
             if task.name == "fill-mask":
                 for words in result if isinstance(result[0], list) else [result]:
                     self.table([(clean(w.token), f"{w.score:.4f}", self.bar(w.score)) for w in words], right=(1,))
-            elif task.name in ("classify", "zero-shot-classification", "zero-shot-image-classification"):
+            elif task.name in (
+                "classify",
+                "audio-classification",
+                "zero-shot-classification",
+                "zero-shot-image-classification",
+            ):
                 self.table([(clean(x.label), f"{x.score:.4f}", self.bar(x.score)) for x in result], right=(1,))
             elif task.name == "sparse-embed":
                 self.table([(clean(x.token), f"{x.weight:.4f}") for x in result], right=(1,))
