@@ -31,6 +31,7 @@ class SoundClassify(Task):
     """
 
     name = "audio-classification"
+    inputs = ("sounds",)
 
     def __init__(self, model: Pretrained, features: FeatureExtractor, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
