@@ -1,7 +1,8 @@
-"""A Llama-3.2-1B layout with quantised weights on the CPU: zoo on NumPy and on ONNX Runtime, llama.cpp, transformers.
+"""Llama-3.2-1B's layout, or Qwen3-0.6B's, with quantised weights: zoo on NumPy and ONNX, llama.cpp, transformers.
 
     python -m benchmarks.quantised --llama-cpp PYTHON     # writes benchmarks/results/quantised-<processor>-<date>.json
     python -m benchmarks.quantised --clock cpu --threads 1                      # on a machine with other work
+    python -m benchmarks.quantised --model qwen3-0.6b --llama-cpp PYTHON        # the layout of Qwen3-0.6B
     python -m benchmarks.quantised --model llama-tiny --json out.json           # a look at whether all runs
 
 PYTHON is that of an environment with llama-cpp-python (`pip install llama-cpp-python` builds it from its sources).
@@ -23,6 +24,12 @@ from . import harness
 from .checkpoints import once
 from .llama import SIZES
 
+# name -> the layout of the random checkpoint, of parity.specs, and its size
+MODELS = {
+    **{name: ("Llama-3.2-1B", size) for name, size in SIZES.items()},
+    "qwen3-0.6b": ("Qwen3-0.6B", "full"),
+    "qwen3-tiny": ("Qwen3-0.6B", "tiny"),
+}
 GGUF = ("q8_0", "q4_0", "q4_k")
 FILES = ("bf16", "int8", "int4", *GGUF)
 # name -> the side, and which of the files
@@ -118,7 +125,7 @@ def model(capacity):
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = harness.parser("quantised", __doc__, rounds=2)
-    parser.add_argument("--model", choices=sorted(SIZES), default="llama-3.2-1b")
+    parser.add_argument("--model", choices=sorted(MODELS), default="llama-3.2-1b")
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), metavar="NAME", help=", ".join(CONTENDERS))
     parser.add_argument("--tokens", type=int, default=24, help="tokens that are decoded (default 24)")
     parser.add_argument("--contexts", type=int, nargs="+", default=[128, 1024], help="lengths of the prompts")
@@ -166,7 +173,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for found in runs.values():
         del found["logits"]
     result = {"environment": environment, "model": args.model, "file_bytes": sizes, "making": making}
-    harness.finish("quantised", args, {**result, "runs": runs, "ratios": ratios})
+    name = "quantised-qwen3" if args.model.startswith("qwen3") else "quantised"
+    harness.finish(name, args, {**result, "runs": runs, "ratios": ratios})
     return 0
 
 
@@ -197,7 +205,8 @@ def _write(model: str, file: str, cache: Path, folder: Path) -> Path:
     from parity.vocabularies import write_bpe, write_json
 
     if file == "bf16":
-        build("Llama-3.2-1B", folder, SIZES[model])
+        spec, size = MODELS[model]
+        build(spec, folder, size)
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         # What a GGUF file needs: a tokenizer, and rotary positions that it can describe at any size.
         write_bpe(folder, config["vocab_size"], config["max_position_embeddings"], named=True)

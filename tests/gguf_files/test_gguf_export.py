@@ -42,6 +42,44 @@ def test_a_llama_goes_there_and_back(kind, tmp_path):
     assert again.tokenizer("Ünï <s> x").input_ids.tolist() == task.tokenizer("Ünï <s> x").input_ids.tolist()
 
 
+def with_tokenizer(spec, folder):
+    """A random checkpoint with a tokenizer, and its config."""
+    from parity.checkpoints import build
+    from parity.vocabularies import write_bpe
+
+    config = json.loads((build(spec, folder) / "config.json").read_text())
+    write_bpe(folder, config["vocab_size"], config["max_position_embeddings"], named=True)
+    return folder, config
+
+
+@pytest.mark.parametrize("spec", ["Qwen2.5-0.5B", "Qwen3-0.6B"])
+def test_a_qwen_goes_there_and_back(spec, tmp_path):
+    """Their rows are in transformers' order, unlike Llama's; Qwen2 has biases, Qwen3 norms of queries and keys."""
+    folder, config = with_tokenizer(spec, tmp_path / "folder")
+    task = zoo.load(folder, dtype="float32")
+    ids = np.arange(5, 17)[None]
+    for kind, lost in {"f32": 1e-5, "q8_0": 0.05}.items():
+        path = export(task, tmp_path / f"{kind}.gguf", kind)
+        again = zoo.load(path)
+        assert (again.config.model_type, again.model.architecture) == (task.config.model_type, task.model.architecture)
+        found, wanted = np.asarray(again.model(ids)), np.asarray(task.model(ids))
+        assert np.linalg.norm(found - wanted) <= lost * np.linalg.norm(wanted)
+        assert again.tokenizer("of it").input_ids.tolist() == task.tokenizer("of it").input_ids.tolist()
+    (folder / "config.json").write_text(
+        json.dumps(
+            {**config, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0, "layer_types": None}
+        )
+    )
+    with pytest.raises(UnsupportedError, match="whose attention is within a window cannot be written as GGUF"):
+        export(zoo.load(folder), tmp_path / "windows.gguf", "f32")
+
+
+def test_a_mistral_is_refused_by_its_name(tmp_path):
+    task = zoo.load(with_tokenizer("Mistral-7B-v0.1", tmp_path / "folder")[0])
+    with pytest.raises(UnsupportedError, match="MistralForCausalLM cannot be written as GGUF"):
+        export(task, tmp_path / "m.gguf")
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_the_package_reads_it(kind, tmp_path):
     """Tensor by tensor: its reader and its numbers are llama.cpp's."""

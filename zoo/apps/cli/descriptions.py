@@ -151,7 +151,7 @@ LOCK_MORE = """\
 
 EXPORT = f"""\
 Write a checkpoint in another format.  OUTPUT.gguf is a file with model and tokenizer for llama.cpp and zoo, for
-decoders (llama) and encoders (bert); it requires {pip_install("gguf")}.
+decoders (llama, qwen2, qwen3) and encoders (bert); it requires {pip_install("gguf")}.
 
 Any other OUTPUT is a folder of ONNX graphs, for every family and head, with the tokenizer or image processor, a README
 on running them, and a report of their differences from zoo on NumPy.  --device onnx runs such a folder.  It requires

@@ -30,7 +30,13 @@ TYPES = {"f32": 0, "f16": 1, "bf16": 32, "q8_0": 7, "q5_1": 9, "q5_0": 8, "q4_1"
 TYPES |= {"q6_k": 18, "q5_k": 16, "q4_k": 14}
 # llama.cpp's type for rows that are not whole blocks of 256.
 INSTEAD = {"q6_k": "q8_0", "q5_k": "q5_1", "q4_k": "q5_0"}
-ARCHITECTURES = ("LlamaForCausalLM", "BertModel", "BertForSequenceClassification")
+ARCHITECTURES = (
+    "LlamaForCausalLM",
+    "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",
+    "BertModel",
+    "BertForSequenceClassification",
+)
 POOLINGS = {"mean": 1, "cls": 2, "lasttoken": 3}
 
 
@@ -52,7 +58,7 @@ def export(task: TextTask, path: str | os.PathLike[str], kind: str = "q8_0") -> 
     path, kind = Path(path).expanduser(), kind.lower()
     if kind not in TYPES:
         raise UnsupportedError(f"type {kind!r} is not one of {', '.join(TYPES)}{nearest(kind, TYPES)}")
-    name, family = type(task.model).__name__, task.config.model_type
+    name, family = task.model.architecture, task.config.model_type
     if name not in ARCHITECTURES:
         raise UnsupportedError(f"{name} cannot be written as GGUF, only {', '.join(ARCHITECTURES)} can")
     writer = gguf.GGUFWriter(None, family)
@@ -93,7 +99,7 @@ def _add_config(writer: Any, task: TextTask) -> None:
     writer.add_feed_forward_length(cfg.intermediate_size)
     writer.add_head_count(cfg.num_attention_heads)
     writer.add_vocab_size(cfg.vocab_size)
-    wanted = {"llama": "silu", "bert": "gelu"}[cfg.model_type]
+    wanted = "gelu" if cfg.model_type == "bert" else "silu"
     if cfg.hidden_act != wanted:
         raise UnsupportedError(
             f"hidden_act = {cfg.hidden_act!r} cannot be written: a {cfg.model_type} in GGUF always has {wanted!r}"
@@ -105,6 +111,8 @@ def _add_config(writer: Any, task: TextTask) -> None:
 
 
 def _add_llama(writer: Any, cfg: Any) -> None:
+    if any(cfg.window(layer) is not None for layer in range(cfg.num_hidden_layers)):
+        raise UnsupportedError(f"a {cfg.model_type} whose attention is within a window cannot be written as GGUF")
     writer.add_head_count_kv(cfg.key_heads)
     writer.add_key_length(cfg.head_size)
     writer.add_value_length(cfg.head_size)
@@ -114,13 +122,13 @@ def _add_llama(writer: Any, cfg: Any) -> None:
     given = dict(rope.numbers)
     writer.add_rope_freq_base(rope.theta)
     if rope.kind in ("linear", "yarn"):
-        writer.add_string("llama.rope.scaling.type", rope.kind)
+        writer.add_string(f"{cfg.model_type}.rope.scaling.type", rope.kind)
         writer.add_rope_scaling_factor(given["factor"])
         if rope.kind == "yarn":
             writer.add_rope_scaling_orig_ctx_len(rope.context)
             for name in ("beta_fast", "beta_slow"):
                 if given.get(name):
-                    writer.add_float32(f"llama.rope.scaling.yarn_{name}", given[name])
+                    writer.add_float32(f"{cfg.model_type}.rope.scaling.yarn_{name}", given[name])
             if given.keys() - {"factor", "beta_fast", "beta_slow", "truncate"} or given.get("truncate", 1.0) != 1:
                 raise UnsupportedError(
                     f"rotary positions of kind yarn with {', '.join(given)} cannot be written as GGUF"

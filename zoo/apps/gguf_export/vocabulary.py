@@ -45,7 +45,7 @@ def add_tokenizer(writer: Any, task: TextTask) -> None:
             writer.add_uint32(f"tokenizer.ggml.{name}_token_id", index)
     if kind == "WordPiece" and tokenizer.cls_token_id is not None:  # llama.cpp begins a text with it
         writer.add_uint32("tokenizer.ggml.bos_token_id", tokenizer.cls_token_id)
-    if task.config.model_type == "llama":
+    if task.config.model_type != "bert":
         _add_ends(writer, task)
     template = getattr(task, "template", None)
     for name, source in template.sources.items() if template else ():
