@@ -19,7 +19,7 @@ import zoo
 from parity.checkpoints import build
 from zoo.engines.onnx import cache, runner
 from zoo.engines.onnx.session import Session
-from zoo.errors import ZooError
+from zoo.errors import UnsupportedError, ZooError
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
@@ -227,12 +227,15 @@ def test_an_old_runtime_is_told_what_it_lacks(tmp_path, kept, monkeypatch):
     def refused(*args, **options):
         raise RuntimeError("MatMulNBits(-1) is not a registered function/op")
 
-    monkeypatch.setattr(ort, "__version__", "1.20.1")
+    monkeypatch.setattr(ort, "__version__", "1.22.1")
     monkeypatch.setattr(ort, "InferenceSession", refused)
     with pytest.raises(
-        ZooError, match=r"ONNX Runtime 1.20.1 cannot .*registered.*; update it: .* need ONNX Runtime 1.23"
+        ZooError, match=r"ONNX Runtime 1.22.1 cannot .*registered.*; update it: .* need ONNX Runtime 1.23"
     ):
         model.next_logits(IDS, None, model.new_cache(2))
+    monkeypatch.setattr(ort, "__version__", "1.20.1")
+    with pytest.raises(UnsupportedError, match=r"needs ONNX Runtime 1.21 or newer, found 1.20.1: pip install"):
+        zoo.load_model("stories260k", device="onnx")
 
 
 def test_a_session_that_packs_begins_when_the_other_has_ended(monkeypatch):

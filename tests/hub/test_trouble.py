@@ -7,9 +7,11 @@ import os
 import socket
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 from hub_samples import BERT, SHARDED, SHARDS, SMALL, WEIGHTS, blobs, fetched, header
 
+HUGGINGFACE_HUB = tuple(int(n) for n in huggingface_hub.__version__.split(".")[:2])
 ANSWERS = {
     "gated": ({"status": 403, "headers": {"X-Error-Code": "GatedRepo"}}, "AccessError", "accept its licence"),
     "gated, no token": ({"status": 401, "headers": {"X-Error-Code": "GatedRepo"}}, "AccessError", "HF_TOKEN"),
@@ -89,6 +91,8 @@ def test_each_answer_to_the_listing_is_one_clear_error(hub, worker, repo, fault,
     ids=["404", "gated", "500", "429", "no-commit", "cdn-403", "cut", "short", "long"],
 )
 def test_each_failure_of_a_download_is_one_clear_error(hub, worker, repo, where, fault, error, says):
+    if says in ("X-Repo-Commit", "no connection", "262137", "262148") and HUGGINGFACE_HUB < (2, 2):
+        pytest.skip("needs huggingface_hub 2.2 or newer: older ones say less, and some keep a part that is too long")
     name, repository = repo
     worker.find(name, with_weights=False)
     small = blobs(worker.cache, name)
