@@ -73,6 +73,23 @@ def test_words_that_nobody_sees_are_left_out():
     seen = words_of(pdf([PAGE]))
     with pytest.warns(UserWarning, match=f"2 of {len(seen) + 2} words of the text layer are not to be seen"):
         assert words_of(pdf([PAGE + hidden])) == seen
+
+
+def test_white_words_over_others_are_left_out():
+    seen = words_of(pdf([PAGE]))
+    with pytest.warns(UserWarning, match="2 of 7 words of the text layer are not to be seen"):
+        assert words_of(pdf([PAGE + "1 1 1 rg " + text(24, 153, "bad") + text(200, 98, "C")])) == seen
+    dark = "0 0 0.4 rg 10 140 200 30 re f 1 1 1 rg " + text(20, 150, "white on blue")
+    assert [word.text for word in words_of(pdf([dark]))] == ["white", "on", "blue"]
+
+
+def test_a_text_layer_of_another_page_is_none():
+    """Unseen words, as OCR leaves them over what it read, where nothing is."""
+    scan = "10 150 100 4 re f 10 140 80 4 re f 3 Tr "
+    with pytest.warns(UserWarning, match="2 of 2 words"):
+        assert words_of(pdf([scan + text(20, 30, "elsewhere, unseen")])) is None
+    assert [word.text for word in words_of(pdf([scan + text(12, 148, "over")]))] == ["over"]
+    assert len(words_of(pdf(["3 Tr " + text(20, 30, "all unseen")]))) == 2  # an image that was not drawn
     assert len(words_of(pdf(["3 Tr " + text(20, 30, "a hidden layer")]))) == 3  # over a scan that was not drawn
 
 

@@ -70,6 +70,13 @@ def test_a_fill_has_four_sides_where_its_clip_ends() -> None:
     assert down == [(50, 70, 150), (250, 70, 150)]
 
 
+def test_lines_of_low_cells_are_seen_between_their_crossings() -> None:
+    """A fifth of each line lies in those that cross it, where nothing differs."""
+    grid = "".join(line(50, y, 150, y) + line(50 + y - 50, 50, y, 150) for y in range(50, 151, 10))
+    across, down = rounded(rules_of("2 w " + grid))
+    assert len(across) == len(down) == 11
+
+
 def test_a_page_turned_by_a_quarter() -> None:
     across, down = rounded(rules_of(line(50, 150, 250, 150), extra="/Rotate 90"))
     assert not across

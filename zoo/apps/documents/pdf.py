@@ -25,7 +25,8 @@ from .word import Word
 MAX_CHARACTERS = 200_000  # of a page: a full page of print has 5,000
 MAX_CONTENT = 64 << 20  # bytes of a page's words
 MAX_STOPPED = 3  # pages that take too much, after which the rest of a file is not read
-MAX_UNSEEN = 0.5  # the share of a page's words that are not to be seen, above which its image is in doubt, not they
+MAX_UNSEEN = 0.5  # the share of words that are not to be seen, above which a blank image is in doubt, not they
+LIKE_PAPER = 8  # grey levels by which letters differ from the colour of most pixels around them, at least, to be seen
 SUCCESS = "Success"  # PDFium's error message if there is no error
 
 JOB = Job(
@@ -91,7 +92,8 @@ class PdfFile:
             image = np.frombuffer(answer, np.uint8, offset=end).reshape(height, width, 3)
             characters, unreadable, off = (int(found.get(key, 0)) for key in ("characters", "unreadable", "off"))
             listed = found.get("words")
-            words = None if listed is None else [Word(text, box, 1.0, angle) for text, box, angle in listed]
+            words = None if listed is None else [Word(text, box, 1.0, angle) for text, box, angle, _ in listed]
+            colours = [None if colour is None else np.array(colour).reshape(3) for *_, colour in listed or ()]
             rules = page_rules(found.get("edges", ()), image)
         except (AttributeError, TypeError, ValueError, RecursionError, ZooError) as e:
             raise InputError(f"{name}: damaged: the process that reads it gives a wrong answer ({e})") from None
@@ -102,11 +104,11 @@ class PdfFile:
         if words is not None and off:
             warn(f"{name}: {off} of {off + len(words)} words are off the page, and are left out")
         if words:
-            seen = [word for word in words if _is_seen(word, image)]
+            seen = [word for word, colour in zip(words, colours, strict=True) if _is_seen(word, colour, image)]
             unseen = len(words) - len(seen)
-            if 0 < unseen <= MAX_UNSEEN * len(words):
+            if unseen and (unseen <= MAX_UNSEEN * len(words) or not is_blank(image)):
                 warn(f"{name}: {unseen} of {len(words)} words of the text layer are not to be seen, and are left out")
-                words = seen
+                words = seen or None  # a scan's layer that is another page's
         return PageContent(image, words, rules)
 
     def _size(self, number: int, name: str, scale: float) -> tuple[int, int]:
@@ -142,12 +144,17 @@ class PdfFile:
             raise InputError(f"{name}: damaged or hostile: PDFium is stopped, since {e}") from None
 
 
-def _is_seen(word: Word, image: np.ndarray) -> bool:
-    """Return False for text on paper of its own colour, or under something of one colour."""
+def _is_seen(word: Word, colour: np.ndarray | None, image: np.ndarray) -> bool:
+    """Return False for text on paper of its own colour (3,), or under something of one colour."""
     x0, y0, x1, y1 = word.box
     part = image[max(int(y0), 0) : math.ceil(y1) + 1, max(int(x0), 0) : math.ceil(x1) + 1]
+    if not part.size:
+        return True
+    papers = np.stack([np.median(part, (0, 1)), np.median(part[[0, -1]], (0, 1))])
+    if colour is not None and (np.abs(papers - colour) < LIKE_PAPER).all():
+        return False  # though something else is seen there, as dark letters below white ones
     # A ninth of the pixels shows most words, in a quarter of the time.
-    return not part.size or not is_blank(part[::3, ::3]) or not is_blank(part)
+    return not is_blank(part[::3, ::3]) or not is_blank(part)
 
 
 def _reason(text: str, data: bytes, password: str | None) -> str:

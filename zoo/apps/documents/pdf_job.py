@@ -94,7 +94,7 @@ def read(page: Any, width: int, height: int, scale: float, most: int) -> tuple[b
 
 
 def words(page: Any, text: Any, count: int, size: tuple[int, int]) -> dict[str, Any]:
-    """The words [text, box in pixels, angle], None without a text layer; how many are off the page, or unreadable."""
+    """The words [text, box in pixels, angle, colour], None without a text layer; how many are off it, or unreadable."""
     letters = list(_letters(text, count))
     seen = sum(letter is not None for letter in letters)
     unreadable = sum(letter is not None and letter.text == "\ufffd" for letter in letters)
@@ -105,7 +105,8 @@ def words(page: Any, text: Any, count: int, size: tuple[int, int]) -> dict[str, 
     for word, box, first in _joined(letters):
         x0, y0, x1, y1 = to_pixels(box)
         if 0 <= (x0 + x1) / 2 <= size[1] and 0 <= (y0 + y1) / 2 <= size[0]:
-            found.append([unicodedata.normalize("NFC", word), [x0, y0, x1, y1], _angle(text, first, along)])
+            word = unicodedata.normalize("NFC", word)
+            found.append([word, [x0, y0, x1, y1], _angle(text, first, along), _colour(text, first)])
         else:
             off += 1
     return {"words": found, "off": off}
@@ -121,6 +122,14 @@ def _angle(text: Any, i: int, along: Axes) -> float | None:
         return None
     cos, sin, ((ax, ay), (bx, by)) = math.cos(angle), -math.sin(angle), along
     return round(math.degrees(math.atan2(cos * ay + sin * by, cos * ax + sin * bx)), 2)
+
+
+def _colour(text: Any, i: int) -> list[int] | None:
+    """Red, green and blue of a character that is filled and has no outline."""
+    if raw.FPDFTextObj_GetTextRenderMode(raw.FPDFText_GetTextObject(text, i)) != raw.FPDF_TEXTRENDERMODE_FILL:
+        return None
+    parts = [ctypes.c_uint() for _ in range(4)]
+    return [part.value for part in parts[:3]] if raw.FPDFText_GetFillColor(text, i, *parts) else None
 
 
 def _letters(text: Any, count: int) -> Iterator[Character | None]:

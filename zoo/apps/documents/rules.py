@@ -79,6 +79,13 @@ def joined(lines: np.ndarray, near: float, gap: float) -> np.ndarray:
     return np.stack(columns, 1)
 
 
+def _crossed(grey: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """(N,) True where lines of its own colour cross a line: there nothing differs.  grey (h, N); on: the line (N,)."""
+    own, beside = np.median(on), np.median(grey[[0, -1]], 1)
+    of_one_colour = np.ptp(grey, 0) <= SEEN
+    return of_one_colour & (np.abs(on - own) <= SEEN) & bool((np.abs(beside - own) > SEEN).all())
+
+
 def _seen(line: list[float], image: np.ndarray) -> Iterator[tuple[float, float, float]]:
     """The parts of a line across the image at which the pixels above it, on it and below it differ."""
     at, start, end, half, drawn = line
@@ -86,10 +93,12 @@ def _seen(line: list[float], image: np.ndarray) -> Iterator[tuple[float, float, 
     y0, y1 = max(int(at - half - 2), 0), min(int(np.ceil(at + half + 3)), image.shape[0])
     if x1 - x0 < SHORTEST or y1 - y0 < 2:
         return
-    step = np.diff(image[y0:y1, x0:x1] @ np.array([2, 3, 4], np.int16), axis=0)  # no two colours of print cancel out
+    grey = image[y0:y1, x0:x1] @ np.array([2, 3, 4], np.int16)  # no two colours of print cancel out
+    step = np.diff(grey, axis=0)
     # Beside letters that touch a line the change is another one at every pixel.
     like_next = np.pad(2 * np.abs(np.diff(step, axis=1)) <= np.abs(step[:, 1:]), ((0, 0), (1, 1)))
     edge = (np.abs(step) > SEEN) & (like_next[:, 1:] | like_next[:, :-1])
+    edge |= _crossed(grey, grey[min(int(at) - y0, y1 - y0 - 1)])
     width = min(WINDOW, x1 - x0)
     total = np.pad(np.cumsum(edge, 1, dtype=np.int32), ((0, 0), (1, 0)))
     full = ((total[:, width:] - total[:, :-width]) >= COVERED * drawn * width).any(0)  # of the window from each x on
