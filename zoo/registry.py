@@ -241,6 +241,7 @@ FAMILIES: dict[str, Family] = {
         prefix="Bart",
         heads=("ForConditionalGeneration", "Model", "ForSequenceClassification", "ForQuestionAnswering", "ForCausalLM"),
         tasks={"ForCausalLM": None},
+        losses={"ForCausalLM": "tokens"},  # labels are shifted already
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
     "marian": Family(
@@ -248,7 +249,7 @@ FAMILIES: dict[str, Family] = {
         prefix="Marian",
         heads=("MTModel", "Model", "ForCausalLM"),
         tasks={"MTModel": "translation", "Model": None, "ForCausalLM": None},
-        losses={"MTModel": "written text"},
+        losses={"MTModel": "written text", "ForCausalLM": "tokens"},
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
     "whisper": Family(

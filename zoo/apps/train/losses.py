@@ -231,6 +231,7 @@ LOSS_OF_HEAD = {
     "LMHeadModel": "next token",
     "ForSequenceClassification": "classes",
     "ForImageClassification": "classes",
+    "ForAudioClassification": "classes",
     "ForQuestionAnswering": "span",
     "ForPreTraining": "pretraining",
     "ForMaskedImageModeling": "hidden pixels",
