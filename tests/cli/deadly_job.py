@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zoo.apps.batch.mapping import MapJob
-from zoo.apps.batch.sources import InputPart
+from zoo.apps.batch.row_source import InputPart
 
 
 class DeadlyJob(MapJob):

@@ -22,7 +22,8 @@ from .files import is_uri, read, sha256_of
 from .output import output_of
 from .results import columns_of, row_of
 from .row_files import RowFiles
-from .sources import IMAGE, SOUND, InputPart, PartRows, RowSource, file_place, open_source
+from .row_source import InputPart, PartRows, RowSource
+from .sources import IMAGE, SOUND, file_place, open_source
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -5,88 +5,24 @@ The parts are the same for every number of processes.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, ClassVar, NamedTuple
+from typing import IO, Any, ClassVar
 
 from ...errors import InputError, nearest
-from ...optional import optional
-from .files import first_line, open_file
+from .files import open_file
 from .inputs import IMAGES, SOUNDS, find_inputs
+from .parquet_source import ParquetSource
 from .row_files import RowFiles
+from .row_source import InputPart, PartRows, RowSource, digest
 from .text_rows import csv_rows, json_rows
 
 # The columns of a folder of images, and of one of sounds.
 IMAGE, SOUND = "image", "sound"
 PART_BYTES = 64 << 20  # bytes of a text file in a part, at most
 TYPED_AT_ONCE = 1024  # rows of JSON lines whose types are inferred together
-
-
-class InputPart(NamedTuple):
-    """A range of a file's rows, or some images; it is computed, written and resumed as a whole."""
-
-    number: int  # from 0, over all files
-    path: str  # "" for images and sounds
-    first: int  # the number of the first row in the file, from 0
-    rows: int
-    start: int = 0  # of text files bytes; of Parquet rows of the group
-    stop: int = 0
-    group: int = 0
-    files: tuple[str, ...] = ()  # the images or sounds
-
-    def name(self, index: int) -> str:
-        """The name of a row in errors: rows are counted from 1, without a header."""
-        return self.files[index] if self.files else f"{self.path}, row {self.first + index + 1}"
-
-
-class PartRows(NamedTuple):
-    kept: Any  # the columns to write again: a list of dictionaries, or a pyarrow.Table
-    given: list[dict[str, Any]]  # the columns that the task reads
-    problems: dict[int, str]  # row -> the reason why it cannot be read
-    digest: str  # sha256 of the fields above
-
-
-@dataclass
-class RowSource:
-    """Files of one kind whose columns have the same names.  Picklable: the process that computes a part reads it."""
-
-    kind: ClassVar[str]  # in errors
-    given: tuple[str, ...]  # the columns that the task reads
-    columns: tuple[str, ...] = ()  # in the order of the first file
-    kept: tuple[str, ...] = ()  # the columns to write again
-    fields: dict[str, Any] = field(default_factory=dict)  # pyarrow's, by column, where they are not texts; or an error
-    problem: str = ""  # of the first row that cannot be read, if that is known beforehand
-
-    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
-        """Parts of at most `rows` rows.  Sets `columns`, and `fields` if `typed`."""
-        raise NotImplementedError
-
-    def read(self, part: InputPart) -> PartRows:
-        """The rows of a part.  InputError: the file has changed."""
-        raise NotImplementedError
-
-    def schema(self) -> Any:
-        """pyarrow's schema of the columns to write again.  InputError: one has values of several types."""
-        import pyarrow as pa
-
-        fields = [self.fields.get(name, pa.field(name, pa.string())) for name in self.kept]
-        for one in fields:
-            if isinstance(one, InputError):
-                raise one
-        return pa.schema(fields)
-
-    def _set_columns(self, path: str, names: Sequence[str]) -> None:
-        if not self.columns:
-            self.columns = tuple(names)
-        elif set(names) != set(self.columns):
-            other = ", ".join(sorted(set(names) ^ set(self.columns)))
-            raise InputError(f"{path} has other columns than the files before it: {other}")
-
-    def _only_kept(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return [{name: row.get(name) for name in self.kept} for row in rows]
 
 
 class FileSource(RowSource):
@@ -105,7 +41,7 @@ class FileSource(RowSource):
 
     def read(self, part: InputPart) -> PartRows:
         rows = [{self.column: path} for path in part.files]
-        return PartRows(self._only_kept(rows), rows, {}, _digest(repr(rows).encode()))
+        return PartRows(self._only_kept(rows), rows, {}, digest(repr(rows).encode()))
 
 
 class ImageSource(FileSource):
@@ -135,7 +71,7 @@ class TextSource(RowSource):
             rows.append(row)
         if len(rows) != part.rows:
             raise InputError(f"{part.path} has changed: {len(rows)} rows where there were {part.rows}")
-        return PartRows(self._only_kept(rows), rows, problems, _digest(repr((rows, problems)).encode()))
+        return PartRows(self._only_kept(rows), rows, problems, digest(repr((rows, problems)).encode()))
 
 
 @dataclass
@@ -214,97 +150,6 @@ class JsonLinesSource(TextSource):
                 )
 
 
-class ParquetSource(RowSource):
-    """Parts are ranges of rows within a row group, which is read once if its parts are asked for in order."""
-
-    kind = "Parquet"
-    _group: tuple[Any, _RowGroup] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_group"}
-
-    def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
-        for path in paths:
-            with open_file(path) as file:
-                found = _parquet(file, path)
-                self._set_columns(path, found.schema_arrow.names)
-                fields = {name: found.schema_arrow.field(name) for name in self.columns}
-                if fields != (self.fields or fields):
-                    raise InputError(f"{path} has columns of other types than the files before it")
-                self.fields = fields
-                first = 0
-                for group in range(found.metadata.num_row_groups):
-                    count = found.metadata.row_group(group).num_rows
-                    for start in range(0, count, rows):
-                        stop = min(start + rows, count)
-                        yield InputPart(0, path, first + start, stop - start, start, stop, group)
-                    first += count
-
-    def read(self, part: InputPart) -> PartRows:
-        import pyarrow as pa
-
-        place = part.path, part.group
-        if self._group is None or self._group[0] != place or self._group[1].first > part.start:
-            columns = list(dict.fromkeys([*self.kept, *self.given]))
-            self._group = place, _RowGroup(part.path, part.group, columns, part.rows)
-        try:
-            table = self._group[1].rows(part.start, part.stop)
-        except (StopIteration, pa.ArrowException, OSError) as e:
-            self._group = None
-            raise InputError(f"{part.path}, row group {part.group}, is damaged or has changed: {e}") from None
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        table, problems = _without_damaged_texts(table)
-        rows = table.select(list(self.given)).to_pylist()
-        return PartRows(table.select(list(self.kept)), rows, problems, _digest(memoryview(sink.getvalue())))
-
-
-def _without_damaged_texts(table: Any) -> tuple[Any, dict[int, str]]:
-    """A pyarrow.Table with nulls for texts that are not UTF-8, and the rows that had them."""
-    import pyarrow as pa
-
-    problems = {}
-    for at, name in enumerate(table.column_names):
-        column, bad = table.column(name), []
-        try:
-            column.to_pylist()
-        except UnicodeDecodeError:
-            for i, value in enumerate(column):
-                try:
-                    value.as_py()
-                except UnicodeDecodeError:
-                    bad.append(i)
-            problems |= dict.fromkeys(bad, f"the column {name!r} is not UTF-8")
-            kept = pa.array([None if i in bad else i for i in range(len(column))], pa.int64())
-            table = table.set_column(at, table.schema.field(at), column.take(kept))
-    return table, problems
-
-
-class _RowGroup:
-    """A row group of Parquet that is read once, from its first row to its last."""
-
-    def __init__(self, path: str, group: int, columns: list[str], rows: int):
-        import pyarrow as pa
-
-        found = _parquet(open_file(path), path)
-        self.columns, self.first = columns, 0  # the number of the first row in `table`
-        self.table = pa.schema([found.schema_arrow.field(name) for name in columns]).empty_table()
-        self._batches = found.iter_batches(rows, row_groups=[group], columns=columns)
-
-    def rows(self, start: int, stop: int) -> Any:
-        """A pyarrow.Table; `start` is not before the last one's."""
-        import pyarrow as pa
-
-        while True:
-            skipped = min(start - self.first, len(self.table))
-            self.first, self.table = self.first + skipped, self.table.slice(skipped)
-            if self.first + len(self.table) >= stop:
-                return self.table.slice(0, stop - start).combine_chunks()
-            batch = pa.Table.from_batches([next(self._batches)]).select(self.columns)
-            self.table = pa.concat_tables([self.table, batch])
-
-
 # The column of what a task reads besides texts -> its files' source, and the ends of their names.
 MEDIA: dict[str, tuple[type[FileSource], tuple[str, ...]]] = {
     IMAGE: (ImageSource, IMAGES),
@@ -371,20 +216,6 @@ def _cut(path: str, ends: Iterator[int], start: int, rows: int) -> Iterator[Inpu
         count, stop = count + 1, end
     if count:
         yield InputPart(0, path, first, count, start, stop)
-
-
-def _parquet(file: IO[bytes], path: str) -> Any:
-    pa = optional("pyarrow", f"{path}: Parquet")
-    from pyarrow import parquet
-
-    try:
-        return parquet.ParquetFile(file, pre_buffer=False)
-    except (pa.ArrowException, OSError, ValueError) as e:
-        raise InputError(f"{path} is no Parquet file, or damaged: {first_line(e)}") from None
-
-
-def _digest(data: bytes | memoryview) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def file_place(value: Any, path: str, files: RowFiles, media: str) -> Any:
