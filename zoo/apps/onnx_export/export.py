@@ -31,7 +31,7 @@ from ...files.atomic_folder import atomic_folder
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.dual_encoder import DualEncoder
-from ...inputs.encoder_decoder import EncoderDecoder
+from ...inputs.encoder_decoder import EncoderDecoder, Seq2Seq
 from ...inputs.sounds import SoundModel
 from ...pretrained import Pretrained
 from .card import GraphFile, card
@@ -167,6 +167,8 @@ def graphs_of(model: Any, precision: str = "float32", standard: bool = False) ->
     if isinstance(model, EncoderDecoder):
         encoder = traced("encoder", model.encoder_states, example(model.encoder), output="encoder_hidden_states")
         return [encoder, *_decoder(model.decoder, precision, standard)]
+    if isinstance(model, Seq2Seq):
+        raise UnsupportedError(f"{type(model).__name__} has a decoder without a head, and cannot be exported")
     if isinstance(model, CausalLM) and model.is_causal:
         return _decoder(model, precision, standard)
     if isinstance(model, DualEncoder):
