@@ -281,7 +281,11 @@ KINDS = {
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
     "trocr": Kind("TrOCR", "Lines of text, from pixel values to 20 tokens.", _rows),
     "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),
-    "quantised": Kind("Quantised weights", "The same, packed, on NumPy, ONNX Runtime and llama.cpp.", _quantised),
+    "quantised": Kind(
+        "Quantised weights",
+        "The same, or Qwen3-0.6B's (qwen3), packed, on NumPy, ONNX Runtime and llama.cpp.",
+        _quantised,
+    ),
     "soak": Kind("Serving", "`zoo serve` beside clients that also send nonsense, dawdle or vanish.", _soak),
     "serving": Kind("Serving", "Sentences and tokens a second, offline and over HTTP.", _serving),
     "speculative": Kind("Guessed tokens", "Prompt lookup beside plain decoding.", _speculative),
