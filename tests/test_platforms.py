@@ -45,7 +45,7 @@ def double(x):
     return 2 * x
 
 def main():
-    from zoo.apps.batch.processes import in_processes
+    from zoo.processes import in_processes
     from zoo.apps.bench.contender import _peak
     from zoo.apps.cli.doctor import describe
     from zoo.devices import resolved

@@ -108,8 +108,10 @@ def test_odd_text(tokenizer, text):
     assert (batch.offsets[0] <= len(text)).all()
 
 
-def test_a_million_joiners(tokenizer):
-    assert tokenizer("\u200d" * 1_000_000).input_ids.shape[1] <= 512
+def test_joiners_without_a_place_to_cut(tokenizer):
+    assert tokenizer("\u200d" * 500_000).input_ids.shape[1] <= 512
+    with pytest.raises(InputError, match="1000000 characters, and the first 524288 do not tell where it can be cut"):
+        tokenizer("\u200d" * 1_000_000)
 
 
 @pytest.mark.slow
