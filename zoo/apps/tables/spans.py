@@ -123,9 +123,7 @@ def centred_spans(
         return list(spans)
     high = statistics.median(word.box[3] - word.box[1] for word in words)
     y, x = (_borders(intervals) for intervals in (rows, columns))
-    at: dict[tuple[int, int], list[Word]] = {}
-    for word in words:
-        at.setdefault((bisect.bisect(y, _middle(word, 1)) - 1, bisect.bisect(x, _middle(word, 0)) - 1), []).append(word)
+    at = _by_place(words, x, y)
     held = {one: [w for r, c in _places(one) for w in at.get((r, c), ())] for one in spans}
     found = [one for one in spans if one.top >= header_rows or held[one]]
     for i, one in enumerate(found):
@@ -156,6 +154,14 @@ def centred_spans(
     return found
 
 
+def _by_place(words: Sequence[Word], x: Sequence[float], y: Sequence[float]) -> dict[tuple[int, int], list[Word]]:
+    """The words of each position that has some, as (row, column)."""
+    at: dict[tuple[int, int], list[Word]] = {}
+    for word in words:
+        at.setdefault((bisect.bisect(y, _middle(word, 1)) - 1, bisect.bisect(x, _middle(word, 0)) - 1), []).append(word)
+    return at
+
+
 def _places(span: Span) -> Iterator[tuple[int, int]]:
     return itertools.product(range(span.top, span.bottom), range(span.left, span.right))
 
@@ -183,12 +189,8 @@ def header_spans(
     column whose other rows of the header are blank holds for all of these.
     """
     y, x = (_borders(intervals) for intervals in (rows, columns))
-    taken = {(r, c) for s in spans for r in range(s.top, s.bottom) for c in range(s.left, s.right)}
-    at: dict[tuple[int, int], list[Word]] = {}
-    for word in words:
-        place = bisect.bisect(y, _middle(word, 1)) - 1, bisect.bisect(x, _middle(word, 0)) - 1
-        if place[0] < header_rows and place not in taken:
-            at.setdefault(place, []).append(word)
+    taken = {place for span in spans for place in _places(span)}
+    at = {place: own for place, own in _by_place(words, x, y).items() if place[0] < header_rows and place not in taken}
     found: list[Span] = []
     for c in range(len(columns)):
         free = all((r, c) not in taken for r in range(header_rows))
