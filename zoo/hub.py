@@ -1,4 +1,4 @@
-"""From the name or path that a user gives to files on disk: a local folder, or a checkpoint of the hub.
+"""From a name or path to the files of a checkpoint: the user's own folder, or downloaded from the hub.
 
 huggingface_hub does all downloading and caching, so HF_ENDPOINT, proxies, HF_HUB_OFFLINE, HF_HOME and HF_TOKEN mean
 what they mean to it.  Decided here: which files are needed, that all are of one commit, and what an error says.
@@ -7,28 +7,19 @@ what they mean to it.  Decided here: which files are needed, that all are of one
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .checkpoint.files import (
-    NESTED,
-    Checkpoint,
-    NestedFolder,
-    beside_weights,
-    beside_weights_among,
-    nested_transformer,
-)
+from .checkpoint.files import NESTED, Checkpoint, beside_weights_among, nested_transformer
+from .checkpoint.local import choose_weights, in_folder, in_gguf, is_index, local_checkpoint
 from .checkpoint.names import EMBEDDED, GGUF, Name, as_name, check_revision, repository
-from .errors import CheckpointError, HubError, NotFoundError, OfflineError, nearest
+from .errors import HubError, NotFoundError, OfflineError, nearest
 from .files.download import Request, fetch_file, listing, no_download, safetensors_headers
-from .files.folder import CheckpointFolder
-from .files.inside import LFS_POINTER, checkpoint_file
 from .options import DEFAULTS, HUB, Options
 from .warning import warn
-from .weights.files import choose_weight_files, read_index
+from .weights.files import read_index
 from .weights.memory import TensorHeader
 
 if TYPE_CHECKING:
@@ -60,7 +51,7 @@ def find(
     name = as_name(name_or_folder)
     check_revision(name, options.revision)
     if name.is_local:
-        return _in_folder(name, with_weights)
+        return local_checkpoint(name, with_weights)
     repo, file = repository(name)
     cache = None if options.cache_dir is None else os.path.abspath(os.path.expanduser(options.cache_dir))
     request = Request(repo, options.revision, cache, options.token, with_weights, file)
@@ -85,106 +76,10 @@ def find_headers(
         return find(name, options), None
     found = find(name, options, with_weights=False)
     with suppress(NotFoundError):
-        return _gather(name.text, found.folder, found.revision, True), None
+        return in_folder(name.text, found.folder, found.revision, True), None
     request = Request(name.text, options.revision, None, options.token, False)
     tensors = safetensors_headers(request, found.revision or "main")
     return found, [TensorHeader(name, dtype, shape) for name, (dtype, shape) in tensors.items()]
-
-
-def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
-    """Return True if the file is git's placeholder for a large file that `git lfs` has not fetched."""
-    with open(path, "rb") as file:
-        return file.read(len(LFS_POINTER)) == LFS_POINTER
-
-
-def _in_folder(name: Name, weights: bool) -> Checkpoint:
-    given = name.text
-    if not name.is_path:
-        return _gather(given, Path(__file__).parent / "data" / given, None, weights)
-    path = os.path.abspath(os.path.expanduser(given))
-    if not os.path.exists(path):
-        parent, last = os.path.split(path)
-        try:
-            near = nearest(last, os.listdir(parent))
-        except (OSError, ValueError):
-            near = f": nor is there a folder {parent!r} that can be read"
-        raise NotFoundError(f"there is no folder {given!r}{near}")
-    if path.endswith(GGUF) and os.path.isfile(path):
-        return _of_gguf(given, Path(os.path.dirname(path)), os.path.basename(path), None)
-    if not os.path.isdir(path):
-        raise HubError(
-            f"{given!r} is a file: pass the folder that holds it and its config.json, {os.path.dirname(path)!r}"
-        )
-    return _gather(given, Path(path), None, weights)
-
-
-def _of_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
-    """The checkpoint in a GGUF file."""
-    from .weights.gguf.folder import GGUFFolder
-    from .weights.gguf.parts import check_all, parts_of
-    from .weights.gguf.source import GGUFFile
-
-    try:
-        parts = parts_of(file)
-        check_all(file, [part for part in parts if (folder / part).exists()] if len(parts) > 1 else parts)
-        if revision is not None:
-            for part in parts:
-                checkpoint_file(folder, part)  # a user's own file may be a link to another disk
-        _refuse_lfs_pointers([folder / part for part in parts])
-        source = GGUFFile(folder / file)
-        paths, contents = tuple(folder / part for part in parts), GGUFFolder(source.path, source.header)
-        return Checkpoint(name, folder, revision, tuple(parts), paths, contents, opened=source)
-    except OSError as error:
-        raise HubError(f"cannot read {folder / file}: {error}") from error
-
-
-def _gather(name: str, folder: Path, revision: str | None, weights: bool) -> Checkpoint:
-    """The checkpoint in a folder; NotFoundError if a file that it needs is missing."""
-    try:
-        names = os.listdir(folder)
-        small = beside_weights(folder)
-        nested = nested_transformer(small)
-        if "config.json" not in small and nested is None:
-            found = [name for name in sorted(names) if name.endswith(GGUF)]
-            instead = f": did you mean the file, {str(folder / found[0])!r}?" if found else ""
-            raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")
-        within_it = folder / nested if nested else folder
-        chosen = _choose(os.listdir(within_it), within_it) if weights else []
-        for name_there in small:
-            checkpoint_file(folder, name_there)
-        paths = [checkpoint_file(within_it, n) for n in chosen]
-        for path in list(paths):
-            if _is_index(path.name):
-                _refuse_lfs_pointers([path])
-                paths += [checkpoint_file(within_it, shard) for shard in read_index(path)]
-        for path in paths:
-            if not path.is_file():
-                raise NotFoundError(f"{folder} has no {path.name}, which the index names{nearest(path.name, names)}")
-        _refuse_lfs_pointers([folder / n for n in small] + paths)
-    except OSError as error:
-        raise HubError(f"cannot read the folder {folder}: {error}") from error
-    files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
-    contents = NestedFolder(folder) if nested else CheckpointFolder(folder)
-    return Checkpoint(name, folder, revision, tuple(files), tuple(paths), contents)
-
-
-def _choose(names: list[str], where: object) -> list[str]:
-    try:
-        return choose_weight_files(names)
-    except NotFoundError as error:
-        raise NotFoundError(f"{where} has {error}") from error
-
-
-def _is_index(name: str) -> bool:
-    return name.endswith(".index.json")
-
-
-def _refuse_lfs_pointers(paths: Iterable[Path]) -> None:
-    for path in paths:
-        if is_lfs_pointer(path):
-            raise CheckpointError(
-                f"{path} is a git-lfs pointer, not the file itself: run `git lfs pull` where it was cloned"
-            )
 
 
 def _in_cache(request: Request) -> Checkpoint:
@@ -204,8 +99,8 @@ def _in_cache(request: Request) -> Checkpoint:
     folder = _without(Path(found), first)
     try:
         if request.file:
-            return _of_gguf(request.display, folder, request.file, folder.name)
-        return _gather(request.repo, folder, folder.name, request.weights)
+            return in_gguf(request.display, folder, request.file, folder.name)
+        return in_folder(request.repo, folder, folder.name, request.weights)
     except NotFoundError as error:
         raise OfflineError(f"the cache holds only a part of {request} ({error}), and {no_download()}") from error
 
@@ -258,20 +153,20 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
         for part in parts_of(request.file):
             if part != request.file:
                 fetch(part)
-        return _of_gguf(request.display, folder, request.file, commit)
+        return in_gguf(request.display, folder, request.file, commit)
     inside = [n.removeprefix(start) for n in listed if n.startswith(start)]
-    chosen = _choose([n for n in inside if "/" not in n], request) if request.weights else []
+    chosen = choose_weights([n for n in inside if "/" not in n], request) if request.weights else []
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fetch, beside_weights_among(listed)))
     for name in chosen:
         path = fetch(start + name)
-        shards = [start + shard for shard in read_index(path)] if _is_index(name) else ()
+        shards = [start + shard for shard in read_index(path)] if is_index(name) else ()
         for shard in shards:
             if shard not in listed:
                 raise NotFoundError(f"{request} has no {shard}, which {name} names{nearest(shard, listed)}")
         for shard in shards:
             fetch(shard)
-    return _gather(request.repo, folder, commit, request.weights)
+    return in_folder(request.repo, folder, commit, request.weights)
 
 
 def _without(path: Path, name: str) -> Path:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hub_samples import BERT, NEEDED, POINTER, SHARDED, SHARDS, SMALL, UNNEEDED, WEIGHTS, write
 
+from zoo.checkpoint.local import is_lfs_pointer
 from zoo.errors import CheckpointError, HubError, NotFoundError
-from zoo.hub import find, is_lfs_pointer
+from zoo.hub import find
 
 NONSENSE = [
     *("", " ", "-x", "x" * 97, "a..b", "a\0b", "a/b/c", "org/", "/name", "org//name", "org:name"),
