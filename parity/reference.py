@@ -125,7 +125,7 @@ class Reference:
         if "Detr" in type(processor).__name__ and dict(processor.size).keys() == {"longest_edge"}:
             return _by_longest_edge(processor, images)
         found = processor(images=list(images), return_tensors="np")
-        return {name: np.moveaxis(a, 1, -1) if a.ndim == 4 else a for name, a in found.items()}
+        return spec_class(self.config["model_type"]).from_processor(dict(found))
 
     def generate(self, arrays: Mapping[str, np.ndarray], **options: Any) -> list[list[int]]:
         """The new tokens of each row, greedily or with beams, up to and with the first that ends it; with a cache.
@@ -225,7 +225,7 @@ class Reference:
         """Arrays as the model takes them: images with channels first."""
         given = {name: self._tensor(array) for name, array in arrays.items()}
         if "pixel_values" in given:
-            given["pixel_values"] = given["pixel_values"].permute(0, 3, 1, 2)
+            given |= spec_class(self.config["model_type"]).to_model(given["pixel_values"], self.config)
         if "bool_masked_pos" in given:
             given["bool_masked_pos"] = given["bool_masked_pos"].bool()
         return given

@@ -107,6 +107,35 @@ def write_unigram(folder: Path, size: int, max_length: int) -> None:
     write_json(folder / "tokenizer_config.json", config)
 
 
+def write_gemma(folder: Path, size: int, max_length: int) -> None:
+    """Gemma's tokenizer.json: merges of letters with ▁ for a space, bytes for other letters, and <eos> after a text."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    letters, merges = list(dict.fromkeys("▁" + ASCII + SCRIPTS)), []
+    names = dict.fromkeys([*(f"<0x{byte:02X}>" for byte in range(256)), *letters])
+    for word in WORDS:
+        parts = ["▁", *word]
+        while len(parts) > 1 and len(names) < size - 5:
+            parts = ["".join(parts[:2]), *parts[2:]]
+            if parts[0] not in names:
+                merges.append((parts[0][:-1], parts[0][-1]))
+                names[parts[0]] = None
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
+    vocabulary = {name: i for i, name in enumerate(_sized(special, names, [], size, "<unused{}>"))}
+    made = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    made.normalizer = normalizers.Replace(" ", "▁")
+    made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    made.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    made.add_special_tokens(special)
+    made.post_processor = processors.TemplateProcessing(
+        single="$A <eos>", pair="$A <eos> $B <eos>", special_tokens=[("<eos>", 1)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+    config: dict[str, object] = {"tokenizer_class": "GemmaTokenizer", "padding_side": "right"}
+    config["model_max_length"] = max_length
+    write_json(folder / "tokenizer_config.json", config | {f"{name[1:-1]}_token": name for name in special})
+
+
 WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "wordpiece": write_wordpiece,
     "wordpiece, cased": lambda folder, size, most: write_wordpiece(folder, size, most, lower=False),
@@ -115,6 +144,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "bpe, named": lambda folder, size, most: write_bpe(folder, size, most, named=True),
     "sentencepiece": write_sentencepiece,
     "unigram": write_unigram,
+    "gemma": write_gemma,
 }
 
 

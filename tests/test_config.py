@@ -135,7 +135,7 @@ def test_custom_code_is_refused_with_what_to_take(tmp_path, config, says):
         model_class(read_config(tmp_path))
 
 
-NEIGHBOURS = {"siglip2": "siglip", "siglip2_vision_model": "siglip", "deberta": "deberta-v2", "gemma3": "gemma3_text"}
+NEIGHBOURS = {"deberta": "deberta-v2", "gemma3": "gemma3_text"}
 
 
 @pytest.mark.parametrize(("model_type", "known"), NEIGHBOURS.items())

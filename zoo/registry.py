@@ -70,11 +70,6 @@ NATIVE: dict[str, tuple[str, str]] = {
 
 # model_type that zoo does not have and is near to one that it has -> what it is, and what to take.
 NEAR: dict[str, str] = {
-    **dict.fromkeys(
-        ("siglip2", "siglip2_vision_model", "siglip2_text_model"),
-        "it is SigLIP 2 NaFlex, which reads an image of any shape as a list of patches; of SigLIP 2 zoo has those of a "
-        "fixed size, whose model_type is 'siglip', such as google/siglip2-base-patch16-224",
-    ),
     "deberta": "it is the first DeBERTa; zoo has 'deberta-v2', which is DeBERTa v2 and v3",
     "gemma3": "it is Gemma 3 with images; zoo has 'gemma3_text', which reads texts alone, such as google/gemma-3-1b-it",
 }
@@ -169,6 +164,15 @@ FAMILIES: dict[str, Family] = {
         heads=("Model",),
         reads="image",
         processor="SiglipImageProcessor",
+    ),
+    "siglip2": _two_towers("siglip2", "Siglip2"),
+    "siglip2_text_model": Family(module="zoo.models.siglip2", prefix="Siglip2Text", heads=("Model",)),
+    "siglip2_vision_model": Family(
+        module="zoo.models.siglip2",
+        prefix="Siglip2Vision",
+        heads=("Model",),
+        reads="image",
+        processor="Siglip2ImageProcessor",
     ),
     "dinov3_vit": Family(
         module="zoo.models.dinov3_vit",

@@ -130,6 +130,16 @@ class Spec:
         return ()
 
     @staticmethod
+    def from_processor(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What transformers' image processor gives, its images as (B, Y, X, C)."""
+        return {name: np.moveaxis(a, 1, -1) if a.ndim == 4 else a for name, a in found.items()}
+
+    @staticmethod
+    def to_model(pixels: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Images, a tensor (B, Y, X, C), as the arguments of transformers' model."""
+        return {"pixel_values": pixels.permute(0, 3, 1, 2)}
+
+    @staticmethod
     def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:
         """transformers' model and its loading info: missing_keys, unexpected_keys, mismatched_keys."""
         # Eager, since rows without keys differ by back end, and the dtype, since version 5 keeps the file's.

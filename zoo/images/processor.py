@@ -104,6 +104,10 @@ class ImageProcessor:
             values["do_pad"] = raw.get("do_pad", raw.get("pad_and_return_pixel_mask", True))
             if values["size"] is None:
                 values["size"] = preset.defaults["size"]
+        if "max_num_patches" in preset.defaults:
+            if values["size"] is not None:
+                raise UnsupportedError(f"size = {values['size']!r} beside max_num_patches for {name}ImageProcessor")
+            values["size"] = {key: values[key] for key in ("patch_size", "max_num_patches")}
         if "crop_pct" in preset.defaults:
             values |= _cropped_part(values)
         on = {step: _flag(step, values.get(step)) for step in _STEPS}

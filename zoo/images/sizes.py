@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -92,10 +93,30 @@ def _within(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     return int(height * scale), int(width * scale)
 
 
+def _of_patches(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """The largest size of about the same shape that has at most `max_num_patches` patches, each whole.
+
+    Each side is rounded up to patches.  The scale is found by halving, as in transformers, to 1e-5.
+    """
+    patch, least, most = size["patch_size"], 1e-6, 100.0
+
+    def patches(side: int, scale: float) -> int:
+        return max(1, math.ceil(side * scale / patch))
+
+    while most - least >= 1e-5:
+        scale = (least + most) / 2
+        if patches(height, scale) * patches(width, scale) <= size["max_num_patches"]:
+            least = scale
+        else:
+            most = scale
+    return patches(height, least) * patch, patches(width, least) * patch
+
+
 RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]]] = {
     frozenset({"height", "width"}): _exact,
     frozenset({"shortest_edge"}): _short,
     frozenset({"shortest_edge", "longest_edge"}): _short_and_long,
     frozenset({"longest_edge"}): _long,
     frozenset({"max_height", "max_width"}): _within,
+    frozenset({"patch_size", "max_num_patches"}): _of_patches,
 }

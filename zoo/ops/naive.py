@@ -302,6 +302,10 @@ def _resized(x, count, mode):
             out.append(x[min(math.floor(np.float32(i) * np.float32(N / count)), N - 1)])
             continue
         at = (i + 0.5) * N / count - 0.5
+        if mode == "antialias":
+            weights = [max(0.0, 1 - abs(k - at) / max(N / count, 1)) for k in range(N)]
+            out.append(sum(w * x[k] for k, w in enumerate(weights)) / sum(weights))
+            continue
         if mode == "bilinear":
             at = max(at, 0.0)
         first = math.floor(at)

@@ -93,6 +93,8 @@ def _loaded(folder: CheckpointFolder) -> Loaded:
         family = _family(config, backend)
         if family is BERT:
             _override_bert_normalizer(backend, config)
+        if _of_siglip2(folder, config):
+            _lowercase(backend)
         # They are properties of a call, not of the tokenizer: all-MiniLM-L6-v2's file would pad everything to 128.
         if padding:
             if backend.token_to_id(padding["pad_token"]) is not None:
@@ -208,6 +210,20 @@ def _override_bert_normalizer(backend: tokenizers.Tokenizer, config: dict[str, A
             strip_accents=_flag(config, "strip_accents", old.strip_accents, optional=True),
             lowercase=_flag(config, "do_lower_case", old.lowercase),
         )
+
+
+def _of_siglip2(folder: CheckpointFolder, config: dict[str, Any]) -> bool:
+    """True for the texts of SigLIP 2 NaFlex: the Hub's files name Gemma's tokenizer, and transformers takes another."""
+    if str(config.get("tokenizer_class")).removesuffix("Fast") == "Siglip2Tokenizer":
+        return True
+    return folder.has("config.json") and folder.json("config.json").get("model_type") == "siglip2"
+
+
+def _lowercase(backend: tokenizers.Tokenizer) -> None:
+    from tokenizers import normalizers
+
+    steps = [normalizers.Lowercase(), *([] if backend.normalizer is None else [backend.normalizer])]
+    backend.normalizer = normalizers.Sequence(steps)
 
 
 def _flag(config: dict[str, Any], key: str, default: Any, optional: bool = False) -> Any:

@@ -18,6 +18,9 @@ def interpolate(x: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
     if mode == "nearest":
         return x[:, _nearest(Y, size[0])[:, None], _nearest(X, size[1])]
     planes = columns(x).reshape(C * B, Y, X)
+    if mode == "antialias":
+        averaged = along(planes, triangles(Y, size[0]), triangles(X, size[1]))
+        return logical(averaged.reshape(C, -1), (B, *size))
     rows, weights = taps(Y, size[0], mode, x.dtype)
     across = matrix(*taps(X, size[1], mode, x.dtype), X)
     out = result((C * B, size[0] * size[1]), x.dtype).reshape(C * B, *size)
@@ -82,6 +85,16 @@ def averages(count: int, new: int) -> np.ndarray:
         first, end = i * count // new, -(-(i + 1) * count // new)
         out[i, first:end] = 1 / (end - first)
     return out
+
+
+@lru_cache(64)
+def triangles(count: int, new: int) -> np.ndarray:
+    """(new, count): the weights of samples by their distance, up to that between two of the fewer."""
+    step, half = np.float32(count / new), np.float32(0.5)  # as in torch, whose places are float32
+    places = (np.arange(new, dtype=np.float32) + half) * step
+    apart = np.arange(count, dtype=np.float32) - places[:, None] + half
+    out = np.maximum(1 - np.abs(apart) / max(step, np.float32(1)), 0)
+    return out / out.sum(1, keepdims=True)
 
 
 def along(planes: np.ndarray, vertical: np.ndarray, horizontal: np.ndarray) -> np.ndarray:

@@ -180,7 +180,7 @@ def interpolate(x: Symbol, size: tuple[int, int], mode: str) -> Symbol:
         return x.constant(on_numpy.interpolate(x.value, size, mode))
     if mode != "bilinear":
         for axis, count in zip((1, 2), size, strict=True):
-            x = _nearest(x, axis, count) if mode == "nearest" else _cubic(x, axis, count)
+            x = _ALONG[mode](x, axis, count)
         return x
     sizes, how = x.graph.lengths((B, C, *size)), {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
     return image(x.new("Resize", [planes(x), "", "", sizes], (B, C, *size), **how))
@@ -218,3 +218,23 @@ def _nearest(x: Symbol, axis: int, count: int) -> Symbol:
     at = at.new("Floor", [at], at.shape).to(INT)
     at = at.new("Min", [at, before - 1], at.shape)
     return _taken(x, at, axis)
+
+
+def _averaged(x: Symbol, axis: int, count: int) -> Symbol:
+    """Antialiased along an axis, by a matrix of the weights of samples: ONNX's own operator has it from opset 18 on."""
+    n = x.shape[axis]
+    step = (x.constant(np.array(0)) + n).to(FLOAT) / (x.constant(np.array(0)) + count).to(FLOAT)
+    places, samples = (arange(m, x).to(FLOAT) + 0.5 for m in (count, n))
+    apart = (places * step)[:, None] - samples[None]
+    apart = apart.new("Abs", [apart], apart.shape)
+    near = 1.0 - apart / step.new("Max", [step, np.array(1, np.float32)], ())
+    near = near.new("Relu", [near], near.shape)
+    weights = near / near.new("ReduceSum", [near, np.array([1])], (count, 1), keepdims=1)
+    B, Y, X, C = x.shape
+    if axis == 2:
+        return x.new("MatMul", [weights, x], (B, Y, count, C))
+    rows = x.reshape(B, Y, X * C)
+    return x.new("MatMul", [weights, rows], (B, count, X * C)).reshape(B, count, X, C)
+
+
+_ALONG = {"nearest": _nearest, "bicubic": _cubic, "antialias": _averaged}
