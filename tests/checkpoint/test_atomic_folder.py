@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import zoo
+from tests.platforms import WINDOWS
 from zoo.errors import ZooError
 from zoo.files import atomic_folder as module
 from zoo.files.atomic_folder import atomic_folder
@@ -113,6 +114,7 @@ SAVE = """
 import os, signal, sys
 from tests.checkpoint.test_atomic_folder import SIZES
 import zoo
+from tests.platforms import WINDOWS
 from zoo.models import bert
 call, at = sys.argv[2], int(sys.argv[3])
 own, done = getattr(os, call), [0]
@@ -126,7 +128,7 @@ zoo.save(bert.BertModel.from_config(bert.BertConfig(hidden_size=16, **SIZES)), s
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+@pytest.mark.skipif(WINDOWS, reason="needs SIGKILL, and folders that can be flushed and exchanged")
 @pytest.mark.parametrize(("call", "at"), [("fsync", 1), ("fsync", 2), ("link", 1), ("fsync", 3), ("fsync", 4)])
 def test_a_kill_leaves_one_of_two_checkpoints(call, at, tmp_path):
     folder = tmp_path / "model"

@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from tests.platforms import WINDOWS
 from zoo.files.atomic_write import atomic_write
 
 
@@ -26,7 +27,7 @@ def test_order_of_writing(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", noted_replace)
     with atomic_write(tmp_path / "a") as part:
         part.write_bytes(b"four")
-    assert done == ["file of 4 bytes", "renamed", *(["folder"] if os.name != "nt" else [])]
+    assert done == ["file of 4 bytes", "renamed", *(["folder"] if not WINDOWS else [])]
 
 
 def test_a_disk_that_fails(tmp_path, monkeypatch):
