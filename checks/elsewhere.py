@@ -135,6 +135,8 @@ def simulate(platform: str) -> None:
 def _without(module: types.ModuleType, platform: str) -> types.ModuleType:
     """A module as the other platform has it; what is set in it is set in Linux's."""
 
+    before: dict[str, Any] = {}
+
     class Other(types.ModuleType):
         def __getattr__(self, name: str) -> Any:
             if name in MISSING[platform].get(module.__name__, ()):
@@ -142,7 +144,11 @@ def _without(module: types.ModuleType, platform: str) -> types.ModuleType:
             return SET[platform].get(module.__name__, {}).get(name) or getattr(module, name)
 
         def __setattr__(self, name: str, value: Any) -> None:
+            before.setdefault(name, getattr(module, name, None))
             setattr(module, name, value)
+
+        def __delattr__(self, name: str) -> None:  # as pytest's monkeypatch takes back what it set
+            setattr(module, name, before.pop(name))
 
     other = Other(module.__name__)
     for name in ("__doc__", "__spec__", "__loader__", "__package__"):

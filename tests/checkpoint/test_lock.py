@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import zoo
-from tests.platforms import WINDOWS
+from tests.platforms import names_in
 from zoo.apps.cli import main
 from zoo.apps.tables import TableExtractor
 from zoo.errors import LockError, ZooError
@@ -263,18 +263,13 @@ def test_the_fingerprint_is_what_is_documented():
     assert entry.fingerprint == "sha256:232a21b210fada420af19520c4cde49f5d46722edd2b8e1e7ce2335ebdadd128"
 
 
-def left_in(folder: Path) -> list[str]:
-    """The names in a folder; Windows removes no open file, so the one that writers hold stays there, unlocked."""
-    return [p.name for p in folder.iterdir() if not (WINDOWS and p.name.endswith(".writing"))]
-
-
 def test_concurrent_writes_lose_nothing(tmp_path):
     path = tmp_path / "zoo.lock"
     entries = {f"org/name{i}": LockEntry(f"{i:040x}", {"config.json": LockedFile(i, "0" * 64)}) for i in range(24)}
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda item: write_lock(path, dict([item])), entries.items()))
     assert read_lock(path) == dict(sorted(entries.items()))
-    assert left_in(tmp_path) == ["zoo.lock"]
+    assert names_in(tmp_path) == ["zoo.lock"]
 
 
 def test_a_link_is_written_through(tmp_path):
@@ -285,7 +280,7 @@ def test_a_link_is_written_through(tmp_path):
     write_lock(link, {"org/name": LockEntry("0" * 40, {})})
     assert link.is_symlink()
     assert list(read_lock(target)) == ["org/name", "stories260k"]
-    assert left_in(target.parent) == ["production.lock"]
+    assert names_in(target.parent) == ["production.lock"]
 
 
 HOLD = """
@@ -310,7 +305,7 @@ def test_a_writer_that_died_blocks_nobody(tmp_path, monkeypatch):
             lock(["stories260k"], path)
         writer.kill()
     lock(["stories260k"], path)
-    assert left_in(tmp_path) == ["zoo.lock"]
+    assert names_in(tmp_path) == ["zoo.lock"]
 
 
 def test_no_other_file_is_made_for_the_lock(tmp_path):
@@ -329,7 +324,7 @@ def test_a_failed_write_leaves_the_old_lock(tmp_path, monkeypatch):
     with pytest.raises(LockError, match=r"cannot write .*zoo\.lock: No space left"):
         lock(["stories260k"], path)
     assert path.read_bytes() == before
-    assert left_in(tmp_path) == ["zoo.lock"]
+    assert names_in(tmp_path) == ["zoo.lock"]
 
 
 GOOD = {"version": 1, "checkpoints": {"m": {"revision": None, "fingerprint": "sha256:", "files": {}}}}

@@ -13,6 +13,7 @@ import pytest
 
 import zoo
 from tests.cli.map_rows import TEXTS, rows_in, write_rows
+from tests.platforms import names_in
 from zoo.apps.batch import files, map_files
 from zoo.apps.batch.row_files import RowFiles
 from zoo.apps.cli import main
@@ -160,7 +161,7 @@ def test_files_by_uri(checkpoint: Callable[[str], str], tmp_path: Path, capsys: 
     map_files(checkpoint("embed"), tmp_path / "in put", tmp_path / "here.jsonl", rows=1)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
     assert len(rows_in(tmp_path / "out.jsonl")) == 6
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["here.jsonl", "in put", "out.jsonl"]
+    assert names_in(tmp_path) == ["here.jsonl", "in put", "out.jsonl"]
     for _ in range(2):  # a folder, and once more
         assert main(["map", checkpoint("embed"), f"{base}/in%20put", f"{base}/parts/", "--rows", "2", "--resume"]) == 0
     assert "6 rows, 6 of them from before" in capsys.readouterr().err
