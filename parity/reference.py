@@ -224,11 +224,9 @@ class Reference:
     def arguments(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """Arrays as the model takes them: images with channels first."""
         given = {name: self._tensor(array) for name, array in arrays.items()}
-        if "pixel_values" in given:
-            given |= spec_class(self.config["model_type"]).to_model(given["pixel_values"], self.config)
         if "bool_masked_pos" in given:
             given["bool_masked_pos"] = given["bool_masked_pos"].bool()
-        return given
+        return spec_class(self.config["model_type"]).arguments(given, self.config)
 
     def _tensor(self, array: np.ndarray) -> Any:
         """An array where the model is: floats in its dtype, all else as ids, since torch takes no bool for one."""

@@ -10,6 +10,8 @@ import numpy as np
 from zoo.inputs import ChoiceModel, TextModel
 from zoo.text.tokenizer import Tokenizer
 
+from .specs import spec_class
+
 LONGEST = 512  # tokens of the longest text, where a checkpoint has positions for more
 LENGTHS = (37, 5, 20, 12)  # of the rows of a batch of random tokens
 GIVEN = 12  # tokens that the decoder of an encoder is given
@@ -67,6 +69,8 @@ def batches(model: TextModel, tokenizer: Tokenizer | None, seed: int) -> list[Ba
         for batch in found:
             rows = len(batch.arrays["input_ids"])
             batch.arrays["encoder_hidden_states"] = rng.standard_normal((rows, STATES, width), np.float32)
+            if not spec_class(config.model_type).masks_states:
+                continue
             batch.arrays["encoder_attention_mask"] = np.arange(STATES) < rng.integers(5, STATES + 1, (rows, 1))
     return [batch._replace(steps=_has_steps(model, batch)) for batch in found]
 

@@ -41,7 +41,8 @@ _T5 = Family(
 _RT_DETR = Family(
     module="zoo.models.rt_detr_v2",
     prefix="RTDetrV2",
-    heads=("ForObjectDetection",),
+    heads=("ForObjectDetection", "Model"),
+    tasks={"Model": None},
     losses={"ForObjectDetection": None},
     processor="RTDetrImageProcessor",
     stages={"features": "backbone", "encoder.layer": "encoder.aifi", "decoder.layer": "decoder.layers"},
@@ -259,8 +260,9 @@ FAMILIES: dict[str, Family] = {
     "whisper": Family(
         module="zoo.models.whisper",
         prefix="Whisper",
-        heads=("ForConditionalGeneration", "Model", "ForAudioClassification"),
-        tasks={"ForConditionalGeneration": "automatic-speech-recognition", "Model": None},
+        heads=("ForConditionalGeneration", "Model", "ForAudioClassification", "ForCausalLM"),
+        tasks={"ForConditionalGeneration": "automatic-speech-recognition", "Model": None, "ForCausalLM": None},
+        losses={"ForCausalLM": "tokens"},  # labels are shifted already
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
     "trocr": Family(

@@ -49,6 +49,7 @@ class Spec:
     """
 
     not_compared: ClassVar[tuple[str, ...]] = ()  # outputs of transformers that zoo does not give
+    masks_states: ClassVar[bool] = True  # whether its decoder takes a mask of the states that it is given
 
     like: str
     model_type: str
@@ -135,9 +136,11 @@ class Spec:
         return {name: np.moveaxis(a, 1, -1) if a.ndim == 4 else a for name, a in found.items()}
 
     @staticmethod
-    def to_model(pixels: Any, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Images, a tensor (B, Y, X, C), as the arguments of transformers' model."""
-        return {"pixel_values": pixels.permute(0, 3, 1, 2)}
+    def arguments(given: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of transformers' model for tensors of these names, images among them (B, Y, X, C)."""
+        if "pixel_values" not in given:
+            return given
+        return {**given, "pixel_values": given["pixel_values"].permute(0, 3, 1, 2)}
 
     @staticmethod
     def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:

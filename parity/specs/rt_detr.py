@@ -97,12 +97,17 @@ _GAINS |= {"sampling_offsets.bias": 40, "self_attn.q_proj.bias": 10}
 
 
 def _rt_detr(
-    like: str, config: Mapping[str, Any], version: str = "V2", regions: Mapping[str, Any] | None = None, **more: Any
+    like: str,
+    config: Mapping[str, Any],
+    version: str = "V2",
+    regions: Mapping[str, Any] | None = None,
+    head: str = "ForObjectDetection",
+    **more: Any,
 ) -> RTDetrSpec:
     return RTDetrSpec(
         like=like,
         model_type="rt_detr_v2" if version else "rt_detr",
-        architecture=f"RTDetr{version}ForObjectDetection",
+        architecture=f"RTDetr{version}{head}",
         config={**config, **(V2 if version else {})},
         tiny={**TINY, **(regions or {}), "backbone_config": {**config["backbone_config"], **_SMALL}},
         processor=_PROCESSOR,
@@ -117,4 +122,6 @@ SPECS: dict[str, RTDetrSpec] = {
     "rtdetr_v2_r18vd": _rt_detr("PekingU/rtdetr_v2_r18vd", R18),
     "docling-layout-heron": _rt_detr("docling-project/docling-layout-heron", {**R50, **LAYOUT}, regions=LAYOUT),
     "rtdetr_r50vd": _rt_detr("PekingU/rtdetr_r50vd", R50, "", full=True),
+    "rtdetr_v2_bare": _rt_detr("save_pretrained", R18, head="Model"),
+    "rtdetr_bare": _rt_detr("save_pretrained", R18, "", head="Model"),
 }

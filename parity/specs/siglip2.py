@@ -37,12 +37,15 @@ class PatchSpec(Spec):
         return {"pixel_values": rows.reshape(len(patches), h * edge, w * edge, 3)}
 
     @staticmethod
-    def to_model(pixels: Any, config: Mapping[str, Any]) -> dict[str, Any]:
-        edge = config.get("vision_config", config)["patch_size"]
+    def arguments(given: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+        if "pixel_values" not in given:
+            return given
+        pixels, edge = given["pixel_values"], config.get("vision_config", config)["patch_size"]
         B, C, (h, w) = len(pixels), pixels.shape[3], (n // edge for n in pixels.shape[1:3])
         patches = pixels.reshape(B, h, edge, w, edge, C).transpose(2, 3).reshape(B, h * w, edge * edge * C)
         shapes = pixels.new_tensor([[h, w]] * B).long()
-        return {"pixel_values": patches, "spatial_shapes": shapes, "pixel_attention_mask": pixels.new_ones(B, h * w)}
+        more = {"spatial_shapes": shapes, "pixel_attention_mask": pixels.new_ones(B, h * w)}
+        return {**given, **more, "pixel_values": patches}
 
 
 _LAYERS = {"num_hidden_layers": 12, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6, "hidden_size": 768}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..vocabularies import write_json
 from .common import Spec, labels
@@ -26,6 +26,8 @@ TINY |= {"eos_token_id": 438, "decoder_start_token_id": 439}
 
 @dataclass(frozen=True, kw_only=True)
 class WhisperSpec(Spec):
+    masks_states: ClassVar[bool] = False
+
     def write_files(self, folder: Path, config: Mapping[str, Any]) -> None:
         super().write_files(folder, config)
         is_tiny, first = config["vocab_size"] == TINY["vocab_size"], config["decoder_start_token_id"] + 1
@@ -42,6 +44,13 @@ class WhisperSpec(Spec):
         generation |= {name: config[name] for name in names}
         write_json(folder / "generation_config.json", generation)
 
+    @staticmethod
+    def arguments(given: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+        """The decoder alone has another name for the states that it is given."""
+        if config["architectures"] != ["WhisperForCausalLM"]:
+            return given
+        return {"encoder_outputs" if name == "encoder_hidden_states" else name: x for name, x in given.items()}
+
 
 _whisper = partial(
     WhisperSpec, model_type="whisper", architecture="WhisperForConditionalGeneration", tokenizer="bpe, named"
@@ -56,6 +65,12 @@ SPECS: dict[str, Spec] = {
         dtype="F16",
     ),
     "whisper-bare": _whisper(like="save_pretrained", architecture="WhisperModel", config=CONFIG, tiny=TINY),
+    "whisper-decoder": _whisper(
+        like="save_pretrained",
+        architecture="WhisperForCausalLM",
+        config={**CONFIG, "is_decoder": True, "is_encoder_decoder": False},
+        tiny=TINY,
+    ),
     "whisper-classifier": _whisper(
         like="save_pretrained",
         architecture="WhisperForAudioClassification",

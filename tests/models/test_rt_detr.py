@@ -76,6 +76,17 @@ def test_equals_transformers(case, device, tmp_path, rng):
         assert_close(ours(x), run(model, x), 5e-5)
 
 
+@pytest.mark.parametrize("version", ["V2", ""])
+def test_the_layers_of_a_detector_alone(version, tmp_path, rng):
+    """Without the heads boxes stay where they were first, in transformers too."""
+    reference(tmp_path, version=version)
+    theirs = getattr(transformers, f"RTDetr{version}Model").from_pretrained(tmp_path).eval()
+    ours: Any = load_model(tmp_path, head="Model", strict=True)
+    x = pixels(rng, 96, 128)
+    assert_close(ours(x), run(theirs, x), 5e-5)
+    assert ours.architecture == f"RTDetr{version}Model"
+
+
 def test_names_of_transformers_memory_with_the_heads_twice(tmp_path, rng):
     from safetensors.torch import save_file
 

@@ -268,3 +268,18 @@ def test_labels_of_sounds_are_those_of_the_pipeline(spec, tmp_path):
         classify([sounds[0], np.zeros((2, 2), np.float32)])
     copy = classify.save(tmp_path / "copy")
     assert zoo.load(copy)(sounds[0]) == classify(sounds[0])
+
+
+def test_the_decoder_out_of_a_file_of_both_sides(folder, tmp_path):
+    """What distil-whisper is loaded as to propose tokens; it is saved as a decoder alone."""
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    theirs = transformers.WhisperForCausalLM.from_pretrained(folder).eval()
+    ids, states = np.array([[439, 7, 8, 9]]), np.random.default_rng(0).normal(size=(1, 50, 48)).astype(np.float32)
+    with torch.no_grad():
+        wanted = theirs(input_ids=torch.tensor(ids), encoder_outputs=torch.tensor(states)).logits
+    ours = zoo.load_model(folder, head="ForCausalLM", strict=True)
+    zoo.save(ours, tmp_path)
+    for model in (ours, zoo.load_model(tmp_path, strict=True)):
+        assert model.architecture == "WhisperForCausalLM"
+        np.testing.assert_allclose(model(ids, encoder_hidden_states=states), wanted, atol=1e-4)

@@ -13,20 +13,18 @@ and y, width and height, as parts of the image.  Images are (B, Y, X, C): channe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
 from typing import NamedTuple
 
 from ... import ops
-from ...errors import InputError
 from ...inputs import ImageInputs, ImageModel
 from ...nn import BatchNorm, CacheLast, Conv2d, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..detr.model import Attention
 from .config import RTDetrV2Config
+from .decoder import EPS, DecoderContext, DecoderLayer, Grid, Mlp, Proposals
 from .resnet import ResNetD
-
-Grid = tuple[int, int]  # h, w
 
 NAME_MAP = NameMap(
     prefix="model",
@@ -39,33 +37,21 @@ NAME_MAP = NameMap(
     # A counter of training, 1 / P, and the decoder's heads under another name.
     ignored=(r"\.num_batches_tracked$", r"\.n_points_scale$", r"^(class|bbox)_embed\."),
 )
+BASE_NAME_MAP = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^decoder\.(class|bbox)_embed\."))
 
-BOX, MARGIN = 0.05, 0.01  # size of a first guess, doubled from size to size; places so close to the edge are no guess
-NOWHERE = 3.4028234663852886e38  # the logits of such a place
-FAR = 100.0  # beyond those of any other
-EPS = 1e-5
+
+class RTDetrV2ModelOutput(NamedTuple):
+    last_hidden_state: Array  # (B, Q, D)
+    enc_topk_logits: Array  # (B, Q, L): of the places that became queries
+    enc_topk_bboxes: Array  # (B, Q, 4)
 
 
 class RTDetrV2ObjectDetectionOutput(NamedTuple):
     logits: Array  # (B, Q, L)
     pred_boxes: Array  # (B, Q, 4)
     last_hidden_state: Array  # (B, Q, D)
-    enc_topk_logits: Array  # (B, Q, L): of the places that became queries
+    enc_topk_logits: Array  # (B, Q, L)
     enc_topk_bboxes: Array  # (B, Q, 4)
-
-
-class Mlp(Module):
-    """Linear layers with relu between them."""
-
-    def __init__(self, w: Weights, *sizes: int):
-        last, pairs = len(sizes) - 2, enumerate(pairwise(sizes))
-        self.steps = [Linear(w / "layers" / i, a, b, act=None if i == last else "relu") for i, (a, b) in pairs]
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., sizes[0]) -> (..., sizes[-1])."""
-        for step in self.steps:
-            x = step(x)
-        return x
 
 
 def normed(
@@ -172,124 +158,14 @@ class Pyramid(Module):
         return out
 
 
-class DecoderContext(NamedTuple):
-    """The arguments of every layer of the decoder besides its input and boxes."""
-
-    memory: Array  # (B, N, D): the features of all sizes
-    grids: tuple[Grid, ...]  # h, w of each size
-
-
-class PointAttention(Module):
-    """Each head of a query reads a few points of each size, whose distances from the centre of its box are parts of the
-    box (Zhu et al. 2020, https://arxiv.org/abs/2010.04159).
-    """
-
-    def __init__(self, w: Weights, cfg: RTDetrV2Config):
-        D, self.heads, self.points = cfg.d_model, cfg.decoder_attention_heads, cfg.decoder_n_points
-        count = self.heads * cfg.num_feature_levels * self.points
-        self.scale = cfg.decoder_offset_scale / self.points
-        self.offsets, self.shares = (
-            Linear(w / "sampling_offsets", D, 2 * count),
-            Linear(w / "attention_weights", D, count),
-        )
-        self.value, self.out = Linear(w / "value_proj", D, D), Linear(w / "output_proj", D, D, dropout=cfg.dropout)
-
-    def __call__(self, x: Array, boxes: Array, c: DecoderContext) -> Array:
-        """x (B, Q, D), boxes (B, Q, 4) -> (B, Q, D)."""
-        (B, Q, D), H, P = x.shape, self.heads, self.points
-        boxes = boxes[:, :, None, None]
-        points = boxes[..., :2] + self.offsets(x).reshape(B, Q, H, -1, 2) * (boxes[..., 2:] * self.scale)
-        shares = ops.softmax(self.shares(x).reshape(B, Q, H, -1))
-        values, start, parts = self.value(c.memory), 0, []
-        for i, (h, w) in enumerate(c.grids):
-            image, own = values[:, start : start + h * w].reshape(B, h, w, H, D // H), slice(i * P, (i + 1) * P)
-            parts.append(ops.sample(image, points[:, :, :, own], shares[..., own]))
-            start += h * w
-        return self.out(sum(parts[1:], parts[0]).reshape(B, Q, D))
-
-
-class DecoderLayer(Module):
-    def __init__(self, w: Weights, cfg: RTDetrV2Config):
-        D, F, eps = cfg.d_model, cfg.decoder_ffn_dim, cfg.layer_norm_eps
-        self.attention = Attention(w / "self_attn", D, cfg.decoder_attention_heads, cfg)
-        self.norm = LayerNorm(w / "self_attn_layer_norm", D, eps)
-        self.cross_attention = PointAttention(w / "encoder_attn", cfg)
-        self.cross_norm = LayerNorm(w / "encoder_attn_layer_norm", D, eps)
-        self.up = Linear(w / "fc1", D, F, act=cfg.decoder_activation_function, dropout=cfg.activation_dropout)
-        self.down = Linear(w / "fc2", F, D, dropout=cfg.dropout)
-        self.final_norm = LayerNorm(w / "final_layer_norm", D, eps)
-
-    def __call__(self, x: Array, places: Array, boxes: Array, c: DecoderContext) -> Array:
-        """x (B, Q, D), places (B, Q, D) made of boxes (B, Q, 4) -> (B, Q, D)."""
-        placed = x + places
-        x = self.norm(self.attention(placed, placed, x), residual=x)
-        x = self.cross_norm(self.cross_attention(x + places, boxes, c), residual=x)
-        return self.final_norm(self.down(self.up(x)), residual=x)
-
-
-class Proposals(Module):
-    """The places of the features that look most like an object, and a first box for each."""
-
-    def __init__(self, w: Weights, cfg: RTDetrV2Config):
-        D, Q = cfg.d_model, cfg.num_queries
-        self.count = Q
-        self.project, self.norm = Linear(w / "enc_output.0", D, D), LayerNorm(w / "enc_output.1", D, cfg.layer_norm_eps)
-        self.score, self.box = Linear(w / "enc_score_head", D, cfg.num_labels), Mlp(w / "enc_bbox_head", D, D, D, 4)
-        self.queries = w.get("weight_embedding.weight", (Q, D)) if cfg.learn_initial_query else None
-        self._anchors = CacheLast()
-
-    def __call__(self, memory: Array, grids: tuple[Grid, ...]) -> tuple[Array, Array, Array]:
-        """memory (B, N, D) -> queries (B, Q, D), boxes before the sigmoid (B, Q, 4), logits (B, Q, L)."""
-        if memory.shape[1] < self.count:
-            raise InputError(f"the image has {memory.shape[1]} places, too few for num_queries = {self.count}")
-        anchors = self._anchors(grids, lambda: self.anchors(grids, memory))
-        seen = ops.where(anchors[None, :, :1] < FAR, memory, ops.zeros((1, 1, 1), memory))
-        x = self.norm(self.project(seen))
-        scores = self.score(x)
-        best = ops.top_rows(scores, self.count)
-        boxes = ops.take_rows(self.box(x) + anchors[None], best)
-        queries = ops.take_rows(x, best) if self.queries is None else ops.cat([self.queries[None]] * x.shape[0], 0)
-        return queries, boxes, ops.take_rows(scores, best)
-
-    def anchors(self, grids: tuple[Grid, ...], like: Array) -> Array:
-        """The logits of a box around each place; NOWHERE for those at the edge.  -> (N, 4)."""
-        found = []
-        for level, grid in enumerate(grids):
-            centres = ops.centres(grid, like)
-            inside = (centres > MARGIN) & (centres < 1 - MARGIN)
-            boxes = ops.logit(ops.cat([centres, centres * 0 + BOX * 2**level], 1), EPS)
-            found.append(ops.where(inside[:, :1] & inside[:, 1:], boxes, boxes * 0 + NOWHERE))
-        return ops.cat(found, 0)
-
-
-class RTDetrV2ForObjectDetection(ImageModel):
+class RTDetrV2Pretrained(ImageModel):
     config_class = RTDetrV2Config
     name_map = NAME_MAP
     any_size = True
 
-    def __init__(self, w: Weights, cfg: RTDetrV2Config):
-        D, d, eps, L = cfg.d_model, cfg.encoder_hidden_dim, cfg.batch_norm_eps, cfg.num_labels
-        self.config, base = cfg, w / "model"
-        self.backbone = ResNetD(base / "backbone.model", cfg.resnet)
-        widths = list(enumerate(cfg.encoder_in_channels))
-        self.project = [normed(base / "encoder_input_proj" / i, (0, 1), width, d, 1, EPS) for i, width in widths]
-        aifi = base / "encoder.encoder"
-        self.encoder_layers = [AttentionWithinSize(aifi / i, cfg) for i in range(len(cfg.encode_proj_layers))]
-        self.pyramid = Pyramid(base / "encoder", cfg)
-        inputs = base / "decoder_input_proj"
-        self.inputs_of = [normed(inputs / i, (0, 1), d, D, 1, eps) for i, _ in widths]
-        # For training, as is `class_embed` but for its last.
-        self.denoising = base.get("denoising_class_embed.weight", (L + 1, D)) if cfg.num_denoising > 0 else None
-        self.proposals = Proposals(base, cfg)
-        w = base / "decoder"
-        self.decoder_layers = [DecoderLayer(w / "layers" / i, cfg) for i in range(cfg.decoder_layers)]
-        self.places = Mlp(w / "query_pos_head", 4, 2 * D, D)
-        self.class_embed = [Linear(w / "class_embed" / i, D, L) for i in range(cfg.decoder_layers)]
-        self.bbox_embed = [Mlp(w / "bbox_embed" / i, D, D, D, 4) for i in range(cfg.decoder_layers)]
-
     @property
     def like(self) -> Array:
-        return self.backbone.stem[0].weight
+        return self.base_model.backbone.stem[0].weight
 
     @property
     def channels(self) -> int:
@@ -299,21 +175,64 @@ class RTDetrV2ForObjectDetection(ImageModel):
     def patch(self) -> Grid:
         return 1, 1
 
-    def memory(self, p: ImageInputs) -> tuple[Array, tuple[Grid, ...]]:
-        """-> the features of all sizes (B, N, D), and h, w of each."""
+
+class RTDetrV2Model(RTDetrV2Pretrained):
+    """The layers: an image to the state of each query.  Without the heads, boxes stay where they were first."""
+
+    is_base_model = True
+    name_map = BASE_NAME_MAP
+
+    def __init__(self, w: Weights, cfg: RTDetrV2Config):
+        D, d, eps, L = cfg.d_model, cfg.encoder_hidden_dim, cfg.batch_norm_eps, cfg.num_labels
+        self.config = cfg
+        self.backbone = ResNetD(w / "backbone.model", cfg.resnet)
+        widths = list(enumerate(cfg.encoder_in_channels))
+        self.project = [normed(w / "encoder_input_proj" / i, (0, 1), width, d, 1, EPS) for i, width in widths]
+        aifi = w / "encoder.encoder"
+        self.encoder_layers = [AttentionWithinSize(aifi / i, cfg) for i in range(len(cfg.encode_proj_layers))]
+        self.pyramid = Pyramid(w / "encoder", cfg)
+        inputs = w / "decoder_input_proj"
+        self.inputs_of = [normed(inputs / i, (0, 1), d, D, 1, eps) for i, _ in widths]
+        # For training.
+        self.denoising = w.get("denoising_class_embed.weight", (L + 1, D)) if cfg.num_denoising > 0 else None
+        self.proposals = Proposals(w, cfg)
+        self.decoder_layers = [DecoderLayer(w / "decoder.layers" / i, cfg) for i in range(cfg.decoder_layers)]
+        self.places = Mlp(w / "decoder.query_pos_head", 4, 2 * D, D)
+
+    def memory(self, p: ImageInputs) -> DecoderContext:
         maps = [project(x) for project, x in zip(self.project, self.backbone(p.pixel_values), strict=True)]
         for layers, i in zip(self.encoder_layers, self.config.encode_proj_layers, strict=True):
             maps[i] = layers(maps[i])
         maps = [given(x) for given, x in zip(self.inputs_of, self.pyramid(maps), strict=True)]
         flat = ops.cat([x.reshape(x.shape[0], -1, x.shape[3]) for x in maps], 1)
-        return flat, tuple((x.shape[1], x.shape[2]) for x in maps)
+        return DecoderContext(flat, tuple((x.shape[1], x.shape[2]) for x in maps))
 
-    def forward(self, p: ImageInputs) -> RTDetrV2ObjectDetectionOutput:
-        """-> one object for each query; the boxes of one layer are where the next one looks."""
-        c = DecoderContext(*self.memory(p))
+    def objects(self, p: ImageInputs, corrections: Sequence[Mlp] = ()) -> tuple[RTDetrV2ModelOutput, Array]:
+        """-> the queries' states, and their boxes (B, Q, 4): those of one layer are where the next one looks."""
+        c = self.memory(p)
         x, boxes, proposed = self.proposals(c.memory, c.grids)
         boxes = first = ops.activate(boxes, "sigmoid")
-        for layer, correct in zip(self.decoder_layers, self.bbox_embed, strict=True):
+        for i, layer in enumerate(self.decoder_layers):
             x = layer(x, self.places(boxes), boxes, c)
-            boxes = ops.activate(correct(x) + ops.logit(boxes, EPS), "sigmoid")
-        return RTDetrV2ObjectDetectionOutput(self.class_embed[-1](x), boxes, x, proposed, first)
+            if corrections:
+                boxes = ops.activate(corrections[i](x) + ops.logit(boxes, EPS), "sigmoid")
+        return RTDetrV2ModelOutput(x, proposed, first), boxes
+
+    def forward(self, p: ImageInputs) -> RTDetrV2ModelOutput:
+        return self.objects(p)[0]
+
+
+class RTDetrV2ForObjectDetection(RTDetrV2Pretrained):
+    def __init__(self, w: Weights, cfg: RTDetrV2Config):
+        self.config, D, layers = cfg, cfg.d_model, range(cfg.decoder_layers)
+        self.base_model = RTDetrV2Model(w / "model", cfg)
+        w = w / "model.decoder"
+        self.class_embed = [
+            Linear(w / "class_embed" / i, D, cfg.num_labels) for i in layers
+        ]  # all but one for training
+        self.bbox_embed = [Mlp(w / "bbox_embed" / i, D, D, D, 4) for i in layers]
+
+    def forward(self, p: ImageInputs) -> RTDetrV2ObjectDetectionOutput:
+        """-> one object for each query."""
+        found, boxes = self.base_model.objects(p, self.bbox_embed)
+        return RTDetrV2ObjectDetectionOutput(self.class_embed[-1](found.last_hidden_state), boxes, *found)

@@ -1,4 +1,4 @@
-"""Whisper (https://arxiv.org/abs/2212.04356) without a head, and as a classifier of sounds.
+"""Whisper (https://arxiv.org/abs/2212.04356) without a head, its decoder alone, and a classifier of sounds.
 
 Shapes: C sounds, N mel bins, W frames, M = W / 2 states, D d_model, L labels.
 """
@@ -12,7 +12,7 @@ from ...nn import Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
 from .config import WhisperConfig
-from .model import NAME_MAP, Encoder, Stack
+from .model import NAME_MAP, TIED, Decoder, Encoder, Stack
 
 
 class WhisperModel(Seq2SeqModel):
@@ -30,6 +30,13 @@ class WhisperModel(Seq2SeqModel):
     def checked(self, input_features: Array) -> SoundInputs:
         """input_features (C, N, W)."""
         return self.encoder.sounds(input_features)
+
+
+class WhisperForCausalLM(Decoder):
+    """The decoder in a file of its own, or out of one of both sides; it may be given an encoder's states."""
+
+    name_map = NameMap(prefix="model", base=("decoder",), ignored=(r"^(model\.)?encoder\.", *NAME_MAP.ignored))
+    tied = TIED
 
 
 class WhisperForAudioClassification(SoundModel):
