@@ -86,3 +86,9 @@ class DualEncoder(Pretrained):
 
     def compare(self, v: Vectors) -> Logits:
         raise NotImplementedError
+
+
+def unit_length(x: Array) -> Array:
+    """x (B, P) -> (B, P), each row divided by its length."""
+    P = x.shape[-1]
+    return ops.rms_norm(x, ops.zeros((P,), x) + P**-0.5, 0.0)

@@ -1,10 +1,10 @@
-"""BERT (Devlin et al. 2018, https://arxiv.org/abs/1810.04805), and the heads trained on top of it.
+"""BERT (Devlin et al. 2018, https://arxiv.org/abs/1810.04805), and its heads that predict words (heads.py has others).
 
 Post-norm layers over the sum of word, segment and position embeddings.  With `is_decoder` in the config they are a
 causal decoder, with `add_cross_attention` one that attends to an encoder's hidden states.
 
 Shapes: B batch, T tokens, S tokens to attend to, M states of an encoder, D hidden_size, F intermediate_size,
-H heads, K = D / H, V vocab_size, C labels.  Masks are true for a token and false for padding.
+H heads, K = D / H, V vocab_size.  Masks are true for a token and false for padding.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...cache import LayerCache
-from ...inputs import ChoiceModel, Context, TextInputs, TextModel
+from ...inputs import Context, TextInputs, TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
@@ -47,16 +47,6 @@ DECODER_INPUTS = {**INPUTS, "encoder_hidden_states": "hidden_size"}
 class BertModelOutput(NamedTuple):
     last_hidden_state: Array  # (B, T, D)
     pooler_output: Array | None  # (B, D), None if the checkpoint has no pooler
-
-
-class BertForPreTrainingOutput(NamedTuple):
-    prediction_logits: Array  # (B, T, V)
-    seq_relationship_logits: Array  # (B, 2)
-
-
-class QuestionAnsweringOutput(NamedTuple):
-    start_logits: Array  # (B, T)
-    end_logits: Array  # (B, T)
 
 
 class Embeddings(Module):
@@ -225,19 +215,6 @@ class Predictions(Module):
         return self.decoder(self.norm(self.transform(x)))
 
 
-class BertForPreTraining(BertHead):
-    tied = TIED
-
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg, pooler=True)
-        self.head = Predictions(w / "cls.predictions", cfg)
-        self.seq_relationship = Linear(w / "cls.seq_relationship", cfg.hidden_size, 2)
-
-    def forward(self, t: TextInputs) -> BertForPreTrainingOutput:
-        x, pooled = self.base_model.forward(t)
-        return BertForPreTrainingOutput(self.head(x), self.seq_relationship(pooled))
-
-
 class BertForMaskedLM(BertHead):
     tied = TIED
 
@@ -258,57 +235,3 @@ class BertLMHeadModel(CausalLM, BertForMaskedLM):
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V), or (B, logits_to_keep, V)."""
         return self.head(t.last_tokens(self.base_model.encode(t)))
-
-
-class BertForNextSentencePrediction(BertHead):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg, pooler=True)
-        self.seq_relationship = Linear(w / "cls.seq_relationship", cfg.hidden_size, 2)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, 2), where 0 means is next."""
-        return self.seq_relationship(self.base_model.forward(t).pooler_output)
-
-
-class BertForSequenceClassification(BertHead):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg, pooler=True)
-        self.dropout = Dropout(cfg.head_dropout)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, C)."""
-        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
-
-
-class BertForMultipleChoice(ChoiceModel, BertHead):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg, pooler=True)
-        self.dropout = Dropout(cfg.head_dropout)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, 1)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, 1) of each choice by itself."""
-        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
-
-
-class BertForTokenClassification(BertHead):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg)
-        self.dropout = Dropout(cfg.head_dropout)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, C)."""
-        return self.classifier(self.dropout(self.base_model.encode(t)))
-
-
-class BertForQuestionAnswering(BertHead):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg)
-        self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
-
-    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
-        """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.base_model.encode(t))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])

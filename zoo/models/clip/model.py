@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...inputs import Context, ImageInputs, ImageModel, TextInputs, TextModel
-from ...inputs.dual_encoder import DualEncoder, Logits, Vectors
+from ...inputs.dual_encoder import DualEncoder, Logits, Vectors, unit_length
 from ...nn import CacheLast, Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -243,9 +243,3 @@ class CLIPModel(DualEncoder):
     def compare(self, v: Vectors) -> Logits:
         image, text, scale = *v, ops.exp(self.scale)
         return Logits(ops.linear(image, text) * scale, ops.linear(text, image) * scale)
-
-
-def unit_length(x: Array) -> Array:
-    """x (B, P) -> (B, P), each row divided by its length."""
-    P = x.shape[-1]
-    return ops.rms_norm(x, ops.zeros((P,), x) + P**-0.5, 0.0)

@@ -14,7 +14,8 @@ from ...inputs import ChoiceModel, TextInputs
 from ...nn import CacheLast, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import BertForQuestionAnswering, BertForTokenClassification, BertHead, BertModel
+from ..bert.heads import BertForQuestionAnswering, BertForTokenClassification
+from ..bert.model import BertHead, BertModel
 from ..bert.model import Predictions as BertPredictions
 from .config import DebertaV2Config
 

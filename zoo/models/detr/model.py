@@ -7,17 +7,16 @@ N = h w, Q num_queries, D d_model, L labels.  Images are (B, Y, X, C): channels 
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import ClassVar, NamedTuple, Protocol
 
 from ... import ops
-from ...errors import InputError
 from ...inputs import ImageInputs, ImageModel
-from ...nn import CacheLast, Conv2d, Dropout, LayerNorm, Linear, Module
+from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from .config import DetrConfig
+from .positions import POSITIONS
 from .resnet import TIMM_NAMES, ResNet
 
 # Since version 5 transformers has other names for some parts in memory than in its files.
@@ -37,7 +36,6 @@ NAME_MAP = NameMap(
 BASE_NAME_MAP = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^(class_labels_classifier|bbox_predictor)\."))
 
 EPS = 1e-5
-LONGEST = 50  # features along a side for which there are learned positions
 
 
 class DetrModelOutput(NamedTuple):
@@ -51,57 +49,6 @@ class DetrObjectDetectionOutput(NamedTuple):
     pred_boxes: Array  # (B, Q, 4): centre x and y, width and height, as parts of the image without its padding
     last_hidden_state: Array  # (B, Q, D)
     encoder_last_hidden_state: Array  # (B, N, D)
-
-
-class Positions(Module):
-    """The positions of features; those of a whole grid are kept for the next image of its size."""
-
-    def __init__(self, w: Weights, cfg: DetrConfig):
-        self.size = cfg.d_model // 2
-        self._whole = CacheLast()
-
-    def __call__(self, grid: tuple[int, int], mask: Array | None, like: Array) -> Array:
-        """mask (B, h, w), false where there is padding -> (1 or B, N, D)."""
-        if mask is not None:
-            return self._flat(mask, like)
-        return self._whole(grid, lambda: self._flat((ops.arange(grid[0] * grid[1], like) >= 0).reshape(1, *grid), like))
-
-    def _flat(self, mask: Array, like: Array) -> Array:
-        table = self.table(mask, like)
-        return table.reshape(table.shape[0], -1, 2 * self.size)
-
-    def table(self, mask: Array, like: Array) -> Array:
-        """mask (B, h, w) -> (1 or B, h, w, D)."""
-        raise NotImplementedError
-
-
-class SinePositions(Positions):
-    """Sines and cosines of a feature's y and x, as parts of the image without its padding."""
-
-    def table(self, mask: Array, like: Array) -> Array:
-        y, x = ops.cumsum(mask, 1), ops.cumsum(mask, 2)
-        y = y / (y[:, -1:] + 1e-6) * (2 * math.pi)
-        x = x / (x[:, :, -1:] + 1e-6) * (2 * math.pi)
-        return ops.cat([ops.sinusoids(y, self.size, like), ops.sinusoids(x, self.size, like)], 3)
-
-
-class LearnedPositions(Positions):
-    """A vector for each column and one for each row, wherever the padding is."""
-
-    def __init__(self, w: Weights, cfg: DetrConfig):
-        super().__init__(w, cfg)
-        self.rows = w.get("row_embeddings.weight", (LONGEST, self.size))
-        self.columns = w.get("column_embeddings.weight", (LONGEST, self.size))
-
-    def table(self, mask: Array, like: Array) -> Array:
-        _, h, w = mask.shape
-        if max(h, w) > LONGEST:
-            raise InputError(f"an image of {h} x {w} features is too large: positions end at {LONGEST} x {LONGEST}")
-        columns, rows = self.columns[None, None, :w], self.rows[None, :h, None]
-        return ops.cat([ops.cat([columns] * h, 1), ops.cat([rows] * w, 2)], 3)
-
-
-POSITIONS = {"sine": SinePositions, "learned": LearnedPositions}
 
 
 class Rates(Protocol):

@@ -11,7 +11,8 @@ from ...inputs import ChoiceModel, TextInputs, TextModel
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import BertModelOutput, QuestionAnsweringOutput
+from ..bert.heads import QuestionAnsweringOutput
+from ..bert.model import BertModelOutput
 from .config import DistilBertConfig
 
 EPS = 1e-12  # of every norm; no config says it

@@ -14,6 +14,7 @@ from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Weights
 from ..bert import model as bert
+from ..bert.heads import BertForQuestionAnswering, BertForTokenClassification
 from .config import ElectraConfig
 
 NAME_MAP = replace(
@@ -132,7 +133,7 @@ class ElectraForMultipleChoice(ChoiceModel, ElectraHead):
         return self.classifier(self.summary(self.base_model.encode(t)[:, 0]))
 
 
-class ElectraForTokenClassification(ElectraHead, bert.BertForTokenClassification): ...
+class ElectraForTokenClassification(ElectraHead, BertForTokenClassification): ...
 
 
-class ElectraForQuestionAnswering(ElectraHead, bert.BertForQuestionAnswering): ...
+class ElectraForQuestionAnswering(ElectraHead, BertForQuestionAnswering): ...

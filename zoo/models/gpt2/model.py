@@ -17,7 +17,7 @@ from ...inputs.causal import CausalLM, ends_of_rows
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import QuestionAnsweringOutput
+from ..bert.heads import QuestionAnsweringOutput
 from .config import GPT2Config
 
 NAME_MAP = NameMap(

@@ -10,7 +10,8 @@ from ...inputs import TextInputs
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import BertForSequenceClassification, BertForTokenClassification, BertHead
+from ..bert.heads import BertForSequenceClassification, BertForTokenClassification
+from ..bert.model import BertHead
 from ..nomic_bert import model as nomic
 from .config import GteConfig
 

@@ -13,7 +13,7 @@ from ...inputs import ChoiceModel, TextInputs, TextModel
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import QuestionAnsweringOutput
+from ..bert.heads import QuestionAnsweringOutput
 from .config import ModernBertConfig
 
 NAME_MAP = NameMap(

@@ -11,13 +11,8 @@ from ...inputs import TextInputs
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import (
-    BertForMultipleChoice,
-    BertForQuestionAnswering,
-    BertForTokenClassification,
-    BertHead,
-    BertModel,
-)
+from ..bert.heads import BertForMultipleChoice, BertForQuestionAnswering, BertForTokenClassification
+from ..bert.model import BertHead, BertModel
 from ..roberta.model import RobertaEmbeddings, RobertaForMaskedLM, RobertaForSequenceClassification
 from .config import BUCKETS, PADDING, MPNetConfig, bucket_starts
 

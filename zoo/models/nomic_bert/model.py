@@ -13,7 +13,8 @@ from ...inputs import TextInputs
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import BertForSequenceClassification, BertForTokenClassification, BertHead, BertModel
+from ..bert.heads import BertForSequenceClassification, BertForTokenClassification
+from ..bert.model import BertHead, BertModel
 from .config import NomicBertConfig, RotaryBertConfig
 
 NAME_MAP = NameMap(

@@ -14,14 +14,8 @@ from ...inputs.causal import CausalLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.model import (
-    BertForMultipleChoice,
-    BertForQuestionAnswering,
-    BertForTokenClassification,
-    BertHead,
-    BertModel,
-    Embeddings,
-)
+from ..bert.heads import BertForMultipleChoice, BertForQuestionAnswering, BertForTokenClassification
+from ..bert.model import BertHead, BertModel, Embeddings
 from .config import RobertaConfig
 
 NAME_MAP = NameMap(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...inputs import Context, ImageInputs, TextInputs, TextModel
-from ...inputs.dual_encoder import DualEncoder, Logits, Vectors
+from ...inputs.dual_encoder import DualEncoder, Logits, Vectors, unit_length
 from ...nn import LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Weights
@@ -136,10 +136,10 @@ class SiglipModel(DualEncoder):
         self.scale, self.bias = w.get("logit_scale", (1,)), w.get("logit_bias", (1,))
 
     def text_embeds(self, t: TextInputs) -> Array:
-        return clip.unit_length(self.text_model.forward(t).pooler_output)
+        return unit_length(self.text_model.forward(t).pooler_output)
 
     def image_embeds(self, p: ImageInputs) -> Array:
-        return clip.unit_length(self.vision_model.forward(p).pooler_output)
+        return unit_length(self.vision_model.forward(p).pooler_output)
 
     def compare(self, v: Vectors) -> Logits:
         image, text, scale = *v, ops.exp(self.scale)

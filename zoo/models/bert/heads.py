@@ -1,0 +1,92 @@
+"""The heads of BERT (https://arxiv.org/abs/1810.04805) that judge texts, pairs, choices and tokens.
+
+Shapes: B batch, T tokens, V vocab_size, C labels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...inputs import ChoiceModel, TextInputs
+from ...nn import Dropout, Linear
+from ...typing import Array
+from ...weights import Weights
+from .config import BertConfig
+from .model import TIED, BertHead, Predictions
+
+
+class BertForPreTrainingOutput(NamedTuple):
+    prediction_logits: Array  # (B, T, V)
+    seq_relationship_logits: Array  # (B, 2)
+
+
+class QuestionAnsweringOutput(NamedTuple):
+    start_logits: Array  # (B, T)
+    end_logits: Array  # (B, T)
+
+
+class BertForPreTraining(BertHead):
+    tied = TIED
+
+    def __init__(self, w: Weights, cfg: BertConfig):
+        super().__init__(w, cfg, pooler=True)
+        self.head = Predictions(w / "cls.predictions", cfg)
+        self.seq_relationship = Linear(w / "cls.seq_relationship", cfg.hidden_size, 2)
+
+    def forward(self, t: TextInputs) -> BertForPreTrainingOutput:
+        x, pooled = self.base_model.forward(t)
+        return BertForPreTrainingOutput(self.head(x), self.seq_relationship(pooled))
+
+
+class BertForNextSentencePrediction(BertHead):
+    def __init__(self, w: Weights, cfg: BertConfig):
+        super().__init__(w, cfg, pooler=True)
+        self.seq_relationship = Linear(w / "cls.seq_relationship", cfg.hidden_size, 2)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, 2), where 0 means is next."""
+        return self.seq_relationship(self.base_model.forward(t).pooler_output)
+
+
+class BertForSequenceClassification(BertHead):
+    def __init__(self, w: Weights, cfg: BertConfig):
+        super().__init__(w, cfg, pooler=True)
+        self.dropout = Dropout(cfg.head_dropout)
+        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, C)."""
+        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
+
+
+class BertForMultipleChoice(ChoiceModel, BertHead):
+    def __init__(self, w: Weights, cfg: BertConfig):
+        super().__init__(w, cfg, pooler=True)
+        self.dropout = Dropout(cfg.head_dropout)
+        self.classifier = Linear(w / "classifier", cfg.hidden_size, 1)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, 1) of each choice by itself."""
+        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
+
+
+class BertForTokenClassification(BertHead):
+    def __init__(self, w: Weights, cfg: BertConfig):
+        super().__init__(w, cfg)
+        self.dropout = Dropout(cfg.head_dropout)
+        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, C)."""
+        return self.classifier(self.dropout(self.base_model.encode(t)))
+
+
+class BertForQuestionAnswering(BertHead):
+    def __init__(self, w: Weights, cfg: BertConfig):
+        super().__init__(w, cfg)
+        self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
+
+    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
+        """-> logits (B, T) of an answer's first and last token."""
+        y = self.qa_outputs(self.base_model.encode(t))
+        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
