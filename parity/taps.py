@@ -27,7 +27,7 @@ class _Tap:
         self._inner, self._name, self._record, self._before, self._keep = inner, name, record, before, keep
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        if self._before is not None:
+        if self._before is not None and self._name not in self._record:  # a layer may be run several times
             self._record[self._before] = self._keep(args[0])
         out = self._inner(*args, **options)
         self._record[self._name] = self._keep(

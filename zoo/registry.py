@@ -87,6 +87,16 @@ FAMILIES: dict[str, Family] = {
     "xlm-roberta": Family(
         module="zoo.models.roberta", prefix="XLMRoberta", classes="Roberta", heads=(*_TEXT, "ForCausalLM")
     ),
+    "camembert": Family(
+        module="zoo.models.roberta", prefix="Camembert", classes="Roberta", heads=(*_TEXT, "ForCausalLM")
+    ),
+    "albert": Family(
+        module="zoo.models.albert",
+        prefix="Albert",
+        heads=(*_TEXT, "ForPreTraining"),
+        tasks={"ForPreTraining": "fill-mask"},
+        stages={"layer": "encoder.albert_layer_groups", "embeddings": "encoder.embedding_hidden_mapping_in"},
+    ),
     "electra": Family(
         module="zoo.models.electra",
         prefix="Electra",

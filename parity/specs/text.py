@@ -59,6 +59,8 @@ _roberta = partial(_text, model_type="roberta", prefix="Roberta", base=_ROBERTA,
 _roberta = partial(_roberta, reserved=2)
 _xlmr = partial(_roberta, model_type="xlm-roberta", prefix="XLMRoberta", tokenizer="sentencepiece")
 _xlmr = partial(_xlmr, base={**_ROBERTA, "vocab_size": 250002})
+_camembert = partial(_roberta, model_type="camembert", prefix="Camembert", tokenizer="sentencepiece")
+_camembert = partial(_camembert, base={**_ROBERTA, "vocab_size": 32005, "bos_token_id": 5, "eos_token_id": 6})
 
 _PRETRAINED = {"also": ("ForPreTraining",), "pooler": True, "gamma_beta": True}
 _MINILM = {**_MINI, "num_hidden_layers": 6}
@@ -125,5 +127,17 @@ SPECS: dict[str, TextSpec] = {
     "xlm-roberta-ner": _xlmr("save_pretrained", "ForTokenClassification", labels(count=9), dtype="BF16"),
     "xlm-roberta-squad2": _xlmr("save_pretrained", "ForQuestionAnswering", format="sharded"),
     "xlm-roberta-swag": _xlmr("save_pretrained", "ForMultipleChoice", pooler=True),
+    **{
+        f"camembert-{name}": _camembert(like, head, **more)
+        for name, (like, head, more) in {
+            "base": ("almanach/camembert-base", "ForMaskedLM", {"full": True}),
+            "bare": ("save_pretrained", "Model", {"pooler": True, "pooling": "mean"}),
+            "classifier": ("save_pretrained", "ForSequenceClassification", {"config": labels(count=3)}),
+            "ner": ("Jean-Baptiste/camembert-ner", "ForTokenClassification", {"config": labels(count=5)}),
+            "squad": ("save_pretrained", "ForQuestionAnswering", {}),
+            "swag": ("save_pretrained", "ForMultipleChoice", {"pooler": True}),
+            "decoder": ("save_pretrained", "ForCausalLM", {"config": _DECODER}),
+        }.items()
+    },
     "xlm-roberta-decoder": _xlmr("save_pretrained", "ForCausalLM", _DECODER),
 }

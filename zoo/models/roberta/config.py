@@ -24,3 +24,9 @@ class RobertaConfig(BertConfig):
 class XLMRobertaConfig(RobertaConfig):
     model_type: str = "xlm-roberta"
     vocab_size: int = 30522
+
+
+@dataclass(frozen=True, kw_only=True)
+class CamembertConfig(RobertaConfig):
+    model_type: str = "camembert"
+    vocab_size: int = 30522
