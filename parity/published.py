@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import zoo
 from zoo.errors import ZooError
 from zoo.hub import find
 from zoo.images import ImageProcessor
@@ -19,10 +20,14 @@ from zoo.text.tokenizer import Tokenizer
 
 from .taps import outputs
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 IMAGES = Path(__file__).parents[1] / "tests" / "data" / "images"
 # What an entry's "needs" stands for, which keeps it from being run whatever the hub's cache holds.
 NOT_AT_HAND = {
     "ade20k": "the first test image of the data set hf-internal-testing/fixtures_ade20k",
+    "example pdf": "the image of the data set nielsr/example-pdf",
     "jpeg": "the JPEG file of COCO val2017 39769: the PNG that is here has slightly other pixels",
     "old pillow": "Pillow 8, whose pixels are not those of the versions that zoo runs with",
     "relative positions": "relative positions in BERT, which zoo refuses, as transformers 5 computes without them",
@@ -66,7 +71,13 @@ def cached(repo: str, weights: bool = True) -> Path:
 def wrong(answer: Answer) -> str | None:
     """A message if zoo's figures differ from an answer for which nothing is missing, else None."""
     kind, folder = answer.get("kind"), cached(answer["repo"], weights=answer.get("kind") != "ids")
+    if kind == "text":
+        found = written(answer, folder)
+        return None if found == answer["expected"] else f"{found!r}, expected {answer['expected']!r}"
     model: Any = None if kind == "ids" else load(answer, folder)
+    if kind == "score":
+        apart = abs(score(answer, folder, model) - answer["expected"])
+        return None if apart <= answer["atol"] else f"{apart:.1e} apart, expected {answer['atol']:g} or less"
     if kind in ("ids", "tokens"):
         found = ids_of(answer, folder) if model is None else likeliest(answer, folder, model)
         return None if found == answer["expected"] else f"{found}, expected {answer['expected']}"
@@ -95,6 +106,34 @@ def likeliest(answer: Answer, folder: Path, model: Any) -> list[str]:
     return tokenizer.decode(np.argsort(-logits[0, 6])[:5]).split()
 
 
+def written(answer: Answer, folder: Path) -> Any:
+    """What the checkpoint's own task writes for an entry's text, or texts."""
+    task: Any = zoo.load(folder)
+    given = answer["input"]
+    return task(given["texts"] if "texts" in given else given["text"], **given["options"])
+
+
+def score(answer: Answer, folder: Path, model: Any) -> float:
+    """The log probability of an entry's target after its text, for a model of two sides."""
+    tokenizer = Tokenizer.from_folder(folder)
+    source, target = (tokenizer(answer["input"][name]).input_ids for name in ("text", "target"))
+    start = np.full((1, 1), model.config.decoder_start_token_id)
+    logits = model(source, decoder_input_ids=np.concatenate([start, target[:, :-1]], 1)).logits[0].astype(np.float64)
+    most = logits.max(1, keepdims=True)
+    shares = logits - most - np.log(np.exp(logits - most).sum(1, keepdims=True))
+    return float(shares[np.arange(target.shape[1]), target[0]].sum())
+
+
+def circle(height: int, width: int) -> Image.Image:
+    """A blue circle with a green border on red, as transformers' test of SigLIP 2 draws it."""
+    from PIL import Image, ImageDraw
+
+    image, (x, y) = Image.new("RGB", (width, height), color="red"), (width // 2, height // 2)
+    r = min(x, y) // 8 * 7
+    ImageDraw.Draw(image).ellipse((x - r, y - r, x + r, y + r), fill="blue", outline="green", width=width // 20)
+    return image
+
+
 def load(answer: Answer, folder: Path) -> Any:
     """The model of an entry's class, which need not be the one that the repository's config names."""
     family = FAMILIES[architectures()[answer["model_class"]]]
@@ -112,7 +151,8 @@ def arguments(answer: Answer) -> dict[str, Any]:
     processor = ImageProcessor.from_folder(cached(given.get("processor", answer["repo"]), weights=False))
     if "size" in given:
         processor = replace(processor, size={"height": given["size"], "width": given["size"]})
-    found: dict[str, Any] = {"pixel_values": processor(IMAGES / given["image"]).pixel_values}
+    image = circle(*given["circle"]) if "circle" in given else IMAGES / given["image"]
+    found: dict[str, Any] = {"pixel_values": processor(image).pixel_values}
     if "masked_patches" in given:
         found["bool_masked_pos"] = np.ones((1, given["masked_patches"]), bool)
     if given.get("interpolate_pos_encoding"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,34 @@ def test_a_repository_that_is_not_cached_needs_the_hub(tmp_path: Path, monkeypat
 def test_an_expression_means_what_it_does_in_numpy(expression: str, wanted: Any) -> None:
     x = np.arange(120).reshape(4, 5, 6)
     np.testing.assert_array_equal(part({"x": x}, expression), x[wanted])
+
+
+@pytest.mark.parametrize(
+    ("spec", "model_class", "says"),
+    [
+        ("stories260k", "GPT2LMHeadModel", "expected ' was found"),
+        ("opus-mt-en-de", "MarianMTModel", "expected \\['Ich bin ein kleiner Frosch"),
+        ("t5-small", "T5ForConditionalGeneration", "apart, expected 0.001 or less"),
+        ("siglip2-base-patch16-naflex", "Siglip2Model", "apart, expected 0.05 or less"),
+    ],
+)
+def test_written_texts_scores_and_drawn_images(spec, model_class, says, tmp_path, monkeypatch) -> None:
+    """Of other weights, so that nothing is right."""
+    folder = find(spec).folder if spec == "stories260k" else build(spec, tmp_path)
+    monkeypatch.setattr(published, "cached", lambda repo, weights=True: folder)
+    answer = next(answer for answer in ANSWERS if answer["model_class"] == model_class)
+    if "max_length" in answer["input"]:
+        answer = {**answer, "input": {**answer["input"], "max_length": 40}}
+    assert re.search(says, str(published.wrong(answer)))
+
+
+def test_a_score_is_that_of_transformers(tmp_path) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    folder = build("t5-small", tmp_path)
+    answer = {"input": {"text": "the old town", "target": "by the water"}}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    ids, labels = (tokenizer(answer["input"][name], return_tensors="pt").input_ids for name in ("text", "target"))
+    with torch.no_grad():
+        loss = transformers.T5ForConditionalGeneration.from_pretrained(folder)(ids, labels=labels).loss.item()
+    assert published.score(answer, folder, load_model(folder)) == pytest.approx(-loss * labels.shape[1], rel=1e-5)
