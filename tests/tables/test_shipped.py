@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,14 +67,14 @@ def test_the_docs_show_what_ships():
         assert f"# {ship.TITLES[what]}" in (ship.folder(what) / "README.md").read_text(encoding="utf-8")
 
 
+def drawn(text: str, size: int, blur: float) -> np.ndarray:
+    image = Image.new("RGB", (size * len(text) * 2 // 3 + 12, round(1.5 * size)), "white")
+    ImageDraw.Draw(image).text((6, size // 6), text, fill="black", font=ImageFont.load_default(size))
+    return np.asarray(image.filter(ImageFilter.GaussianBlur(blur)))
+
+
 def test_an_uncertain_line_is_read_again_and_a_certain_one_once(monkeypatch: pytest.MonkeyPatch):
     task = zoo.load("zoo-read")
-
-    def drawn(text: str, size: int, blur: float) -> np.ndarray:
-        image = Image.new("RGB", (size * len(text) * 2 // 3 + 12, round(1.5 * size)), "white")
-        ImageDraw.Draw(image).text((6, size // 6), text, fill="black", font=ImageFont.load_default(size))
-        return np.asarray(image.filter(ImageFilter.GaussianBlur(blur)))
-
     images = [drawn("Revenue 2023", 24, 0), drawn("Wm llI1 rnm", 9, 1.4), drawn("e8B6a0Oc9", 9, 1.4)]
     factors: list[float] = []
 
@@ -86,8 +87,42 @@ def test_an_uncertain_line_is_read_again_and_a_certain_one_once(monkeypatch: pyt
     found = task(images)
     assert found[0].text == "Revenue 2023"
     assert found[0].confidence >= read.SURE
-    assert factors == [factor for factor in read.WIDER for _ in images[1:]]
-    monkeypatch.setattr(read, "WIDER", ())
+    assert factors == [factor for _ in images[1:] for factor in read.WIDTHS]
+    monkeypatch.setattr(read, "WIDTHS", ())
     once = task(images)
     assert once[0] == found[0]
-    assert all(a.confidence >= b.confidence for a, b in zip(found, once, strict=True))
+
+
+def test_an_uncertain_line_is_what_all_views_together_find_likeliest(monkeypatch: pytest.MonkeyPatch):
+    """The twin is transformers' model, which gives the log-probabilities of every view's text in every view."""
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    task, folder = zoo.load("zoo-read"), DATA / "zoo-read"
+    model = transformers.VisionEncoderDecoderModel.from_pretrained(folder).float().eval()
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+
+    def padded(image: np.ndarray) -> Image.Image:
+        paper = Image.new("RGB", (10 * len(image), len(image)), "white")
+        paper.paste(Image.fromarray(image))
+        return paper
+
+    def logprobs(pixels: Any, ids: list[int]) -> Any:
+        given = torch.tensor([[model.config.decoder_start_token_id, *ids[:-1]]])
+        with torch.no_grad():
+            logits = model(pixel_values=pixels[None], decoder_input_ids=given).logits[0]
+        return logits.log_softmax(-1)[torch.arange(len(ids)), torch.tensor(ids)]
+
+    for text in ("Wm llI1 rnm", "e8B6a0Oc9", "im n m 5S"):
+        image = drawn(text, 9, 1.3)
+        views = [image, *(lines.stretched(image, factor) for factor in read.WIDTHS)]
+        pixels = processor(images=[padded(view) for view in views], return_tensors="pt").pixel_values
+        with monkeypatch.context() as patch:
+            patch.setattr(read, "WIDTHS", ())
+            texts = {one.text for one in task(views)}
+        end = model.generation_config.eos_token_id
+        ids = {one: [*tokenizer(one, add_special_tokens=False).input_ids, end] for one in texts}
+        means = {one: torch.stack([logprobs(view, ids[one]) for view in pixels]).mean(0) for one in texts}
+        best = max(texts, key=lambda one: float(means[one].sum()))
+        found = task(image)
+        assert found.text == best
+        assert found.confidence == pytest.approx(float(means[best].mean().exp()), abs=0.02)  # paper is padded otherwise

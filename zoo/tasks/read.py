@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import ConfigError, InputError, UnsupportedError
-from ..generate import GenerationConfig, generate
+from ..generate import Generated, GenerationConfig, generate
 from ..generate.sampling import log_softmax
 from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_image
 from ..images.lines import is_blank, split_lines, split_words, stretched
@@ -39,9 +39,9 @@ NEW_TOKENS = 128
 # Each step of writing reads all of the weights, so that lines had better share it: as many as fit into so many bytes of
 # the cross-attention's keys and values, which for trocr-base are 9.
 BATCH_BYTES, MAX_LINES = 512 << 20, 64
-# A line, or a part of one, with a lower confidence is read again at these widths: of 1,915 real lines 15 % were, and of
-# their characters 2.3 % wrong, 2.7 % without.
-SURE, WIDER = 0.97, (1.12, 1.2)
+# A line, or a part of one, with a lower confidence is read again at these widths, and the text that is likeliest in all
+# views together counts.
+SURE, WIDTHS = 0.98, (1.12, 1.2, 0.9)
 TALL = 128  # pixels: a higher image may have several lines
 
 
@@ -139,7 +139,7 @@ class Read(ImageTask):
         An image of one colour says "": its confidence is what the model itself gives to an end before any text.
         lines: True if each image is a block of several lines, to be cut into them first (`zoo.images.lines` says
         what it takes); the text has a line each.  With a processor that pads lines (zoo-read's), a line wider than its
-        size is read in parts, cut between words, and an uncertain one again, made wider.  max_new_tokens: of a line, or
+        size is read in parts, cut between words, and an uncertain one in several widths.  max_new_tokens: of a line, or
         a part; by default what the checkpoint's generation config says, or 128; a text that is cut there is warned of.
         num_beams: 1 for greedy choice.
         generation: other fields of `generate.GenerationConfig`.  data_format, max_pixels: as in `open_image`.
@@ -203,25 +203,73 @@ class Read(ImageTask):
         """For each line its text, the log-probabilities of its tokens, and True if it came to its end.
 
         Where a processor keeps a line's shape, a line wider than its size is cut between words. A part that the model
-        is not sure of is read again, somewhat wider, and the reading with the highest confidence counts.
+        is not sure of is read in several widths (`_agreed`).
         """
         if not self.processor.pad_line:
             return self._written(lines, config, max_pixels)
-        parts, counts = self._cut(lines)
-        read = self._in_batches(parts, config, max_pixels)
-        unsure = [i for i, (text, logprobs, _) in enumerate(read) if text and np.exp(logprobs.mean()) < SURE]
-        for factor in WIDER if unsure else ():
-            wider, of_each = self._cut([stretched(parts[i], factor) for i in unsure])
-            found = _regrouped(self._in_batches(wider, config, max_pixels), of_each)
-            for i, again in zip(unsure, found, strict=True):
-                read[i] = max(read[i], again, key=lambda one: one[1].mean())
-        return _regrouped(read, counts)
-
-    def _cut(self, lines: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[int]]:
-        """The parts of all lines, none wider than the processor's size where words allow it, and each line's count."""
         Y, X = self.processor.output_size(1, 1)
         cuts = [split_words(line, X / Y) for line in lines]
-        return [line[:, x0:x1] for line, of in zip(lines, cuts, strict=True) for x0, x1 in of], list(map(len, cuts))
+        parts = [line[:, x0:x1] for line, of in zip(lines, cuts, strict=True) for x0, x1 in of]
+        read = self._in_batches(parts, config, max_pixels)
+        unsure = [i for i, (text, logprobs, _) in enumerate(read) if text and np.exp(logprobs.mean()) < SURE]
+        together = max(1, self.batch_lines // (1 + len(WIDTHS)))
+        for at in range(0, len(unsure) if WIDTHS else 0, together):
+            some = unsure[at : at + together]
+            for i, better in zip(some, self._agreed([parts[i] for i in some], config, max_pixels), strict=True):
+                read[i] = better
+        return _regrouped(read, list(map(len, cuts)))
+
+    def _agreed(
+        self, parts: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
+    ) -> list[tuple[str, np.ndarray, bool]]:
+        """For each part of a line the reading of it, or of it made wider or narrower, that is likeliest in all of them.
+
+        Its log-probabilities are the means over these views.  A view that would have to be cut is left out.
+        """
+        Y, X = self.processor.output_size(1, 1)
+        views, of = list[np.ndarray](), list[int]()
+        for i, part in enumerate(parts):
+            widest = X / Y * len(part) / part.shape[1]
+            wanted = [part, *(stretched(part, factor) for factor in WIDTHS if factor <= max(1.0, widest))]
+            views, of = views + wanted, of + [i] * len(wanted)
+        states = self._states(views, max_pixels)
+        written = self._generated(states, config)
+        texts = [
+            {tuple(one.ids.tolist()): one for j, one in zip(of, written, strict=True) if j == i}
+            for i in range(len(parts))
+        ]
+        pairs = [(view, i, text) for view, i in enumerate(of) for text in texts[i]]
+        rows = self._logprobs([states[view] for view, *_ in pairs], [text for *_, text in pairs], config)
+        out = []
+        for i, found in enumerate(texts):
+            means = {
+                text: np.mean([row for row, (_, j, t) in zip(rows, pairs, strict=True) if (j, t) == (i, text)], 0)
+                for text in found
+            }
+            best = max(means, key=lambda text: means[text].sum())
+            out.append((self.tokenizer.decode(best), means[best], found[best].reason != "length"))
+        return out
+
+    def _logprobs(
+        self, states: Sequence[Array], texts: Sequence[tuple[int, ...]], config: GenerationConfig
+    ) -> list[np.ndarray]:
+        """The log-probabilities of the tokens of texts, of each in its image's states (1, S, E)."""
+        model = self.runner.decoder(cast("Reader", self.model).decoder)
+        out: list[np.ndarray] = []
+        for at in range(0, len(texts), self.batch_lines):
+            some = texts[at : at + self.batch_lines]
+            B, T = len(some), max(map(len, some))
+            ids = np.zeros((B, T), np.int64)
+            for row, text in zip(ids, some, strict=True):
+                row[: len(text)] = text
+            cache, start = model.new_cache(B, T), np.full((B, 1), config.decoder_start_token_id)
+            known = ops.cat(list(states[at : at + self.batch_lines]), 0)
+            logits = floats(model.next_logits(start, None, cache, encoder_hidden_states=known))[:, None]
+            if T > 1:
+                logits = np.concatenate([logits, floats(model.every_logits(ids[:, :-1], cache))], 1)
+            logprobs = np.take_along_axis(log_softmax(logits), ids[..., None], -1)[..., 0]
+            out += [row[: len(text)] for row, text in zip(logprobs, some, strict=True)]
+        return out
 
     def _in_batches(
         self, parts: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
@@ -235,28 +283,34 @@ class Read(ImageTask):
         self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
     ) -> list[tuple[str, np.ndarray, bool]]:
         """The results of `_read` for lines, or parts of lines, that are not cut."""
-        model = cast("Reader", self.model)
-        decoder = self.runner.decoder(model.decoder)
-
-        def encoded(pixel_values: Array, sizes: Any) -> list[Array]:
-            states = self.runner.run(model.encoder_states, model.encoder.pixels(pixel_values))
-            return [states[i : i + 1] for i in range(len(states))]
-
-        states = self.rows(lines, encoded, progress=False, max_pixels=max_pixels)
+        states = self._states(lines, max_pixels)
         blank = [is_blank(line) for line in lines]
         out: list[Any] = [None] * len(lines)
         of_text, of_none = ([i for i, none in enumerate(blank) if none is kind] for kind in (False, True))
         if of_text:
-            prompts = np.full((len(of_text), 1), config.decoder_start_token_id)
-            known = ops.cat([states[i] for i in of_text], 0)
-            written = generate(decoder, prompts, config, encoder_hidden_states=known)
-            for i, (best,) in zip(of_text, written, strict=True):
+            for i, best in zip(of_text, self._generated([states[i] for i in of_text], config), strict=True):
                 out[i] = self.tokenizer.decode(best.ids), best.logprobs, best.reason != "length"
         if of_none:
             known = ops.cat([states[i] for i in of_none], 0)
             for i, logprob in zip(of_none, self._no_text(known, config), strict=True):
                 out[i] = "", np.array([logprob]), True
         return out
+
+    def _states(self, lines: Sequence[np.ndarray], max_pixels: int) -> list[Array]:
+        """The encoder's states (1, S, E) of each line."""
+        model = cast("Reader", self.model)
+
+        def encoded(pixel_values: Array, sizes: Any) -> list[Array]:
+            states = self.runner.run(model.encoder_states, model.encoder.pixels(pixel_values))
+            return [states[i : i + 1] for i in range(len(states))]
+
+        return self.rows(lines, encoded, progress=False, max_pixels=max_pixels)
+
+    def _generated(self, states: Sequence[Array], config: GenerationConfig) -> list[Generated]:
+        """The best text of each line's states (1, S, E)."""
+        decoder = self.runner.decoder(cast("Reader", self.model).decoder)
+        prompts = np.full((len(states), 1), config.decoder_start_token_id)
+        return [best for (best,) in generate(decoder, prompts, config, encoder_hidden_states=ops.cat(list(states), 0))]
 
     def _no_text(self, states: Array, config: GenerationConfig) -> np.ndarray:
         """The log-probability of an end before any text, after the begin token that some were trained to write first.
