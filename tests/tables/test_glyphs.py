@@ -52,6 +52,13 @@ def test_all_negative_numbers_of_a_table_have_one_sign() -> None:
     assert corrected(lines, [*texts, "–5.5"]) == [*texts, "-5.5"]
 
 
+def test_names_are_numbered_where_others_of_the_table_are() -> None:
+    blank = np.asarray(Image.new("RGB", (40, 20), "white"))
+    texts = ["blockl and block2", "blockI.is_in(blockl)", "total", "control", "Cell", "Cell3"]
+    told = ["block1 and block2", "block1.is_in(block1)", *texts[2:]]
+    assert corrected([blank] * len(texts), texts) == told
+
+
 @pytest.mark.parametrize("text", ["O2", "B12", "Il", "I am", "l am", "CO2", "10 l", "1990-Ol", "", "1Oth"])
 def test_letters_that_are_in_no_number_stay(text: str) -> None:
     blank = np.asarray(Image.new("RGB", (40, 20), "white"))

@@ -44,6 +44,8 @@ NEGATIVE = re.compile(r"[-–−][0-9.,]+%?$")
 # A number with an "O" in it or at its end, but not "H2O", and "l" or "I" at its beginning.
 NOUGHT = re.compile(r"(?<![^\W_])[0-9][0-9.,Oo]*[Oo](?=[0-9.,%)]|\b)")
 ONE = re.compile(r"(?<![^\s($€£–-])[lI](?=[0-9]+([.,][0-9]+)*%?\)?(\s|$))")
+# A name with an "l" or "I" at its end, which is "1" if another is the same but for a figure there: "blockl", "block2".
+NAME = re.compile(r"\b([A-Za-z]{3,})([lI0-9])(?![^\W_])")
 
 
 Ink = tuple[int, int, int, int]  # x0, y0, x1, y1 of what stands apart
@@ -94,11 +96,11 @@ def corrected(images: Sequence[np.ndarray], texts: Sequence[str]) -> list[str]:
 
     Told apart are, where each character of a word stands apart, small letters from capitals of the same form and commas
     from points between figures; hyphens from dashes there and at a line's beginning; capitals among small letters where
-    the word's ink is low; in a number, letters from figures.
+    the word's ink is low; letters from figures in a number, and at the end of a name that others of the table number.
     """
     lines = [Line(text, *_ink(image)) for image, text in zip(images, texts, strict=True)]
     usual = statistics.median([high for line in lines if (high := line.height())] or [0.0])
-    return _with_one_sign([_numbers(_corrected(line, usual)) for line in lines])
+    return _with_one_sign(_numbered([_numbers(_corrected(line, usual)) for line in lines]))
 
 
 def _ink(image: np.ndarray) -> tuple[list[Ink], np.ndarray]:
@@ -193,6 +195,15 @@ def _is_between_figures(letters: Sequence[str], i: int) -> bool:
 
 def _numbers(text: str) -> str:
     return ONE.sub("1", NOUGHT.sub(lambda found: re.sub("[Oo]", "0", found[0]), text))
+
+
+def _numbered(texts: Sequence[str]) -> list[str]:
+    """The texts with "1" for "l" and "I" at the end of names of which a table has others that end in a figure."""
+    known = {name for text in texts for name, end in NAME.findall(text) if end.isdigit()}
+    return [
+        NAME.sub(lambda found: f"{found[1]}1" if found[1] in known and found[2] in "lI" else found[0], text)
+        for text in texts
+    ]
 
 
 def _with_one_sign(texts: Sequence[str]) -> list[str]:
