@@ -75,6 +75,13 @@ def test_scores_of_a_file():
     assert tables.right_rows(TRUE, table_material.table_of(wrong)) == 2
 
 
+def test_rows_are_right_whatever_the_white_space_and_the_kind_of_dash():
+    true, found = (
+        table_material.table_of([[0, 0, 1, 1, a], [1, 0, 1, 1, b]]) for a, b in (("−1.5 – 2", "µM"), ("–1.5-2", "uM"))
+    )
+    assert tables.right_rows(true, found) == 1
+
+
 def test_figures_in_the_docs(tmp_path):
     """The final half alone, losing tables with their peer, the newest result."""
     rest = {"error": None, "start": 1.0, "wall": 1.0, "cpu": 1.0, "peak": 1, "pages": 1, "false": 0}
