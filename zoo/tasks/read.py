@@ -224,31 +224,41 @@ class Read(ImageTask):
     ) -> list[tuple[str, np.ndarray, bool]]:
         """For each part of a line the reading of it, or of it made wider or narrower, that is likeliest in all of them.
 
-        Its log-probabilities are the means over these views.  A view that would have to be cut is left out.
+        Its log-probabilities are the means over these views.  What is too wide to be read at once is read in
+        pieces, which give a text and are no view.
         """
         Y, X = self.processor.output_size(1, 1)
-        views, of = list[np.ndarray](), list[int]()
+        lines, of = list[np.ndarray](), list[tuple[int, int]]()  # and the part that each is of, and in how many pieces
         for i, part in enumerate(parts):
-            widest = X / Y * len(part) / part.shape[1]
-            wanted = [part, *(stretched(part, factor) for factor in WIDTHS if factor <= max(1.0, widest))]
-            views, of = views + wanted, of + [i] * len(wanted)
-        states = self._states(views, max_pixels)
+            long = part.shape[1] * max(WIDTHS) > X / Y * len(part)  # its letters are narrow as it is
+            factors = [factor for factor in WIDTHS if factor > 1 or not long]
+            for view in (part, *(stretched(part, factor) for factor in factors)):
+                cuts = split_words(view, X / Y)
+                lines += [view[:, x0:x1] for x0, x1 in cuts]
+                of += [(i, len(cuts))] * len(cuts)
+        states = self._states(lines, max_pixels)
         written = self._generated(states, config)
-        texts = [
-            {tuple(one.ids.tolist()): one for j, one in zip(of, written, strict=True) if j == i}
-            for i in range(len(parts))
-        ]
-        pairs = [(view, i, text) for view, i in enumerate(of) for text in texts[i]]
-        rows = self._logprobs([states[view] for view, *_ in pairs], [text for *_, text in pairs], config)
-        out = []
-        for i, found in enumerate(texts):
-            means = {
-                text: np.mean([row for row, (_, j, t) in zip(rows, pairs, strict=True) if (j, t) == (i, text)], 0)
-                for text in found
-            }
-            best = max(means, key=lambda text: means[text].sum())
-            out.append((self.tokenizer.decode(best), means[best], found[best].reason != "length"))
-        return out
+        texts: list[dict[tuple[int, ...], bool]] = [{} for _ in parts]  # for each part its texts, True for a whole one
+        at = 0
+        while at < len(lines):
+            i, count = of[at]
+            pieces = written[at : at + count]
+            ids = pieces[0].ids.tolist() if count == 1 else self._ids([one.ids for one in pieces], config)
+            texts[i][tuple(ids)] = all(one.reason != "length" for one in pieces)
+            at += count
+        pairs = [(j, i, text) for j, (i, count) in enumerate(of) if count == 1 for text in texts[i]]
+        rows = self._logprobs([states[j] for j, *_ in pairs], [text for *_, text in pairs], config)
+        means: list[dict[tuple[int, ...], np.ndarray]] = [{} for _ in parts]
+        for (_, i, text), row in zip(pairs, rows, strict=True):
+            means[i][text] = means[i].get(text, 0.0) + row / sum(one == (i, 1) for one in of)
+        best = [max(some, key=lambda text: some[text].sum()) for some in means]
+        return [(self.tokenizer.decode(b), means[i][b], texts[i][b]) for i, b in enumerate(best)]
+
+    def _ids(self, pieces: Sequence[np.ndarray], config: GenerationConfig) -> list[int]:
+        """The ids of one text, from those of its pieces, between which there are spaces."""
+        text = " ".join(filter(None, (self.tokenizer.decode(ids).strip() for ids in pieces)))
+        most = self._most(config) - 1
+        return [*self.tokenizer.backend.encode(text, add_special_tokens=False).ids[:most], config.eos_token_id[0]]
 
     def _logprobs(
         self, states: Sequence[Array], texts: Sequence[tuple[int, ...]], config: GenerationConfig
