@@ -159,10 +159,24 @@ def test_what_was_wrong_with_another_file_is_not_said_of_this_one():
 
 
 def test_bounds():
-    with pytest.raises(InputError, match=r"at most \d+ are drawn: a dpi of \d+ would do"):
-        open_document(pdf([PAGE], size=(14400, 14400)), dpi=144).page(1)
+    for size in ((20000, 20000), (1e9, 1e9), (4e7, 0.5)):
+        with pytest.raises(InputError, match=r"at most \d+ are drawn, 65535 a side, and at 30 dpi or more"):
+            open_document(pdf([PAGE], size=size)).page(1)
     with pytest.raises(InputError, match="dpi is 5000"):
         open_document(pdf([PAGE]), dpi=5000)
+
+
+def test_a_large_page_is_drawn_at_fewer_dpi(monkeypatch):
+    whole = open_document(pdf([PAGE])).page(1)
+    monkeypatch.setattr("zoo.apps.documents.pdf.DRAWN", 60_000)
+    with pytest.warns(UserWarning, match="300 x 200 points at 144 dpi are 2.4e.05 pixels, .* it is drawn at 72 dpi"):
+        page = open_document(pdf([PAGE])).page(1)
+    assert page.image.shape == (200, 300, 3)
+    assert whole.words
+    assert page.words
+    for word, same in zip(whole.words, page.words, strict=True):
+        assert same.text == word.text
+        assert np.array(same.box) * 2 == pytest.approx(word.box, abs=0.1)
 
 
 def test_scripts_do_not_run_and_many_pages_cost_nothing():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .open import MAX_PIXELS, ImageFile, ImageInput, open_image
+from .open import MAX_PIXELS, ImageFile, ImageInput, open_image, open_pixels
 from .processor import ImageBatch, ImageProcessor
 
-__all__ = ["MAX_PIXELS", "ImageBatch", "ImageFile", "ImageInput", "ImageProcessor", "open_image"]
+__all__ = ["MAX_PIXELS", "ImageBatch", "ImageFile", "ImageInput", "ImageProcessor", "open_image", "open_pixels"]

@@ -62,10 +62,7 @@ def open_image(
     """
     from PIL import Image
 
-    if data_format not in (None, "channels_last", "channels_first"):
-        raise InputError(f"data_format = {data_format!r}, expected 'channels_last' or 'channels_first'")
-    if isinstance(max_pixels, bool) or not isinstance(max_pixels, int | float) or not max_pixels >= 1:
-        raise InputError(f"max_pixels = {max_pixels!r}, expected a number of at least 1")
+    _check_options(data_format, max_pixels)
     if isinstance(image, np.ndarray):
         return _to_rgb(_from_array(image, data_format == "channels_first", name), name)
     if isinstance(image, (str, os.PathLike)):
@@ -82,6 +79,24 @@ def open_image(
                 "zoo.apps.documents.open_document gives each of them"
             )
     return _decoded(opened, data, name, max_pixels)
+
+
+def open_pixels(
+    image: ImageInput, *, data_format: str | None = None, max_pixels: int = MAX_PIXELS, name: str = "image"
+) -> np.ndarray:
+    """The pixels (H, W, 3) uint8 of what `open_image` opens; an array that has this form is not copied."""
+    if isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
+        _check_options(data_format, max_pixels)
+        if image.size and data_format != "channels_first":
+            return np.ascontiguousarray(image)
+    return np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels, name=name))
+
+
+def _check_options(data_format: str | None, max_pixels: Any) -> None:
+    if data_format not in (None, "channels_last", "channels_first"):
+        raise InputError(f"data_format = {data_format!r}, expected 'channels_last' or 'channels_first'")
+    if isinstance(max_pixels, bool) or not isinstance(max_pixels, int | float) or not max_pixels >= 1:
+        raise InputError(f"max_pixels = {max_pixels!r}, expected a number of at least 1")
 
 
 class ImagePages:

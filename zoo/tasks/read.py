@@ -15,7 +15,7 @@ from .. import ops
 from ..errors import ConfigError, InputError, UnsupportedError
 from ..generate import Generated, GenerationConfig, generate
 from ..generate.sampling import log_softmax
-from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_image
+from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_pixels
 from ..images.lines import is_blank, split_lines, split_words, stretched
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
@@ -152,7 +152,7 @@ class Read(ImageTask):
         with Progress(len(given), progress, "images") as advance:
             for i, image in enumerate(given):
                 with naming(i, len(given)):
-                    array = np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels))
+                    array = open_pixels(image, data_format=data_format, max_pixels=max_pixels)
                 boxes = split_lines(array) if lines else []
                 if not lines and len(array) > TALL and (seen := len(split_lines(array))) > 2:
                     warn(

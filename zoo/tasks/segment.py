@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import InputError
-from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
+from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
 from ..typing import Array
 from .image_task import ImageOptions, ImageTask, as_images, naming, save_png
 
@@ -91,7 +91,7 @@ class Segment(ImageTask):
         arrays = []
         for i, image in enumerate(given):
             with naming(i, len(given)):
-                arrays.append(np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels)))
+                arrays.append(open_pixels(image, data_format=data_format, max_pixels=max_pixels))
 
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             logits = self.call(pixel_values)

@@ -94,8 +94,9 @@ def open_document(
     """Open a PDF (extra `pdf`) or an image file; TIFF, GIF and WebP may have several pages or frames.
 
     file: a path, the bytes of a file, or an open file.  dpi: resolution at which a PDF is rendered; images keep theirs.
-    password: of an encrypted PDF.  max_pixels: larger pages are refused.  name: used in errors and results, by default
-    the path.  InputError: another format, a damaged or encrypted file, no pages.
+    password: of an encrypted PDF.  max_pixels: larger images are refused; a PDF's page that is larger, or larger than
+    `pdf.DRAWN`, is drawn at a lower resolution, with a warning.  name: used in errors and results, by default the path.
+    InputError: another format, a damaged or encrypted file, no pages.
     """
     if not (isinstance(dpi, int | float) and MIN_DPI <= dpi <= MAX_DPI):
         raise InputError(f"dpi is {dpi!r}, expected {MIN_DPI} to {MAX_DPI}")

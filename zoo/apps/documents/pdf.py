@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import InputError, ZooError
 from ...guards.confined import Confined, FailedError, Job, StoppedError
+from ...guards.images import MAX_SIDE
 from ...images import MAX_PIXELS
 from ...images.lines import LEVELS, is_blank
 from ...optional import optional
@@ -22,6 +23,8 @@ from ...warning import warn
 from .rules import Rules, page_rules
 from .word import Word
 
+DRAWN = 36_000_000  # pixels of a page at most: A0 at 144 dpi, A4 at 600 have fewer, and no model looks at as many
+LEAST_DPI = 30  # of a page that is drawn with fewer than were asked for: PDF's largest, 200 x 200 inches, has them
 MAX_CHARACTERS = 200_000  # of a page: a full page of print has 5,000
 MAX_CONTENT = 64 << 20  # bytes of a page's words
 MAX_STOPPED = 3  # pages that take too much, after which the rest of a file is not read
@@ -78,8 +81,7 @@ class PdfFile:
         name = f"{self.name}, page {number}"
         if self._stopped >= MAX_STOPPED:
             raise InputError(f"{name}: not read, since {self._stopped} other pages of the file were hostile or damaged")
-        scale = self.dpi / 72
-        width, height = self._size(number, name, scale)
+        width, height, scale = self._size(number, name)
         answer = self._asked(
             name,
             *("read", number, width, height, scale, MAX_CHARACTERS),
@@ -111,19 +113,21 @@ class PdfFile:
                 words = seen or None  # a scan's layer that is another page's
         return PageContent(image, words, rules)
 
-    def _size(self, number: int, name: str, scale: float) -> tuple[int, int]:
-        """Width and height of a page's image."""
+    def _size(self, number: int, name: str) -> tuple[int, int, float]:
+        """Width and height of a page's image, and pixels a point: those of the dpi, or fewer for a large page."""
         width, height = self._numbers(name, 2, "size", number)  # in points, of the visible part
         if not (0 < width < math.inf and 0 < height < math.inf):
             raise InputError(f"{name}: the page has no area ({width:g} x {height:g} points)")
-        W, H = math.ceil(width * scale), math.ceil(height * scale)
-        if (pixels := W * H) > self.max_pixels:
-            most = math.floor(self.dpi * math.sqrt(self.max_pixels / pixels))
-            raise InputError(
-                f"{name}: {width:g} x {height:g} points at {self.dpi:g} dpi are {pixels} pixels, at most "
-                f"{self.max_pixels} are drawn: a dpi of {most} would do"
-            )
-        return W, H
+        dpi, most = self.dpi, min(self.max_pixels, DRAWN)
+        if (pixels := width * height * (dpi / 72) ** 2) > most:
+            dpi = math.floor(dpi * math.sqrt(most / pixels))
+        W, H = math.ceil(width * dpi / 72), math.ceil(height * dpi / 72)
+        large = f"{name}: {width:g} x {height:g} points at {self.dpi:g} dpi are {pixels:.3g} pixels"
+        if dpi < min(self.dpi, LEAST_DPI) or max(W, H) > MAX_SIDE:
+            raise InputError(f"{large}: at most {most} are drawn, {MAX_SIDE} a side, and at {LEAST_DPI} dpi or more")
+        if dpi < self.dpi:
+            warn(f"{large}, more than {most}: it is drawn at {dpi} dpi")
+        return W, H, dpi / 72
 
     def _numbers(self, name: str, count: int, *request: Any) -> list[float]:
         answer = self._asked(name, *request, most=100).split()

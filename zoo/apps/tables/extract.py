@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, UnsupportedError
-from ...images import MAX_PIXELS, ImageInput, open_image
+from ...images import MAX_PIXELS, ImageInput, open_image, open_pixels
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
 from ..documents import Rules
@@ -130,7 +130,7 @@ class TableExtractor:
         """
         if words is not None:
             check_words(words)
-        page = np.asarray(open_image(image, data_format=data_format, max_pixels=max_pixels))
+        page = open_pixels(image, data_format=data_format, max_pixels=max_pixels)
         places = self.places(page)
         if words is None and self.ocr is not None:
             words = self._ocr_words(self.ocr, page, places)
