@@ -9,6 +9,7 @@ from typing import Any
 
 from ..demo.models import TABS, Models
 from ..demo.serve import serve
+from ..serve.listening import unblock_stderr
 from ..tables.batch import ExtractorConfig
 from ..tables.extract import DETECTION, STRUCTURE
 from . import UsageError
@@ -18,6 +19,7 @@ from .table_options import check_finding, ocr_engines
 
 def demo(args: argparse.Namespace) -> None:
     check_finding(args)
+    unblock_stderr()
     loading = {"device": fastest(args), "local_files_only": args.local_files_only, "lock": args.lock}
     detection = None if args.no_detection else args.detection or DETECTION
     config = ExtractorConfig(args.structure or STRUCTURE, detection, *ocr_engines(args), **loading)

@@ -20,9 +20,11 @@ def serve(args: argparse.Namespace) -> None:
     for package in PACKAGES:  # a missing one is reported before anything else
         optional(package, "the server", "serve")
     from ..serve.app import LOOPBACK
+    from ..serve.listening import unblock_stderr
     from ..serve.models import Models
     from ..serve.server import serve as serve_models
 
+    unblock_stderr()
     args.device = fastest(args)
     key = args.api_key or os.environ.get("ZOO_API_KEY") or None
     loading = {name: getattr(args, name) for name in ("device", "local_files_only", "lock")}

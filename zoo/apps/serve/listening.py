@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import ipaddress
+import os
 import socket
+import stat
+import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,7 +36,7 @@ class Bodies:
     def __init__(self) -> None:
         self._held = 0
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def read(self, receive: Any, limit: int) -> AsyncIterator[bytes]:
         """A request's body, held until its answer is sent.  RefusedError: it is too large or too slow."""
         body, more, end = bytearray(), True, time.monotonic() + REQUEST_SECONDS
@@ -73,6 +77,28 @@ def replayed(body: bytes, receive: Any) -> Any:
         return read.pop() if read else await receive()
 
     return received
+
+
+class _Lossy(io.FileIO):
+    """A file in which what cannot be written at once is left out."""
+
+    def write(self, data: Any) -> int:
+        written = super().write(data)
+        return len(data) if written is None else written
+
+
+def unblock_stderr() -> None:
+    """Lose what is written to stderr while it is a full pipe that nobody reads (on Linux); everybody would wait for it.
+
+    The panic of a library is written by the library, which holds the interpreter's lock meanwhile.
+    """
+    with contextlib.suppress(OSError):
+        if stat.S_ISFIFO(os.fstat(2).st_mode):
+            own = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_NONBLOCK)  # others may write to the pipe as it was
+            os.dup2(own, 2)
+            os.close(own)
+            lossy = _Lossy(2, "w", closefd=False)
+            sys.stderr = io.TextIOWrapper(lossy, sys.stderr.encoding, "backslashreplace", write_through=True)  # type: ignore[type-var]
 
 
 def headers_of(scope: Any) -> dict[str, str]:
