@@ -9,6 +9,7 @@ import threading
 import numpy as np
 
 KEEP = 64 << 20  # bytes of results that each thread keeps for reuse
+ROOM, LOOSE = 4, 2  # a new one has a quarter more than is asked for, and is reused for half as much or more
 SMALL = 1 << 18  # bytes below which malloc is as fast
 TINY = 1 << 14  # bytes below which alignment does not pay
 ALIGN = 64  # bytes
@@ -55,16 +56,19 @@ def result(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         kept = _local.kept
     except AttributeError:
         kept = _local.kept = []
-    for i in range(len(kept)):
-        if kept[i].nbytes == nbytes and kept[i].dtype == dtype and sys.getrefcount(kept[i]) == _IDLE:
-            kept.append(kept.pop(i))
-            return _aligned(kept[-1], size).reshape(shape)
-    buffer = _empty(size, dtype)
-    kept.append(buffer)
-    total = sum(b.nbytes for b in kept)
-    while total > KEEP:
-        total -= kept.pop(0).nbytes
-    return _aligned(buffer, size).reshape(shape)
+    fitting = [
+        (kept[i].nbytes, i)
+        for i in range(len(kept))
+        if nbytes <= kept[i].nbytes <= LOOSE * nbytes and kept[i].dtype == dtype and sys.getrefcount(kept[i]) == _IDLE
+    ]
+    if fitting:
+        kept.append(kept.pop(min(fitting)[1]))
+    else:
+        kept.append(_empty(size + size // ROOM, dtype))
+        total = sum(b.nbytes for b in kept)
+        while total > KEEP:
+            total -= kept.pop(0).nbytes
+    return _aligned(kept[-1], size).reshape(shape)
 
 
 def _empty(size: int, dtype: np.dtype) -> np.ndarray:
