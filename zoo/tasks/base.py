@@ -37,7 +37,7 @@ BATCH_TOKENS_TORCH = 16384
 # have little padding in any case.
 BATCHES_WORTH, FEW = 32, 256
 # Texts that are tokenized at once, and their characters: it bounds memory, and is enough to sort by length.
-TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 20
+TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 19
 # No text of this many characters has as few tokens, but for spaces and words that a tokenizer does not know.
 OF_A_TOKEN, FEWEST = 64, 1 << 16
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.

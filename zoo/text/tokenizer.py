@@ -172,8 +172,9 @@ class Tokenizer:
                 text, pair = self._beginnings(backend.truncation, text, pair)
                 for name, one in (("texts", text), ("pairs", pair or "")):
                     if len(one) > MOST:
-                        problem = f"has {len(one)} characters, and the first {MOST} do not tell where it can be cut"
-                        raise InputError(f"{problem}: pass a shorter text", argument=name, index=i)
+                        problem = f"has {len(one)} characters, and no space between two words among the first {MOST}"
+                        how = f"pass its beginning alone, such as text[:{MOST}]"
+                        raise InputError(f"{problem}, where it could be cut: {how}", argument=name, index=i)
             row = self._encode(backend, i, text, pair)
             rows.append(row)
             if overflow:
