@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import importlib.util
 import json
 import multiprocessing
@@ -84,6 +85,29 @@ class Starlette(Server):
     def __init__(self, name: str, threads: int):
         self.start([sys.executable, "-c", STARLETTE, name, str(threads)])
         self.watch()
+
+
+class Infinity(Server):
+    """`infinity_emb` with its engine for torch; command: its executable, which may be another environment's."""
+
+    def __init__(self, command: str, name: str, threads: int):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "DO_NOT_TRACK": "1"}
+        environment.pop("PYTHONPATH", None)
+        options = ["--engine", "torch", "--device", "cpu", "--no-bettertransformer", "--url-prefix", "/v1"]
+        options += ["--log-level", "error"]  # else it writes a line for each request
+        at = ["--model-id", name, "--host", "127.0.0.1", "--port", str(port)]
+        self.process = subprocess.Popen(
+            [command, "v2", *at, *options], stderr=subprocess.PIPE, text=True, env=environment
+        )
+        self.address = f"http://127.0.0.1:{port}"
+        self.watch()
+        while self.process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                return
+            time.sleep(0.2)
+        raise SystemExit(f"{command} does not start:\n{''.join(self.lines)[-1000:]}")
 
 
 STARLETTE = """

@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,10 @@ import numpy as np
 import zoo
 
 from . import harness
-from .clients import Answers, Server, Starlette, asked, minilm
+from .clients import Answers, Infinity, Server, Starlette, asked, minilm
 
 WORDS = [*("the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "while", "rain", "falls", "on", "old")]
 WORDS += ["stone", "walls", "near", "the", "sea"]
-BESIDE = "sentence-transformers in Starlette"
 PROMPT = "Once upon a time"
 
 # How much was done, in how many seconds, and the answers of a server.
@@ -42,13 +42,13 @@ def texts(count: int) -> list[str]:
 
 
 def measured(
-    rounds: int, server: Server, runs: dict[str, Run], beside: Server | None = None
+    rounds: int, server: Server, runs: dict[str, Run], beside: Mapping[str, Server] | None = None
 ) -> dict[str, dict[str, float]]:
     """For each run the best rate, the least CPU time, and the clients' share and waiting times of its best round."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
     for name in harness.in_turns([*runs], rounds):
         harness.settle()
-        of = beside if beside is not None and name.startswith(BESIDE) else server
+        of = (beside or {}).get(name, server)
         clock = time.process_time if name.startswith("offline") else of.cpu
         began = clock()
         count, seconds, answers = runs[name]()
@@ -88,14 +88,18 @@ def embeddings(name: str, server: Server, args: Any, loading: dict[str, Any]) ->
         "4 clients, 16 texts each": lambda: served(16, 4),
         f"{args.clients} clients, a text each": lambda: served(1, args.clients),
     }
-    if not args.beside:
-        return measured(args.rounds, server, runs)
-    peer = Starlette(name, int(os.environ["OMP_NUM_THREADS"]))
+    threads, peers = int(os.environ["OMP_NUM_THREADS"]), dict[str, Server]()
     try:
-        runs[f"{BESIDE}, {args.clients} clients"] = lambda: served(1, args.clients, peer)
-        return measured(args.rounds, server, runs, peer)
+        if args.beside:
+            peers["sentence-transformers in Starlette"] = Starlette(name, threads)
+        if args.infinity:
+            peers["infinity_emb"] = Infinity(args.infinity, name, threads)
+        beside = {f"{peer}, {args.clients} clients": at for peer, at in peers.items()}
+        runs |= {what: partial(served, 1, args.clients, at) for what, at in beside.items()}
+        return measured(args.rounds, server, runs, beside)
     finally:
-        peer.stop()
+        for peer in peers.values():
+            peer.stop()
 
 
 def generation(name: str, server: Server, args: Any, loading: dict[str, Any]) -> dict[str, Any]:
@@ -135,6 +139,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=400)
     parser.add_argument("--beside", action="store_true", help="sentence-transformers in a Starlette application too")
+    parser.add_argument("--infinity", metavar="COMMAND", help="infinity_emb too, as installed in any environment")
     parser.add_argument("--streams", type=int, default=8)
     args = parser.parse_args(argv)
     if args.quick:
