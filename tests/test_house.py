@@ -76,7 +76,9 @@ def test_running_a_model_on_numpy_never_loads_torch():
 
 def test_loading_a_real_checkpoint_never_loads_torch(minilm):
     code = f"import zoo\nassert zoo.load({str(minilm)!r})('A text.').shape == (384,)"
-    assert loaded_after(code, "torch", "triton", "transformers", "scipy") == set()
+    # The last three take a sixth of a load on Linux, and are for processes alone.
+    needless = ("subprocess", "tempfile", "multiprocessing") if sys.platform == "linux" else ()
+    assert loaded_after(code, "torch", "triton", "transformers", "scipy", *needless) == set()
 
 
 def module(path: Path) -> str:

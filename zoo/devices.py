@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import importlib.util
 import os
 from types import ModuleType
@@ -50,6 +49,8 @@ def _is_installed(package: str) -> bool:
 
 def _has_cuda() -> bool:
     """True if torch finds a CUDA GPU; torch is imported only where a driver is installed."""
+    import ctypes.util  # which takes a tenth of a load
+
     if not _is_installed("torch") or ctypes.util.find_library("nvcuda" if os.name == "nt" else "cuda") is None:
         return False
     import torch

@@ -24,7 +24,6 @@ from ..errors import InputError, UnsupportedError, ZooError, nearest
 from ..inputs import TextModel
 from ..options import Options
 from ..pretrained import Pretrained
-from ..processes import Processes
 from .base import as_iterable, as_texts, check_count, check_text, text_blocks
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
@@ -293,6 +292,8 @@ class InProcess:
 
 @contextmanager
 def _by_processes(do: InProcess, count: int) -> Iterator[Callable[[Any, Iterable[Encoding]], Iterator[np.ndarray]]]:
+    from ..processes import Processes  # whose modules take a fifteenth of a load
+
     def died(batch: Encoding) -> np.ndarray:
         rows, tokens = batch.input_ids.shape
         raise ZooError(
