@@ -206,6 +206,11 @@ FAMILIES: dict[str, Family] = {
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
     "olmo2": Family(module="zoo.models.olmo2", prefix="Olmo2", heads=_DECODER[:3]),
+    "opt": Family(
+        module="zoo.models.opt",
+        prefix="OPT",
+        heads=("Model", "ForCausalLM", "ForSequenceClassification", "ForQuestionAnswering"),
+    ),
     "phi3": Family(module="zoo.models.phi3", prefix="Phi3", heads=_DECODER[:4]),
     "qwen2": Family(module="zoo.models.qwen2", prefix="Qwen2", classes="Llama", heads=_DECODER),
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
