@@ -106,6 +106,22 @@ def test_steps_that_write_to_the_cache(name, tmp_path, monkeypatch):
     assert caches[1].keys[0] is keys  # as long as there is room, nothing is copied
 
 
+@pytest.mark.parametrize("window", [None, 50])
+def test_steps_after_a_long_text(window, tmp_path, monkeypatch):
+    """Rows of two lengths; three queries of 24 numbers share a key, so that the scale is no power of two."""
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
+    monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path))
+    sizes = {**LLAMA, "hidden_size": 144, "num_attention_heads": 6, "max_position_embeddings": 1200}
+    config, rng = MistralConfig(**sizes, sliding_window=window), np.random.default_rng(0)
+    model, run = LlamaForCausalLM.from_config(config), LlamaForCausalLM.from_config(config, device="onnx")
+    assert run.runner.in_place(run)
+    caches = [one.new_cache(2, 1200) for one in (model, run)]
+    for T, lengths in ((1031, np.array([1031, 517])), (1, None), (7, np.array([7, 2])), (1, None)):
+        ids = rng.integers(2, 90, (2, T))
+        wanted, found = (one.next_logits(ids, lengths, c) for one, c in zip((model, run), caches, strict=True))
+        assert np.linalg.norm(found - wanted) <= 1e-5 * np.linalg.norm(wanted)
+
+
 def test_positions_that_a_texts_length_changes_have_no_graph():
     scaling = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
     model = LlamaForCausalLM.from_config(LlamaConfig(**LLAMA, rope_parameters=scaling))

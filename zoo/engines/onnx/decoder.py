@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOM = 64  # capacity of a new cache in tokens; it doubles as the cache grows
 ROOM_IN_PLACE = 4096  # of one whose unused part no graph reads
-SCORES = 1 << 25  # numbers: heads, times tokens of a prompt's chunk, times capacity of the cache
+SCORES = 1 << 24  # numbers: heads, times tokens of a prompt's chunk, times capacity of the cache
 # Tokens of a prompt's chunk: 512 take as long as 256, and 130 MB more for a Llama of a billion parameters.
 LEAST, CHUNK = 32, 256
 

@@ -102,22 +102,26 @@ def relative_bias(table: Symbol, T: int, k: Symbol, start: Symbol | None) -> Sym
 def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: int | None, scale: float) -> Symbol:
     """GroupQueryAttention, for one row or one token: it writes new keys and values to the cache if the memory of past
     and present is the same.
+
+    With a sink, of which softmax makes 0, and a scale of 1 it multiplies one row by MLAS's vector kernels, which takes
+    0.6 of the time that its flash attention takes (4,096 tokens of context; AVX2).
     """
     B, T, H, K = q.shape
     graph, memo, key = q.graph, q.graph.memo, ("lengths", start.name, text_of(T))
     if key not in memo:
         most = start.new("ReduceMax", [start, np.array([0])], (1,), keepdims=1)
         memo[key] = [x.new("Cast", [x], x.shape, INT32, to=INT32) for x in (start + (T - 1), most + T)]
-    flat = [x.reshape(B, T, x.shape[2] * K).name for x in (q, k.recent, v.recent)]
+    flat = [x.reshape(B, T, x.shape[2] * K).name for x in (q * scale, k.recent, v.recent)]
     lengths = [x.name for x in memo[key]]
+    sink = graph.store(np.full(H, LOWEST))
     names = graph.node(
         "GroupQueryAttention",
-        [*flat, k.stored.name, v.stored.name, *lengths],
+        [*flat, k.stored.name, v.stored.name, *lengths, "", "", "", "", sink],
         3,
         MICROSOFT,
         num_heads=H,
         kv_num_heads=k.recent.shape[2],
-        scale=float(scale),
+        scale=1.0,
         local_window_size=-1 if window is None else window + 1,  # which counts the query's own position
     )
     for one, name in zip((k, v), names[1:], strict=True):
