@@ -130,6 +130,12 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "ForImageClassification", "Backbone"),
         processor="BitImageProcessor",
     ),
+    "dinov2_with_registers": Family(
+        module="zoo.models.dinov2",
+        prefix="Dinov2WithRegisters",
+        heads=("Model", "ForImageClassification", "Backbone"),
+        processor="BitImageProcessor",
+    ),
     "convnext": Family(
         module="zoo.models.convnext",
         prefix="ConvNext",

@@ -1,4 +1,4 @@
-"""DINOv2 checkpoints."""
+"""DINOv2 checkpoints, without and with registers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ IMAGES |= {"do_center_crop": True, "crop_size": {"height": 224, "width": 224}, "
 IMAGES |= {"do_rescale": True, "rescale_factor": 0.00392156862745098, "do_normalize": True}
 IMAGES |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 
+REGISTERS = {**CONFIG, "num_register_tokens": 4}
+
 _dinov2 = partial(Spec, model_type="dinov2", config=CONFIG, tiny=TINY, processor=IMAGES, unused=("mask_token",))
+_registers = partial(_dinov2, model_type="dinov2_with_registers", config=REGISTERS)
 
 SPECS: dict[str, Spec] = {
     "dinov2-base": _dinov2(like="facebook/dinov2-base", architecture="Dinov2Model", full=True),
@@ -28,6 +31,21 @@ SPECS: dict[str, Spec] = {
     "dinov2-backbone": _dinov2(
         like="save_pretrained",
         architecture="Dinov2Backbone",
+        idle=(*Spec.idle, r"mask_token$"),
+        tiny={**TINY, "out_indices": [0, 2, 3]},
+    ),
+    "dinov2-with-registers-base": _registers(
+        like="facebook/dinov2-with-registers-base", architecture="Dinov2WithRegistersModel", full=True
+    ),
+    "dinov2-registers-imagenet1k": _registers(
+        like="facebook/dinov2-with-registers-base-imagenet1k-1-layer",
+        architecture="Dinov2WithRegistersForImageClassification",
+        config={**REGISTERS, **labels(count=1000)},
+        tiny={**TINY, **labels(count=7)},
+    ),
+    "dinov2-registers-backbone": _registers(
+        like="save_pretrained",
+        architecture="Dinov2WithRegistersBackbone",
         idle=(*Spec.idle, r"mask_token$"),
         tiny={**TINY, "out_indices": [0, 2, 3]},
     ),

@@ -302,8 +302,8 @@ def _resized(x, count, mode):
             out.append(x[min(math.floor(np.float32(i) * np.float32(N / count)), N - 1)])
             continue
         at = (i + 0.5) * N / count - 0.5
-        if mode == "antialias":
-            weights = [max(0.0, 1 - abs(k - at) / max(N / count, 1)) for k in range(N)]
+        if mode.endswith("antialias"):
+            weights = [_aliased(abs(k - at) / max(N / count, 1), mode) for k in range(N)]
             out.append(sum(w * x[k] for k, w in enumerate(weights)) / sum(weights))
             continue
         if mode == "bilinear":
@@ -313,6 +313,12 @@ def _resized(x, count, mode):
         taps = taps or {first: 1 - (at - first), first + 1: at - first}
         out.append(sum(w * x[min(max(k, 0), N - 1)] for k, w in taps.items()))
     return np.stack(out)
+
+
+def _aliased(d, mode):
+    if mode == "bilinear antialias":
+        return max(0.0, 1 - d)
+    return 1.5 * d**3 - 2.5 * d**2 + 1 if d < 1 else -0.5 * d**3 + 2.5 * d**2 - 4 * d + 2 if d < 2 else 0.0
 
 
 def interpolate(x, size, mode="bilinear"):

@@ -1,6 +1,5 @@
-"""DINOv2: https://arxiv.org/abs/2304.07193"""
+"""DINOv2: https://arxiv.org/abs/2304.07193, also with registers: https://arxiv.org/abs/2309.16588"""
 
-from .config import Dinov2Config
-from .model import Dinov2Backbone, Dinov2ForImageClassification, Dinov2Model
-
-__all__ = ["Dinov2Backbone", "Dinov2Config", "Dinov2ForImageClassification", "Dinov2Model"]
+from .config import *
+from .model import *
+from .registers import *

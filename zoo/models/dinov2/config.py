@@ -1,4 +1,4 @@
-"""The config of a DINOv2 checkpoint."""
+"""The configs of DINOv2 checkpoints, without and with registers."""
 
 from __future__ import annotations
 
@@ -25,3 +25,14 @@ class Dinov2Config(BackboneConfig, VisionConfig):
         self.positive("mlp_ratio")
         self.fractions("drop_path_rate")
         self.require(use_swiglu_ffn=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dinov2WithRegistersConfig(Dinov2Config):
+    model_type: str = "dinov2_with_registers"
+    patch_size: int | list[int] | tuple[int, ...] = 16
+    num_register_tokens: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.positive("num_register_tokens")

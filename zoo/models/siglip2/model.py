@@ -43,7 +43,7 @@ class Embeddings(Module):
     def _patches(self, grid: tuple[int, int]) -> Array:
         """The positions of a grid of patches, (1, N, D)."""
         own = self.position.reshape(1, *self.grid, -1)
-        return ops.interpolate(own, grid, "antialias").reshape(1, grid[0] * grid[1], -1)
+        return ops.interpolate(own, grid, "bilinear antialias").reshape(1, grid[0] * grid[1], -1)
 
 
 class Siglip2VisionModel(siglip.SiglipVisionModel):

@@ -18,8 +18,8 @@ def interpolate(x: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
     if mode == "nearest":
         return x[:, _nearest(Y, size[0])[:, None], _nearest(X, size[1])]
     planes = columns(x).reshape(C * B, Y, X)
-    if mode == "antialias":
-        averaged = along(planes, triangles(Y, size[0]), triangles(X, size[1]))
+    if mode.endswith("antialias"):
+        averaged = along(planes, *(averaging(n, new, mode) for n, new in zip((Y, X), size, strict=True)))
         return logical(averaged.reshape(C, -1), (B, *size))
     rows, weights = taps(Y, size[0], mode, x.dtype)
     across = matrix(*taps(X, size[1], mode, x.dtype), X)
@@ -88,12 +88,17 @@ def averages(count: int, new: int) -> np.ndarray:
 
 
 @lru_cache(64)
-def triangles(count: int, new: int) -> np.ndarray:
-    """(new, count): the weights of samples by their distance, up to that between two of the fewer."""
+def averaging(count: int, new: int, mode: str) -> np.ndarray:
+    """(new, count): the weights of samples by their distance, in steps between two of the fewer."""
     step, half = np.float32(count / new), np.float32(0.5)  # as in torch, whose places are float32
     places = (np.arange(new, dtype=np.float32) + half) * step
     apart = np.arange(count, dtype=np.float32) - places[:, None] + half
-    out = np.maximum(1 - np.abs(apart) / max(step, np.float32(1)), 0)
+    d = np.abs(apart) / max(step, np.float32(1))
+    if mode.startswith("bilinear"):
+        out = np.maximum(1 - d, 0)
+    else:
+        near, far = (1.5 * d - 2.5) * d * d + 1, ((-0.5 * d + 2.5) * d - 4) * d + 2
+        out = np.where(d < 1, near, np.where(d < 2, far, 0))
     return out / out.sum(1, keepdims=True)
 
 

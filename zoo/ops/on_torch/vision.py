@@ -61,8 +61,9 @@ def interpolate(x: Tensor, size: Pair, mode: str) -> Tensor:
     if mode == "nearest":  # torch's own function does not take all types
         rows, columns = (_nearest(before, after, x) for before, after in zip(x.shape[1:3], size, strict=True))
         return x[:, rows[:, None], columns]
-    if mode == "antialias":  # torch has none of 16 bits on a CPU
-        y = F.interpolate(_planes(x).float(), size=size, mode="bilinear", align_corners=False, antialias=True)
+    if mode.endswith("antialias"):  # torch has none of 16 bits on a CPU
+        kind = mode.removesuffix(" antialias")
+        y = F.interpolate(_planes(x).float(), size=size, mode=kind, align_corners=False, antialias=True)
         return y.to(x.dtype).permute(0, 2, 3, 1)
     return F.interpolate(_planes(x), size=size, mode=mode, align_corners=False).permute(0, 2, 3, 1)
 

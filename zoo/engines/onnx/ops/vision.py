@@ -5,13 +5,14 @@ The transposes between two of these ops cancel.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ....ops import on_numpy
 from .activations import activate
-from .arrays import arange, cat
+from .arrays import arange, cat, where
 from .dims import is_fixed, same
 from .symbol import FLOAT, INT, Symbol
 
@@ -220,15 +221,20 @@ def _nearest(x: Symbol, axis: int, count: int) -> Symbol:
     return _taken(x, at, axis)
 
 
-def _averaged(x: Symbol, axis: int, count: int) -> Symbol:
+def _averaged(x: Symbol, axis: int, count: int, cubic: bool = False) -> Symbol:
     """Antialiased along an axis, by a matrix of the weights of samples: ONNX's own operator has it from opset 18 on."""
     n = x.shape[axis]
     step = (x.constant(np.array(0)) + n).to(FLOAT) / (x.constant(np.array(0)) + count).to(FLOAT)
     places, samples = (arange(m, x).to(FLOAT) + 0.5 for m in (count, n))
     apart = (places * step)[:, None] - samples[None]
     apart = apart.new("Abs", [apart], apart.shape)
-    near = 1.0 - apart / step.new("Max", [step, np.array(1, np.float32)], ())
-    near = near.new("Relu", [near], near.shape)
+    d = apart / step.new("Max", [step, np.array(1, np.float32)], ())
+    if cubic:
+        near, far = (d * 1.5 - 2.5) * d * d + 1.0, ((d * -0.5 + 2.5) * d - 4.0) * d + 2.0
+        near = where(d < 1.0, near, where(d < 2.0, far, d * 0.0))
+    else:
+        near = 1.0 - d
+        near = near.new("Relu", [near], near.shape)
     weights = near / near.new("ReduceSum", [near, np.array([1])], (count, 1), keepdims=1)
     B, Y, X, C = x.shape
     if axis == 2:
@@ -237,4 +243,9 @@ def _averaged(x: Symbol, axis: int, count: int) -> Symbol:
     return x.new("MatMul", [weights, rows], (B, count, X * C)).reshape(B, count, X, C)
 
 
-_ALONG = {"nearest": _nearest, "bicubic": _cubic, "antialias": _averaged}
+_ALONG = {
+    "nearest": _nearest,
+    "bicubic": _cubic,
+    "bilinear antialias": _averaged,
+    "bicubic antialias": partial(_averaged, cubic=True),
+}
