@@ -54,6 +54,15 @@ def test_a_line_longer_than_the_reader_knows_is_read_in_parts():
     assert right >= 8  # of eleven; squeezed into one picture, few are
 
 
+def test_an_uncertain_part_that_is_still_too_long_is_read() -> None:
+    """Its only gaps are far from the middle, so that it could be cut again."""
+    image = np.asarray(drawn("i lI1l1I1ll1I1lIl1I1llI1l1I1ll1I1lIl1I1llI1l1I1ll1I1lI l", 9, 1.3))
+    task = zoo.load("zoo-read")
+    parts = split_words(image, 10)
+    assert max(b - a for a, b in parts) > 10 * len(image)
+    assert all(one.text for one in task([image, *(image[:, a:b] for a, b in parts)]))
+
+
 def test_the_docs_show_what_ships():
     pytest.importorskip("torch", reason="needs the extra train")
     pytest.importorskip("scipy", reason="needs the extra train")

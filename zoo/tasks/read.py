@@ -231,8 +231,11 @@ class Read(ImageTask):
         lines, of = list[np.ndarray](), list[tuple[int, int]]()  # and the part that each is of, and in how many pieces
         for i, part in enumerate(parts):
             long = part.shape[1] * max(WIDTHS) > X / Y * len(part)  # its letters are narrow as it is
-            factors = [factor for factor in WIDTHS if factor > 1 or not long]
-            for view in (part, *(stretched(part, factor) for factor in factors)):
+            lines, of = [*lines, part], [*of, (i, 1)]
+            for factor in WIDTHS:
+                if factor < 1 and long:
+                    continue
+                view = stretched(part, factor)
                 cuts = split_words(view, X / Y)
                 lines += [view[:, x0:x1] for x0, x1 in cuts]
                 of += [(i, len(cuts))] * len(cuts)
