@@ -11,6 +11,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 import zoo
+from zoo.apps.tables import TableExtractor
 from zoo.checkpoint.names import EMBEDDED
 from zoo.images import lines
 from zoo.images.lines import split_words
@@ -135,3 +136,13 @@ def test_an_uncertain_line_is_what_all_views_together_find_likeliest(monkeypatch
         found = task(image)
         assert found.text == best
         assert found.confidence == pytest.approx(float(means[best].mean().exp()), abs=0.02)  # paper is padded otherwise
+
+
+@pytest.mark.parametrize("margin", [2, 12], ids=["tight", "with margins"])
+def test_a_single_row_is_read(margin: int):
+    image = Image.new("RGB", (600, 24 + 2 * margin), "white")
+    draw, texts = ImageDraw.Draw(image), ["Total", "1,204", "88.5", "No"]
+    for x, words in zip((10, 200, 330, 460), texts, strict=True):
+        draw.text((x, margin), words, fill="black", font=ImageFont.load_default(18))
+    (table,) = TableExtractor(detection=None, reader="zoo-read")(np.asarray(image))
+    assert table.rows() == [texts]

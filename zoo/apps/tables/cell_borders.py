@@ -45,7 +45,8 @@ def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
             over_rows[place] = False
         if cell.column_span > 1:
             over_columns[place] = False
-    Y, X = _moved(Y, rows, over_rows, 1, 0), _moved(X, columns, over_columns, 0, round(LETTER_GAP * reach))
+    high = round(4 * reach) if len(rows) == 1 else 1  # in one line of text strokes of letters are as high as the ink
+    Y, X = _moved(Y, rows, over_rows, 1, 0), _moved(X, columns, over_columns, 0, round(LETTER_GAP * reach), high)
     return [
         (X[c.column][1], Y[c.row][1], X[c.column + c.column_span][0], Y[c.row + c.row_span][0]) for c in table.cells
     ]
@@ -71,14 +72,20 @@ def _ink(image: np.ndarray, Y: Sequence[int], X: Sequence[int], table: Box) -> n
 
 
 def _moved(
-    borders: Sequence[int], intervals: Sequence[tuple[float, float]], ink: np.ndarray, axis: int, away: int
+    borders: Sequence[int],
+    intervals: Sequence[tuple[float, float]],
+    ink: np.ndarray,
+    axis: int,
+    away: int,
+    long: int = 1,
 ) -> list[tuple[float, float]]:
     """Each border (begin, end) where the least ink crosses it or is nearer than `away`, by preference on a rule.
 
-    A border begins and ends at the two edges of its rule; without a rule both are the same."""
+    A border begins and ends at the two edges of its rule; without a rule both are the same.  Rules are as long as
+    most of the ink, and of `long`."""
     crossing = np.append(np.count_nonzero(ink, axis), 0)  # no ink at the edge of the picture
     inked = np.flatnonzero(ink.any(1 - axis))
-    rule = _rules(crossing / (inked[-1] + 1 - inked[0] if len(inked) else 1), dotted=axis == 1)
+    rule = _rules(crossing / max(long, inked[-1] + 1 - inked[0] if len(inked) else 1), dotted=axis == 1)
     crossing[rule] = 0
     blurred = sliding_window_view(np.pad(rule, NEAR_RULE), 2 * NEAR_RULE + 1).max(1)  # rules with their blurred edges
     inner = _inner(np.flatnonzero((crossing > 0) & ~blurred), intervals)

@@ -16,7 +16,7 @@ import numpy as np
 from ...images.boxes import Box, Detection
 from .boxes import HALF, bounding_box, groups, inside, share
 from .structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING
-from .text_lines import columns_of
+from .text_lines import blocks_of, columns_of
 
 # Pixels of the model's input that a row and a column need: zoo-table-structure was trained on up to 25 rows and 12
 # columns in 320 x 320.
@@ -24,6 +24,7 @@ ROW_PIXELS, COLUMN_PIXELS = 12.8, 26.6
 WINDOW, COMMON = 0.8, 0.2  # of these limits: a window, and the part of it that two neighbours share
 MAX_WINDOWS = 400  # down, and across: what time allows; more lines than these hold are no table that a model reads
 UNSURE = 0.15  # objects with a higher score are returned, even below the threshold: they are reasons for doubt
+BY_GAPS = 0.75  # score of a column that is known by the gaps in a single line of text alone
 MARGIN = 8  # pixels of paper, at least, between a window's cut edge and the edge of what the model is given
 
 
@@ -39,6 +40,7 @@ def find_objects(
     A table with more lines of text, or more gaps that run down it, than `structure` can tell apart at its input's size
     is looked at in windows.  A row is taken from the windows in whose middle it lies, and kept if half of those with
     text in it agree; columns likewise.  Spanning cells that two windows see the same part of become one.
+    Of a single line of text the gaps are taken for those between columns.
     lines: the words of each line of text, from `text_lines`.  Objects with scores from UNSURE to `threshold` are among
     the result of a single look, and of windows the spanning cells.
     """
@@ -46,6 +48,8 @@ def find_objects(
     limits = _limits(structure, options, pixels.shape)
     if limits is None:  # any callable: nobody knows what it was trained on
         return list(structure(pixels, threshold=least, **options))
+    if len(lines) == 1:
+        return _one_row(lines[0])
     rows = [(min(box[1] for box in line), max(box[3] for box in line)) for line in lines]
     columns = columns_of(lines, pixels.shape[1])
     if len(rows) <= limits[0] and len(columns) <= limits[1]:
@@ -81,6 +85,13 @@ def find_objects(
     for label in (SPANNING, PROJECTED):
         objects += _joined([one for one in found if one.object.label == label], down, across)
     return [_whole(one, marks, X) if one.label == PROJECTED else one for one in objects] + unsure
+
+
+def _one_row(line: Sequence[Box]) -> list[Detection]:
+    """The row and the columns of a single line of words, of which a network, trained on tables of more, is unsure."""
+    _, y0, _, y1 = row = bounding_box(line)
+    columns = [Detection(COLUMN, BY_GAPS, (x0, y0, x1, y1)) for x0, _, x1, _ in blocks_of(line)]
+    return [Detection(ROW, 1.0, row), *columns]
 
 
 class _Window(NamedTuple):
