@@ -27,6 +27,7 @@ from .lattice import Lattice
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
+from .side_by_side import parted, repeated
 from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import why_no_table, without_titles_and_notes
 from .table import Table, Word
@@ -134,6 +135,8 @@ class TableExtractor:
         places = self.places(page)
         if words is None and self.ocr is not None:
             words = self._ocr_words(self.ocr, page, places)
+        if words is not None and self.detection is not None:
+            places = [found._replace(box=box) for found in places for box in parted(found.box, words)]
         lattices = ruled_places(page, places, words, rules, self.detection is not None)
         tables = []
         for found in reading_order(list(lattices)):
@@ -161,7 +164,8 @@ class TableExtractor:
                     continue
             left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
             score = table.score if self.detection is None else found.score
-            tables.append(replace(table, score=score, outside=tuple(left_out)))
+            parts = [table] if self.detection is None else repeated(table)
+            tables += [replace(one, score=score, outside=() if i else tuple(left_out)) for i, one in enumerate(parts)]
         return tables
 
     def places(self, page: np.ndarray) -> list[Detection]:

@@ -1,0 +1,89 @@
+"""Tables beside each other that were found as one.
+
+Boxes are (x0, y0, x1, y1) in pixels.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...images.boxes import Box
+from .boxes import HALF, bounding_box, inside
+from .table import Table, Word
+from .text_lines import blocks_of, word_lines
+
+APART = 1.0  # heights of words: the least gap between two tables
+LINES, GRID = 4, 0.6  # lines of a table, at least, and the share of them with a gap between columns
+LEVEL, MOST_LEVEL = 0.3, 0.3  # heights of words between lines that are level; the share of such lines, at most
+
+
+def parted(box: Box, words: Sequence[Word]) -> list[Box]:
+    """The boxes of the tables beside each other in a box: their lines are not level, as those of rows are."""
+    own = sorted((w for w in words if w.text.strip() and inside(w.box, box) >= HALF), key=lambda w: w.box[0])
+    if len(own) < 4 * LINES:
+        return [box]
+    high, reached = statistics.median(w.box[3] - w.box[1] for w in own), own[0].box[2]
+    for i, word in enumerate(own):
+        if word.box[0] - reached >= APART * high and _are_tables(own[:i], own[i:], high):
+            x = (reached + word.box[0]) / 2
+            left, right = ((box[0], x), (x, box[2]))
+            parts = [(left, own[:i]), (right, own[i:])]
+            boxes = [(a, *_rows(some, box), b) for (a, b), some in parts]
+            return [part for a, y0, y1, b in boxes for part in parted((a, y0, b, y1), words)]
+        reached = max(reached, word.box[2])
+    return [box]
+
+
+def _rows(words: Sequence[Word], box: Box) -> tuple[float, float]:
+    """The upper and the lower edge of words, or of the box where it is near."""
+    _, y0, _, y1 = bounding_box(w.box for w in words)
+    high = statistics.median(w.box[3] - w.box[1] for w in words)
+    return max(box[1], y0 - high / 2), min(box[3], y1 + high / 2)
+
+
+def _are_tables(left: Sequence[Word], right: Sequence[Word], high: float) -> bool:
+    sides = [word_lines(left), word_lines(right)]
+    if min(map(len, sides)) < LINES:
+        return False
+    for lines in sides:
+        if sum(len(blocks_of([w.box for w in line])) > 1 for line in lines) < GRID * len(lines):
+            return False
+    ends = [[max(w.box[3] for w in line) for line in lines] for lines in sides]
+    few, many = sorted(ends, key=len)
+    level = sum(min(abs(a - b) for b in many) <= LEVEL * high for a in few)
+    return level <= MOST_LEVEL * len(few)
+
+
+def repeated(table: Table) -> list[Table]:
+    """The tables that a table consists of: its first row repeats the same texts, "Age, Number, Age, ..."."""
+    R, C = table.shape
+    if R < LINES or any(cell.origin != "model" for cell in table.cells):
+        return [table]
+    first = table.rows(repeat=False)[0]
+    for wide in range(2, C // 2 + 1):
+        names = first[:wide]
+        if C % wide or not all(names) or len(set(names)) < wide or names * (C // wide) != first:
+            continue
+        starts = range(0, C, wide)
+        if any(cell.column // wide != (cell.column + cell.column_span - 1) // wide for cell in table.cells):
+            return [table]
+        if any(char.isalpha() for name in names for char in name):
+            return [_columns(table, start, start + wide) for start in starts]
+    return [table]
+
+
+def _columns(table: Table, start: int, end: int) -> Table:
+    """The table of some columns, without the rows below its last text."""
+    cells = [cell for cell in table.cells if start <= cell.column < end]
+    last = max(cell.row + cell.row_span for cell in cells if cell.text)
+    while end_of := [cell.row + cell.row_span for cell in cells if cell.row < last < cell.row + cell.row_span]:
+        last = max(end_of)
+    cells = [replace(cell, column=cell.column - start) for cell in cells if cell.row + cell.row_span <= last]
+    columns = table.column_boxes[start:end]
+    x0, x1 = columns[0][0], columns[-1][2]
+    rows = tuple((x0, y0, x1, y1) for _, y0, _, y1 in table.row_boxes[:last])
+    columns = tuple((a, y0, b, rows[-1][3]) for a, y0, b, _ in columns)
+    box = (x0, table.box[1], x1, rows[-1][3])
+    return replace(table, cells=tuple(cells), row_boxes=rows, column_boxes=columns, box=box)
