@@ -38,6 +38,10 @@ def no_network(*args: Any, **options: Any) -> list[Detection]:
     raise AssertionError("the network is asked")
 
 
+def no_objects(*args: Any, **options: Any) -> list[Detection]:
+    return []
+
+
 def tables_of(page: Page, *places: Box, structure: Callable[..., Any] = no_network, **options: Any) -> list[Table]:
     """The tables of a page on which a detector finds these places, in points from the upper left."""
     found = [Detection("table", 0.9, tuple(2 * v for v in place)) for place in places]
@@ -265,3 +269,55 @@ def test_lines_of_numbers_in_a_band_are_rows():
     assert (0, 0, 2, 1) in found.cells
     assert (1, 2, 1, 1) in found.cells
     assert len(with_lines(lattice, more).ys) == 3
+
+
+def test_signs_between_words_are_no_gap():
+    content = ruled((40, 140, 260)) + "".join(text(45, y, "Men (>= 18 yrs)") for y in (150, 120, 90, 60))
+    content += "".join(text(145, y, "1728") for y in (150, 120, 90, 60))
+    (table,) = tables_of(page_of(content), (30, 25, 270, 160), structure=no_objects)
+    assert table.rows() == [["Men (>= 18 yrs)", "1728"]] * 4
+
+
+@pytest.mark.parametrize("gap", [2, 12])
+def test_lattices_that_a_double_rule_parts_are_one_table(gap: float):
+    upper, lower = (170, 150, 130), (130 - gap, 110 - gap, 90 - gap)
+    content = ruled(ys=upper) + ruled(ys=lower)
+    rows = [(y - 14, name) for ys in (upper, lower) for y, name in zip(ys[:-1], ("one", "two"), strict=True)]
+    content += "".join(text(x + 5, y, name) for x in X[:-1] for y, name in rows)
+    tables = tables_of(page_of(content), structure=no_objects)
+    assert [table.shape for table in tables] == ([(4, 3)] if gap == 2 else [(2, 3)] * 2)
+
+
+@pytest.mark.parametrize(("lower", "rows"), [("12", 4), ("(kg)", 3)])
+def test_a_forgotten_rule_between_headings_and_numbers(lower: str, rows: int):
+    xs = (40, 100, 160, 220, 280)
+    content = "".join(line(40, y, 280, y) for y in (170, 110, 80, 50)) + line(40, 140, 100, 140)
+    content += "".join(line(x, 170, x, 50) for x in xs)
+    content += text(45, 150, "Name") + text(45, 120, "a") + text(45, 90, "b") + text(45, 60, "c")
+    for x in xs[1:-1]:
+        content += text(x + 5, 150, "Share") + text(x + 5, 120, lower) + text(x + 5, 90, "3") + text(x + 5, 60, "4")
+    (table,) = tables_of(page_of(content), (30, 25, 290, 160), structure=no_objects)
+    assert table.shape == (4, 4)
+    assert sum(cell.row_span == 2 for cell in table.cells) == (0 if rows == 4 else 3)
+
+
+def test_sentences_with_numbers_and_lists_are_no_rows():
+    content = ruled((40, 120, 260), (170, 140, 70, 50)) + text(45, 150, "Loan") + text(125, 150, "Rate")
+    lines = [("3 years", "Rate 5.12 % now 5.53 %"), ("saver", "Only 4.99 % now 5.15 %")]
+    content += "".join(text(45, 125 - 12 * i, a) + text(125, 125 - 12 * i, b) for i, (a, b) in enumerate(lines))
+    content += text(45, 55, "No") + text(125, 55, "Rate 1")
+    (table,) = tables_of(page_of(content), (30, 25, 270, 160), structure=no_objects)
+    assert table.shape == (3, 2)
+    content = ruled((40, 150, 260), (170, 140, 50)) + text(45, 150, "First") + text(155, 150, "Second")
+    content += "".join(text(x, 125 - 14 * i, f"- item {i}") for i in range(5) for x in (45, 155))
+    (table,) = tables_of(page_of(content), (30, 25, 270, 160), structure=no_objects)
+    assert table.shape == (2, 2)
+
+
+def test_months_are_names():
+    content = ruled((40, 120, 190, 260), (170, 140, 80, 50))
+    words = [(150, "Month", "Flights", "Seats"), (122, "Apr-2015", "653", "107"), (106, "May-2015", "686", "110")]
+    words += [(90, "Jun-2015", "667", "108"), (60, "Total", "2007", "325")]
+    content += "".join(text(x, y, one) for y, *names in words for x, one in zip((45, 125, 195), names, strict=True))
+    (table,) = tables_of(page_of(content), (30, 25, 270, 160))
+    assert table.rows() == [list(names) for _, *names in words]

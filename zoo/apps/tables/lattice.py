@@ -21,6 +21,7 @@ from .table import Cell, Table
 from .text_lines import word_lines
 from .words import join
 
+STACKED = 2.0  # times `near`: the two lines of a double rule are nearer
 LEAST = 6.0  # pixels: lines that are nearer are one border, since no cell is so low or narrow
 DRAWN = 0.6  # the share of a cell's side that is drawn, at least
 RAGGED = 0.2  # the share of positions in cells that are no rectangles, from which a lattice is not used
@@ -33,6 +34,9 @@ MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those ar
 MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
 BESIDE, HEAD_LINES = 0.8, 4  # of a lattice's rows, with names to the left of it; lines of a header above it
 LOW = 0.5  # heights of words: a row that is lower, or a column narrower than one height, holds none
+CUT = 0.25  # of a word's height, above and below: a border within cuts the word
+NAME = 2  # letters of a word that is a name: "FY2014"
+BULLETS = "•◦▪‣–-*"
 FEW = 6  # the least number of cells with words of such a lattice
 
 
@@ -88,7 +92,7 @@ def find_lattices(rules: Rules, near: float, origin: str) -> list[Lattice]:
     )
     touching &= touching.sum(0) > 1  # what touches one rule is a letter's stroke, or an end that hangs over
     found = [_lattice(across[a], down[d], near, origin) for a, d in _groups(touching)]
-    return sorted((one for one in found if one is not None), key=lambda one: -len(one.cells))
+    return stacked([one for one in found if one is not None], near)
 
 
 def _groups(touching: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -105,6 +109,31 @@ def _groups(touching: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             a = more
         left &= ~a
         yield np.flatnonzero(a), np.flatnonzero(d)
+
+
+def stacked(lattices: Sequence[Lattice], near: float) -> list[Lattice]:
+    """The lattices, those of the most cells first; two that part a double rule, below a header, say, are one.
+
+    They have the same columns, and are nearer than two tables are.
+    """
+    rest = sorted(lattices, key=lambda one: one.ys)
+    found: list[Lattice] = []
+    for one in rest:
+        above = next(
+            (o for o in found if abs(one.ys[0] - o.ys[-1]) <= STACKED * near and _same(one.xs, o.xs, near)), None
+        )
+        if above is None:
+            found.append(one)
+            continue
+        R = len(above.ys) - 1
+        ys = (*above.ys[:-1], (above.ys[-1] + one.ys[0]) / 2, *one.ys[1:])
+        cells = (*above.cells, *((r + R, c, rs, cs) for r, c, rs, cs in one.cells))
+        found[found.index(above)] = replace(above, ys=ys, cells=cells)
+    return sorted(found, key=lambda one: -len(one.cells))
+
+
+def _same(a: Sequence[float], b: Sequence[float], near: float) -> bool:
+    return len(a) == len(b) and all(abs(x - y) <= near for x, y in zip(a, b, strict=True))
 
 
 def _lattice(across: np.ndarray, down: np.ndarray, near: float, origin: str) -> Lattice | None:
@@ -264,17 +293,74 @@ def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word
     """The lines of a band that are rows of their own, from the top; none if it is one row."""
     C = len(xs) - 1
     full = [line for line in lines if len(_columns(line, xs)) >= max(2, FILLED * C)]
+    if sum(_is_listed(line, xs) for line in lines) >= HALF * len(lines):
+        return []
     if len(lines) >= MIN_LINES and len(full) >= ALIKE * len(lines):
         return list(lines)
     of = [_columns(line, xs) for line in full]
     beside = set().union(*(_columns(line, xs) for line in lines if not any(line is one for one in full)))
     numbers = [
-        sum(sum(map(str.isdigit, w.text)) >= HALF * len(w.text) and w.text[0] != "(" for w in line) for line in full
+        sum(_are_numbers([w for w in line if _columns([w], xs) == {c}]) for c in own)
+        for own, line in zip(of, full, strict=True)
     ]
-    names = [any(sum(map(str.isalpha, w.text)) > HALF * len(w.text) for w in line) for line in full]
+    names = [any(sum(map(str.isalpha, w.text)) >= NAME for w in line) for line in full]
     if len(full) < 2 or any(one != of[0] for one in of) or beside & of[0] or not all(names):
         return []
     return full if min(numbers) >= max(2, HALF * len(of[0])) else []
+
+
+def _are_numbers(words: Sequence[Word]) -> bool:
+    """True for words of which each is a number, as "5.1 %" and "$ 5" are, and "(5.1 %)" in a text is not."""
+    texts = [w.text for w in words if _is_written(w)]
+    return bool(texts) and all(sum(map(str.isdigit, t)) >= HALF * len(t) and t[0] != "(" for t in texts)
+
+
+def _is_listed(line: Sequence[Word], xs: Sequence[float]) -> bool:
+    """True for a line that begins with a bullet in each of its columns."""
+    firsts = {c: w.text for w in sorted(line, key=lambda w: -w.box[0]) for c in _columns([w], xs)}
+    return all(text[0] in BULLETS for text in firsts.values())
+
+
+def with_missing_borders(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice with cells over several rows cut at the borders that other columns have, where those were forgotten.
+
+    These are cells over the same rows, in half of the columns or more, that have a text in each row; of most of them
+    all but the first are numbers, or signs in place of one.
+    """
+    C, ys = len(lattice.xs) - 1, lattice.ys
+    held = dict(zip(lattice.cells, lattice.held(words), strict=True))
+    alike: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+    for cell in lattice.cells:
+        if cell[2] > 1:
+            alike.setdefault((cell[0], cell[2]), []).append(cell)
+    cut: set[tuple[int, int, int, int]] = set()
+    for (r, rs), cells in alike.items():
+        if len(cells) < max(2, HALF * C):
+            continue
+        parts = [_in_rows(held[cell], ys[r : r + rs + 1]) for cell in cells]
+        full = [part for part in parts if all(part)]
+        numbers = [part for part in full if not any(map(_are_no_name, part[:1])) or rs > 2]
+        numbers = [part for part in numbers if all(map(_are_no_name, part[1:]))]
+        if len(full) == len(parts) and len(numbers) >= max(2, FILLED * len(full)):
+            cut |= set(cells)
+    split = [(k, c, 1, cs) for r, c, rs, cs in cut for k in range(r, r + rs)]
+    return replace(lattice, cells=tuple(sorted([*(set(lattice.cells) - cut), *split])))
+
+
+def _in_rows(words: Sequence[Word], ys: Sequence[float]) -> list[list[Word]]:
+    """The words of a cell by its rows; none where a border cuts a word."""
+    rows: list[list[Word]] = [[] for _ in ys[1:]]
+    for word in words:
+        top, bottom = word.box[1], word.box[3]
+        if any(top + CUT * (bottom - top) < y < bottom - CUT * (bottom - top) for y in ys[1:-1]):
+            return [[] for _ in ys[1:]]
+        rows[int(np.searchsorted(ys[1:-1], (top + bottom) / 2))].append(word)
+    return rows
+
+
+def _are_no_name(words: Sequence[Word]) -> bool:
+    """True for words that are a number, or a sign in place of one."""
+    return not any(map(_is_written, words)) or _are_numbers(words)
 
 
 def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word], detected: bool) -> bool:
@@ -300,8 +386,15 @@ def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word],
 
 def _is_apart(line: Sequence[Word]) -> bool:
     """True for a line with a gap wider than those between words; a "$" may be apart from its number."""
-    line = sorted((w for w in line if any(map(str.isalnum, w.text))), key=lambda w: w.box[0])
-    return any(b.box[0] - a.box[2] > WIDE * (b.box[3] - b.box[1]) for a, b in itertools.pairwise(line))
+    line = sorted(line, key=lambda w: w.box[0])
+    while line and not _is_written(line[-1]):
+        line.pop()
+    pairs = itertools.pairwise(line)
+    return any(b.box[0] - a.box[2] > WIDE * (b.box[3] - b.box[1]) for a, b in pairs if _is_written(a))
+
+
+def _is_written(word: Word) -> bool:
+    return any(map(str.isalnum, word.text))
 
 
 def lattice_table(lattice: Lattice, words: Sequence[Word], header_rows: int = 0) -> Table:

@@ -15,7 +15,16 @@ from ..documents import Rules, Word
 from .boxes import HALF, inside
 from .cell_borders import INK
 from .ink_rules import ink_rules
-from .lattice import Lattice, find_lattices, is_table, lattice_table, with_lines, with_sides, without_gaps
+from .lattice import (
+    Lattice,
+    find_lattices,
+    is_table,
+    lattice_table,
+    with_lines,
+    with_missing_borders,
+    with_sides,
+    without_gaps,
+)
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
 from .text_lines import blocks_of, word_lines
@@ -109,7 +118,7 @@ def ruled_table(
     lattice: Lattice, pixels: np.ndarray, structure: Callable[[np.ndarray], Sequence[Detection]], words: Sequence[Word]
 ) -> Table:
     """The table of a lattice in a crop (Y, X, 3); structure: finds the header, if nothing else shows it."""
-    lattice = with_lines(without_gaps(lattice, words), words)
+    lattice = with_lines(with_missing_borders(without_gaps(lattice, words), words), words)
     table = lattice_table(lattice, words)
     return lattice_table(lattice, words, _header_rows(table, pixels, structure))
 
