@@ -65,7 +65,11 @@ def test_a_panic_of_llguidance_hangs_no_other_request():
             lines = iter(server.stderr.readline, "")
             address = next(line.split()[1] for line in lines if "http://" in line)
             next(line for line in lines if "loaded in" in line)
-            threading.Thread(target=list, args=(lines,), daemon=True).start()  # or the pipe would be full
+            if sys.platform == "linux":  # nobody reads the pipe further, which is soon full
+                fcntl = pytest.importorskip("fcntl")
+                fcntl.fcntl(server.stderr, fcntl.F_SETPIPE_SZ, 4096)
+            else:
+                threading.Thread(target=list, args=(lines,), daemon=True).start()
 
             def ask(body: dict[str, Any]) -> tuple[int, Any]:
                 request = urllib.request.Request(f"{address}/v1/completions", json.dumps(body).encode())
