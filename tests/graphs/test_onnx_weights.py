@@ -9,7 +9,7 @@ import pytest
 
 import zoo
 from parity.checkpoints import build
-from tests.graphs.test_onnx_tasks import TASKS
+from tests.graphs.test_onnx_tasks import TASKS, written
 from zoo.errors import UnsupportedError
 
 onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
@@ -43,7 +43,7 @@ def kept(tmp_path, monkeypatch):
 def test_a_task_runs_in_int8(name, tmp_path, kept):
     spec, call = TASKS[name]
     task = name.removesuffix(" images")
-    call(zoo.load(build(spec, tmp_path / "checkpoint"), task=task, device="onnx", weights="int8"))
+    call(zoo.load(written(spec, tmp_path / "checkpoint"), task=task, device="onnx", weights="int8"))
     assert "DynamicQuantizeMatMul" in operators(kept)
 
 

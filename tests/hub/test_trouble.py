@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import socket
@@ -11,6 +12,7 @@ import huggingface_hub
 import pytest
 from hub_samples import BERT, SHARDED, SHARDS, SMALL, WEIGHTS, blobs, fetched, header
 
+TELLS_SIZES = "tqdm_class" in inspect.signature(huggingface_hub.hf_hub_download).parameters
 HUGGINGFACE_HUB = tuple(int(n) for n in huggingface_hub.__version__.split(".")[:2])
 ANSWERS = {
     "gated": ({"status": 403, "headers": {"X-Error-Code": "GatedRepo"}}, "AccessError", "accept its licence"),
@@ -109,6 +111,8 @@ def test_each_failure_of_a_download_is_one_clear_error(hub, worker, repo, where,
 @pytest.mark.parametrize("where", ["GET /api/models/", "config.json"])
 def test_a_server_that_drips_ends_in_time(hub, start, repo, where):
     """Each byte comes within huggingface_hub's own time, which is for the next bytes, and not for all of them."""
+    if where == "config.json" and not TELLS_SIZES:
+        pytest.skip("needs a newer huggingface_hub: this one does not tell the size of a file, which may take a day")
     name, _ = repo
     with hub.fault(where, drips=True):
         reply = start(HF_ENDPOINT=hub.endpoint, TEST_PATIENCE="2").find(name)
@@ -142,6 +146,9 @@ def test_cut_download_is_resumed(hub, worker, repo):
     repository.push({**BERT, "model.safetensors": content})
     with hub.recorded() as requests, hub.fault(f"GET /{name}/cdn", send=12 << 20, times=1):
         found = worker.find(name)
+        if not TELLS_SIZES:  # an older huggingface_hub, which resumes when it is asked again
+            assert found["error"] == "OfflineError"
+            found = worker.find(name)
     assert Path(found["folder"], "model.safetensors").read_bytes() == content
     assert [header(r, "Range") for r in requests if r.on_cdn] == [None, f"bytes={10 << 20}-"]
 

@@ -23,6 +23,7 @@ OPTIONS = [
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
+    pytest.importorskip("torch", reason="needs torch, to write a .bin file")
     root = tmp_path_factory.mktemp("bart")
     return {name: build(name, root / name) for name in ("bart-large-cnn", "bart-large-mnli", "opus-mt-en-de")}
 
@@ -31,7 +32,6 @@ def folders(tmp_path_factory):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_written_texts_are_those_of_transformers(folders, options):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
-    pytest.importorskip("torch", reason="needs torch, the reference")
     folder = folders["bart-large-cnn"]
     model = transformers.BartForConditionalGeneration.from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -43,7 +43,6 @@ def test_written_texts_are_those_of_transformers(folders, options):
 
 def test_zero_shot_is_that_of_transformers(folders):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
-    pytest.importorskip("torch", reason="needs torch, the reference")
     folder = folders["bart-large-mnli"]
     pipe = transformers.pipeline("zero-shot-classification", model=str(folder), device="cpu")
     zero_shot = zoo.load(folder, task="zero-shot-classification")

@@ -30,7 +30,7 @@ from .decoder import OnnxDecoder, room
 from .exported import INDEX, about_export
 from .int8 import has_exact_sums, int8, of_steps, precision_of
 from .ops.packed import Int4, is_exact
-from .session import Session, is_old
+from .session import Session
 from .session import provider_of as check
 from .signature import Signature
 from .trace import Traced, trace
@@ -86,7 +86,7 @@ class OnnxRunner(Runner):
     def in_place(self, model: CausalLM) -> bool:
         """Return True if a decoder's steps write to its cache, which GroupQueryAttention does on CPUs."""
         fits = model.cache_shape[2] % 8 == 0 and not model.adds_bias
-        return self._provider == "CPUExecutionProvider" and fits and not is_old()
+        return self._provider == "CPUExecutionProvider" and fits
 
     def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
         """The only graph of a decoder's method.  make: returns the traced graph in a precision."""

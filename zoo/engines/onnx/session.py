@@ -28,8 +28,7 @@ PACKAGES = {
 # Bytes of weights that ONNX Runtime repacks for its kernels in a second, roughly.
 PACKING = 1e9
 # The version of ONNX Runtime with MatMulNBits of 8 bits on every CPU, and windows of GroupQueryAttention as here.
-OLDEST = 1, 23
-LOWEST = 1, 21  # before, weights in the checkpoint's own file were not found
+LOWEST = 1, 23
 FATAL = 3  # its log level; errors are raised anyway
 
 
@@ -46,11 +45,6 @@ def runtime() -> Any:
             f"{pip_install('onnx')}"
         )
     return onnxruntime
-
-
-def is_old() -> bool:
-    """Return True if ONNX Runtime is older than OLDEST."""
-    return _version(runtime()) < OLDEST
 
 
 def _version(package: Any) -> tuple[int, ...]:
@@ -160,9 +154,7 @@ class Session:
                 disabled_optimizers=["ConstantFolding"] if self._once else None,
             )
         except Exception as e:
-            newer = "; update it: quantised weights need ONNX Runtime {}.{} or newer".format(*OLDEST)
-            needs = newer if is_old() else ""
-            message = f"ONNX Runtime {ort.__version__} cannot load a graph: {' '.join(str(e).split())}{needs}"
+            message = f"ONNX Runtime {ort.__version__} cannot load a graph: {' '.join(str(e).split())}"
             raise ZooError(message) from e
         if session.get_providers()[0] != provider:
             raise ZooError(
