@@ -99,6 +99,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return re.sub(r"\]\(([^)#\s]*)((?:#[^)]*)?)\)", moved, markdown)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Diagrams scroll on narrow screens (site.css)."""
+    return re.sub(r'<pre class="mermaid">.*?</pre>', r'<div class="diagram">\g<0></div>', html, flags=re.DOTALL)
+
+
 OPTION = re.compile(r"(?:^|(?<=[.:])  )((?:[a-z_]\w*)(?:,(?: or)? [a-z_]\w*)*): ", re.MULTILINE)
 
 
