@@ -335,9 +335,14 @@ def test_the_list_has_the_cached_repositories(tmp_path, monkeypatch, capsys):
     (repo / "refs" / "main").write_text(commit)
     monkeypatch.undo()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    real = parity.__main__.parameters  # which takes its time for all of them
+    few = SPECS["bert-base-uncased"]
+    monkeypatch.setattr(parity.__main__, "parameters", lambda spec, size: real(spec, size) if spec is few else 0)
     assert main(["--list"]) == 0
-    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split()[0] for line in lines]
     assert names[-1] == "some/bert"
+    assert lines[names.index("random:bert-base-uncased")].endswith(", 110 M at full size")
     assert [f"random:{name}" for name in SPECS] == names[: len(SPECS)]
 
 

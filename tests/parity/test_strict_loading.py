@@ -13,11 +13,13 @@ pytest.importorskip("transformers", reason="needs transformers, the reference")
 
 from parity.checkpoints import build
 from parity.reference import Reference
-from parity.specs import SPECS, config_of, tensors
+from parity.specs import FIRST, SPECS, config_of, tensors
 from zoo.loading import load_model
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FIRST else pytest.mark.nightly) for name in SPECS]
+)
 def test_both_load_all_of_it(tmp_path, name):
     spec = SPECS[name]
     assert load_model(build(name, tmp_path), strict=True).architecture == spec.architecture
