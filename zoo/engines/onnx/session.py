@@ -27,7 +27,7 @@ PACKAGES = {
 }
 # Bytes of weights that ONNX Runtime repacks for its kernels in a second, roughly.
 PACKING = 1e9
-# The version of ONNX Runtime with MatMulNBits of 8 bits on every CPU, and windows of GroupQueryAttention as here.
+# The version of ONNX Runtime with MatMulNBits of 8 bits on every CPU.
 LOWEST = 1, 23
 FATAL = 3  # its log level; errors are raised anyway
 
@@ -45,6 +45,11 @@ def runtime() -> Any:
             f"{pip_install('onnx')}"
         )
     return onnxruntime
+
+
+def counts_own_position() -> bool:
+    """Return True if the window of GroupQueryAttention counts the query's own position: since 1.24."""
+    return _version(runtime()) >= (1, 24)
 
 
 def _version(package: Any) -> tuple[int, ...]:

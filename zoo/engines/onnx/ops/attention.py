@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..session import counts_own_position
 from .arrays import arange, cat, embedding
 from .dims import text_of
 from .graph import MICROSOFT
@@ -122,7 +123,7 @@ def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: 
         num_heads=H,
         kv_num_heads=k.recent.shape[2],
         scale=1.0,
-        local_window_size=-1 if window is None else window + 1,  # which counts the query's own position
+        local_window_size=-1 if window is None else window + counts_own_position(),
     )
     for one, name in zip((k, v), names[1:], strict=True):
         one.present = Symbol(graph, name, one.stored.shape, one.dtype)
