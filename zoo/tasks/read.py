@@ -42,6 +42,7 @@ BATCH_BYTES, MAX_LINES = 512 << 20, 64
 # A line, or a part of one, with a lower confidence is read again at these widths, and the text that is likeliest in all
 # views together counts.
 SURE, WIDTHS = 0.98, (1.12, 1.2, 0.9)
+SHORTEST = 0.6  # of the longest of these texts: what is shorter has left something out
 TALL = 128  # pixels: a higher image may have several lines
 
 
@@ -254,7 +255,10 @@ class Read(ImageTask):
         means: list[dict[tuple[int, ...], np.ndarray]] = [{} for _ in parts]
         for (_, i, text), row in zip(pairs, rows, strict=True):
             means[i][text] = means[i].get(text, 0.0) + row / sum(one == (i, 1) for one in of)
-        best = [max(some, key=lambda text: some[text].sum()) for some in means]
+        # By a token's mean, and with no text that is much shorter than another: what is left out would count for it.
+        longest = [max(map(len, some)) for some in means]
+        kept = [[t for t in some if len(t) >= SHORTEST * n] for some, n in zip(means, longest, strict=True)]
+        best = [max(some, key=lambda text, i=i: means[i][text].mean()) for i, some in enumerate(kept)]
         return [(self.tokenizer.decode(b), means[i][b], texts[i][b]) for i, b in enumerate(best)]
 
     def _ids(self, pieces: Sequence[np.ndarray], config: GenerationConfig) -> list[int]:
