@@ -122,6 +122,16 @@ def test_steps_after_a_long_text(window, tmp_path, monkeypatch):
         assert np.linalg.norm(found - wanted) <= 1e-5 * np.linalg.norm(wanted)
 
 
+def test_nothing_is_reshaped_from_the_projections_to_attention():
+    """The products of float32 matrices have reshapes of their own: Gemm takes rows (B T, D)."""
+    config = LlamaConfig(**{**LLAMA, "hidden_size": 32})
+    nodes = trace_step(LlamaForCausalLM.from_config(config), in_place=True).nodes
+    taken = {name for node in nodes if node.op == "GroupQueryAttention" for name in node.inputs[:1]}
+    (scaled,) = (node for node in nodes[-40:] if node.outputs[0] in taken)
+    rotated = [node for node in nodes if node.outputs[0] == scaled.inputs[0]]
+    assert [node.op for node in rotated] == ["RotaryEmbedding"]
+
+
 def test_positions_that_a_texts_length_changes_have_no_graph():
     scaling = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
     model = LlamaForCausalLM.from_config(LlamaConfig(**LLAMA, rope_parameters=scaling))

@@ -77,9 +77,10 @@ def attention(
 
 def split_heads(x: Array, heads: int, groups: int | None = None) -> tuple[Array, Array, Array]:
     """Split a fused projection: x (B, T, (H + 2 G) K) -> q (B, T, H, K), k and v (B, T, G, K), views of x."""
-    G = groups or heads
-    x = x.reshape(*x.shape[:2], heads + 2 * G, -1)
-    return x[:, :, :heads], x[:, :, heads : heads + G], x[:, :, heads + G :]
+    G, lead = groups or heads, x.shape[:2]
+    K = x.shape[2] // (heads + 2 * G)
+    q, k, v = x[..., : heads * K], x[..., heads * K : (heads + G) * K], x[..., (heads + G) * K :]
+    return q.reshape(*lead, heads, K), k.reshape(*lead, G, K), v.reshape(*lead, G, K)
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float, residual: Array | None = None) -> Array:

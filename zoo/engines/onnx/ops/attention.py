@@ -112,12 +112,12 @@ def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: 
     if key not in memo:
         most = start.new("ReduceMax", [start, np.array([0])], (1,), keepdims=1)
         memo[key] = [x.new("Cast", [x], x.shape, INT32, to=INT32) for x in (start + (T - 1), most + T)]
-    flat = [x.reshape(B, T, x.shape[2] * K).name for x in (q * scale, k.recent, v.recent)]
+    queries, *flat = (x.reshape(B, T, x.shape[2] * K) for x in (q, k.recent, v.recent))
     lengths = [x.name for x in memo[key]]
     sink = graph.store(np.full(H, LOWEST))
     names = graph.node(
         "GroupQueryAttention",
-        [*flat, k.stored.name, v.stored.name, *lengths, "", "", "", "", sink],
+        [(queries * scale).name, *(x.name for x in flat), k.stored.name, v.stored.name, *lengths, *[""] * 4, sink],
         3,
         MICROSOFT,
         num_heads=H,

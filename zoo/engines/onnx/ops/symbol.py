@@ -174,8 +174,9 @@ class Symbol:
     def reshape(self, *shape: Any) -> Symbol:
         wanted = list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else list(shape)
         known = completed(self.shape, wanted)
-        if len(known) == self.ndim and all(same(a, b) for a, b in zip(known, self.shape, strict=True)):
-            return self
+        for one in (self, self.base):
+            if len(known) == one.ndim and all(same(a, b) for a, b in zip(known, one.shape, strict=True)):
+                return one
         if self.is_constant and all(is_fixed(n) for n in known):
             return self.constant(self.value.reshape(known))
         source, form = self, _form(self.shape, known)
