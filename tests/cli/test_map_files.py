@@ -33,6 +33,7 @@ def test_pictures(vision: Callable[[str], str], photos: list[str], tmp_path: Pat
     rows = rows_in(tmp_path / "out.jsonl")
     assert [os.path.relpath(row["image"], folder) for row in rows] == ["b.png", "broken.png", "deep/a.png"]
     assert rows[1]["error"].startswith(f"{folder / 'broken.png'}: ")
+    assert rows[1]["error"].count("broken.png") == 1
     classify: Any = zoo.load(vision("classify"))
     assert rows[0]["label"] == classify(photos[0])[0].label
     assert rows[2]["score"] == pytest.approx(classify(photos[1])[0].score, rel=1e-4)

@@ -75,7 +75,8 @@ class MapJob:
         return kept
 
     def failed(self, part: InputPart, item: int, problem: str) -> list[dict[str, Any]]:
-        return [{"error": f"{part.name(item)}: {problem}"}]
+        place = f"{part.name(item)}: "  # an image's own error begins with its path, too
+        return [{"error": place + problem.removeprefix(place)}]
 
     def compute(self, part: InputPart, items: Sequence[int]) -> list[dict[str, Any]]:
         problems = self._read(part).problems
