@@ -126,10 +126,9 @@ def test_nothing_is_reshaped_from_the_projections_to_attention():
     """The products of float32 matrices have reshapes of their own: Gemm takes rows (B T, D)."""
     config = LlamaConfig(**{**LLAMA, "hidden_size": 32})
     nodes = trace_step(LlamaForCausalLM.from_config(config), in_place=True).nodes
-    taken = {name for node in nodes if node.op == "GroupQueryAttention" for name in node.inputs[:1]}
-    (scaled,) = (node for node in nodes[-40:] if node.outputs[0] in taken)
-    rotated = [node for node in nodes if node.outputs[0] == scaled.inputs[0]]
-    assert [node.op for node in rotated] == ["RotaryEmbedding"]
+    made_by = {name: node for node in nodes for name in node.outputs}
+    queries = [made_by[node.inputs[0]] for node in nodes if node.op == "GroupQueryAttention"]
+    assert [made_by[scaled.inputs[0]].op for scaled in queries] == ["RotaryEmbedding"] * 2
 
 
 def test_positions_that_a_texts_length_changes_have_no_graph():
