@@ -258,6 +258,7 @@ def test_the_guard(tmp_path, monkeypatch):
         assert status == 403, path
         assert b"was not uploaded" in back
         assert b"content-security-policy" in headers
+        assert ask(app, "POST", "/gradio_api/call/upload", nested)[0] == 403  # which takes no files
     assert ask(app, "POST", "/gradio_api/queue/join", b"[" * 100_000)[0] == 200  # no JSON: Gradio says so
     assert ask(app, "GET", "/config")[0] == 200
     monkeypatch.setattr(guard, "MAX_REQUEST", 1000)

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ..serve.listening import Bodies, RefusedError, headers_of, is_here, replayed
 
+UPLOAD = "/gradio_api/upload"  # the one path at which files come
 MAX_UPLOAD = 64 << 20  # bytes of a file
 MAX_REQUEST = 1 << 20  # bytes of any other request
 
@@ -71,7 +72,7 @@ class Guard:
             return await guarded({"type": "http.response.body", "body": b""})
         async with AsyncExitStack() as held:
             if changes:
-                is_upload = scope["path"].endswith("/upload")
+                is_upload = scope["path"] == UPLOAD
                 try:
                     body = await held.enter_async_context(
                         self._bodies.read(receive, MAX_REQUEST + is_upload * MAX_UPLOAD)
