@@ -195,6 +195,17 @@ def test_one_process_is_kept_and_another_started_where_it_dies(process):
     assert answer(process, "answer = 2") == "2"
 
 
+def test_a_process_whose_time_ends_as_it_answers(job, monkeypatch):
+    ended = confined._Watch.ended
+    monkeypatch.setattr(confined._Watch, "ended", lambda watch: ended(watch) or True)
+    for process in (Confined(job), Confined(job, "")):  # while it starts, or opens its file
+        with pytest.raises(StoppedError, match="it takes too long"):
+            answer(process, "answer = 1")
+    monkeypatch.undo()
+    assert answer(process, "answer = 1") == "1"
+    process.close()
+
+
 def test_the_process_ends_with_its_owner(job):
     process = Confined(job)
     answer(process, "")

@@ -154,7 +154,8 @@ class Confined:
 
     def _exchange(self, request: Iterable[bytes], seconds: float, most: int) -> tuple[bytes, bytes | bytearray] | None:
         """Status and bytes of the answer; None if the process has died."""
-        assert self._process is not None
+        if self._process is None:  # killed as it answered the request before, at the last moment of its time
+            return STOPPED, b"it takes too long"
         watch = _Watch(self._process, seconds)
         try:
             for part in request:
