@@ -255,10 +255,10 @@ class Read(ImageTask):
         means: list[dict[tuple[int, ...], np.ndarray]] = [{} for _ in parts]
         for (_, i, text), row in zip(pairs, rows, strict=True):
             means[i][text] = means[i].get(text, 0.0) + row / sum(one == (i, 1) for one in of)
-        # By a token's mean, and with no text that is much shorter than another: what is left out would count for it.
-        longest = [max(map(len, some)) for some in means]
-        kept = [[t for t in some if len(t) >= SHORTEST * n] for some, n in zip(means, longest, strict=True)]
-        best = [max(some, key=lambda text, i=i: means[i][text].mean()) for i, some in enumerate(kept)]
+        # No text that is much shorter than another, for which what it leaves out would count, and none without an end.
+        ended = [[t for t in some if of_text[t]] or list(some) for some, of_text in zip(means, texts, strict=True)]
+        kept = [[t for t in some if len(t) >= SHORTEST * max(map(len, some))] for some in ended]
+        best = [max(some, key=lambda text, i=i: means[i][text].sum()) for i, some in enumerate(kept)]
         return [(self.tokenizer.decode(b), means[i][b], texts[i][b]) for i, b in enumerate(best)]
 
     def _ids(self, pieces: Sequence[np.ndarray], config: GenerationConfig) -> list[int]:
