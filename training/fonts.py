@@ -5,7 +5,9 @@ together. Packages: fonts-dejavu fonts-liberation fonts-noto-core fonts-crosextr
 fonts-open-sans fonts-linuxlibertine fonts-texgyre fonts-freefont-ttf fonts-lato fonts-roboto-unhinted fonts-ebgaramond
 fonts-inconsolata fonts-cantarell fonts-croscore fonts-cmu fonts-firacode fonts-gfs-didot fonts-sil-gentium
 fonts-sil-charis fonts-sil-andika fonts-urw-base35 fonts-junicode fonts-jetbrains-mono fonts-paratype fonts-karla
-fonts-courier-prime fonts-oldstandard fonts-vollkorn.
+fonts-courier-prime fonts-oldstandard fonts-vollkorn fonts-adf-gillius fonts-adf-universalis fonts-adf-switzera
+fonts-adf-verana fonts-adf-accanthis fonts-adf-berenis fonts-adf-tribun fonts-adf-baskervald fonts-stix fonts-fanwood
+fonts-junction fonts-cabin fonts-quattrocento.
 """
 
 import functools
@@ -25,7 +27,9 @@ LiberationSerif- LiberationSerif- LiberationMono LiberationSansNarrow NotoSans- 
 NotoSansMono- OpenSans FreeSans FreeSerif FreeMono Roboto- Roboto- RobotoCondensed EBGaramond12 texgyreheros-
 texgyretermes- texgyrebonum texgyreschola texgyrecursor texgyreadventor Inconsolata cmunr cmunb cmuns cmunt cmuni
 Cantarell Arimo Tinos Cousine Nimbus NimbusSansNarrow C059 URWBookman URWGothic FiraCode GFSDidot Gentium- Charis Andika
-JunicodeTwoBeta- Karla- Courier OldStandard Vollkorn"""
+JunicodeTwoBeta- Karla- Courier OldStandard Vollkorn GilliusADF GilliusADF UniversalisADF UniversalisADF SwitzeraADF-
+SwitzeraADF- VeranaSans Verana- AccanthisADF BerenisADF TribunADF TribunADF BaskervaldADF STIX- STIXGeneral- Fanwood
+Junction Cabin- Quattrocento"""
 HELD_OUT = "Carlito Lato Caladea LinLibertine_R LinBiolinum_R texgyrepagella P052 PTS PTF JetBrainsMono"
 # Weights and cuts that nobody sets a table in, and variable fonts, which Pillow draws at their default alone.
 _LEFT_OUT = re.compile(

@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from training import fonts, phrases, text
 
 HEIGHT, WIDTH = 32, 320
+LEAST_INK = 0.5  # of a font's, in the thinnest letters made of it
 RAISED = ("−1", "−1", "−2", "−3", "2", "3", "+", "−", "2+", "3+", "a", "b", "c", "1", "2,3", "†", "*", "ab", "st", "th")
 
 
@@ -115,6 +116,7 @@ def printed(rng: random.Random, most: int = 40) -> Line:
     It is drawn several times as large, and each pixel is the mean of those that it covers. Around it is as much paper
     as `zoo.images.lines.split_lines` leaves.
     """
+    tiny = rng.random() < 0.45  # a journal's table at 70 to 100 dpi
     string, upright = phrases.line(rng, most), rng.random() < 0.8
     path = fonts.choose(rng)
     for _ in range(20):
@@ -123,7 +125,7 @@ def printed(rng: random.Random, most: int = 40) -> Line:
         path = fonts.choose(rng)
     else:
         string = "".join(c for c in phrases.plain(string) if fonts.draws(path, c)).strip() or "0"
-    size, finer = rng.triangular(6.5, 22, 9), 6  # of the font, and parts of a pixel
+    size, finer = rng.uniform(6.5, 11) if tiny else rng.triangular(6.5, 22, 9), 6  # of the font, and parts of a pixel
     font = fonts.load(path, round(size * finer))
     while font.getlength(phrases.plain(string)) > 12 * font.size and " " in string:  # which is read in parts
         string = string[: string.rindex(" ")].rstrip()
@@ -142,27 +144,80 @@ def printed(rng: random.Random, most: int = 40) -> Line:
         ends += (each + x - each[-1]).tolist()
     boxes = np.array([face.getbbox(piece) for piece, face, *_ in drawn]) + [[x, y, x, y] for *_, x, y in drawn]
     (x0, y0), (x1, y1) = boxes[:, :2].min(0).astype(int), np.ceil(boxes[:, 2:].max(0)).astype(int)
-    usual = font.getbbox("Hp")[3] - top
-    margin = (0.25 if rng.random() < 0.7 else rng.uniform(0.05, 0.35)) * (y1 - y0)
-    more = 0.0
-    if y1 - y0 < 0.72 * usual:  # `zoo.apps.tables.reading` gives a low line the height of the others
-        more = max(0.0, (usual * 1.5 - (y1 - y0) - 2 * margin) / 2) * rng.choice([0, 1, 1, 1])
-    left, above = round(margin - x0) + rng.randrange(finer), round(margin + more - y0) + rng.randrange(finer)
-    wide = -(-(x1 + left + round(margin)) // finer) * finer + finer
-    deep = -(-(y1 + above + round(margin + more)) // finer) * finer + finer
-    cover = Image.new("L", (int(wide), int(deep)), 0)
+    cover = Image.new("L", (int(x1 - x0), int(y1 - y0)), 0)
     draw = ImageDraw.Draw(cover)
     for piece, face, x, y in drawn:
-        draw.text((left + x, above + y), piece, fill=255, font=face)
-    paper, ink = colours(rng)
-    image = _reduced(cover, finer, rng, paper, ink)
+        draw.text((x - x0, y - y0), piece, fill=255, font=face)
+    at = np.array(ends, np.float32) - x0
+    if rng.random() < 0.5:
+        cover, at = _other_face(cover, at, rng, bold=bool(re.search("Bold|Demi", path)))
+    usual = font.getbbox("Hp")[3] - top
+    margin = (0.25 if rng.random() < 0.7 else rng.uniform(0.05, 0.35)) * cover.height
+    more = 0.0
+    if cover.height < 0.72 * usual:  # `zoo.apps.tables.reading` gives a low line the height of the others
+        more = max(0.0, (usual * 1.5 - cover.height - 2 * margin) / 2) * rng.choice([0, 1, 1, 1])
+    left, above = round(margin) + rng.randrange(finer), round(margin + more) + rng.randrange(finer)
+    if rng.random() < 0.02:
+        left += round(high * rng.uniform(1.5, 2.5))  # room for a flag
+    wide = -(-(cover.width + left + round(margin)) // finer) * finer + finer
+    deep = -(-(cover.height + above + round(margin + more)) // finer) * finer + finer
+    whole = Image.new("L", (wide, deep), 0)
+    whole.paste(cover, (left, above))
+    if left > 1.5 * high:
+        _flag(ImageDraw.Draw(whole), rng, (margin, above + 0.1 * high, left - 0.4 * high, above + 1.1 * high))
+    paper, ink = colours(rng) if not tiny or rng.random() < 0.4 else ((255,) * 3, (rng.choice([0, 0, 30, 70]),) * 3)
+    image = _reduced(whole, finer, rng, paper, ink)
     width = min(WIDTH, max(4, round(image.width * HEIGHT / image.height)))
-    image = degrade(image, rng) if rng.random() < 0.5 else image
+    image = degrade(image, rng) if rng.random() < (0.3 if tiny else 0.5) else image
     if rng.random() < 0.05:
         image = image.point([255 - v for v in range(256)] * 3)
-    at = (np.array(ends, np.float32) + left) * width / wide
     picture = image.resize((width, HEIGHT), Image.Resampling.BILINEAR).convert("L")
-    return Line(np.asarray(picture), phrases.plain(string), at.astype(np.float32))
+    return Line(np.asarray(picture), phrases.plain(string), (at + left) * np.float32(width / wide))
+
+
+def _other_face(cover: Image.Image, at: np.ndarray, rng: random.Random, bold: bool) -> tuple[Image.Image, np.ndarray]:
+    """Return what ink covers, and the characters' ends, as of a font that no package has.
+
+    It is narrower or wider, thinner or thicker, or slanted.
+    """
+    k = rng.random()
+    if k < 0.3:  # a kernel is as wide as a twentieth to a tenth of the letters' height
+        kernel = 3 if cover.height < 70 else 5
+        thinner = bold or rng.random() < 0.6
+        filtered = cover.filter(ImageFilter.MinFilter(kernel) if thinner else ImageFilter.MaxFilter(kernel))
+        blended = Image.blend(cover, filtered, rng.uniform(0.4, 1.0))
+        if np.asarray(blended).mean() > LEAST_INK * np.asarray(cover).mean():
+            cover = blended
+    if k < 0.15 or 0.3 < k < 0.85:
+        width = max(6, round(cover.width * rng.triangular(0.72, 1.18, 0.88)))
+        at = at * np.float32(width / cover.width)
+        cover = cover.resize((width, cover.height), Image.Resampling.BILINEAR)
+    elif k >= 0.85:
+        slope, high = rng.uniform(0.1, 0.28), cover.height
+        wide = cover.width + round(slope * high)
+        shear = (1, slope, -slope * high, 0, 1, 0)
+        cover = cover.transform((wide, high), Image.Transform.AFFINE, shear, Image.Resampling.BILINEAR)
+        at = at + np.float32(slope * high / 2)
+    return cover, at
+
+
+def _flag(draw: ImageDraw.ImageDraw, rng: random.Random, box: tuple[float, float, float, float]) -> None:
+    """Draw a small picture before a text, such as a flag: it is no character."""
+    x0, y0, x1, y1 = box
+    across, n = rng.random() < 0.5, rng.randint(1, 3)
+    for i in range(n):
+        a, b, shade = i / n, (i + 1) / n, rng.choice([0, rng.randint(40, 255), rng.randint(40, 255)])
+        part = (
+            (x0 + a * (x1 - x0), y0, x0 + b * (x1 - x0), y1)
+            if across
+            else (x0, y0 + a * (y1 - y0), x1, y0 + b * (y1 - y0))
+        )
+        draw.rectangle(part, fill=shade)
+    if rng.random() < 0.5:
+        draw.rectangle(box, outline=rng.randint(60, 255), width=3)
+    if rng.random() < 0.4:
+        r, cx, cy = (y1 - y0) * rng.uniform(0.15, 0.3), (x0 + x1) / 2, (y0 + y1) / 2
+        draw.ellipse((cx - r, cy - r, cx + r, cy + r), fill=rng.randint(0, 255))
 
 
 def _reduced(

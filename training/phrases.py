@@ -247,17 +247,64 @@ def reference(rng: random.Random) -> str:
     return rng.choice(forms)
 
 
+def short(rng: random.Random) -> str:
+    """Return a brief cell: an answer, letters of groups, a sign, a code of a few capitals."""
+    note = rng.choice(["+", "-", "−", "*", "a", "b", "c", "1", "2", "ab", "a,b", "†"])
+    capitals = "".join(rng.choices(string.ascii_uppercase, k=rng.randint(1, 5)))
+    letters = "".join(sorted(rng.sample("abcdefgh", rng.randint(1, 6))))
+    unit = _pick(rng, "µM nM mM mg ml % s h d kg cm")
+    a, n = _decimal(rng, rng.choice([1, 2, 2, 3])), rng.randint(0, 99)
+    forms = ["no", "yes", "No", "Yes", "NO", "YES", "none", "low", "high", "Total", "n", "N", "x", "X", "+"]
+    forms += [letters, letters, letters[0], letters[0].upper(), f"({letters[0]})", f"{letters[0]})", capitals, capitals]
+    forms += [f"{rng.choice(['yes', 'no', letters, a, capitals])}{RAISED}{note}{END}"] * 3
+    forms += [
+        f"{capitals} {capitals[::-1][:2]}",
+        f"{capitals}-{n % 10}",
+        f"{capitals}–{capitals[:2]}",
+        f"{capitals}{n}",
+    ]
+    forms += [f"{capitals}-{n % 10} ({a} {unit})", f"{capitals} ({a} {unit})", f"{a} {unit}", f">{n} {unit}", f"≤{n}"]
+    forms += [
+        f"{rng.choice('rRnpPtFzβBχ')}{RAISED}2{END}",
+        rng.choice("pPnNrRtFzk"),
+        f"{n}",
+        f"{n % 10}",
+        f"{n:02}:{n % 6}0",
+    ]
+    forms += [
+        _pick(rng, "I II III IV V VI VII VIII IX X XI XII i ii iii iv v vi"),
+        _pick(rng, "± + − – — - * † NA NS ND"),
+    ]
+    forms += [f"{a} ± {_decimal(rng, 3)}{RAISED}{rng.choice('abcd*')}{END}", f"{a}–{_decimal(rng, 3)}", f"{n}~{n + 5}"]
+    return rng.choice(forms)
+
+
+def written(rng: random.Random) -> str:
+    """Return a name as programs have it, or a word with a reference in brackets."""
+    a, b, c = (rng.choice(text.WORDS).lower() for _ in "abc")
+    n, m = rng.randint(0, 12), rng.randint(1, 250)
+    forms = [f"{a}_{b}", f"{a}{n}", f"{a}_{b}({c})", f"{a}{n}.{b}_{c}({a[:3]}{n})", f"{a}.{b}", f"{a}_{n}", f"{a}[{n}]"]
+    forms += [
+        f"{phrase(rng)}[{m}]",
+        f"{phrase(rng)}{RAISED}[{m}]{END}",
+        f"{phrase(rng)} [{m}]",
+        f"{a}{n} and {a}{n + 1}",
+    ]
+    forms += [f"# {a}", f"#{n}", f"{a}() {b}{n}", f"{a}=({b}, {n})", f"{phrase(rng)}{RAISED}[{m}]{END}", f"{a}-{b}{n}"]
+    return rng.choice(forms)
+
+
 def line(rng: random.Random, most: int = 40) -> str:
     """Return a line of at most `most` characters of a real table's kind, with marks around raised and lowered parts."""
     k = rng.random()
-    if k < 0.22:
-        made = marked(rng)
+    if k < 0.31:
+        made = marked(rng) if k < 0.17 else short(rng) if k < 0.27 else written(rng)
         return made if len(plain(made)) <= most else line(rng, most)
-    if k < 0.45:
+    if k < 0.5:
         s = statistic(rng)
-    elif k < 0.68:
+    elif k < 0.72:
         s = label(rng)
-    elif k < 0.82:
+    elif k < 0.81:
         s = reference(rng)
     elif k < 0.9:
         s = " ".join(phrase(rng) for _ in range(3))

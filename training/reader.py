@@ -25,6 +25,7 @@ PAD, BOS, EOS, UNK = range(4)
 IDS = {c: i + 4 for i, c in enumerate(text.CHARACTERS)}
 VOCABULARY = len(IDS) + 4
 SLICE = 4  # pixels
+SHORT = 16  # characters: most cells of tables in small print have no more
 BY_CHARACTER = re.compile(r"(embed_tokens|output_projection|frames)\.(weight|bias)$")  # weights with a row for each
 _LIKE = dict(zip("−—‰†‡≤≥≈¥¢«»¿¡·→∞αβγδλσχΔΩđĐ", "––%++<>~Yc“”?!.-oaßydAoxAOdD", strict=True))
 
@@ -116,7 +117,7 @@ def slices_of(line: Line) -> np.ndarray:
 
 
 class Reader(Recipe):
-    name, batch, fresh, pool, together = "reader", 32, 16, 30000, 8
+    name, batch, fresh, pool, together = "reader", 32, 10, 1200, 8
     rate, decay, clip = 1.5e-3, 0.01, 1.0
 
     def __init__(self, steps: int = 30000, grow: int = 400, printed: float = 0.0, **size: int):
@@ -137,8 +138,9 @@ class Reader(Recipe):
         return WIDTH
 
     def example(self, rng: random.Random, stage: int) -> Line:
-        draw = lines.printed if self.printed and rng.random() < self.printed else lines.line
-        return draw(rng, 4 * stage)
+        if rng.random() >= self.printed:
+            return lines.line(rng, 4 * stage)
+        return lines.printed(rng, min(4 * stage, SHORT) if rng.random() < 0.6 else 4 * stage)
 
     def size(self, example: Line) -> float:
         return example.pixels.shape[1]

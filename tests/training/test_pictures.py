@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 from tests.training.conftest import Calm
 from training import fonts, lines, pages, phrases, tables, text
@@ -72,6 +73,18 @@ def test_small_print_has_known_characters_and_says_where_they_lie(few_words):
         assert len(a.ends) == len(a.text) + 1
         assert a.pixels.shape[0] == lines.HEIGHT
         assert a.ends[-1] <= a.pixels.shape[1] + 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_another_face_has_its_characters_where_it_says(seed):
+    cover = Image.new("L", (120, 60))
+    ImageDraw.Draw(cover).rectangle((0, 0, 39, 59), fill=255)
+    ImageDraw.Draw(cover).rectangle((80, 0, 119, 59), fill=255)
+    made, at = lines._other_face(cover, np.array([0, 40, 80, 120], np.float32), random.Random(seed), seed % 2 == 0)
+    middle = np.asarray(made)[made.height // 2]
+    assert at[-1] <= made.width
+    for a, b, ink in zip(at, at[1:], (True, False, True), strict=False):
+        assert (middle[int((a + b) / 2)] > 128) == ink
 
 
 def test_marks_say_what_is_raised_and_lowered():
