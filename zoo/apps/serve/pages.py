@@ -73,7 +73,7 @@ def asked_for(data: bytes, fields: Mapping[str, str]) -> FileRequest:
 async def uploaded(request: Request) -> FileRequest:
     """The request of a form: one file, and the other fields."""
     try:
-        optional("python_multipart", "a file in a form", "serve")
+        broken = optional("python_multipart", "a file in a form", "serve").exceptions.FormParserError
     except InputError as e:
         raise ApiError(501, str(e), code="not_installed") from None
     try:
@@ -82,7 +82,7 @@ async def uploaded(request: Request) -> FileRequest:
             if not isinstance(file := form.get("file"), UploadFile):
                 raise ApiError(400, "a form without a file: expected one in its field 'file'", param="file")
             return asked_for(await file.read(), {**request.query_params, **fields})
-    except (MultiPartException, HTTPException) as e:  # which of them depends on how Starlette was reached
+    except (MultiPartException, HTTPException, broken) as e:  # which of them depends on Starlette's release
         raise ApiError(400, f"the form cannot be read: {getattr(e, 'message', None) or e}") from None
     except msgspec.ValidationError as e:
         raise ApiError(400, str(e)) from None
