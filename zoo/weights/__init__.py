@@ -12,9 +12,8 @@ from typing import Any
 from ..quant import QuantTensor
 from ..typing import Array, RawTensor
 from .name_map import NameMap, RenamedSource
-from .random import NewHead, Random
 from .reader import QUANT_CHOICES, QuantChoice, Reader, Report, TensorPart
-from .source import Source
+from .source import NewHead, Random, Source
 
 __all__ = [
     "QUANT_CHOICES",

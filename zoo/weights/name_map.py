@@ -12,8 +12,7 @@ from ..errors import CheckpointError
 from ..quant import QUANT_TYPES, QuantRows
 from ..typing import RawTensor
 from .mapped import release
-from .random import Random
-from .source import Source, stored_arrays
+from .source import Random, Source, stored_arrays
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from ..quant import QUANT_TYPES, QuantRows
 from ..typing import Array, RawTensor
 from .mapped import release
 from .name_map import RenamedSource
-from .random import NewHead
-from .source import stored_arrays
+from .source import NewHead, stored_arrays
 
 
 class TensorPart(NamedTuple):
