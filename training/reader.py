@@ -117,7 +117,7 @@ def slices_of(line: Line) -> np.ndarray:
 
 
 class Reader(Recipe):
-    name, batch, fresh, pool, together = "reader", 32, 10, 1200, 8
+    name, batch, fresh, pool, together = "reader", 32, 16, 30000, 8
     rate, decay, clip = 1.5e-3, 0.01, 1.0
 
     def __init__(self, steps: int = 30000, grow: int = 400, printed: float = 0.0, **size: int):
