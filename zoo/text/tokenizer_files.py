@@ -214,8 +214,9 @@ def _override_bert_normalizer(backend: tokenizers.Tokenizer, config: dict[str, A
 
 def _of_siglip2(folder: CheckpointFolder, config: dict[str, Any]) -> bool:
     """True for the texts of SigLIP 2 NaFlex: the Hub's files name Gemma's tokenizer, and transformers takes another."""
-    if str(config.get("tokenizer_class")).removesuffix("Fast") == "Siglip2Tokenizer":
-        return True
+    kind = str(config.get("tokenizer_class")).removesuffix("Fast")
+    if kind != "GemmaTokenizer":
+        return kind == "Siglip2Tokenizer"
     return folder.has("config.json") and folder.json("config.json").get("model_type") == "siglip2"
 
 
