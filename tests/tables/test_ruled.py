@@ -255,7 +255,8 @@ def test_thousands_of_rules_take_bounded_time() -> None:
 
 def test_lines_of_numbers_in_a_band_are_rows():
     from zoo.apps.tables import Word
-    from zoo.apps.tables.lattice import Lattice, with_lines
+    from zoo.apps.tables.lattice import Lattice
+    from zoo.apps.tables.lattice_words import with_lines
 
     lattice = Lattice(
         (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"

@@ -15,16 +15,8 @@ from ..documents import Rules, Word
 from .boxes import HALF, inside
 from .cell_borders import INK
 from .ink_rules import ink_rules
-from .lattice import (
-    Lattice,
-    find_lattices,
-    is_table,
-    lattice_table,
-    with_lines,
-    with_missing_borders,
-    with_sides,
-    without_gaps,
-)
+from .lattice import Lattice, find_lattices, lattice_table
+from .lattice_words import is_table, with_lines, with_missing_borders, with_sides, without_gaps
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
 from .text_lines import blocks_of, word_lines

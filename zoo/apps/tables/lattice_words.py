@@ -1,0 +1,227 @@
+"""What the words of a page say of lattices: which are tables, and rows and columns that no rule shows, or too many.
+
+Boxes are (x0, y0, x1, y1) in pixels of the page.  Shapes: R rows, C columns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..documents import Word
+from .boxes import HALF, inside
+from .direction import quarters
+from .lattice import Lattice
+from .text_lines import word_lines
+
+MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
+FILLED = 0.7  # the share of columns with words in such a line
+ALIKE = 0.8  # the share of such lines
+WIDE = 1.5  # heights of a word: the words of one cell are nearer
+MIN_APART = 3  # lines of cells in one column, of which half have wider gaps: rules do not part all of the columns
+MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those around other lattices
+MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
+BESIDE, HEAD_LINES = 0.8, 4  # of a lattice's rows, with names to the left of it; lines of a header above it
+LOW = 0.5  # heights of words: a row that is lower, or a column narrower than one height, holds none
+CUT = 0.25  # of a word's height, above and below: a border within cuts the word
+NAME = 2  # letters of a word that is a name: "FY2014"
+BULLETS = "•◦▪‣–-*"
+FEW = 6  # the least number of cells with words of such a lattice
+
+
+def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word], detected: bool) -> bool:
+    """False for frames around tables or text, grids of charts, boxes of forms, and lattices without all columns.
+
+    words: of the page.  detected: a detector found a table here, too.
+    """
+    held = lattice.held(words)
+    filled, every, open_words = sum(map(bool, held)), sum(map(len, held)), 0
+    alike: dict[tuple[int, int], list[list[Word]]] = {}
+    for (_, c, _, cs), box, own in zip(lattice.cells, lattice.boxes(), held, strict=True):
+        if any(inside(o.box, box) > HALF for o in others if o is not lattice):
+            open_words += len(own)
+        else:
+            alike.setdefault((c, cs), []).extend(word_lines(own))
+    for lines in alike.values():
+        if len(lines) >= MIN_APART and sum(map(_is_apart, lines)) >= HALF * len(lines):
+            open_words += sum(map(len, lines))
+    if open_words > MOST_OPEN * every:
+        return False
+    return filled > 0 if detected else filled >= max(FEW, MIN_FILLED * len(lattice.cells))
+
+
+def _is_apart(line: Sequence[Word]) -> bool:
+    """True for a line with a gap wider than those between words; a "$" may be apart from its number."""
+    line = sorted(line, key=lambda w: w.box[0])
+    while line and not _is_written(line[-1]):
+        line.pop()
+    pairs = itertools.pairwise(line)
+    return any(b.box[0] - a.box[2] > WIDE * (b.box[3] - b.box[1]) for a, b in pairs if _is_written(a))
+
+
+def _is_written(word: Word) -> bool:
+    return any(map(str.isalnum, word.text))
+
+
+def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice with a column more where names stand to the left of most of its rows, and a row of words above it.
+
+    words: of the table's place.  Many tables have rules between their numbers alone.
+    Words that do not run from left to right add nothing.
+    """
+    xs, ys, R, C = lattice.xs, lattice.ys, len(lattice.ys) - 1, len(lattice.xs) - 1
+    cells = list(lattice.cells)
+    if any(quarters(word.angle or 0.0) for word in words):
+        return lattice
+    middles = [((w.box[0] + w.box[2]) / 2, (w.box[1] + w.box[3]) / 2, w) for w in words if w.text.strip()]
+    own = [w for x, y, w in middles if ys[0] <= y < ys[-1] and x < xs[0]]
+    rows = {int(np.searchsorted(ys, (w.box[1] + w.box[3]) / 2, "right")) - 1 for w in own}
+    if len(rows) >= BESIDE * R and sum(map(_is_apart, word_lines(own))) <= MOST_OPEN * R:
+        xs = (min(w.box[0] for w in own), *xs)
+        cells = [(r, 0, 1, 1) for r in range(R)] + [(r, c + 1, rs, cs) for r, c, rs, cs in cells]
+    own = [w for x, y, w in middles if y < ys[0] and xs[0] <= x < xs[-1]]
+    crossed = any(w.box[0] < x < w.box[2] for w in own for x in xs[1:-1])
+    if own and not crossed and len(word_lines(own)) <= HEAD_LINES and len(_columns(own, xs)) > max(1, HALF * C):
+        ys = (min(w.box[1] for w in own), *ys)
+        cells = [(0, c, 1, 1) for c in range(len(xs) - 1)] + [(r + 1, c, rs, cs) for r, c, rs, cs in cells]
+    return replace(lattice, xs=xs, ys=ys, cells=tuple(sorted(cells)))
+
+
+def without_gaps(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice without columns and rows that hold no word and are too narrow for one: gaps between cells' boxes."""
+    if not words:
+        return lattice
+    high = statistics.median(word.box[3] - word.box[1] for word in words)
+    full = [cell for cell, own in zip(lattice.cells, lattice.held(words), strict=True) if own]
+    borders, cells = [list(lattice.ys), list(lattice.xs)], list(lattice.cells)
+    for axis, least in ((0, LOW * high), (1, high)):
+        at = borders[axis]
+        for i in reversed(range(len(at) - 1)):
+            if len(at) < 4 or at[i + 1] - at[i] >= least or any(c[axis] == i and c[axis + 2] == 1 for c in full):
+                continue
+            del at[max(i, 1)]
+            cells, full = _without(cells, axis, i), _without(full, axis, i)
+    return replace(lattice, ys=tuple(borders[0]), xs=tuple(borders[1]), cells=tuple(sorted(cells)))
+
+
+def _without(cells: Sequence[tuple[int, int, int, int]], axis: int, i: int) -> list[tuple[int, int, int, int]]:
+    """The cells once row (axis 0) or column (1) `i` is gone."""
+    kept = []
+    for cell in cells:
+        first, count = cell[axis], cell[axis + 2]
+        if (first, count) != (i, 1):
+            moved = list(cell)
+            moved[axis], moved[axis + 2] = first - (first > i), count - (first <= i < first + count)
+            kept.append((moved[0], moved[1], moved[2], moved[3]))
+    return kept
+
+
+def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice with a row for each line of words, where lines fill the columns that no rule parts.
+
+    These are four lines or more, or fewer ones of numbers with a name for each.  A cell that has no text in these
+    lines spans them.
+    """
+    xs, ys, C = lattice.xs, [lattice.ys[0]], len(lattice.xs) - 1
+    whole = np.ones(len(lattice.ys) - 1, bool)
+    for r, _, rs, _ in lattice.cells:
+        whole[r : r + rs] &= rs == 1
+    starts, filled = [0], {}
+    for r, (top, bottom) in enumerate(itertools.pairwise(lattice.ys)):
+        own = [w for w in words if top <= (w.box[1] + w.box[3]) / 2 < bottom and xs[0] <= w.box[0] < xs[-1]]
+        lines = _rows_of(word_lines(own), xs) if whole[r] and len(own) >= 2 * FILLED * C else []
+        if lines:
+            ys += [(a[0].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
+            filled[r] = set().union(*(_columns(line, xs) for line in lines))
+        ys.append(bottom)
+        starts.append(len(ys) - 1)
+    cells = []
+    for r, c, rs, cs in lattice.cells:
+        first, last = starts[r], starts[r + rs]
+        if rs > 1 or (r in filled and not filled[r] & set(range(c, c + cs))):
+            cells.append((first, c, last - first, cs))
+        else:
+            cells += [(k, c, 1, cs) for k in range(first, last)]
+    return replace(lattice, ys=tuple(ys), cells=tuple(sorted(cells)))
+
+
+def _columns(line: Sequence[Word], xs: Sequence[float]) -> set[int]:
+    return {int(np.searchsorted(xs, (w.box[0] + w.box[2]) / 2)) - 1 for w in line}
+
+
+def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word]]:
+    """The lines of a band that are rows of their own, from the top; none if it is one row."""
+    C = len(xs) - 1
+    full = [line for line in lines if len(_columns(line, xs)) >= max(2, FILLED * C)]
+    if sum(_is_listed(line, xs) for line in lines) >= HALF * len(lines):
+        return []
+    if len(lines) >= MIN_LINES and len(full) >= ALIKE * len(lines):
+        return list(lines)
+    of = [_columns(line, xs) for line in full]
+    beside = set().union(*(_columns(line, xs) for line in lines if not any(line is one for one in full)))
+    numbers = [
+        sum(_are_numbers([w for w in line if _columns([w], xs) == {c}]) for c in own)
+        for own, line in zip(of, full, strict=True)
+    ]
+    names = [any(sum(map(str.isalpha, w.text)) >= NAME for w in line) for line in full]
+    if len(full) < 2 or any(one != of[0] for one in of) or beside & of[0] or not all(names):
+        return []
+    return full if min(numbers) >= max(2, HALF * len(of[0])) else []
+
+
+def _are_numbers(words: Sequence[Word]) -> bool:
+    """True for words of which each is a number, as "5.1 %" and "$ 5" are, and "(5.1 %)" in a text is not."""
+    texts = [w.text for w in words if _is_written(w)]
+    return bool(texts) and all(sum(map(str.isdigit, t)) >= HALF * len(t) and t[0] != "(" for t in texts)
+
+
+def _is_listed(line: Sequence[Word], xs: Sequence[float]) -> bool:
+    """True for a line that begins with a bullet in each of its columns."""
+    firsts = {c: w.text for w in sorted(line, key=lambda w: -w.box[0]) for c in _columns([w], xs)}
+    return all(text[0] in BULLETS for text in firsts.values())
+
+
+def with_missing_borders(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice with cells over several rows cut at the borders that other columns have, where those were forgotten.
+
+    These are cells over the same rows, in half of the columns or more, that have a text in each row; of most of them
+    all but the first are numbers, or signs in place of one.
+    """
+    C, ys = len(lattice.xs) - 1, lattice.ys
+    held = dict(zip(lattice.cells, lattice.held(words), strict=True))
+    alike: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+    for cell in lattice.cells:
+        if cell[2] > 1:
+            alike.setdefault((cell[0], cell[2]), []).append(cell)
+    cut: set[tuple[int, int, int, int]] = set()
+    for (r, rs), cells in alike.items():
+        if len(cells) < max(2, HALF * C):
+            continue
+        parts = [_in_rows(held[cell], ys[r : r + rs + 1]) for cell in cells]
+        full = [part for part in parts if all(part)]
+        numbers = [part for part in full if not any(map(_are_no_name, part[:1])) or rs > 2]
+        numbers = [part for part in numbers if all(map(_are_no_name, part[1:]))]
+        if len(full) == len(parts) and len(numbers) >= max(2, FILLED * len(full)):
+            cut |= set(cells)
+    split = [(k, c, 1, cs) for r, c, rs, cs in cut for k in range(r, r + rs)]
+    return replace(lattice, cells=tuple(sorted([*(set(lattice.cells) - cut), *split])))
+
+
+def _in_rows(words: Sequence[Word], ys: Sequence[float]) -> list[list[Word]]:
+    """The words of a cell by its rows; none where a border cuts a word."""
+    rows: list[list[Word]] = [[] for _ in ys[1:]]
+    for word in words:
+        top, bottom = word.box[1], word.box[3]
+        if any(top + CUT * (bottom - top) < y < bottom - CUT * (bottom - top) for y in ys[1:-1]):
+            return [[] for _ in ys[1:]]
+        rows[int(np.searchsorted(ys[1:-1], (top + bottom) / 2))].append(word)
+    return rows
+
+
+def _are_no_name(words: Sequence[Word]) -> bool:
+    """True for words that are a number, or a sign in place of one."""
+    return not any(map(_is_written, words)) or _are_numbers(words)
