@@ -57,6 +57,16 @@ class Reading(NamedTuple):
     confidence: float
 
 
+class _Line(NamedTuple):
+    """What was read of a line, or of a part of one."""
+
+    text: str
+    logprobs: np.ndarray  # of the tokens
+    ended: bool
+    ids: tuple[int, ...]
+    states: Array  # (1, S, E)
+
+
 class ReadOptions(ImageOptions, total=False):
     """Options of `Read`, which explains them."""
 
@@ -207,32 +217,36 @@ class Read(ImageTask):
         is not sure of is read in several widths (`_agreed`).
         """
         if not self.processor.pad_line:
-            return self._written(lines, config, max_pixels)
+            return [line[:3] for line in self._written(lines, config, max_pixels)]
         Y, X = self.processor.output_size(1, 1)
         cuts = [split_words(line, X / Y) for line in lines]
         parts = [line[:, x0:x1] for line, of in zip(lines, cuts, strict=True) for x0, x1 in of]
-        read = self._in_batches(parts, config, max_pixels)
-        unsure = [i for i, (text, logprobs, _) in enumerate(read) if text and np.exp(logprobs.mean()) < SURE]
-        together = max(1, self.batch_lines // (1 + len(WIDTHS)))
-        for at in range(0, len(unsure) if WIDTHS else 0, together):
-            some = unsure[at : at + together]
-            for i, better in zip(some, self._agreed([parts[i] for i in some], config, max_pixels), strict=True):
-                read[i] = better
+        read: list[tuple[str, np.ndarray, bool]] = []
+        for at in range(0, len(parts), self.batch_lines):
+            some = parts[at : at + self.batch_lines]
+            found = self._written(some, config, max_pixels)
+            unsure = [i for i, line in enumerate(found) if line.text and np.exp(line.logprobs.mean()) < SURE]
+            together = max(1, self.batch_lines // (1 + len(WIDTHS)))
+            for start in range(0, len(unsure), together):
+                few = unsure[start : start + together]
+                again = self._agreed([some[i] for i in few], [found[i] for i in few], config, max_pixels)
+                for i, line in zip(few, again, strict=True):
+                    found[i] = line
+            read += [line[:3] for line in found]
         return _regrouped(read, list(map(len, cuts)))
 
     def _agreed(
-        self, parts: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
-    ) -> list[tuple[str, np.ndarray, bool]]:
+        self, parts: Sequence[np.ndarray], first: Sequence[_Line], config: GenerationConfig, max_pixels: int
+    ) -> list[_Line]:
         """For each part of a line the reading of it, or of it made wider or narrower, that is likeliest in all of them.
 
-        Its log-probabilities are the means over these views.  What is too wide to be read at once is read in
-        pieces, which give a text and are no view.
+        first: what was read of the parts as they are.  The log-probabilities are the means over these views.  What is
+        too wide to be read at once is read in pieces, which give a text and are no view.
         """
         Y, X = self.processor.output_size(1, 1)
         lines, of = list[np.ndarray](), list[tuple[int, int]]()  # and the part that each is of, and in how many pieces
         for i, part in enumerate(parts):
             long = part.shape[1] * max(WIDTHS) > X / Y * len(part)  # its letters are narrow as it is
-            lines, of = [*lines, part], [*of, (i, 1)]
             for factor in WIDTHS:
                 if factor < 1 and long:
                     continue
@@ -242,24 +256,27 @@ class Read(ImageTask):
                 of += [(i, len(cuts))] * len(cuts)
         states = self._states(lines, max_pixels)
         written = self._generated(states, config)
-        texts: list[dict[tuple[int, ...], bool]] = [{} for _ in parts]  # for each part its texts, True for a whole one
+        views = [[line.states] for line in first]  # for each part the states of each view
+        texts = [{line.ids: line.ended} for line in first]  # and its texts, True for a whole one
         at = 0
         while at < len(lines):
             i, count = of[at]
             pieces = written[at : at + count]
             ids = pieces[0].ids.tolist() if count == 1 else self._ids([one.ids for one in pieces], config)
             texts[i][tuple(ids)] = all(one.reason != "length" for one in pieces)
+            views[i] += states[at : at + 1] if count == 1 else []
             at += count
-        pairs = [(j, i, text) for j, (i, count) in enumerate(of) if count == 1 for text in texts[i]]
-        rows = self._logprobs([states[j] for j, *_ in pairs], [text for *_, text in pairs], config)
-        means: list[dict[tuple[int, ...], np.ndarray]] = [{} for _ in parts]
-        for (_, i, text), row in zip(pairs, rows, strict=True):
-            means[i][text] = means[i].get(text, 0.0) + row / sum(one == (i, 1) for one in of)
-        # No text that is much shorter than another, for which what it leaves out would count, and none without an end.
-        ended = [[t for t in some if of_text[t]] or list(some) for some, of_text in zip(means, texts, strict=True)]
-        kept = [[t for t in some if len(t) >= SHORTEST * max(map(len, some))] for some in ended]
-        best = [max(some, key=lambda text, i=i: means[i][text].sum()) for i, some in enumerate(kept)]
-        return [(self.tokenizer.decode(b), means[i][b], texts[i][b]) for i, b in enumerate(best)]
+        pairs = [(view, text) for of_part, some in zip(views, texts, strict=True) for text in some for view in of_part]
+        rows = iter(self._logprobs([view for view, _ in pairs], [text for _, text in pairs], config))
+        best = []
+        for line, of_part, some in zip(first, views, texts, strict=True):
+            means = {text: np.mean([next(rows) for _ in of_part], 0) for text in some}
+            # No text that is much shorter than another, for which what it leaves out would count, or without an end.
+            ended = [text for text in some if some[text]] or list(some)
+            whole = [text for text in ended if len(text) >= SHORTEST * max(map(len, ended))]
+            ids = max(whole, key=lambda text, means=means: means[text].sum())
+            best.append(_Line(self.tokenizer.decode(ids), means[ids], some[ids], ids, line.states))
+        return best
 
     def _ids(self, pieces: Sequence[np.ndarray], config: GenerationConfig) -> list[int]:
         """The ids of one text, from those of its pieces, between which there are spaces."""
@@ -288,29 +305,20 @@ class Read(ImageTask):
             out += [row[: len(text)] for row, text in zip(logprobs, some, strict=True)]
         return out
 
-    def _in_batches(
-        self, parts: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
-    ) -> list[tuple[str, np.ndarray, bool]]:
-        read: list[tuple[str, np.ndarray, bool]] = []
-        for i in range(0, len(parts), self.batch_lines):
-            read += self._written(parts[i : i + self.batch_lines], config, max_pixels)
-        return read
-
-    def _written(
-        self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
-    ) -> list[tuple[str, np.ndarray, bool]]:
-        """The results of `_read` for lines, or parts of lines, that are not cut."""
+    def _written(self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int) -> list[_Line]:
+        """What is read of lines, or parts of lines, that are not cut."""
         states = self._states(lines, max_pixels)
         blank = [is_blank(line) for line in lines]
         out: list[Any] = [None] * len(lines)
         of_text, of_none = ([i for i, none in enumerate(blank) if none is kind] for kind in (False, True))
         if of_text:
             for i, best in zip(of_text, self._generated([states[i] for i in of_text], config), strict=True):
-                out[i] = self.tokenizer.decode(best.ids), best.logprobs, best.reason != "length"
+                ids = tuple(best.ids.tolist())
+                out[i] = _Line(self.tokenizer.decode(ids), best.logprobs, best.reason != "length", ids, states[i])
         if of_none:
             known = ops.cat([states[i] for i in of_none], 0)
             for i, logprob in zip(of_none, self._no_text(known, config), strict=True):
-                out[i] = "", np.array([logprob]), True
+                out[i] = _Line("", np.array([logprob]), True, (), states[i])
         return out
 
     def _states(self, lines: Sequence[np.ndarray], max_pixels: int) -> list[Array]:
