@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.engines.onnx.trace import NO_IMAGES
 from zoo.errors import ZooError
 from zoo.files.json_file import read_json
 from zoo.optional import pip_install
@@ -151,6 +152,14 @@ class Reference:
         found = self._processor().post_process_semantic_segmentation(output, list(sizes))
         return [labels.cpu().numpy() for labels in found]
 
+    def segments(self, logits: np.ndarray, masks: np.ndarray, sizes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
+        """The number of an object for every pixel of each image of a size (Y, X)."""
+        output = SimpleNamespace(logits=self._tensor(logits), pred_masks=self._tensor(masks))
+        found = self._processor().post_process_panoptic_segmentation(
+            output, label_ids_to_fuse=set(), target_sizes=list(sizes)
+        )
+        return [_numpy(one["segmentation"]).astype(np.int32) for one in found]
+
     def objects(
         self, logits: np.ndarray, boxes: np.ndarray, sizes: Sequence[tuple[int, int]], threshold: float
     ) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -201,13 +210,17 @@ class Reference:
             fields.pop("pooler_output", None)
         if "pixel_values" not in arrays:
             return found | numbered(fields, _numpy)
-        return found | numbered(fields, lambda value: _numpy(_channels_last(value)))
+        as_they_are = {name: _numpy(fields.pop(name)) for name in NO_IMAGES if name in fields}
+        return found | numbered(fields, lambda value: _numpy(_channels_last(value))) | as_they_are
 
     @cached_property
     def _places(self) -> dict[str, Any]:
         """The modules that the family's row in the registry says are stages: "layer" is a list of them."""
-        body, stages = self.model.base_model, FAMILIES[self.config["model_type"]].stages
+        family = FAMILIES[self.config["model_type"]]
+        body, stages = self.model.base_model, family.stages
         if stages:
+            if not any(_has(body, path) for path in stages.values()):  # a body that is deeper in the model
+                body = body.get_submodule(family.load(family.head(self.architecture) or "Model").name_map.prefix)
             has = {name: path for name, path in stages.items() if _has(body, path)}
             prefixes = {name.rpartition(".")[0] for name in has}
             lone = f"{prefixes.pop()}." if len(prefixes) == 1 and len(has) < len(stages) else ""

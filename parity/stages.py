@@ -13,6 +13,7 @@ from zoo import ops
 from zoo.config import Config
 from zoo.engines.onnx.runner import OnnxRunner
 from zoo.images.boxes import post_process_object_detection
+from zoo.images.segments import post_process_panoptic_segmentation
 from zoo.nn import an_array
 from zoo.tasks.segment import winners
 from zoo.text.tokenizer import Tokenizer
@@ -48,6 +49,11 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
     if _has_masks(type(model).__name__, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])
+    if "pred_masks" in found and batch.images:
+        sizes, names = [(image.height, image.width) for image in batch.images], model.config.id2label
+        of = found["logits"], found["pred_masks"], sizes, names
+        objects = post_process_panoptic_segmentation(*of)
+        found["mask"] = np.concatenate([mask.ravel() for mask, _ in objects])
     if "positions" in found:
         found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
     if "pred_boxes" in found and batch.images:
@@ -63,6 +69,10 @@ def reference_stages(reference: Reference, batch: Batch) -> Stages:
     if _has_masks(reference.architecture, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([mask.ravel() for mask in reference.masks(found["logits"], sizes)])
+    if "pred_masks" in found and batch.images:
+        sizes = [(image.height, image.width) for image in batch.images]
+        masks = reference.segments(found["logits"], found["pred_masks"], sizes)
+        found["mask"] = np.concatenate([mask.ravel() for mask in masks])
     if "positions" in found:  # which the model puts in a row
         found["positions"] = found["positions"].reshape(len(found["positions"]), -1, found["positions"].shape[-1])
     if "pred_boxes" in found and batch.images:

@@ -146,7 +146,7 @@ def test_a_neighbour_of_a_family_is_named(model_type, known):
         family_of(model_type)
 
 
-ABSENT = {"detr": "DetrForSegmentation", "gpt2": "GPT2DoubleHeadsModel"}
+ABSENT = {"gpt2": "GPT2DoubleHeadsModel"}
 
 
 @pytest.mark.parametrize(("model_type", "architecture"), ABSENT.items())

@@ -20,6 +20,7 @@ TASK_OF_HEAD: dict[str, str] = {
     "ForImageClassification": "classify",
     "ForImageClassificationWithTeacher": "classify",
     "ForSemanticSegmentation": "segment",
+    "ForSegmentation": "segment",
     "ForObjectDetection": "detect",
     "ForConditionalGeneration": "text2text-generation",
     "ForAudioClassification": "audio-classification",

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import ops
+from .errors import ConfigError
 from .ops.capture import current
 from .quant import QuantTensor
 from .typing import Array
@@ -121,6 +122,19 @@ class LayerNorm(Module):
         """x, residual (..., d) -> the norm of their sum, and the sum, both (..., d)."""
         bias: Any = self._bias if self.bias is None else self.bias
         return ops.add_layer_norm(x, residual, self.weight, bias, self.eps)
+
+
+class GroupNorm(Module):
+    """The norm of images over pixels and groups of channels."""
+
+    def __init__(self, w: Weights, d: int, groups: int, eps: float):
+        if d % groups:
+            raise ConfigError(f"{d} channels cannot be normalised in {groups} groups of one size")
+        self.weight, self.bias, self.groups, self.eps = w.get("weight", (d,)), w.get("bias", (d,)), groups, eps
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, Y, X, d) -> (B, Y, X, d)."""
+        return ops.group_norm(x, self.weight, self.bias, self.groups, self.eps)
 
 
 class RMSNorm(Module):

@@ -226,8 +226,9 @@ FAMILIES: dict[str, Family] = {
     "detr": Family(
         module="zoo.models.detr",
         prefix="Detr",
-        heads=("Model", "ForObjectDetection"),
+        heads=("Model", "ForObjectDetection", "ForSegmentation"),
         tasks={"Model": None},
+        losses={"ForSegmentation": None},
         processor="DetrImageProcessor",
         stages={
             "features": "backbone",

@@ -35,14 +35,26 @@ def file_name(name: str) -> str:
     """The name in the files of a tensor in the memory of transformers 5."""
     name = name.replace("backbone.model.", "backbone.conv_encoder.model.").replace("_attn.o_proj.", "_attn.out_proj.")
     name = re.sub(r"(?<!backbone\.)position_embedding\.", "backbone.position_embedding.", name)
+    for part, own in _MASK_HEAD.items():
+        name = name.replace(part, own)
     return name.replace(".mlp.fc", ".fc")
 
+
+# Parts of the names in memory that files have as in facebook's first code.
+_BLOCKS = ("conv1", "conv2", *(f"fpn_stages.{i}.refine" for i in range(3)))
+_MASK_HEAD = {f"mask_head.{name}.conv": f"mask_head.lay{i}" for i, name in enumerate(_BLOCKS, 1)}
+_MASK_HEAD |= {f"mask_head.{name}.norm": f"mask_head.gn{i}" for i, name in enumerate(_BLOCKS, 1)}
+_MASK_HEAD |= {f"mask_head.fpn_stages.{i}.fpn_adapter": f"mask_head.adapter{i + 1}" for i in range(3)}
+_MASK_HEAD |= {"mask_head.output_conv": "mask_head.out_lay", "bbox_attention.q_proj": "bbox_attention.q_linear"}
+_MASK_HEAD |= {"bbox_attention.k_proj": "bbox_attention.k_linear"}
 
 # 91 numbers, 11 of which COCO has no name for.
 _COCO = {**labels(*("N/A" if i % 8 == 0 else f"thing {i}" for i in range(91))), "num_queries": 100}
 _DETR = {**_COMMON, **_COCO, "eos_coefficient": 0.1, "classifier_dropout": 0.0, "dilation": False}
 _OWN = {"use_timm_backbone": False, "backbone": None, "backbone_config": {**_RESNET18, **_RESNET50}}
 _SMALL = {**_TINY, **labels(*("N/A" if i % 8 == 0 else f"thing {i}" for i in range(11))), "num_queries": 25}
+_EIGHTS = {"d_model": 64, "encoder_attention_heads": 8}  # the norms of a mask have up to eight groups of channels
+_SHARP = {**_GAINS, "out_lay": 20, "class_labels_classifier": 6}  # so that there are masks to compare
 _SMALL_OWN = {**_SMALL, "backbone_config": {**_RESNET18, **_RESNET50, **_TINY50}}
 
 
@@ -55,9 +67,8 @@ def _detr(
         architecture=f"Detr{head}",
         config={**_DETR, **config},
         tiny=tiny,
-        gains=_GAINS,
         processor={**_FIRST, "max_size": 1333},
-        **more,
+        **{"gains": _GAINS, **more},
     )
 
 
@@ -65,5 +76,15 @@ SPECS: dict[str, DetrSpec] = {
     "detr-resnet-50": _detr("facebook/detr-resnet-50, revision no_timm", _OWN, _SMALL_OWN),
     "detr-resnet-50-timm": _detr("facebook/detr-resnet-50", {"backbone": "resnet50"}, _SMALL, timm=True, full=True),
     "detr-learned-positions": _detr("save_pretrained", {**_OWN, "position_embedding_type": "learned"}, _SMALL_OWN),
+    "detr-resnet-50-panoptic": _detr(
+        "facebook/detr-resnet-50-panoptic",
+        {"backbone": "resnet50"},
+        _SMALL | _EIGHTS,
+        "ForSegmentation",
+        timm=True,
+        format="bin",
+        gains=_SHARP,
+    ),
+    "detr-segmentation": _detr("save_pretrained", _OWN, _SMALL_OWN | _EIGHTS, "ForSegmentation", gains=_SHARP),
     "detr-bare": _detr("save_pretrained", _OWN, _SMALL_OWN, "Model"),
 }

@@ -38,7 +38,7 @@ class TableSpec(Spec):
 
     def processor_of(self, config: Mapping[str, Any]) -> dict[str, Any]:
         found = dict(self.processor)
-        if config["d_model"] == _TINY["d_model"]:
+        if config["d_model"] < self.config["d_model"]:
             found["size"] = {"longest_edge": TINY_EDGE} if isinstance(found["size"], dict) else TINY_EDGE
             if "max_size" in found:
                 found["max_size"] = TINY_EDGE * found["max_size"] // 800
@@ -77,12 +77,12 @@ def load_reference(
     is_timm = any(name.endswith("conv_encoder.model.conv1.weight") for name in state)
     backbone = _described(state) if is_timm else dict(config.get("backbone_config") or {})
     backbone.pop("out_indices", None)
-    last = f"stage{len(backbone.get('hidden_sizes', range(4)))}"
+    stages = [f"stage{i + 1}" for i in range(len(backbone.get("hidden_sizes", range(4))))]
     dropped = {"backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype"}
     dropped |= {"transformers_version", "model_type", "architectures"}
     fields = {name: value for name, value in config.items() if name not in dropped}
     fields |= {"use_timm_backbone": False, "dilation": bool(config.get("dilation")), "attn_implementation": "eager"}
-    fields["backbone_config"] = transformers.ResNetConfig(**{**backbone, "out_features": [last]})
+    fields["backbone_config"] = transformers.ResNetConfig(**{**backbone, "out_features": stages})
     model = model_class(config_class(**fields)).to(dtype)
     own = {timm_name(file_name(name)) if is_timm else file_name(name): name for name in model.state_dict()}
     renamed = {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}

@@ -28,10 +28,10 @@ BOTTLENECK = {**BASIC, "layer_type": "bottleneck", "hidden_sizes": [16, 16, 24, 
 RESNET18 = {"layer_type": "basic", "hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2]}
 
 
-def reference(folder, name="TableTransformerForObjectDetection", backbone=BASIC, **config):
+def reference(folder, name="TableTransformerForObjectDetection", backbone=BASIC, stages=("stage2", "stage4"), **config):
     """A random model of transformers, saved in `folder`; biases, norms and statistics away from 0 and 1."""
     torch.manual_seed(0)
-    backbone = transformers.ResNetConfig(**backbone, out_features=["stage2", "stage4"])
+    backbone = transformers.ResNetConfig(**backbone, out_features=list(stages))
     kind = transformers.DetrConfig if name.startswith("Detr") else transformers.TableTransformerConfig
     config = kind(**{**SMALL, **config}, backbone_config=backbone, use_timm_backbone=False, attn_implementation="eager")
     model = getattr(transformers, name)(config).eval()

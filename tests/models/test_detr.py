@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,74 @@ def test_a_table_transformer_is_no_detr(tmp_path):
     assert not issubclass(DetrForObjectDetection, TableTransformerForObjectDetection)
 
 
-def test_the_panoptic_head_is_refused(tmp_path):
-    build("detr-resnet-50", tmp_path)
-    edit_config(tmp_path, architectures=["DetrForSegmentation"])
-    with pytest.raises(UnsupportedError, match=r"DetrForSegmentation.*it has DetrModel, DetrForObjectDetection"):
+def test_segmentation_of_files_with_timms_names_and_of_transformers_own(tmp_path, rng):
+    """The head's tensors have facebook's names in both, and others in the memory of transformers 5."""
+    small = {"d_model": 64, "encoder_attention_heads": 8, "stages": [f"stage{i}" for i in (1, 2, 3, 4)]}
+    model = reference(tmp_path, "DetrForSegmentation", **small)
+    x, mask = padded(rng, (70, 130), (100, 64), (33, 33))
+    wanted = run(model, x, mask)
+    ours: Any = load_model(tmp_path, strict=True)
+    assert_close(ours(x, mask), wanted, 5e-5)
+    as_in_memory(model, tmp_path)
+    ours = load_model(tmp_path, strict=True, device="torch:cpu")
+    assert_close(ours(x, mask), wanted, 5e-5)
+    edit_config(tmp_path, encoder_attention_heads=4)
+    with pytest.raises(zoo.ZooError, match=r"mask_head\.conv1.*expected \(68, 68, 3, 3\)"):
         load_model(tmp_path)
+
+
+@pytest.mark.parametrize("fused", [(), (0,)])
+def test_objects_of_pixels_are_those_of_transformers(fused, rng):
+    import torch
+    from transformers import DetrImageProcessor
+
+    from zoo.images.segments import post_process_panoptic_segmentation
+
+    B, Q, L, y, x, sizes = 3, 7, 3, 12, 9, [(31, 40), (12, 9), (50, 17)]
+    at = np.stack(np.meshgrid(np.arange(y), np.arange(x), indexing="ij"), -1)
+    centres = rng.uniform(0, 12, (B, Q, 1, 1, 2))
+    masks = (4 - ((at - centres) ** 2).sum(-1)).astype(np.float32)
+    logits = rng.standard_normal((B, Q, L + 1)).astype(np.float32) * 4
+    logits[:, :, L] -= 3
+    logits[2, :, L] = 20  # nothing in the third
+    logits[1, 4:, 0] -= 40  # so that no other label comes between two that are one: transformers confuses these
+    names = {i: f"kind {i}" for i in range(L)}
+    given = SimpleNamespace(logits=torch.from_numpy(logits), pred_masks=torch.from_numpy(masks))
+    theirs = DetrImageProcessor().post_process_panoptic_segmentation(
+        given, label_ids_to_fuse=set(fused), target_sizes=sizes
+    )
+    ours = post_process_panoptic_segmentation(logits, masks, sizes, names, label_ids_to_fuse=fused)
+    assert sum(len(objects) for _, objects in ours) > 5
+    for (mask, objects), wanted in zip(ours, theirs, strict=True):
+        if not fused:
+            assert np.array_equal(mask, wanted["segmentation"].numpy())
+            found = [(one.id, one.label_id, one.was_fused, round(one.score, 5)) for one in objects]
+            keys = "id", "label_id", "was_fused", "score"
+            assert found == [
+                (*(one[key] for key in keys[:3]), round(one["score"], 5)) for one in wanted["segments_info"]
+            ]
+        assert {one.label_id for one in objects} == {one["label_id"] for one in wanted["segments_info"]}
+        assert len({one.id for one in objects}) == len(objects)
+        for one in objects:
+            assert one.share == pytest.approx((mask == one.id).mean())
+    if fused:
+        assert all([one.label_id for one in objects].count(0) <= 1 for _, objects in ours)
+
+
+def test_a_picture_to_its_objects(tmp_path):
+    task: Any = zoo.load(build("detr-segmentation", tmp_path))
+    assert (task.name, type(task).__name__) == ("segment", "SegmentObjects")
+    pictures = np.random.default_rng(0).integers(0, 256, (2, 50, 40, 3), np.uint8)
+    found = task(pictures, threshold=0.1, mask_threshold=0.0, overlap_mask_area_threshold=0.0)
+    for one, picture in zip(found, pictures, strict=True):
+        assert one.mask.shape == (50, 40)
+        assert {area.id for area in one.labels} == {*np.unique(one.mask).tolist()} - {0}
+        assert [area.share for area in one.labels] == sorted((area.share for area in one.labels), reverse=True)
+        assert np.asarray(one.overlay(alpha=0.0)).tolist() == picture.tolist()
+    assert any(one.labels for one in found)
+    assert task(pictures[0], threshold=1.0).labels == []
+    with pytest.raises(zoo.ZooError, match="mask_threshold is 2, expected a number in 0"):
+        task(pictures[0], mask_threshold=2)
 
 
 def test_a_dilated_backbone_is_refused():

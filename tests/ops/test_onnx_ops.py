@@ -177,6 +177,17 @@ def test_experts(normalise):
     check(through(ops), through(naive), [("B", 3)], random(3, 3))
 
 
+def test_norm_of_groups_of_channels():
+    def through(f):
+        return lambda x, w, b: f.group_norm(x, w, b, 2, 1e-5)
+
+    check(through(ops), through(naive), [("B", "Y", "X", 6)], [*random(2, 6)])
+
+
+def test_scores_of_queries_and_keys():
+    check(ops.scores, naive.scores, [("B", "T", 2, 3), ("B", "S", 2, 3)])
+
+
 @pytest.mark.parametrize("of_keys", [False, True])
 def test_distances(of_keys):
     def run(x, w):

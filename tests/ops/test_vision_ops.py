@@ -306,6 +306,21 @@ def test_experts(normalise, lib, rng):
     check(ops.mix(lib(x), lib(given), of_lib), naive.mix(x, given, of_numpy))
 
 
+@pytest.mark.parametrize("groups", [1, 2, 6])
+@pytest.mark.parametrize("size", [(1, 1), (5, 3)])
+def test_group_norm(groups, size, image, lib, rng):
+    x = image(2, *size, 6) * 3 + 7
+    weight, bias = rng.standard_normal((2, 6)).astype(np.float32)
+    given = [lib(x), lib(weight), lib(bias), groups, 1e-2]
+    check(ops.group_norm(*given), naive.group_norm(x, weight, bias, groups, 1e-2))
+
+
+@pytest.mark.parametrize("T", [1, 5])
+def test_scores(T, lib, rng):
+    q, k = (rng.standard_normal((2, n, 3, 4)).astype(np.float32) for n in (T, 7))
+    check(ops.scores(lib(q), lib(k)), naive.scores(q, k))
+
+
 @pytest.mark.parametrize("of_keys", [False, True])
 @pytest.mark.parametrize("T", [1, 5])
 def test_relative_scores(T, of_keys, lib, rng):

@@ -73,12 +73,12 @@ def post_process_object_detection(
 
     boxes = corners(pred_boxes.astype(np.float32, copy=False))
     if by_itself:
-        scores = _sigmoid(logits.astype(np.float32, copy=False)).reshape(len(logits), -1)
+        scores = sigmoid(logits.astype(np.float32, copy=False)).reshape(len(logits), -1)
         pairs = np.argsort(-scores, 1, kind="stable")[:, : logits.shape[1]]
         score, best = np.take_along_axis(scores, pairs, 1), pairs % labels
         boxes = np.take_along_axis(boxes, (pairs // labels)[..., None], 1)
     else:
-        scores = _softmax(logits.astype(np.float32, copy=False))
+        scores = softmax(logits.astype(np.float32, copy=False))
         best = scores[..., :-1].argmax(-1)  # (B, Q)
         score = np.take_along_axis(scores, best[..., None], -1)[..., 0]
     # In float32 as transformers compares, so that no score falls on another side of the threshold.
@@ -139,12 +139,12 @@ def _box(corners: np.ndarray) -> Box:
     return x0, y0, x1, y1
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+def sigmoid(x: np.ndarray) -> np.ndarray:
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, small) / (1 + small)
 
 
-def _softmax(x: np.ndarray) -> np.ndarray:
+def softmax(x: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # a difference of -inf has a share of 0
         y = np.exp(x - x.max(-1, keepdims=True))
     return y / y.sum(-1, keepdims=True)

@@ -115,6 +115,15 @@ def add_rms_norm(x: Array, residual: Array, weight: Array, eps: float) -> tuple[
     return backend(x).add_rms_norm(x, residual, weight, eps)
 
 
+def group_norm(x: Array, weight: Array, bias: Array, groups: int, eps: float) -> Array:
+    """The norm of images over their pixels and each of `groups` blocks of channels (Wu and He 2018,
+    https://arxiv.org/abs/1803.08494).
+
+    x (B, Y, X, C), weight, bias (C,), C a multiple of groups -> (B, Y, X, C).
+    """
+    return backend(x).group_norm(x, weight, bias, groups, eps)
+
+
 def rotary(positions: Array, frequencies: tuple[float, ...], scale: float, like: Array) -> tuple[Array, Array]:
     """scale * cos and scale * sin of positions * frequencies, in float32, for `rope`.
 
@@ -247,6 +256,15 @@ def mix(x: Array, shares: Array, experts: Sequence[Callable[[Array], Array]]) ->
 def bucket(x: Array, starts: tuple[int, ...]) -> Array:
     """The number of `starts`, which ascend, that are not above each of the integers x.  x (...) -> (...)."""
     return backend(x).bucket(x, starts)
+
+
+def scores(q: Array, k: Array) -> Array:
+    """Products of queries and keys, for models that read the weights of an attention.
+
+    q (B, T, H, K), k (B, S, H, K) -> (B, T, S, H).
+    """
+    charge((*q.shape[:2], k.shape[1], q.shape[2]), "scores", 4)
+    return backend(q).scores(q, k)
 
 
 def relative_scores(x: Array, table: Array, of_keys: bool = False) -> Array:

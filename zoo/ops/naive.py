@@ -127,6 +127,14 @@ def layer_norm(x, weight, bias, eps, residual=None):
     return (x - mean) / np.sqrt(var + eps) * _f64(weight) + _f64(bias)
 
 
+def group_norm(x, weight, bias, groups, eps):
+    B, Y, X, C = x.shape
+    x = _f64(x).reshape(B, Y, X, groups, C // groups)
+    mean = x.mean((1, 2, 4), keepdims=True)
+    var = ((x - mean) ** 2).mean((1, 2, 4), keepdims=True)
+    return ((x - mean) / np.sqrt(var + eps)).reshape(B, Y, X, C) * _f64(weight) + _f64(bias)
+
+
 def rms_norm(x, weight, eps):
     x = _f64(x)
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) * _f64(weight)
@@ -221,6 +229,10 @@ def mix(x, shares, experts):
 
 def bucket(x, starts):
     return sum((x >= start) * 1 for start in starts) + 0 * x
+
+
+def scores(q, k):
+    return np.einsum("bthk,bshk->btsh", _f64(q), _f64(k))
 
 
 def relative_scores(x, table, of_keys=False):

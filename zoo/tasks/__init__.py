@@ -132,6 +132,10 @@ def task_class(name: str, *, images: bool = False, head: str | None = None) -> t
         from .causal_rerank import CausalRerank
 
         return CausalRerank
+    if name == "segment" and head == "ForSegmentation":
+        from .segment_objects import SegmentObjects
+
+        return SegmentObjects
     kinds = IMAGE_TASKS if images else TASKS
     if name not in kinds:
         raise UnsupportedError(f"task {name!r} is not one for {'images' if images else 'texts'}")

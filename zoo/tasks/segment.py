@@ -6,7 +6,7 @@ Shapes: H and W height and width of the image as it was given, upright; h and w 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -15,6 +15,7 @@ import numpy as np
 from .. import ops
 from ..errors import InputError
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
+from ..images.segments import ObjectArea
 from ..typing import Array
 from .image_task import ImageOptions, ImageTask, as_images, naming, save_png
 
@@ -35,11 +36,12 @@ class Area(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
-    """The classes of an image's pixels."""
+    """The classes of an image's pixels, or their objects."""
 
-    mask: np.ndarray  # (H, W) int32: the index of a label for each pixel
-    labels: list[Area]  # those that occur, the largest first
+    mask: np.ndarray  # (H, W) int32: the id of an area for each pixel
+    labels: Sequence[Area | ObjectArea]  # those that occur, the largest first
     image: np.ndarray = field(repr=False)  # (H, W, 3) uint8, upright
+    blank: int | None = None  # the mask of pixels that belong to no area
 
     def overlay(self, path: str | os.PathLike[str] | None = None, *, alpha: float = 0.5) -> Image.Image:
         """The image with the labels' colours laid over it; written as a PNG file if a path is given.
@@ -50,8 +52,10 @@ class Segmentation:
 
         if not 0 <= alpha <= 1:
             raise InputError(f"alpha is {alpha!r}, expected a number in 0 ... 1")
-        colours = Image.fromarray(palette(int(self.mask.max()) + 1)[self.mask])
-        drawn = Image.blend(Image.fromarray(self.image), colours, alpha)
+        colours = palette(int(self.mask.max()) + 1)[self.mask]
+        if self.blank is not None:
+            colours = np.where((self.mask == self.blank)[:, :, None], self.image, colours)
+        drawn = Image.blend(Image.fromarray(self.image), Image.fromarray(colours), alpha)
         if path is not None:
             save_png(drawn, path)
         return drawn

@@ -71,7 +71,7 @@ def segment(models: Models, path: str | None) -> tuple[np.ndarray, list[tuple[Ar
     """The picture under the colours of its labels, and the colour of each label, the largest area first."""
     image = _picture(path)
     found = models.task("segment")(image)
-    colours = palette(max(area.id for area in found.labels) + 1).tolist()
+    colours = palette(max((area.id for area in found.labels), default=0) + 1).tolist()
     return _shown(np.asarray(found.overlay())), [(area, tuple(colours[area.id])) for area in found.labels]
 
 

@@ -31,6 +31,7 @@ READS = {
     Vectors: DualEncoder,
     SoundInputs: SoundModel,
 }  # record -> what reads it
+NO_IMAGES = ("intermediate_hidden_states", "pred_masks")  # outputs with four axes, as they are in transformers
 CHANNELS = "channels"  # the axis of images that a graph has before height and width
 
 
@@ -223,5 +224,5 @@ def _named(found: Any, output: str) -> list[tuple[str, Symbol]]:
 
 
 def _output(name: str, array: Symbol, of_images: bool) -> tuple[str, Symbol, bool]:
-    is_image = of_images and array.ndim == 4 and name != "intermediate_hidden_states"
+    is_image = of_images and array.ndim == 4 and name not in NO_IMAGES
     return name, array.transpose(0, 3, 1, 2) if is_image else array, is_image

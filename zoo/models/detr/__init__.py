@@ -2,3 +2,4 @@
 
 from .config import *
 from .model import *
+from .segmentation import *

@@ -22,7 +22,7 @@ from .resnet import TIMM_NAMES, ResNet
 # Since version 5 transformers has other names for some parts in memory than in its files.
 MEMORY_NAMES = {
     r"(^|\.)backbone\.model\.": r"\1backbone.conv_encoder.model.",
-    r"^(model\.)?position_embedding\.": r"\1backbone.position_embedding.",
+    r"^((?:detr\.)?model\.)?position_embedding\.": r"\1backbone.position_embedding.",
     r"_attn\.o_proj\.": "_attn.out_proj.",
     r"\.mlp\.(fc[12])\.": r".\1.",
 }
@@ -99,6 +99,15 @@ class DecoderContext(NamedTuple):
     mask: Array | None  # (B, N): false for a feature of padding
 
 
+class Sight(NamedTuple):
+    """All that a segmentation reads of a model besides its output."""
+
+    stages: list[Array]  # (B, y, x, C) of the backbone
+    features: Array  # (B, h, w, D): its last stage, projected
+    memory: Array  # (B, N, D): the encoder's output
+    mask: Array | None  # (B, N): false for a feature of padding
+
+
 class DecoderLayer(Module):
     def __init__(self, w: Weights, cfg: DetrConfig):
         D, F, heads = cfg.d_model, cfg.decoder_ffn_dim, cfg.decoder_attention_heads
@@ -164,13 +173,18 @@ class DetrModel(DetrPretrained):
         return x
 
     def forward(self, p: ImageInputs) -> DetrModelOutput:
-        x = self.input_projection(self.backbone(p.pixel_values))
-        B, h, w, D = x.shape
+        return self.look(p)[0]
+
+    def look(self, p: ImageInputs) -> tuple[DetrModelOutput, Sight]:
+        """The output, and what was seen on the way."""
+        stages = self.backbone(p.pixel_values)
+        features = self.input_projection(stages[-1])
+        B, h, w, D = features.shape
         mask = None if p.pixel_mask is None else visible(p.pixel_mask, (h, w))
         positions = self.positions((h, w), mask, self.queries)
         mask = None if mask is None else mask.reshape(B, h * w)
 
-        memory = self.encode(self.dropout(x.reshape(B, h * w, D)), positions, mask)
+        memory = self.encode(self.dropout(features.reshape(B, h * w, D)), positions, mask)
         c = DecoderContext(self.queries, memory, memory + positions, mask)
         x = ops.zeros((B, *self.queries.shape), self.queries)
         steps = []
@@ -179,7 +193,8 @@ class DetrModel(DetrPretrained):
             if self.config.auxiliary_loss:  # for training; it also changes the next layer's input
                 x = self.decoder_norm(x)
                 steps.append(x[None])
-        return DetrModelOutput(self.decoder_norm(x), memory, ops.cat(steps, 0) if steps else None)
+        found = DetrModelOutput(self.decoder_norm(x), memory, ops.cat(steps, 0) if steps else None)
+        return found, Sight(stages, features, memory, mask)
 
 
 def visible(pixel_mask: Array, grid: tuple[int, int]) -> Array | None:

@@ -1,4 +1,4 @@
-"""ResNet (He et al. 2015, https://arxiv.org/abs/1512.03385) as a backbone: an image to the features of its last stage.
+"""ResNet (He et al. 2015, https://arxiv.org/abs/1512.03385) as a backbone: an image to the features of its stages.
 
 Shapes: B batch, Y and X height and width in pixels, C channels, D width of a stage.
 """
@@ -68,16 +68,20 @@ class ResNet(Module):
     def __init__(self, w: Weights, cfg: ResNetConfig):
         D = cfg.embedding_size
         self.stem = convolution(w / "embedder.embedder", cfg.num_channels, D, 7, stride=2, act=cfg.hidden_act)
-        self.blocks = []
+        self.stages = []
         for i, (width, depth) in enumerate(zip(cfg.hidden_sizes, cfg.depths, strict=True)):
+            blocks = []
             for j in range(depth):
                 stride = 2 if j == 0 and (i > 0 or cfg.downsample_in_first_stage) else 1
-                self.blocks.append(Block(w / "encoder.stages" / i / "layers" / j, cfg, D, width, stride))
+                blocks.append(Block(w / "encoder.stages" / i / "layers" / j, cfg, D, width, stride))
                 D = width
+            self.stages.append(blocks)
 
-    def __call__(self, pixel_values: Array) -> Array:
-        """pixel_values (B, Y, X, C) -> (B, y, x, D), where y is Y / 32 rounded up."""
-        x = ops.max_pool2d(self.stem(pixel_values), 3, stride=2, padding=1)
-        for block in self.blocks:
-            x = block(x)
-        return x
+    def __call__(self, pixel_values: Array) -> list[Array]:
+        """pixel_values (B, Y, X, C) -> (B, y, x, D) of each stage; in the last y is Y / 32 rounded up."""
+        x, found = ops.max_pool2d(self.stem(pixel_values), 3, stride=2, padding=1), []
+        for blocks in self.stages:
+            for block in blocks:
+                x = block(x)
+            found.append(x)
+        return found

@@ -16,7 +16,7 @@ from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .depthwise import depthwise_conv2d
 from .linear import linear
-from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
+from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .pool import (
     adaptive_avg_pool2d,
     add_scaled,
@@ -110,6 +110,10 @@ def mix(x: np.ndarray, shares: np.ndarray, experts: Sequence[Callable[[Any], Any
 
 def bucket(x: np.ndarray, starts: tuple[int, ...]) -> np.ndarray:
     return np.searchsorted(np.array(starts), x, side="right")
+
+
+def scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    return np.matmul(q.transpose(0, 2, 1, 3), k.transpose(0, 2, 3, 1)).transpose(0, 2, 3, 1)
 
 
 def relative_scores(x: np.ndarray, table: np.ndarray, of_keys: bool) -> np.ndarray:

@@ -102,6 +102,17 @@ def _rows(
     np.add(out, bias, out=out)
 
 
+def group_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, groups: int, eps: float) -> np.ndarray:
+    B, Y, X, C = x.shape
+    out = np.array(columns(x), order="C").reshape(groups, C // groups, B, Y * X)
+    out -= out.mean((1, 3), keepdims=True)
+    out *= _inverse(np.square(out).mean((1, 3), keepdims=True), eps)
+    out = out.reshape(C, B * Y * X)
+    out *= weight[:, None]
+    out += bias[:, None]
+    return logical(out, (B, Y, X))
+
+
 def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
     lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
     N = math.prod(lead)

@@ -19,7 +19,7 @@ from .attention import attention, gather_bias, relative_bias, skips_unseen
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .devices import constant, on_host
 from .linear import linear
-from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
+from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .quantised import keep
 from .vision import (
     adaptive_avg_pool2d,
@@ -87,6 +87,10 @@ def mix(x: Tensor, shares: Tensor, experts: Sequence[Callable[[Any], Any]]) -> T
 
 def bucket(x: Tensor, starts: tuple[int, ...]) -> Tensor:
     return (x[..., None] >= constant(starts, x.device)).sum(-1)
+
+
+def scores(q: Tensor, k: Tensor) -> Tensor:
+    return torch.einsum("bthk,bshk->btsh", q, k)
 
 
 def relative_scores(x: Tensor, table: Tensor, of_keys: bool) -> Tensor:

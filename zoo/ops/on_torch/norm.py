@@ -22,6 +22,10 @@ def add_layer_norm(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, ep
     return F.layer_norm(total, weight.shape, weight, bias, eps), total
 
 
+def group_norm(x: Tensor, weight: Tensor, bias: Tensor, groups: int, eps: float) -> Tensor:
+    return F.group_norm(x.permute(0, 3, 1, 2), groups, weight, bias, eps).permute(0, 2, 3, 1)
+
+
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     if usable(x, weight):
         return kernel("norm").rms_norm(x, weight, eps)

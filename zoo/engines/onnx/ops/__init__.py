@@ -29,6 +29,7 @@ from .arrays import (
     mix,
     relative_scores,
     route,
+    scores,
     sinusoids,
     skips_unseen,
     to_numpy,
@@ -39,7 +40,7 @@ from .arrays import (
 from .attention import CachedKeys, CachedValues, attention, relative_bias
 from .decoder import rope, rope_write_, rotary
 from .linear import linear
-from .norm import add_layer_norm, add_rms_norm, layer_norm, rms_norm, softmax
+from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .symbol import Symbol
 from .vision import (
     adaptive_avg_pool2d,

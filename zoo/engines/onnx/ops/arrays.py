@@ -117,6 +117,12 @@ def bucket(x: Symbol, starts: tuple[int, ...]) -> Symbol:
     return x.new("ReduceSum", [passed, np.array([x.ndim])], x.shape, INT, keepdims=0)
 
 
+def scores(q: Symbol, k: Symbol) -> Symbol:
+    (B, T, H, _), S = q.shape, k.shape[1]
+    rows = q.transpose(0, 2, 1, 3)
+    return rows.new("MatMul", [rows, k.transpose(0, 2, 3, 1)], (B, H, T, S)).transpose(0, 2, 3, 1)
+
+
 def relative_scores(x: Symbol, table: Symbol, of_keys: bool) -> Symbol:
     B, T, H, _ = x.shape
     rows, columns = x.transpose(0, 2, 1, 3), table.transpose(1, 2, 0)

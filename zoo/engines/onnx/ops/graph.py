@@ -16,10 +16,10 @@ from .dims import OPPOSITE, Dim, terms_of, text_of
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
 _STANDARD = """
 Abs Add And AveragePool Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear Equal
-Exp Expand Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual GridSample HardSwish Identity LayerNormalization
-LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min Mod Mul Neg Not Or Pad Pow Range ReduceMax
-ReduceMean ReduceSum Relu Reshape Resize ScatterElements Shape Sigmoid Sin Slice Softmax Softplus Split Sqrt Squeeze
-Sub Tanh Tile TopK Transpose Unsqueeze Where
+Exp Expand Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual GridSample HardSwish Identity InstanceNormalization
+LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min Mod Mul Neg Not Or Pad Pow
+Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize ScatterElements Shape Sigmoid Sin Slice Softmax Softplus
+Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
 """
 _MICROSOFT = "DynamicQuantizeMatMul GroupQueryAttention MatMulNBits RotaryEmbedding"
 # The operators that graphs are made of, by domain; an export with any other was not written by zoo, and is refused.

@@ -1,0 +1,106 @@
+"""Segment, for models that find objects: which object each pixel of an image belongs to.
+
+Shapes: B images of a batch, Y and X height and width after the processor, H and W before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
+from ..images.boxes import check_fraction
+from ..images.segments import post_process_panoptic_segmentation
+from .image_task import ImageOptions, ImageTask, as_images, floats, naming
+from .segment import Segmentation
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..typing import Array
+
+
+class SegmentObjectsOptions(ImageOptions, total=False):
+    """Options of `SegmentObjects`, which explains them."""
+
+    threshold: float
+    mask_threshold: float
+    overlap_mask_area_threshold: float
+    label_ids_to_fuse: Collection[int]
+
+
+class SegmentObjects(ImageTask):
+    """Images to the objects in them, and the pixels of each.
+
+    >>> segment = zoo.load("facebook/detr-resnet-50-panoptic")
+    >>> found = segment("cats.png")
+    >>> found.labels[0]
+    ObjectArea(label='cat', id=3, share=0.2..., score=0.99..., label_id=17, was_fused=False)
+    >>> found.overlay("overlay.png")
+    """
+
+    name = "segment"
+
+    @overload
+    def __call__(self, images: ImageFile, **options: Unpack[SegmentObjectsOptions]) -> Segmentation: ...
+    @overload
+    def __call__(self, images: np.ndarray, **options: Unpack[SegmentObjectsOptions]) -> Any: ...
+    @overload
+    def __call__(
+        self, images: Iterable[ImageInput], **options: Unpack[SegmentObjectsOptions]
+    ) -> list[Segmentation]: ...
+    def __call__(
+        self,
+        images: ImageInput | Iterable[ImageInput],
+        *,
+        threshold: float = 0.9,
+        mask_threshold: float = 0.5,
+        overlap_mask_area_threshold: float = 0.5,
+        label_ids_to_fuse: Collection[int] = (),
+        progress: bool | None = None,
+        data_format: str | None = None,
+        max_pixels: int = MAX_PIXELS,
+    ) -> Any:
+        """A Segmentation for one image, a list of them for several; each holds its image, decoded.
+
+        Its mask has the number of an object for each pixel, 0 for none, and `labels` are `ObjectArea`s, the largest
+        first.  The first three options are those of transformers' pipeline, with its defaults, and are explained at
+        `post_process_panoptic_segmentation`.  label_ids_to_fuse: labels whose objects count as one, such as the sky.
+        data_format, max_pixels: as in `open_image`.
+        """
+        check_fraction("threshold", threshold)
+        given, single = as_images(images, "images")
+        arrays = []
+        for i, image in enumerate(given):
+            with naming(i, len(given)):
+                arrays.append(open_pixels(image, data_format=data_format, max_pixels=max_pixels))
+
+        def compute(pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Any = None) -> list[Any]:
+            found = []
+            for i, size in enumerate(sizes):  # one at a time: the masks of an image take two gigabytes
+                own = slice(i, i + 1)
+                out = self.call(pixel_values[own], None if pixel_mask is None else pixel_mask[own])
+                found += post_process_panoptic_segmentation(
+                    floats(out.logits),
+                    floats(out.pred_masks),
+                    [size],
+                    self.config.id2label,
+                    threshold=threshold,
+                    mask_threshold=mask_threshold,
+                    overlap_mask_area_threshold=overlap_mask_area_threshold,
+                    label_ids_to_fuse=label_ids_to_fuse,
+                )
+            return found
+
+        rows = self.rows(arrays, compute, progress=progress, max_pixels=max_pixels)
+        out = [
+            Segmentation(np.maximum(mask, 0), sorted(objects, key=lambda one: -one.share), array, blank=0)
+            for (mask, objects), array in zip(rows, arrays, strict=True)
+        ]
+        return out[0] if single else out
+
+    def call(self, pixel_values: Array, pixel_mask: Array | None = None) -> Any:
+        """The output of the model.  pixel_values (B, Y, X, 3), pixel_mask (B, Y, X) or None."""
+        return self.runner(self.model, pixel_values, pixel_mask)
