@@ -121,7 +121,7 @@ def test_texts_that_are_none(task, name):
         ([good, None], r"texts\[1\] is None"),
         ([good, 1.5], r"texts\[1\] is of type float"),
         (np.array([1.0]), r"texts\[0\] is of type float64"),
-        ([good, "\ud800"], r"texts\[1\] has a lone surrogate at character 0"),
+        ([good, "\ud800"], r"texts\[1\] has a lone surrogate, U\+D800, at character 0"),
     ]:
         with pytest.raises(InputError, match=match):
             task(name)(bad)

@@ -19,6 +19,7 @@ from ..errors import CheckpointError, InputError, TokenizerError, ZooError
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
+from ..text.given import check_text, kind_of
 from ..typing import Array
 from ..warning import warn
 from .collect_errors import collect_errors
@@ -314,7 +315,7 @@ def as_texts(value: Any, name: str, least: int = 1) -> tuple[list[str], bool]:
 def as_iterable(value: Any, name: str) -> Iterable[Any]:
     """A list, tuple, array, generator, ... that a user passed as the argument `name`."""
     if isinstance(value, bytes | bytearray | dict) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
-        raise InputError(f"{name} is {_kind(value)}, expected a text or a list of texts")
+        raise InputError(f"{name} is {kind_of(value)}, expected a text or a list of texts")
     return [value] if isinstance(value, str) else value
 
 
@@ -324,18 +325,6 @@ def as_list(value: Any, name: str, least: int = 1) -> list[Any]:
     if len(items) < least:
         raise InputError(f"{name} is empty, expected at least one text")
     return items
-
-
-def check_text(value: Any, name: str, index: int | None = None) -> str:
-    """The text that was passed as the argument `name`, or as its item `index`."""
-    if not isinstance(value, str):
-        raise InputError(f"is {_kind(value)}, expected a text (str)", argument=name, index=index)
-    try:
-        value.encode()
-    except UnicodeEncodeError as e:
-        problem = f"has a lone surrogate at character {e.start}: it is not valid Unicode"
-        raise InputError(problem, argument=name, index=index) from None
-    return value
 
 
 def check_count(value: Any, name: str) -> int:
@@ -354,12 +343,6 @@ def softmax(x: np.ndarray) -> np.ndarray:
 def sigmoid(x: np.ndarray) -> np.ndarray:
     # Each branch of the usual formula overflows on one side; tanh does on neither.
     return 0.5 * (1 + np.tanh(0.5 * x))
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "None"
-    return f"of type {type(value).__name__}{' (decode it first)' if isinstance(value, bytes | bytearray) else ''}"
 
 
 class Progress:

@@ -9,7 +9,8 @@ import numpy as np
 
 from .. import ops
 from ..errors import CheckpointError, InputError, nearest
-from .base import TextTask, as_list, as_texts, check_count, check_text, sigmoid, softmax
+from ..text.given import check_text
+from .base import TextTask, as_list, as_texts, check_count, sigmoid, softmax
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -24,7 +24,8 @@ from ..errors import InputError, UnsupportedError, ZooError, nearest
 from ..inputs import TextModel
 from ..options import Options
 from ..pretrained import Pretrained
-from .base import as_iterable, as_texts, check_count, check_text, text_blocks
+from ..text.given import check_text
+from .base import as_iterable, as_texts, check_count, text_blocks
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InputError, nearest
-from .base import TextTask, check_text
+from ..text.given import check_text
+from .base import TextTask
 
 Peer = tuple[tuple[Any, ...], str]
 

@@ -11,7 +11,8 @@ from .. import ops
 from ..checkpoint.modules import SETTINGS, read_settings
 from ..errors import InputError, UnsupportedError, nearest
 from ..pretrained import Pretrained
-from .base import TextTask, as_list, check_count, check_text, sigmoid
+from ..text.given import check_text
+from .base import TextTask, as_list, check_count, sigmoid
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint

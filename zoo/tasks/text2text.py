@@ -12,8 +12,9 @@ from ..generate import GenerationConfig, generate
 from ..inputs.encoder_decoder import EncoderDecoder
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
+from ..text.given import check_text
 from ..warning import warn
-from .base import TextTask, as_texts, check_text
+from .base import TextTask, as_texts
 from .read import complete
 
 if TYPE_CHECKING:

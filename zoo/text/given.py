@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,30 +13,31 @@ from ..errors import InputError
 def given_texts(value: str | Sequence[str], name: str) -> list[str]:
     """One text or several as a list; InputError: one is no text, or there is none.  name: the argument's."""
     if isinstance(value, str):
-        texts = [value]
-    elif isinstance(value, list | tuple | np.ndarray):
-        texts = list(value)
-    else:
-        raise InputError(f"{name} is {_kind(value)}, expected a str or a list of str")
-    if not texts:
+        return [check_text(value, name)]
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise InputError(f"{name} is {kind_of(value)}, expected a str or a list of str")
+    if not len(value):
         raise InputError(f"{name} is empty, expected at least one text")
-    for i, text in enumerate(texts):
-        index = None if isinstance(value, str) else i
-        if not isinstance(text, str):
-            raise InputError(f"is {_kind(text)}, expected a str", argument=name, index=index)
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            code = ord(text[error.start])
-            problem = f"has a lone surrogate, U+{code:04X}, at character {error.start}"
-            raise InputError(problem, argument=name, index=index) from None
-    return texts
+    return [check_text(text, name, i) for i, text in enumerate(value)]
 
 
-def _kind(value: object) -> str:
+def check_text(value: Any, name: str, index: int | None = None) -> str:
+    """The text that was passed as the argument `name`, or as its item `index`; InputError: it is none."""
+    if not isinstance(value, str):
+        raise InputError(f"is {kind_of(value)}, expected a text (str)", argument=name, index=index)
+    try:
+        value.encode()
+    except UnicodeEncodeError as e:
+        problem = f"has a lone surrogate, U+{ord(value[e.start]):04X}, at character {e.start}"
+        raise InputError(problem, argument=name, index=index) from None
+    return value
+
+
+def kind_of(value: object) -> str:
+    """The type of a value that should have been a text, for error messages."""
     if value is None:
         return "None"
-    return f"{type(value).__name__}{' (decode it first)' if isinstance(value, bytes | bytearray) else ''}"
+    return f"of type {type(value).__name__}{' (decode it first)' if isinstance(value, bytes | bytearray) else ''}"
 
 
 def given_ids(ids: Iterable[int] | np.ndarray) -> list[int]:
