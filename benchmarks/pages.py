@@ -28,7 +28,8 @@ HEAD = """\
 
 Each benchmark runs both sides in turns, on the same weights and inputs, after their outputs have been compared.
 Times are medians in milliseconds where no other unit is named. A ratio is zoo's time over the peer's, the median over
-the rounds: **below 1 zoo is faster**, above 1 it is slower. Every row that was measured is here.
+the rounds: **below 1 zoo is faster**, above 1 it is slower. Every row that was measured is here, with the newest
+figures of a processor.
 """
 NO_GPU = """\
 No GPU has been measured: there is no `gpu-*.json` among the results. `python -m benchmarks.gpu all` measures one.
