@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hub_samples import BERT, NEEDED, POINTER, SHARDED, SHARDS, SMALL, UNNEEDED, WEIGHTS, write
 
-from zoo.checkpoint.local import is_lfs_pointer
-from zoo.errors import CheckpointError, HubError, NotFoundError
+from zoo.errors import CheckpointError, HubError, NotFoundError, TokenizerError
 from zoo.hub import find
+from zoo.text.tokenizer import Tokenizer
 
 NONSENSE = [
     *("", " ", "-x", "x" * 97, "a..b", "a\0b", "a/b/c", "org/", "/name", "org//name", "org:name"),
@@ -61,9 +61,6 @@ def test_folder_by_a_relative_name_wins_over_the_hub(tmp_path, monkeypatch):
         ("shard", NotFoundError, SHARDS[1]),
         ("no-config", NotFoundError, "did you mean 'Config.json'"),
         ("no-weights", NotFoundError, "no-weights has no weights that zoo can load"),
-        ("pointer", CheckpointError, "model.safetensors is a git-lfs pointer.*git lfs pull"),
-        ("pointer-shard", CheckpointError, f"{SHARDS[0]} is a git-lfs pointer"),
-        ("pointer-tokenizer", CheckpointError, "tokenizer.json is a git-lfs pointer"),
     ],
 )
 def test_folders_that_cannot_be_used(tmp_path, said, error, says):
@@ -71,9 +68,6 @@ def test_folders_that_cannot_be_used(tmp_path, said, error, says):
     write(tmp_path / "shard", {n: content for n, content in SHARDED.items() if n != SHARDS[1]})
     write(tmp_path / "no-config", {"Config.json": b"{}", "model.safetensors": WEIGHTS})
     write(tmp_path / "no-weights", SMALL)
-    write(tmp_path / "pointer", {**BERT, "model.safetensors": POINTER})
-    write(tmp_path / "pointer-shard", {**SHARDED, SHARDS[0]: POINTER})
-    write(tmp_path / "pointer-tokenizer", {**BERT, "tokenizer.json": POINTER})
     with pytest.raises(error, match=says):
         find(tmp_path / said)
 
@@ -83,6 +77,14 @@ def test_folder_has_no_revision(tmp_path):
         find(tmp_path, revision="main")
 
 
-def test_lfs_pointer(tmp_path):
-    files = write(tmp_path, {"pointer": POINTER, "empty": b"", "weights": WEIGHTS})
-    assert [is_lfs_pointer(files / n) for n in ("pointer", "empty", "weights")] == [True, False, False]
+@pytest.mark.parametrize("name", ["model.safetensors", "model.safetensors.index.json", SHARDS[0]])
+def test_weights_that_git_lfs_has_not_fetched(tmp_path, name):
+    write(tmp_path, {**(BERT if name == "model.safetensors" else SHARDED), name: POINTER})
+    with pytest.raises(CheckpointError, match=f"{name}: a git-LFS pointer.*git lfs pull"):
+        find(tmp_path).open_weights()
+
+
+def test_a_tokenizer_that_git_lfs_has_not_fetched(tmp_path):
+    write(tmp_path, {**BERT, "tokenizer.json": POINTER})
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json: a git-LFS"):
+        Tokenizer.from_folder(find(tmp_path).contents)

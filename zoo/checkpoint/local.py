@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
-from ..errors import CheckpointError, HubError, NotFoundError, nearest
+from ..errors import HubError, NotFoundError, nearest
 from ..files.folder import CheckpointFolder
-from ..files.inside import LFS_POINTER, checkpoint_file
+from ..files.inside import checkpoint_file
 from ..weights.files import choose_weight_files, read_index
 from .files import Checkpoint, NestedFolder, beside_weights, nested_transformer
 from .names import GGUF, Name
@@ -48,7 +47,6 @@ def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpo
         if revision is not None:
             for part in parts:
                 checkpoint_file(folder, part)  # a user's own file may be a link to another disk
-        _refuse_lfs_pointers([folder / part for part in parts])
         source = GGUFFile(folder / file)
         paths, contents = tuple(folder / part for part in parts), GGUFFolder(source.path, source.header)
         return Checkpoint(name, folder, revision, tuple(parts), paths, contents, opened=source)
@@ -59,26 +57,24 @@ def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpo
 def in_folder(name: str, folder: Path, revision: str | None, weights: bool) -> Checkpoint:
     """The checkpoint in a folder; NotFoundError if a file that it needs is missing."""
     try:
-        names = os.listdir(folder)
         small = beside_weights(folder)
         nested = nested_transformer(small)
+        within_it = folder / nested if nested else folder
+        names = os.listdir(within_it)
         if "config.json" not in small and nested is None:
             found = [name for name in sorted(names) if name.endswith(GGUF)]
             instead = f": did you mean the file, {str(folder / found[0])!r}?" if found else ""
             raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")
-        within_it = folder / nested if nested else folder
-        chosen = choose_weights(os.listdir(within_it), within_it) if weights else []
-        for name_there in small:
-            checkpoint_file(folder, name_there)
+        chosen = choose_weights(names, within_it) if weights else []
+        for file in small:
+            checkpoint_file(folder, file)
         paths = [checkpoint_file(within_it, n) for n in chosen]
         for path in list(paths):
             if is_index(path.name):
-                _refuse_lfs_pointers([path])
                 paths += [checkpoint_file(within_it, shard) for shard in read_index(path)]
         for path in paths:
             if not path.is_file():
                 raise NotFoundError(f"{folder} has no {path.name}, which the index names{nearest(path.name, names)}")
-        _refuse_lfs_pointers([folder / n for n in small] + paths)
     except OSError as error:
         raise HubError(f"cannot read the folder {folder}: {error}") from error
     files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
@@ -97,17 +93,3 @@ def choose_weights(names: list[str], where: object) -> list[str]:
 def is_index(name: str) -> bool:
     """Return True for the file that names the shards of weights."""
     return name.endswith(".index.json")
-
-
-def is_lfs_pointer(path: str | os.PathLike[str]) -> bool:
-    """Return True if the file is git's placeholder for a large file that `git lfs` has not fetched."""
-    with open(path, "rb") as file:
-        return file.read(len(LFS_POINTER)) == LFS_POINTER
-
-
-def _refuse_lfs_pointers(paths: Iterable[Path]) -> None:
-    for path in paths:
-        if is_lfs_pointer(path):
-            raise CheckpointError(
-                f"{path} is a git-lfs pointer, not the file itself: run `git lfs pull` where it was cloned"
-            )

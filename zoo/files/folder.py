@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ConfigError, ZooError
 from .atomic_write import copy_file
-from .inside import LFS_POINTER, checkpoint_file
+from .inside import checkpoint_file
 from .json_file import MAX_BYTES, MAX_VALUES, parse_json, parse_json_list, read_bounded
 
 
@@ -48,10 +48,7 @@ class CheckpointFolder:
 
     def read(self, name: str, limit: int = MAX_BYTES, error: type[ZooError] = ConfigError) -> bytes:
         """The bytes of a file; `error` if there are more than `limit`, NotFoundError if there is no such file."""
-        data = read_bounded(self.at(name), limit, error)
-        if data.startswith(LFS_POINTER):
-            raise error(f"{self.where(name)}: a git-LFS pointer, not the file itself: run `git lfs pull`")
-        return data
+        return read_bounded(self.at(name), limit, error)
 
     def json(
         self,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, NotFoundError, ZooError, nearest_file
-from .inside import check_regular
+from .inside import LFS_POINTER, check_regular
 
 # transformers writes int(1e30) if a tokenizer has no `model_max_length`.
 UNLIMITED = int(1e30)
@@ -33,7 +33,7 @@ def read_json(
 
 
 def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
-    """The bytes of a regular file; raises `error` if there are more than `limit`."""
+    """The bytes of a regular file; raises `error` if there are more than `limit`, or if it is a git-LFS pointer."""
     path = Path(path)
     try:
         found = path.stat()
@@ -48,6 +48,8 @@ def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
         raise error(f"{path}: cannot be read: {e}") from None
     if len(data) > limit:
         raise error(f"{path}: the file has more than {limit} bytes")
+    if data.startswith(LFS_POINTER):
+        raise error(f"{path}: a git-LFS pointer, not the file itself: run `git lfs pull`")
     return data
 
 
