@@ -43,7 +43,6 @@ TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 19
 OF_A_TOKEN, FEWEST = 64, 1 << 16
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
-VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spm.model")
 # Seconds of work before a progress bar appears.
 PATIENCE = 3
 
@@ -232,7 +231,6 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
 
     Added tokens beyond the table are warned of: there are checkpoints like that, and most texts hold none of them.
     """
-    where = next((f"{tokenizer.folder.where(name)}: " for name in tokenizer.files if name in VOCABULARIES), "")
     table = f"the embedding table has {rows} rows (vocab_size in config.json)"
     added = {token.content: i for i, token in tokenizer.backend.get_added_tokens_decoder().items()}
     # The whole vocabulary as a dictionary takes a good part of the time of a load: it is made where it is needed.
@@ -241,16 +239,16 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
         beyond = {token: i for token, i in sorted(known.items(), key=lambda item: item[1]) if i >= rows}
         if not added.keys() >= beyond.keys():
             raise TokenizerError(
-                f"{where}ids go up to {max(beyond.values())}, but {table}: one of the two is another checkpoint's"
+                f"{tokenizer.source}: ids go up to {max(beyond.values())}, but {table}: "
+                "one of the two is another checkpoint's"
             )
         if beyond:
             shown = ", ".join(f"{token!r} ({i})" for token, i in [*beyond.items()][:5])
             more = f" and {len(beyond) - 5} more" if len(beyond) > 5 else ""
-            warn(f"{where}{table}, and tokens were added beyond it, which cannot be used: {shown}{more}")
+            warn(f"{tokenizer.source}: {table}, and tokens were added beyond it, which cannot be used: {shown}{more}")
     elif tokenizer.vocab_size < (1 - MAX_UNREACHED) * rows:
-        warn(
-            f"{where}{tokenizer.vocab_size} tokens, but {table}: is the vocabulary cut short, or another checkpoint's?"
-        )
+        few = f"{tokenizer.vocab_size} tokens, but {table}"
+        warn(f"{tokenizer.source}: {few}: is the vocabulary cut short, or another checkpoint's?")
 
 
 def text_blocks(texts: Iterable[Any]) -> Iterator[list[Any]]:

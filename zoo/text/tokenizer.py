@@ -79,11 +79,12 @@ class Tokenizer:
     all_special_ids: frozenset[int]
     folder: CheckpointFolder
     files: list[str]  # the files of `folder` that it was read from, and that `save` copies
+    source: str  # the place of its vocabulary, for messages
 
     def __init__(self, loaded: Loaded, *, model_max_length: int | None = None) -> None:
         self.backend = loaded.backend
         self.folder, self.files, self.chat_template = loaded.folder, loaded.files, loaded.chat_template
-        self._name = self.folder.where(self.files[0])
+        self.source = self.folder.where(self.files[0])
         for role in ROLES:
             token = loaded.roles.get(role)
             setattr(self, f"{role}_token", token)
@@ -94,7 +95,7 @@ class Tokenizer:
         added = self.backend.get_added_tokens_decoder()
         self.all_special_ids = frozenset(index for index, token in added.items() if token.special)
         self._tidies, self._typed = loaded.tidies, loaded.typed
-        with guarded(self._name):
+        with guarded(self.source):
             self.is_pair_typed = 1 in self.backend.encode("a", "a").type_ids and self._typed
         self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
         self._lock = threading.Lock()
@@ -237,7 +238,7 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int] | np.ndarray, *, skip_special_tokens: bool = True) -> str:
         """The text of a row of ids; those past the vocabulary add nothing, as in transformers: models may be wider."""
-        with guarded(self._name):
+        with guarded(self.source):
             text = self.backend.decode(given_ids(ids), skip_special_tokens=skip_special_tokens)
         if self._tidies:
             for before, after in _TIDY:
@@ -253,7 +254,7 @@ class Tokenizer:
         (text,) = given_texts(token, "token")
         index = self.backend.token_to_id(text)
         if index is None:
-            with guarded(self._name):
+            with guarded(self.source):
                 parts = self.backend.encode(text, add_special_tokens=False).tokens
             raise InputError(f"{text!r} is not one token of the vocabulary: it is {parts}")
         return index
@@ -301,7 +302,7 @@ class Tokenizer:
             if key not in self._backends:
                 while len(self._backends) >= BACKENDS_KEPT:
                     del self._backends[next(iter(self._backends))]
-                with guarded(self._name):
+                with guarded(self.source):
                     backend = _sibling(self.backend)
                 backend.enable_truncation(limit, stride=stride, strategy=strategy, direction=self.truncation_side)
                 self._backends[key] = backend
@@ -314,7 +315,7 @@ class Tokenizer:
         sizes: dict[str, int] = {}  # one question is often asked of many texts
         for i, text in enumerate(kept):
             if text not in sizes:
-                with guarded(self._name):
+                with guarded(self.source):
                     sizes[text] = len(self.backend.encode(text, add_special_tokens=False))
             if room - sizes[text] <= truncation["stride"]:
                 raise InputError(
@@ -331,7 +332,7 @@ class Tokenizer:
         strategy, room, boundary = truncation["strategy"], truncation["max_length"], self._boundary
         if truncation["direction"] != "right" or isinstance(boundary, bool):
             return text, pair
-        with guarded(self._name):
+        with guarded(self.source):
             if strategy != "only_second" and len(text) >= LONG and (pair is None or len(pair) < LONG):
                 # Beside another, the longer of two texts gets the odd token: it has to stay the longer one.
                 other = 0 if pair is None else len(self.backend.encode(pair, add_special_tokens=False))
@@ -344,7 +345,7 @@ class Tokenizer:
     def _encode(self, backend: tokenizers.Tokenizer, i: int, text: str, pair: str | None) -> tokenizers.Encoding:
         settings = backend.truncation or {}
         try:
-            with guarded(self._name):
+            with guarded(self.source):
                 if len(text) + len(pair or "") < LONG:
                     return backend.encode(text, pair)
                 # Of the two, only encode_batch lets go of the interpreter's lock.

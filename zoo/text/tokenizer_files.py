@@ -27,17 +27,9 @@ log = logging.getLogger(__name__)
 Side = Literal["left", "right"]
 UNLIMITED = 10**9  # tokens; transformers writes 1e30 where a tokenizer has no limit of its own
 
-FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "sentencepiece.bpe.model",
-    "spm.model",
-    "chat_template.jinja",
+FILES = (  # those with a vocabulary first: messages name the first that there is
+    *("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spm.model", "merges.txt"),
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
 )
 
 
