@@ -73,7 +73,7 @@ class DualEncoder(Pretrained):
         """Vectors (C, P) and (B, P), checked and placed beside the weights."""
         given = {"image_embeds": image_embeds, "text_embeds": text_embeds}
         width = given["image_embeds"].shape[-1]
-        placed = (ops.as_hidden_states(x[None], self.like, name, None, width)[0] for name, x in given.items())
+        placed = (ops.as_hidden_states(x[None], self.like, name, width)[0] for name, x in given.items())
         return Vectors(*placed)
 
     def image_embeds(self, p: ImageInputs) -> Array:

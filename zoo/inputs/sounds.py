@@ -33,7 +33,7 @@ class SoundModel(Pretrained):
     def sounds(self, input_features: Any) -> SoundInputs:
         """The input, checked and placed beside the weights.  input_features (C, N, W), from `zoo.sounds`."""
         N, W = self.config.num_mel_bins, self.config.frames
-        x = ops.as_hidden_states(input_features, self.like, "input_features", None, W)
+        x = ops.as_hidden_states(input_features, self.like, "input_features", W)
         if x.shape[1] != N:
             raise InputError(f"input_features have {x.shape[1]} mel bins, and the checkpoint reads {N}")
         return SoundInputs(x)

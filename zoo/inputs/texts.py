@@ -172,7 +172,7 @@ class TextModel(Pretrained):
             ids = ops.as_ids(input_ids, like, "input_ids", self._size("input_ids"))
             B, T = ids.shape
         elif inputs_embeds is not None and input_ids is None:
-            embeds = ops.as_hidden_states(inputs_embeds, like, "inputs_embeds", None, self._size("inputs_embeds"))
+            embeds = ops.as_hidden_states(inputs_embeds, like, "inputs_embeds", self._size("inputs_embeds"))
             B, T = embeds.shape[:2]
         else:
             raise InputError("give either input_ids or inputs_embeds")
@@ -227,7 +227,7 @@ class TextModel(Pretrained):
         width = self._size("encoder_hidden_states")
         if not getattr(self.config, "add_cross_attention", True):
             raise InputError("encoder_hidden_states need cross-attention: the config says add_cross_attention = False")
-        seen = ops.as_hidden_states(states, self.like, "encoder_hidden_states", None, width)
+        seen = ops.as_hidden_states(states, self.like, "encoder_hidden_states", width)
         if rows % seen.shape[0]:
             raise InputError(
                 f"input_ids have {rows} rows, which is no multiple of the {seen.shape[0]} rows of encoder_hidden_states"

@@ -26,12 +26,12 @@ def as_ids(x: Any, like: Array, name: str, below: int, ndim: int = 2) -> Array:
     return backend(like).as_ids(x, like)
 
 
-def as_hidden_states(x: Any, like: Array, name: str, rows: int | None, width: int) -> Array:
+def as_hidden_states(x: Any, like: Array, name: str, width: int) -> Array:
     """A user's vectors, floats (B, T, width), with the dtype and on the device of `like`."""
     x = _checked(x, name, 3)
     shape = tuple(x.shape)
-    if _kind(x) in "iub" or shape[2] != width or rows not in (None, shape[0]):
-        raise InputError(f"{name} has shape {shape} and dtype {x.dtype}, expected floats ({rows or 'B'}, T, {width})")
+    if _kind(x) in "iub" or shape[2] != width:
+        raise InputError(f"{name} has shape {shape} and dtype {x.dtype}, expected floats (B, T, {width})")
     return backend(like).as_pixels(x, like)
 
 
