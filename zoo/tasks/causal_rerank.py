@@ -84,7 +84,7 @@ class CausalRerank(Rerank):
         self.ends = self._suffixes()
 
     def judged(
-        self, queries: list[str], texts: list[str], instruction: str | None = None, *, cut: bool = True
+        self, queries: list[str], texts: list[str], instruction: str = "", *, cut: bool = True
     ) -> tuple[list[list[int]], int]:
         """The tokens of each pair, and how many pairs were cut; with cut=False too long a pair is an error."""
         rows, count = [], 0
@@ -117,7 +117,7 @@ class CausalRerank(Rerank):
         return out
 
     def _scores(
-        self, queries: list[str], texts: list[str], raw: bool, progress: bool | None, prompt: str | None = None
+        self, queries: list[str], texts: list[str], raw: bool, progress: bool | None, prompt: str = ""
     ) -> np.ndarray:
         rows, cut = self.judged(queries, texts, prompt)
         if cut:
@@ -125,16 +125,16 @@ class CausalRerank(Rerank):
         logits = self.logits(rows, progress)
         return logits if raw else self.score(logits).astype(np.float32, copy=False)
 
-    def _ids(self, query: str, document: str, instruction: str | None) -> list[int]:
+    def _ids(self, query: str, document: str, instruction: str = "") -> list[int]:
         if self.template is None:
-            row: Any = self.tokenizer.encode_batch([(instruction or "") + query], [document], truncation=False).rows[0]
+            row: Any = self.tokenizer.encode_batch([instruction + query], [document], truncation=False).rows[0]
             return list(row.ids)
         return self.template.encode(_messages(query, document, instruction), **self.variables)
 
     def _takes_pairs(self, template: ChatTemplate | None) -> bool:
         """True if a template writes both texts of a pair."""
         try:
-            found = [template.render(_messages(*pair, None), **self.variables) for pair in PROBES] if template else []
+            found = [template.render(_messages(*pair), **self.variables) for pair in PROBES] if template else []
         except InputError:
             return False
         return len(set(found)) == len(PROBES)
@@ -142,7 +142,7 @@ class CausalRerank(Rerank):
     def _suffixes(self) -> list[int]:
         """The tokens that follow every document, which stay where one is cut."""
         pairs = (("alpha", "bravo"), ("alpha", "foxtrot golf")) if self.template is not None else ()
-        rows = [self._ids(*pair, None)[::-1] for pair in pairs]
+        rows = [self._ids(*pair)[::-1] for pair in pairs]
         same = 0
         for one, other in pairwise(rows):
             same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
@@ -177,6 +177,6 @@ class CausalRerank(Rerank):
         return found if found[1] is not None else found[:1]
 
 
-def _messages(query: str, document: str, instruction: str | None) -> list[dict[str, str]]:
+def _messages(query: str, document: str, instruction: str = "") -> list[dict[str, str]]:
     system = [{"role": "system", "content": instruction}] if instruction else []
     return [*system, {"role": "query", "content": query}, {"role": "document", "content": document}]

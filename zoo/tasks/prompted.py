@@ -36,6 +36,21 @@ def check_peers(given: Mapping[str, Any], peers: Mapping[str, Peer], own: Sequen
             raise InputError(f"{name} is {value!r}: {instead}")
 
 
+def chosen_prompt(name: str | None, prompt: str | None, prompts: Mapping[str, str], default: str | None) -> str:
+    """The user's `prompt`, or the one of the checkpoint's `prompts` that is named, or else its default one, or ""."""
+    if name is not None and prompt is not None:
+        raise InputError("give either prompt_name or prompt")
+    if prompt is not None:
+        return check_text(prompt, "prompt")
+    name = default if name is None else name
+    if name is None:
+        return ""
+    if name not in prompts:
+        known = ", ".join(map(repr, prompts)) or "none"
+        raise InputError(f"prompt_name is {name!r}, and the checkpoint's are: {known}{nearest(str(name), prompts)}")
+    return prompts[name]
+
+
 class PromptedTask(TextTask):
     """A task whose checkpoints may have prompts, and layers for queries and for documents."""
 
@@ -84,20 +99,7 @@ class PromptedTask(TextTask):
         return list(self.encoder.files)
 
     def _prompt(self, name: str | None, prompt: str | None) -> str:
-        if name is not None and prompt is not None:
-            raise InputError("give either prompt_name or prompt")
-        if prompt is not None:
-            return check_text(prompt, "prompt")
-        if name is None:
-            name = self.encoder.default_prompt
-        if name is None:
-            return ""
-        if name not in self.prompts:
-            known = ", ".join(map(repr, self.prompts)) or "none"
-            raise InputError(
-                f"prompt_name is {name!r}, and the checkpoint's are: {known}{nearest(str(name), self.prompts)}"
-            )
-        return self.prompts[name]
+        return chosen_prompt(name, prompt, self.prompts, self.encoder.default_prompt)
 
     def _prepared(self, text: str) -> str:
         # Letter by letter, as the tokenizers library does it: str.lower() looks at what surrounds a sigma.

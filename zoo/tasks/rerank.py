@@ -9,10 +9,11 @@ import numpy as np
 
 from .. import ops
 from ..checkpoint.modules import SETTINGS, read_settings
-from ..errors import InputError, UnsupportedError, nearest
+from ..errors import InputError, UnsupportedError
 from ..pretrained import Pretrained
 from ..text.given import check_text
 from .base import TextTask, as_list, check_count, sigmoid
+from .prompted import chosen_prompt
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -87,7 +88,8 @@ class Rerank(TextTask):
         texts = [check_text(text, "documents", i) for i, text in enumerate(as_list(documents, "documents"))]
         if top_k is not None:
             top_k = check_count(top_k, "top_k")
-        found = self._scores([query] * len(texts), texts, raw, progress, self._prompt(prompt_name, prompt))
+        before = chosen_prompt(prompt_name, prompt, self.prompts, self.default_prompt)
+        found = self._scores([query] * len(texts), texts, raw, progress, before)
         ranked = [Ranked(i, score, text) for i, (score, text) in enumerate(zip(found.tolist(), texts, strict=True))]
         return sorted(ranked, key=lambda r: -r.score)[:top_k]
 
@@ -106,26 +108,13 @@ class Rerank(TextTask):
             if isinstance(pair, str) or not isinstance(pair, list | tuple) or len(pair) != 2:
                 raise InputError("is not a pair, expected (query, document)", argument="pairs", index=i)
         queries, texts = ([check_text(pair[side], "pairs", i) for i, pair in enumerate(given)] for side in (0, 1))
-        before = self._prompt(prompt_name, prompt)
+        before = chosen_prompt(prompt_name, prompt, self.prompts, self.default_prompt)
         return self._scores(queries, texts, raw, progress, before) if given else np.zeros(0, np.float32)
 
-    def _prompt(self, name: str | None, prompt: str | None) -> str | None:
-        if name is not None and prompt is not None:
-            raise InputError("give either prompt_name or prompt")
-        if prompt is not None:
-            return check_text(prompt, "prompt")
-        name = self.default_prompt if name is None else name
-        if name is not None and name not in self.prompts:
-            known = ", ".join(map(repr, self.prompts)) or "none"
-            raise InputError(
-                f"prompt_name is {name!r}, and the checkpoint's are: {known}{nearest(str(name), self.prompts)}"
-            )
-        return None if name is None else self.prompts[name]
-
     def _scores(
-        self, queries: list[str], texts: list[str], raw: bool, progress: bool | None, prompt: str | None = None
+        self, queries: list[str], texts: list[str], raw: bool, progress: bool | None, prompt: str = ""
     ) -> np.ndarray:
-        queries = [(prompt or "") + query for query in queries]
+        queries = [prompt + query for query in queries]
         rows = self.rows(queries, texts, self.outputs, progress=progress)
         logits = np.array([logit for _, _, logit in rows], np.float32)
         return logits if raw else self.score(logits).astype(np.float32, copy=False)
