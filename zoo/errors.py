@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -123,6 +123,12 @@ def nearest_file(path: str | os.PathLike[str]) -> str:
         return nearest(str(name), os.listdir(folder or "."))
     except (OSError, ValueError):
         return ""
+
+
+def check_choice(value: object, name: str, known: Collection[str]) -> None:
+    """Raise InputError unless the value of the argument `name` is one of those that are known."""
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"{name} is {value!r:.100}, expected one of {', '.join(known)}{nearest(str(value), known)}")
 
 
 def nearest(name: str, among: Iterable[str], count: int = 3) -> str:

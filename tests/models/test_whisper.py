@@ -207,7 +207,7 @@ def test_refused(folder, tmp_path):
     transcribe = zoo.load(folder)
     for options, says in (
         ({"language": "fr"}, "language is 'fr', expected one of en, de"),
-        ({"task": "sing"}, "task is 'sing', expected transcribe or translate"),
+        ({"task": "sing"}, "task is 'sing', expected one of transcribe, translate"),
         ({"temperature": "hot"}, "temperature is 'hot', expected numbers from 0 to 100"),
         ({"temperature": []}, r"temperature is \[\], expected numbers"),
         ({"logprob_threshold": "low"}, "logprob_threshold is 'low', expected a number or None"),

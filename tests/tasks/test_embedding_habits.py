@@ -84,7 +84,7 @@ def test_precisions_are_bit_equal_to_sentence_transformers(precision, rng):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"precision": "int4"}, "precision is 'int4', expected float32, int8.*did you mean 'int8'"),
+        ({"precision": "int4"}, "precision is 'int4', expected one of float32, int8.*did you mean 'int8'"),
         ({"precision": "int8"}, "of one vector needs ranges="),
         ({"precision": "binary", "ranges": [[0], [1]]}, "ranges are for precision 'int8' and 'uint8'"),
         ({"precision": "int8", "ranges": [[0], [1]]}, r"ranges have shape \(2, 1\), expected \(2, 32\)"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, nearest
+from ..errors import InputError, check_choice
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -54,7 +54,7 @@ def post_process_object_detection(
     A query with a logit or a coordinate that is not finite is an InputError.
     """
     check_fraction("threshold", threshold)
-    check_rule(rule)
+    check_choice(rule, "rule", RULES)
     labels = len(id2label)
     if logits.ndim != 3 or logits.shape[2] not in (labels, labels + 1):
         raise InputError(f"logits of shape {logits.shape}, expected (B, Q, {labels + 1}) for {labels} labels")
@@ -127,11 +127,6 @@ def check_fraction(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
         raise InputError(f"{name} is {value!r:.100}, expected a number in 0 ... 1")
     return float(value)
-
-
-def check_rule(value: object, name: str = "rule") -> None:
-    if value not in RULES:
-        raise InputError(f"{name} is {value!r}, expected one of {', '.join(RULES)}{nearest(str(value), RULES)}")
 
 
 def _box(corners: np.ndarray) -> Box:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 import numpy as np
 
 from .. import ops
-from ..errors import CheckpointError, InputError, nearest
+from ..errors import CheckpointError, InputError, check_choice
 from ..text.given import check_text
 from .base import TextTask, as_list, as_texts, check_count, sigmoid, softmax
 
@@ -93,10 +93,7 @@ def score_function(config: Config, name: str | None) -> Callable[[np.ndarray], n
     """The function from logits to scores: the one that a user names, or the one that a config's labels ask for."""
     if name is None:
         name = function_for(config)
-    if name not in FUNCTIONS:
-        raise InputError(
-            f"function_to_apply is {name!r}, expected {', '.join(FUNCTIONS)}{nearest(str(name), FUNCTIONS)}"
-        )
+    check_choice(name, "function_to_apply", FUNCTIONS)
     return FUNCTIONS[name]
 
 

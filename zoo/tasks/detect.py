@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from ..errors import check_choice
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
-from ..images.boxes import Detection, check_fraction, check_rule, draw_boxes, post_process_object_detection
+from ..images.boxes import RULES, Detection, check_fraction, draw_boxes, post_process_object_detection
 from .image_task import ImageOptions, ImageTask, as_images, floats, naming, save_png
 from .segment import palette
 
@@ -98,7 +99,7 @@ class Detect(ImageTask):
         would get other scores than alone.
         """
         check_fraction("threshold", threshold)
-        check_rule(rule)
+        check_choice(rule, "rule", RULES)
         processor = self.processor if size is None else self.processor.with_size(size)
         given, single = as_images(images, "images")
         for i, image in enumerate(given):

@@ -20,7 +20,7 @@ from ..checkpoint.sentence_encoder import (
     read_sentence_encoder,
 )
 from ..checkpoint.sentence_encoder import normalize as unit_length
-from ..errors import InputError, UnsupportedError, ZooError, nearest
+from ..errors import InputError, UnsupportedError, ZooError, check_choice
 from ..inputs import TextModel
 from ..options import Options
 from ..pretrained import Pretrained
@@ -200,8 +200,8 @@ class Embed(PromptedTask):
         route: str | None = None,
     ) -> Callable[[list[str]], tuple[list[str], None, Callable[[Encoding], np.ndarray]]]:
         """The checked arguments as a function from texts to the arguments of `rows`."""
-        if pooling is not None and pooling not in POOLINGS:
-            raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")
+        if pooling is not None:
+            check_choice(pooling, "pooling", POOLINGS)
         before = self._prompt(prompt_name, prompt)
         skip = 0 if self.encoder.include_prompt or not before else self.prompt_length(before)
         if route is not None and not self.has_routes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..checkpoint.sentence_encoder import normalize as unit_length
-from ..errors import InputError, nearest
+from ..errors import InputError, check_choice
 from ..images import MAX_PIXELS, ImageInput
 from ..options import DEFAULTS, Options
 from ..registry import family_of
@@ -63,8 +63,8 @@ class ImageEmbed(ImageTask):
         pooling: "pooler", "cls" (the class token) or "mean" (of the patches) in place of the checkpoint's own.
         normalize: True gives vectors of length 1.  data_format, max_pixels: as in `open_image`.
         """
-        if pooling is not None and pooling not in POOLINGS:
-            raise InputError(f"pooling is {pooling!r}, expected {', '.join(POOLINGS)}{nearest(str(pooling), POOLINGS)}")
+        if pooling is not None:
+            check_choice(pooling, "pooling", POOLINGS)
         given, single = as_images(images, "images")
         has_token = len(self.base_model.embeddings.prefix_tokens) > 0
         if pooling == "cls" and not has_token:

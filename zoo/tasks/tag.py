@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 import numpy as np
 
 from .. import ops
-from ..errors import InputError, nearest
+from ..errors import check_choice
 from ..pretrained import Pretrained
 from .base import TextTask, as_texts, softmax
 
@@ -89,11 +89,7 @@ class Tag(TextTask):
         judged where more of its surroundings are seen.
         """
         inputs, single = as_texts(texts, "texts")
-        if aggregation not in AGGREGATIONS:
-            known = ", ".join(AGGREGATIONS)
-            raise InputError(
-                f"aggregation is {aggregation!r}, expected one of {known}{nearest(str(aggregation), AGGREGATIONS)}"
-            )
+        check_choice(aggregation, "aggregation", AGGREGATIONS)
         left_out = frozenset([ignore] if isinstance(ignore, str) else ignore)
         stride = (self.max_tokens - self.tokenizer.special_tokens_to_add()) // 4
         windows: list[list[list[Piece]]] = [[] for _ in inputs]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from ..errors import InputError, nearest
+from ..errors import InputError, check_choice, nearest
 from ..generate import GenerationConfig
 from ..generate.speech import Fallback, Rules, segments_of, written_windows
 from ..inputs.encoder_decoder import EncoderDecoder
@@ -123,8 +123,7 @@ class Transcribe(Task):
         if language is not None and language not in self.languages:
             known = ", ".join(self.languages) or "none, as the checkpoint has one language"
             raise InputError(f"language is {language!r}, expected one of {known}{nearest(language, self.languages)}")
-        if task not in (self.tasks or ("transcribe",)):
-            raise InputError(f"task is {task!r}, expected {' or '.join(self.tasks or ('transcribe',))}")
+        check_choice(task, "task", self.tasks or ("transcribe",))
         known = [field.name for field in fields(Fallback)]
         for name in fallback:
             if name not in known:

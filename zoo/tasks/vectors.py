@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..checkpoint.sentence_encoder import normalize
-from ..errors import InputError, nearest
+from ..errors import InputError, check_choice
 from ..warning import warn
 
 PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
@@ -115,9 +115,7 @@ def quantised(x: np.ndarray, precision: str, ranges: Any = None) -> np.ndarray:
     ranges: for the 8-bit ones the least and the largest value of each dimension, (2, E), by default those of x; give
     the same ones for all vectors that are compared with each other.
     """
-    if precision not in PRECISIONS:
-        guess = nearest(str(precision), PRECISIONS)
-        raise InputError(f"precision is {precision!r}, expected {', '.join(PRECISIONS)}{guess}")
+    check_choice(precision, "precision", PRECISIONS)
     if ranges is not None and precision not in ("int8", "uint8"):
         raise InputError(f"ranges are for precision 'int8' and 'uint8', and it is {precision!r}")
     if precision == "float32":
@@ -186,9 +184,7 @@ SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 def scores(a: np.ndarray, b: np.ndarray, similarity: str = "cosine") -> np.ndarray:
     """The score of every pair of a (N, E) and b (M, E) -> (N, M); similarity: a name in SIMILARITIES."""
-    if similarity not in SIMILARITIES:
-        guess = nearest(str(similarity), SIMILARITIES)
-        raise InputError(f"similarity is {similarity!r}, expected {', '.join(SIMILARITIES)}{guess}")
+    check_choice(similarity, "similarity", SIMILARITIES)
     if a.shape[1] != b.shape[1]:
         raise InputError(f"vectors of {a.shape[1]} and of {b.shape[1]} dimensions cannot be compared")
     kind = np.result_type(a, b, np.float32)

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from ...errors import InputError, nearest
+from ...errors import InputError, check_choice
 from .table import Cell, Table
 
 Metric = Literal["top", "con", "loc"]
@@ -49,9 +49,7 @@ def grits(true: Table, predicted: Table, metric: Metric, *, published: bool = Fa
 
     InputError for tables of more than 2^25 pairs of positions, or texts of more than 65,536 characters.
     """
-    if metric not in get_args(Metric):
-        metrics = get_args(Metric)
-        raise InputError(f"metric is {metric!r}, expected one of {', '.join(metrics)}{nearest(str(metric), metrics)}")
+    check_choice(metric, "metric", get_args(Metric))
     size = true.shape[0] * true.shape[1], predicted.shape[0] * predicted.shape[1]
     if size[0] * size[1] > MAX_PAIRS:
         found = f"{size[0]:,} x {size[1]:,} pairs of positions"

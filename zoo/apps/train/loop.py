@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import CheckpointError, InputError, ZooError, nearest
+from ...errors import CheckpointError, InputError, ZooError, check_choice
 from .curve import write_curve
 from .state import read_state, write_errors, write_state
 
@@ -77,10 +77,8 @@ class Settings:
             raise InputError(f"learning_rate is {self.learning_rate}, expected a number above 0 and below 100")
         if not 0 <= self.warm_up < 1:
             raise InputError(f"warm_up is {self.warm_up}, expected a fraction of the steps, at least 0 and below 1")
-        for name, known in (("schedule", SCHEDULES), ("precision", ("float32", "bfloat16"))):
-            value = getattr(self, name)
-            if value not in known:
-                raise InputError(f"{name} is {value!r}, expected {', '.join(known)}{nearest(str(value), known)}")
+        check_choice(self.schedule, "schedule", SCHEDULES)
+        check_choice(self.precision, "precision", ("float32", "bfloat16"))
 
     def rate(self, step: int) -> float:
         """The learning rate of a step."""

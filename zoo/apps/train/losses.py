@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import InputError, UnsupportedError, nearest
+from ...errors import InputError, UnsupportedError, check_choice
 from ...registry import FAMILIES
 from .set_loss import set_loss, wide
 
@@ -104,10 +104,7 @@ def _classes(model: Any, inputs: Inputs, labels: Any) -> Tensor:
         problem = PROBLEMS[0] if logits.shape[-1] == 1 else several
     if problem == "single_label_classification":
         return cross_entropy(logits, labels)
-    if problem not in PROBLEMS:
-        raise InputError(
-            f"problem_type is {problem!r}, expected {', '.join(PROBLEMS)}{nearest(str(problem), PROBLEMS)}"
-        )
+    check_choice(problem, "problem_type", PROBLEMS)
     if logits.shape[-1] == 1:
         target = target.reshape(len(logits), -1)
     if target.shape != logits.shape:
