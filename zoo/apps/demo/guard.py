@@ -40,7 +40,7 @@ class Guard:
 
     def __init__(self, app: Any, uploads: str | os.PathLike[str], host: str):
         self.app, self.uploads, self.token = app, Path(uploads).resolve(), secrets.token_urlsafe(16)
-        self._names = {"localhost", host.lower(), socket.gethostname().lower()}
+        self._names = frozenset({"localhost", host.lower(), socket.gethostname().lower()})
         self._bodies = Bodies()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -26,7 +26,7 @@ from starlette.routing import Route
 from . import pages, texts, writing
 from .docs import openapi, page_of
 from .errors import ApiError, as_api_error
-from .listening import Bodies, RefusedError, headers_of, is_here, replayed
+from .listening import Bodies, Ending, RefusedError, headers_of, is_here, replayed
 from .models import Models
 from .requests import (
     ChatRequest,
@@ -75,8 +75,16 @@ class Metrics:
         self.requests = prometheus.Counter("zoo_requests", "Requests", ["path", "status"], **registry)
         self.seconds = prometheus.Histogram("zoo_request_seconds", "Time of whole answers", ["path"], **registry)
         self.running = prometheus.Gauge("zoo_requests_running", "Requests that are being answered", **registry)
-        self._models = models
+        self._models, self._series = models, dict[tuple[str, int], tuple[Any, Any]]()
         self.registry.register(self)  # type: ignore[arg-type]
+
+    def count(self, path: str, status: int, seconds: float) -> None:
+        """Count a request that has ended."""
+        if (path, status) not in self._series:
+            self._series[path, status] = self.requests.labels(path, status), self.seconds.labels(path)
+        requests, took = self._series[path, status]
+        requests.inc()
+        took.observe(seconds)
 
     def collect(self) -> list[Any]:
         waiting = GaugeMetricFamily("zoo_queue", "Requests that wait", labels=["model"])
@@ -109,7 +117,7 @@ class Gate:
 
     def __init__(self, app: Any, metrics: Metrics, host: str, key: str | None, origins: list[str]):
         self.app, self.metrics, self.key, self.origins = app, metrics, key, origins
-        self.names = {"localhost", "testserver", socket.gethostname().lower()} if host in LOOPBACK else None
+        self.names = frozenset({"localhost", "testserver", socket.gethostname().lower()}) if host in LOOPBACK else None
         self.bodies = Bodies()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -142,8 +150,7 @@ class Gate:
         finally:
             self.metrics.running.dec()
             label = path if known else "other"  # a client cannot add series
-            self.metrics.requests.labels(label, status).inc()
-            self.metrics.seconds.labels(label).observe(time.monotonic() - began)
+            self.metrics.count(label, status, time.monotonic() - began)
 
     def _check(self, scope: Any, path: str) -> None:
         headers = headers_of(scope)
@@ -245,18 +252,16 @@ def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaita
                 asked = await pages.uploaded(request)
             else:
                 asked = _decoded(endpoint.takes, await request.body(), request)
-            answering = asyncio.ensure_future(endpoint.answer(models, asked))
-            gone = asyncio.ensure_future(_gone(request))
-            try:
-                await asyncio.wait({answering, gone}, timeout=models.seconds, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                gone.cancel()
-                if not answering.done():
-                    answering.cancel()
-                    await asyncio.wait({answering})
-            if answering.cancelled():
+            found = None
+            with Ending() as ending:
+                ending.after(models.seconds, "late")
+                gone = asyncio.ensure_future(_gone(request, ending))
+                try:
+                    found = await endpoint.answer(models, asked)
+                finally:
+                    gone.cancel()
+            if found is None:
                 raise ApiError(504, f"no answer within {models.seconds:g} s", code="timeout")
-            found = answering.result()
         except Exception as e:
             return answer_of(as_api_error(e))
         if isinstance(found, dict):
@@ -267,10 +272,11 @@ def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaita
     return do
 
 
-async def _gone(request: Request) -> None:
-    """Wait until the client has closed its connection."""
+async def _gone(request: Request, ending: Ending) -> None:
+    """End a request once its client has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+    ending.now("gone")
 
 
 async def _events(chunks: writing.Chunks) -> AsyncIterator[bytes]:
