@@ -90,7 +90,7 @@ def _traced(folder: Path, threads: int, example: Sequence[Any]) -> tuple[Graph, 
     model: Any = zoo.load_model(folder)
     check = model.pixels if isinstance(model, ImageModel) else model.tokens
     begin = time.perf_counter()
-    traced = trace(model.forward, check(*example))
+    traced = trace(model.forward, check(*example), masks=False, on_cpu=True)
     path = folder / "zoo.engines.onnx"
     traced.save(path)
     seconds = time.perf_counter() - begin

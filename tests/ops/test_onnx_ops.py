@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from zoo import ops
+from zoo.engines.onnx.ops import winograd as onnx_winograd
 from zoo.engines.onnx.ops.dims import evaluate
 from zoo.engines.onnx.ops.graph import GraphBuilder
 from zoo.engines.onnx.ops.symbol import Symbol, constant
 from zoo.engines.onnx.signature import GraphInput
 from zoo.engines.onnx.trace import finish
 from zoo.ops import naive, on_numpy
+from zoo.ops.on_numpy import winograd as numpy_winograd
 
 onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 ort = pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
@@ -27,12 +29,12 @@ def numbers(rng, shape, dtype):
     return rng.random(shape) < 0.7 if dtype == "bool" else rng.normal(size=shape).astype(np.float32)
 
 
-def check(run, twin, shapes, constants=(), tolerance=1e-5, inputs=None):
+def check(run, twin, shapes, constants=(), tolerance=1e-5, inputs=None, on_cpu=False):
     """run(symbols, *constants) gives a symbol, or several, and twin(arrays, *constants) what they must be.
 
     shapes: of each input its dims, names of HINTS or numbers, with the dtype last where it is not float32.
     """
-    graph, symbols, described, rng = GraphBuilder(), [], [], np.random.default_rng(0)
+    graph, symbols, described, rng = GraphBuilder(on_cpu=on_cpu), [], [], np.random.default_rng(0)
     for i, shape in enumerate(shapes):
         dtype = shape[-1] if shape[-1] in ("int64", "bool") else "float32"
         dims = tuple(n for n in shape if n != dtype)
@@ -283,6 +285,25 @@ def test_convolution_with_a_residual():
         [("B", "Y", "X", 4), ("B", "Y", "X", 4)],
         [random(4, 4, 3, 3)],
     )
+
+
+@pytest.mark.parametrize("padding", [0, 1, (1, 0)])
+@pytest.mark.parametrize("wide", [1, 1 << 20])
+def test_convolutions_of_many_channels(wide, padding, monkeypatch):
+    monkeypatch.setattr(onnx_winograd, "CHANNELS", 1)
+    monkeypatch.setattr(numpy_winograd, "WIDE", wide)  # from which tiles are 4 x 4 instead of 6 x 6
+
+    def run(x, w, b):
+        y = ops.conv2d(x, w, b, 1, padding, act="relu")
+        y = ops.conv2d(y, w, None, 1, 1, residual=y, post="gelu")
+        assert sum(node.op == "MatMul" for node in x.graph.nodes) == 4
+        return y
+
+    def twin(x, w, b):
+        y = naive.conv2d(x, w, b, 1, padding, act="relu")
+        return naive.conv2d(y, w, None, 1, 1, residual=y, post="gelu")
+
+    check(run, twin, [("B", "Y", "X", 5)], [random(5, 5, 3, 3), random(5)], 1e-4, on_cpu=True)
 
 
 def test_pools_and_shuffles():

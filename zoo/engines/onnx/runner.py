@@ -10,6 +10,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,7 +39,7 @@ from .trace import Traced, trace
 R = TypeVar("R")
 QUANTISES = ("int8", "int4")  # values of `weights=`: matrices are rounded while a graph is written
 # Optional fields of a record: a graph takes them, and gets a default if they are None.
-FILLED = ("mask", "token_type_ids", "encoder_mask", "pixel_mask", "bool_masked_pos")
+FILLED = ("mask", "token_type_ids", "encoder_mask", "bool_masked_pos")
 MAX_GRAPHS = 8  # of one method and form of records; each is for other lengths
 
 
@@ -142,8 +143,10 @@ class OnnxRunner(Runner):
 
     def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
         precision = self._policy(fn.__self__, int8, fn, *records)  # type: ignore[attr-defined]
-        traced = trace(fn, *records, precision=precision)
-        return traced if fed(traced.signature, records) else trace(fn, *records, any_size=True, precision=precision)
+        on_cpu = self._provider == "CPUExecutionProvider"
+        make = partial(trace, fn, *records, precision=precision, masks=False, on_cpu=on_cpu)
+        traced = make()
+        return traced if fed(traced.signature, records) else make(any_size=True)
 
 
 class ExportedRunner(OnnxRunner):

@@ -64,23 +64,26 @@ def trace(
     any_size: bool = False,
     standard: bool = False,
     precision: Any = None,
+    masks: bool = True,
+    on_cpu: bool = False,
 ) -> Traced:
     """The graph of `fn`, a model's method that takes TextInputs or ImageInputs: `model.forward`, `model.encode`, ...
 
     records: its arguments, as the model's input checks return them; the graph also takes masks and token types that are
     None here.  Batch size and number of tokens are dynamic, the size of images too if the model takes any, or with
     any_size.  output: the name of the output if `fn` returns one array.  standard: only operators of the ONNX standard.
-    precision: see `GraphBuilder`.
+    precision, on_cpu: see `GraphBuilder`.  masks: False leaves out masks of images that are None.
     """
     model = fn.__self__  # type: ignore[attr-defined]
-    graph = GraphBuilder(standard, precision)
+    graph = GraphBuilder(standard, precision, on_cpu)
     symbolic = as_symbols(graph, model)
     inputs: list[GraphInput] = []
     given, readers = [], symbolic.readers
     for i, record in enumerate(records):
         reader = next((one for one in readers if isinstance(one, READS[type(record)])), symbolic)
         readers = [one for one in readers if one is not reader]
-        given.append(_symbolic(graph, symbolic, reader, record, i, any_size, inputs))
+        taken = _standard(reader, record) if masks or isinstance(record, TextInputs) else set()
+        given.append(_symbolic(graph, symbolic, reader, record, i, any_size, inputs, taken))
     found = fn.__func__(symbolic, *given)  # type: ignore[attr-defined]
     is_image = isinstance(model, ImageModel)
     return finish(graph, inputs, [_output(*named, is_image) for named in _named(found, output)])
@@ -146,8 +149,12 @@ def _symbolic(
     index: int,
     any_size: bool,
     inputs: list[GraphInput],
+    taken: set[str],
 ) -> Any:
-    """A copy of a record with its arrays replaced by inputs of the graph.  reader: the model's part for it."""
+    """A copy of a record with its arrays replaced by inputs of the graph.
+
+    reader: the model's part for it.  taken: inputs that the graph has even if they are None in the record.
+    """
     of_images = isinstance(record, ImageInputs)
     fixed = {CHANNELS, "D", "E", "P", "mels", "frames"}
     if of_images and not (any_size or reader.any_size):
@@ -157,7 +164,6 @@ def _symbolic(
     if isinstance(record, TextInputs) and reader is getattr(model, "encoder", None):
         letters = {"B": "C", "T": "M"}
     lengths: dict[str, int] = {}
-    taken = _standard(reader, record)
     for field in FIELDS[type(record)]:
         array = get(record, field.path)
         if array is not None:

@@ -36,7 +36,7 @@ def _at_points(m: int, k: int) -> np.ndarray:
 
 
 # With tiles as vectors, row by row: output = OUT @ ((WEIGHT @ weight) * (IN @ tile)).
-_IN, _WEIGHT, _OUT = (
+IN, _WEIGHT, OUT = (
     {m: np.kron(a, a) for m, a in of.items()}
     for of in (
         {m: np.linalg.inv(_at_points(m, m + 2)).T for m in POINTS},
@@ -46,11 +46,16 @@ _IN, _WEIGHT, _OUT = (
 )
 
 
+def tile(kernels: int) -> int:
+    """m for a weight of so many kernels."""
+    return 2 if kernels >= WIDE else 4
+
+
 def transform(weight: np.ndarray) -> np.ndarray:
     """weight (D, C, 3, 3) -> (n n, C, D)."""
     D, C = weight.shape[:2]
     columns = weight.transpose(2, 3, 1, 0).reshape(9, C * D)
-    to = _WEIGHT[2 if C * D >= WIDE else 4]
+    to = _WEIGHT[tile(C * D)]
     out = np.empty((len(to), C * D), weight.dtype)
 
     def block(i: int) -> None:
@@ -76,7 +81,7 @@ def conv3x3(
     m = n - 2
     Y, X = Y + 2 * padding[0] - 2, X + 2 * padding[1] - 2
     tX = -(-X // m)
-    to, back = _IN[m].astype(dtype), _OUT[m].astype(dtype)
+    to, back = IN[m].astype(dtype), OUT[m].astype(dtype)
     parts, parts_back = _parts(tX * C), _parts(tX * D)
     out = result((B, Y, X, D), dtype)
     work = blocks(B, -(-Y // m), tX, TILES * 36 // len(U))

@@ -1,4 +1,4 @@
-"""Attention by plain operators.
+"""Attention by plain operators, or by ONNX Runtime's own where no key is hidden.
 
 One array for all layers is added to the scores to hide keys: a large negative number, since -inf would make softmax
 return NaN for a query that sees no key.
@@ -63,6 +63,9 @@ def attention(
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues) and k.in_place:
         assert start is not None
         return _in_place(q, k, v, start, window, scale)
+    hides = not (start is mask is bias is window is None)
+    if R == 1 and not hides and not q.graph.standard:
+        return _fused(q, k, v, scale)
     if R == 1:
         rows = q.transpose(0, 2, 1, 3)
     else:  # the queries that share a key head are rows of one product
@@ -85,6 +88,14 @@ def attention(
         if hidden is not None and hidden.seen is not None:
             y = y * hidden.seen
     return y.transpose(0, 2, 1, 3)
+
+
+def _fused(q: Symbol, k: Symbol, v: Symbol, scale: float) -> Symbol:
+    """MultiHeadAttention, which holds no scores of all tokens; with a mask it would be slower than plain operators."""
+    B, T, H, _ = q.shape
+    width, flat = v.shape[3], [x.reshape(*x.shape[:2], x.shape[2] * x.shape[3]) for x in (q, k, v)]
+    y = q.new("MultiHeadAttention", flat, (B, T, H * width), domain=MICROSOFT, num_heads=H, scale=float(scale))
+    return y.reshape(B, T, H, width)
 
 
 def relative_bias(table: Symbol, T: int, k: Symbol, start: Symbol | None) -> Symbol:

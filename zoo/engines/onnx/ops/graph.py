@@ -21,7 +21,7 @@ LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPo
 Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize ScatterElements Shape Sigmoid Sin Slice Softmax Softplus
 Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
 """
-_MICROSOFT = "DynamicQuantizeMatMul GroupQueryAttention MatMulNBits RotaryEmbedding"
+_MICROSOFT = "DynamicQuantizeMatMul GroupQueryAttention MatMulNBits MultiHeadAttention RotaryEmbedding"
 # The operators that graphs are made of, by domain; an export with any other was not written by zoo, and is refused.
 OPERATORS = {"": frozenset(_STANDARD.split()), MICROSOFT: frozenset(_MICROSOFT.split())}
 DTYPES = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))
@@ -98,10 +98,11 @@ class GraphBuilder:
 
     standard: use only operators of the ONNX standard, for any runtime.  precision: an object whose
     `linear(x, weight, bias)` and `embedding(ids, table)` may add nodes of their own, or return None for plain ones.
+    on_cpu: no other processor runs the graph.
     """
 
-    def __init__(self, standard: bool = False, precision: Any = None):
-        self.standard, self.precision = standard, precision
+    def __init__(self, standard: bool = False, precision: Any = None, on_cpu: bool = False):
+        self.standard, self.precision, self.on_cpu = standard, precision, on_cpu
         self.nodes: list[Node] = []
         self.constants: dict[str, Stored] = {}
         self.guards: dict[str, None] = {}  # in order, as "T <= 512"

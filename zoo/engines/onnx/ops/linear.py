@@ -21,17 +21,23 @@ def linear(
         y = packed.linear(x, weight, bias)
     if y is None:
         parts = _parts(weight)
-        y = _product(x, weight, bias) if len(parts) == 1 else _products(x, parts, bias)
+        if len(parts) == 1:
+            y, act = _product(x, weight, bias, act), None
+        else:
+            y = _products(x, parts, bias)
     y = activate(y, act)
     return y if residual is None else y + residual
 
 
-def _product(x: Symbol, weight: Symbol, bias: Symbol | None) -> Symbol:
-    """x @ weight.T + bias.  Gemm takes the matrix (O, I) without a transposed copy in the file or in memory."""
+def _product(x: Symbol, weight: Symbol, bias: Symbol | None, act: str | None = None) -> Symbol:
+    """act(x @ weight.T + bias).  Gemm takes the matrix (O, I) without a transposed copy in the file or in memory, and
+    ONNX Runtime adds a plain activation that follows it at once.
+    """
     O, I = weight.shape  # noqa: E741
     rows = x.reshape(-1, I)
     inputs = [rows, weight] if bias is None else [rows, weight, bias]
-    return x.new("Gemm", inputs, (rows.shape[0], O), transB=1).reshape(*x.shape[:-1], O)
+    y = activate(x.new("Gemm", inputs, (rows.shape[0], O), transB=1), act)
+    return y.reshape(*x.shape[:-1], O)
 
 
 def _parts(weight: Symbol) -> list[Symbol]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....ops import on_numpy
+from . import winograd
 from .activations import activate
 from .arrays import arange, cat, where
 from .dims import is_fixed, same
@@ -39,16 +40,20 @@ def conv2d(
     post: str | None,
     prepared: Any,
 ) -> Symbol:
-    O, _, *kernel = weight.shape  # noqa: E741
-    size = [_windows(*of) for of in zip(x.shape[1:3], kernel, stride, padding, dilation, strict=True)]
-    inputs = [planes(x), weight] if bias is None else [planes(x), weight, bias]
-    window = {
-        "kernel_shape": kernel,
-        "strides": list(stride),
-        "pads": [*padding, *padding],
-        "dilations": list(dilation),
-    }
-    y = activate(x.new("Conv", inputs, (x.shape[0], O, *size), **window), act)
+    if winograd.pays(planes(x), weight, stride, dilation):
+        y = winograd.conv3x3(planes(x), weight, bias, padding)
+    else:
+        O, _, *kernel = weight.shape  # noqa: E741
+        size = [_windows(*of) for of in zip(x.shape[1:3], kernel, stride, padding, dilation, strict=True)]
+        inputs = [planes(x), weight] if bias is None else [planes(x), weight, bias]
+        window = {
+            "kernel_shape": kernel,
+            "strides": list(stride),
+            "pads": [*padding, *padding],
+            "dilations": list(dilation),
+        }
+        y = x.new("Conv", inputs, (x.shape[0], O, *size), **window)
+    y = activate(y, act)
     return image(activate(y if residual is None else y + planes(residual), post))
 
 
