@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -38,6 +39,14 @@ from zoo.registry import FAMILIES, NATIVE, NEAR, architecture_of, architectures,
 def test_refused(field, value, says):
     with pytest.raises(ConfigError, match=says):
         BertConfig.from_dict({field: value})
+
+
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_an_epsilon_is_above_zero(model_type):
+    cls = FAMILIES[model_type].load("Config")
+    for name in (field.name for field in dataclasses.fields(cls) if field.name.endswith(("eps", "epsilon"))):
+        with pytest.raises(ConfigError, match=f"{name} = -1e-05 is out of range, expected a number above 0"):
+            cls.from_dict({"model_type": model_type, name: -1e-5})
 
 
 def test_what_is_not_implemented_is_refused():

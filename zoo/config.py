@@ -96,6 +96,13 @@ class Config:
             if not 1 <= value <= most:
                 raise ConfigError(f"{name} = {value} is out of range, expected 1 ... {most}")
 
+    def above_zero(self, *names: str) -> None:
+        """Refuse numbers that are not above 0, such as a norm's epsilon; None means not set."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ConfigError(f"{name} = {value} is out of range, expected a number above 0")
+
     def fractions(self, *names: str) -> None:
         """Refuse rates that are not in 0 ... 1 (1 excluded); None means not set."""
         for name in names:

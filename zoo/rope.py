@@ -83,7 +83,13 @@ class Rope:
 
 
 def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
-    """parameters: rope_scaling or rope_parameters with rope_theta; size: of a head; positions: of the config."""
+    """The positions that a config asks for; ConfigError or UnsupportedError names the field that is wrong.
+
+    parameters: rope_scaling or rope_parameters, with rope_theta.  size: the features of a head that are rotated.
+    positions: the config's max_position_embeddings.
+    """
+    if size % 2:
+        raise ConfigError(f"heads of {size} features: rotary positions need an even number")
     kind = parameters.get("rope_type", parameters.get("type", "default"))
     if not isinstance(kind, str) or kind not in NEEDED:
         guess = nearest(str(kind), NEEDED)

@@ -34,8 +34,7 @@ class BertConfig(Config):
         self.positive("max_position_embeddings", *["type_vocab_size"] * self.needs_segments)
         self.fractions("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
         self.divides("num_attention_heads", "hidden_size")
-        if self.layer_norm_eps <= 0:
-            raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} is out of range, expected a number above 0")
+        self.above_zero("layer_norm_eps")
         if self.add_cross_attention and not self.is_decoder:
             raise ConfigError("add_cross_attention = True needs is_decoder = True")
         self.require(position_embedding_type="absolute")

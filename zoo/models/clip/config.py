@@ -35,8 +35,7 @@ class CLIPTextConfig(Config):
         self.positive("max_position_embeddings", "projection_dim")
         self.fractions("attention_dropout")
         self.divides("num_attention_heads", "hidden_size")
-        if self.layer_norm_eps <= 0:
-            raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} is out of range, expected a number above 0")
+        self.above_zero("layer_norm_eps")
 
 
 @dataclass(frozen=True, kw_only=True)

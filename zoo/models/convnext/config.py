@@ -26,6 +26,7 @@ class ConvNextConfig(BackboneConfig):
     def __post_init__(self) -> None:
         self.positive("num_channels", "patch_size", "num_stages")
         self.fractions("drop_path_rate")
+        self.above_zero("layer_norm_eps")
         for name in ("hidden_sizes", "depths"):
             value = getattr(self, name)
             if len(value) != self.num_stages or not all(type(n) is int and 0 < n <= 100_000 for n in value):

@@ -38,10 +38,7 @@ class Gemma3TextConfig(WindowedLayersConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.positive("sliding_window_pattern")
-        for name in ("query_pre_attn_scalar", "final_logit_softcapping"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ConfigError(f"{name} = {value} is out of range, expected a number above 0")
+        self.above_zero("query_pre_attn_scalar", "final_logit_softcapping")
         self.require(attn_logit_softcapping=None)
         self.local_rope()
 

@@ -32,6 +32,7 @@ class GPT2Config(Config):
     def __post_init__(self) -> None:
         self.positive("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
         self.fractions("resid_pdrop", "embd_pdrop", "attn_pdrop", "classifier_dropout")
+        self.above_zero("layer_norm_epsilon")
         self.divides("n_head", "n_embd")
         if self.n_inner is not None:
             self.positive("n_inner")

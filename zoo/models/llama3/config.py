@@ -50,10 +50,7 @@ class LlamaConfig(Config):
         if self.num_key_value_heads is not None:
             self.positive("num_key_value_heads")
             self.divides("num_key_value_heads", "num_attention_heads")
-        if self.head_size % 2:
-            raise ConfigError(f"heads of {self.head_size} features: rotary positions need an even number")
-        if self.rms_norm_eps <= 0:
-            raise ConfigError(f"rms_norm_eps = {self.rms_norm_eps} is out of range, expected a number above 0")
+        self.above_zero("rms_norm_eps")
         ends = self.eos_token_id if isinstance(self.eos_token_id, list) else []
         if any(isinstance(end, bool) or not isinstance(end, int) for end in ends):
             raise ConfigError(f"eos_token_id = {ends!r}, expected an id or a list of ids")

@@ -50,10 +50,7 @@ class ModernBertConfig(Config):
         self.positive("max_position_embeddings", "local_attention", "global_attn_every_n_layers")
         self.fractions("attention_dropout", "embedding_dropout", "mlp_dropout", "classifier_dropout")
         self.divides("num_attention_heads", "hidden_size")
-        if self.head_size % 2:
-            raise ConfigError(f"heads of {self.head_size} features: rotary positions need an even number")
-        if self.norm_eps <= 0:
-            raise ConfigError(f"norm_eps = {self.norm_eps} is out of range, expected a number above 0")
+        self.above_zero("norm_eps")
         if self.classifier_pooling not in ("cls", "mean"):
             guess = nearest(self.classifier_pooling, ("cls", "mean"))
             raise ConfigError(f"classifier_pooling = {self.classifier_pooling!r}, expected 'cls' or 'mean'{guess}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...errors import ConfigError
 from ...rope import Rope, rope_of
 from ..bert.config import BertConfig
 
@@ -24,8 +23,6 @@ class RotaryBertConfig(BertConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require(head_dim=self.head_size)
-        if self.head_size % 2:
-            raise ConfigError(f"heads of {self.head_size} features: rotary positions need an even number")
         self.rope()
 
     @property

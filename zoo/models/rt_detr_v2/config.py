@@ -77,6 +77,7 @@ class RTDetrV2Config(Config):
         self.positive("decoder_ffn_dim", "num_feature_levels", "decoder_n_points", "decoder_layers")
         self.positive("decoder_attention_heads")
         self.fractions("dropout", "attention_dropout", "activation_dropout")
+        self.above_zero("layer_norm_eps", "batch_norm_eps")
         self.divides("encoder_attention_heads", "encoder_hidden_dim")
         self.divides("decoder_attention_heads", "d_model")
         if self.encoder_hidden_dim % 4:

@@ -29,4 +29,5 @@ class Starcoder2Config(WindowedConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.fractions("residual_dropout", "embedding_dropout")
+        self.above_zero("norm_epsilon")
         self.require(mlp_type="default", norm_type="layer_norm")

@@ -31,6 +31,7 @@ class SwinConfig(BackboneConfig):
     def __post_init__(self) -> None:
         self.positive("num_channels", "embed_dim", "window_size", "encoder_stride")
         self.fractions("hidden_dropout_prob", "attention_probs_dropout_prob", "drop_path_rate")
+        self.above_zero("layer_norm_eps")
         for name in ("depths", "num_heads"):
             value = getattr(self, name)
             if not value or not all(type(n) is int and 1 <= n <= 10_000 for n in value):

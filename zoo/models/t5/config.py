@@ -37,6 +37,7 @@ class T5Config(Config):
         self.positive("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_heads")
         self.positive("relative_attention_num_buckets", "relative_attention_max_distance")
         self.fractions("dropout_rate", "classifier_dropout")
+        self.above_zero("layer_norm_epsilon")
         if self.num_decoder_layers is not None:
             self.positive("num_decoder_layers")
         if self.layer_norm_epsilon <= 0:

@@ -30,8 +30,7 @@ class VisionConfig(Config):
         self.positive("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "num_channels")
         self.fractions("hidden_dropout_prob", "attention_probs_dropout_prob")
         self.divides("num_attention_heads", "hidden_size")
-        if self.layer_norm_eps <= 0:
-            raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} is out of range, expected a number above 0")
+        self.above_zero("layer_norm_eps")
         if min(self.grid) < 1:
             raise ConfigError(f"patch_size = {self.patch_size} is larger than image_size = {self.image_size}")
         self.require(head_dim=self.hidden_size // self.num_attention_heads)
