@@ -70,14 +70,9 @@ def first_logits(
     elif cache.capacity < capacity:
         raise InputError(f"the cache holds {cache.capacity} tokens, but the prompt and its new tokens need {capacity}")
     rest = [p[count:] for p, count in zip(prompts, cache.counts.tolist(), strict=True)]
-    lengths = np.array([len(p) for p in rest])
-    if not lengths.all():
+    if not all(map(len, rest)):
         raise InputError("the cache has all tokens of a prompt: its last one must be computed to get the next token")
-    ids = np.zeros((len(rest), lengths.max()), np.int64)
-    for row, p in zip(ids, rest, strict=True):
-        row[: len(p)] = p
-    ragged = (lengths != lengths[0]).any()
-    logits = model.next_logits(ids, lengths if ragged else None, cache, **context)
+    logits = model.next_logits(*padded(rest), cache, **context)
     if config.candidates > (V := logits.shape[-1]):
         problem = f"too many for a vocabulary of {V}: each step needs {config.candidates} candidates"
         raise InputError(f"num_beams is {config.num_beams}, {problem}")
@@ -88,12 +83,17 @@ def following_logits(model: Decoder, rows: list[np.ndarray], tokens: Array | Non
     """The logits (B, V) after each row's last token; rows: all tokens of each; tokens (B, 1): the last, if at hand."""
     if cache.length == getattr(model, "recomputes_at", None):  # a longer text has other positions: all keys change
         cache.advance(-cache.counts)
-        lengths = np.array([len(row) for row in rows])
-        ids = np.zeros((len(rows), lengths.max()), np.int64)
-        for to, row in zip(ids, rows, strict=True):
-            to[: len(row)] = row
-        return model.next_logits(ids, lengths if (lengths != lengths[0]).any() else None, cache)
+        return model.next_logits(*padded(rows), cache)
     return model.next_logits(np.array([row[-1:] for row in rows]) if tokens is None else tokens, None, cache)
+
+
+def padded(rows: Sequence[Sequence[int] | np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Tokens of rows as one array (R, T), 0 after the shorter ones, and their lengths (R,), None if all are equal."""
+    lengths = np.array([len(row) for row in rows])
+    ids = np.zeros((len(rows), lengths.max()), np.int64)
+    for to, row in zip(ids, rows, strict=True):
+        to[: len(row)] = row
+    return ids, lengths if (lengths != lengths[0]).any() else None
 
 
 def numpy_logits(logits: Array) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 from .. import ops
 from ..checkpoint.modules import MODULES, is_causal_reranker, read_transformer
 from ..errors import ConfigError, InputError, UnsupportedError
+from ..generate.decoder import padded
 from ..inputs.causal import CausalLM
 from ..text.chat import ChatTemplate
 from ..warning import warn
@@ -105,12 +106,8 @@ class CausalRerank(Rerank):
         lengths, out = np.array([len(row) for row in rows]), np.empty(len(rows), np.float32)
         with Progress(len(rows), progress) as advance:
             for index in batches(lengths, self.batch_tokens):
-                some = lengths[index]
-                ids = np.zeros((len(index), some.max()), np.int64)
-                for at, i in enumerate(index):
-                    ids[at, : len(rows[i])] = rows[i]
-                cache = self.causal.new_cache(*ids.shape)
-                found = self.causal.next_logits(ids, None if (some == some[0]).all() else some, cache)
+                ids, some = padded([rows[i] for i in index])
+                found = self.causal.next_logits(ids, some, self.causal.new_cache(*ids.shape))
                 y = ops.to_numpy(found)[:, self.answers].astype(np.float32)
                 out[index] = y[:, 0] - y[:, 1] if len(self.answers) > 1 else y[:, 0]
                 advance(len(index))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from .. import ops
-from ..errors import InputError
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
+from ..images.boxes import check_fraction
 from ..images.segments import ObjectArea
 from ..typing import Array
 from .image_task import ImageOptions, ImageTask, as_images, naming, save_png
@@ -50,8 +50,7 @@ class Segmentation:
         """
         from PIL import Image
 
-        if not 0 <= alpha <= 1:
-            raise InputError(f"alpha is {alpha!r}, expected a number in 0 ... 1")
+        check_fraction("alpha", alpha)
         colours = palette(int(self.mask.max()) + 1)[self.mask]
         if self.blank is not None:
             colours = np.where((self.mask == self.blank)[:, :, None], self.image, colours)
