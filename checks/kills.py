@@ -1,11 +1,13 @@
-"""Kills jobs at random moments, or leaves no room for their files, and checks that nothing is lost, doubled or torn.
+"""Stops jobs at chosen changes of their files, and checks that nothing is lost, doubled or torn.
 
-    python -m checks.kills 500             SIGKILL at a random moment of the job
-    python -m checks.kills 100 --full      no file may become larger than a random size: the disk is full
+    python -m checks.kills 500             SIGKILL at a change, of a write in its middle
+    python -m checks.kills 100 --full      the disk is full from that change on
+    python -m checks.kills 100 --tmpfs     the same by a small file system (needs root, for its mount)
 
-Each job runs in a fork of this process, many times into the same place.  After each time the place must hold what was
-there before or what the job writes; a job that can be resumed goes on, and in the end has the result of one that was
-never stopped.  A full disk is one ZooError.
+A change is a write, a rename, an fsync, a file or folder made, emptied or removed (checks/faults.c); those at which a
+job is stopped are spread over all that it makes.  Each job runs in a fork of this process, many times into the same
+place.  After each time the place must hold what was there before or what the job writes; a job that can be resumed
+goes on, and in the end has the result of one that was never stopped.  A full disk is one ZooError.
 """
 
 from __future__ import annotations
@@ -19,26 +21,27 @@ import json
 import math
 import os
 import random
-import resource
 import shutil
-import signal
+import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a fork has one thread
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy as np
 
 import zoo
 from zoo.apps.cli import main
 from zoo.models import bert
+
+from . import faults
 
 ROWS = 400
 SIZES: dict[str, Any] = {
@@ -49,6 +52,8 @@ SIZES: dict[str, Any] = {
 }
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij", *(f"##{c}" for c in "abcdefghij")]
 GOOD, REFUSED, WRONG = 0, 3, 4  # exit statuses of a fork
+FEW = 8  # changes that a job which was nearly done may still make
+PAGE = 4096
 
 
 class Job(abc.ABC):
@@ -56,6 +61,8 @@ class Job(abc.ABC):
 
     `work` does it all and may be called again; `check` fails unless `place` holds what it may, `finished` or not.
     """
+
+    goes_on = True  # where it was stopped; False: it begins anew
 
     def __init__(self, place: Path):
         self.place, self.out = place, place / "out"
@@ -77,6 +84,10 @@ def checkpoint(folder: Path, size: int) -> Path:
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
     return folder
+
+
+def same(found: Any, wanted: Any) -> bool:
+    return np.allclose([one.score for one in found], [one.score for one in wanted], atol=1e-5)
 
 
 def command(*arguments: object) -> None:
@@ -179,9 +190,12 @@ class Table(Job):
 class Save(Job):
     """`zoo.save` over another checkpoint."""
 
+    goes_on = False
+
     def __init__(self, place: Path):
         super().__init__(place)
         self.models = [checkpoint(place / str(size), size) for size in (16, 32)]
+        self.wanted = [zoo.load(model)("a b") for model in self.models]
         shutil.copytree(self.models[0], self.out)
         (self.out / "notes.txt").write_text("a user's own")
 
@@ -190,7 +204,7 @@ class Save(Job):
 
     def check(self, finished: bool) -> None:
         found = zoo.load(self.out)("a b")
-        assert found in [zoo.load(model)("a b") for model in self.models], "another model"
+        assert found in self.wanted, "another model"
         assert (self.out / "notes.txt").read_text() == "a user's own"
 
     def reset(self) -> None:
@@ -209,9 +223,8 @@ class Export(Save):
 
     def check(self, finished: bool) -> None:
         if finished or self.out.exists():
-            found = [label.score for label in zoo.load(self.out, device="onnx")("a b")]
-            wanted = [[label.score for label in zoo.load(model)("a b")] for model in self.models]
-            assert any(np.allclose(found, one, atol=1e-5) for one in wanted), "another model"
+            found = zoo.load(self.out, device="onnx")("a b")
+            assert any(same(found, wanted) for wanted in self.wanted), "another model"
 
 
 class Cache(Save):
@@ -219,8 +232,7 @@ class Cache(Save):
 
     def work(self, time: int) -> None:
         os.environ["HF_ASSETS_CACHE"] = str(self.place / "cache")
-        found, wanted = (zoo.load(self.models[0], device=d)("a b") for d in ("onnx", None))
-        assert np.allclose([one.score for one in found], [one.score for one in wanted], atol=1e-5), "another graph"
+        assert same(zoo.load(self.models[0], device="onnx")("a b"), self.wanted[0]), "another graph"
 
     def check(self, finished: bool) -> None:
         if not finished:
@@ -257,87 +269,141 @@ class Finetune(Job):
 JOBS = {job.__name__.lower(): job for job in (Map, MapCsv, MapFolder, Table, Save, Export, Cache, Finetune)}
 
 
-def fork(do: Callable[[], None], limit: int | None = None) -> int:
-    """Call a function in a fork -> its process id; limit: bytes that a file may have."""
+def fork(do: Callable[[], None], how: int | None = None, change: int = 0) -> int:
+    """Call a function in a fork, stopped at a change of its files -> its exit status; negative if a signal ended it."""
     sys.stdout.flush()
     child = os.fork()
     if child:
-        return child
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     status, errors = GOOD, os.fdopen(os.dup(2), "w")
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        if limit is not None:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        if how is not None:
+            faults.arm(how, change)
         do()
     except BaseException as e:
-        status = REFUSED if isinstance(e, zoo.ZooError) and limit is not None else WRONG
+        status = REFUSED if isinstance(e, zoo.ZooError) and how is not None else WRONG
         if status == WRONG:
             traceback.print_exc(file=errors)
         errors.flush()
     os._exit(status)
 
 
-def ended(child: int) -> int:
-    """The exit status of a fork; negative if a signal ended it."""
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def spread(count: int, rng: random.Random) -> Iterator[float]:
+    """Numbers from 0 to 1, `count` at a time spread over all of them, without end."""
+    while True:
+        places = [(i + rng.random()) / count for i in range(count)]
+        rng.shuffle(places)
+        yield from places
 
 
-def largest(folder: Path) -> int:
-    return max(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+class Room:
+    """A small file system of its own at a folder; what is free is chosen each time."""
+
+    def __init__(self, folder: Path, megabytes: int = 256):
+        self.folder = folder
+        options = ["-o", f"size={megabytes}m", "-t", "tmpfs"]
+        subprocess.run(["mount", *options, "zoo-kills", folder], check=True)
+
+    def leave(self, free: int) -> None:
+        """Fill it up to so many bytes."""
+        found = os.statvfs(self.folder)
+        with (self.folder / "filler").open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, max(1, found.f_bavail * found.f_frsize - free))
+
+    def clear(self) -> None:
+        (self.folder / "filler").unlink()
+
+    def close(self) -> None:
+        subprocess.run(["umount", self.folder], check=True)
 
 
-def stop(name: str, count: int, full: bool, rng: random.Random) -> Counter[str]:
-    """Stop a job `count` times -> how it ended; AssertionError: something was lost, doubled or torn."""
-    found: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="zoo-kills-") as folder:
-        job = JOBS[name](Path(folder))
-        begun = time.time()
-        assert ended(fork(partial(job.work, 1))) == GOOD, f"{name} does not run"
-        took, most = time.time() - begun, largest(Path(folder))
-        assert ended(fork(partial(job.check, True))) == GOOD, name
-        job.reset()
-        for i in range(count):
-            limit = int(math.exp(rng.uniform(0, math.log(most)))) if full else None
-            child = fork(partial(job.work, i), limit)
-            if not full:
-                time.sleep(rng.uniform(0, took))
-                os.kill(child, signal.SIGKILL)
-            status = ended(child)
-            assert status != WRONG, f"{name}, {f'{limit} bytes' if full else 'killed'}: see above"
+def stop(name: str, count: int, how: int, rng: random.Random, small: bool = False) -> dict[str, int]:
+    """Stop a job `count` times -> how many changes it makes, and how often it ended how.
+
+    AssertionError: something was lost, doubled or torn.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zoo-kills-")))
+        room = Room(folder) if small else None
+        if room:
+            stack.callback(room.close)
+        (folder / "place").mkdir()
+        job = JOBS[name](folder / "place")
+        whole = most = 0
+        for number in range(2):  # the first time also fills caches
+            assert fork(partial(job.work, number), faults.COUNT) == GOOD, f"{name} does not run"
+            whole, most = faults.seen(), bytes_of(job.place)
+            assert fork(partial(job.check, True)) == GOOD, name
+            job.reset()
+        done, stopped = 0, Counter[str]()
+        for number, part in enumerate(spread(count, rng)):
+            change = 1 + int(part * max(whole - done, FEW))
+            at = f"{name}, stopped at change {change} after {done} of {whole}"
+            if room:
+                free = int(math.exp(math.log(PAGE) + part * math.log(2 * most / PAGE)))
+                at = f"{name}, {free} bytes free"
+                room.leave(free)
+            status = fork(partial(job.work, number), faults.COUNT if room else how, change)
+            if room:
+                room.clear()
+            assert status != WRONG, f"{at}: see above"
             finished = status == GOOD
-            found["finished" if finished else "refused" if status == REFUSED else "killed"] += 1
-            assert ended(fork(partial(job.check, finished))) == GOOD, f"{name}: see above"
+            assert fork(partial(job.check, finished)) == GOOD, f"{at}: see above"
+            if how == faults.FULL:
+                torn = [path.name for path in job.place.rglob("*.part")]
+                assert not torn, f"{at}: {torn} is left"
             if finished:
                 job.reset()
-        assert ended(fork(partial(job.work, count))) == GOOD, f"{name} cannot go on"
-        assert ended(fork(partial(job.check, True))) == GOOD, f"{name}: see above"
-    return found
+            done = 0 if finished or not job.goes_on else min(done + change, whole)
+            # A kill that the job outran is none: it had less to do than `whole`.
+            stopped["finished" if finished else "refused" if status == REFUSED else "killed"] += 1
+            if stopped["killed"] == count or (how == faults.FULL and number + 1 == count):
+                break
+        assert fork(partial(job.work, 1)) == GOOD, f"{name} cannot go on"
+        assert fork(partial(job.check, True)) == GOOD, f"{name}: see above"
+    return {"changes": whole, **stopped}
+
+
+def bytes_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def run() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, help="how many times, over all jobs")
-    parser.add_argument("--full", action="store_true", help="limit the size of files instead of killing")
+    parser.add_argument("--full", action="store_true", help="no room on the disk instead of kills")
+    parser.add_argument("--tmpfs", action="store_true", help="no room in a small file system")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default=",".join(JOBS), help="the jobs: " + ",".join(JOBS))
+    parser.add_argument("--json", type=Path, help="where to add the counts")
     args = parser.parse_args()
+    faults.begin_again("checks.kills")
+    prepare()
+    names, rng = args.only.split(","), random.Random(args.seed)
+    how = "tmpfs" if args.tmpfs else "full" if args.full else "kills"
+    with tempfile.TemporaryDirectory(prefix="zoo-kills-") as cache:
+        os.environ["HF_ASSETS_CACHE"] = cache
+        for name in names:
+            way = faults.KILL if how == "kills" else faults.FULL
+            found = stop(name, math.ceil(args.count / len(names)), way, rng, how == "tmpfs")
+            print(f"{name:10}", found, flush=True)
+            if args.json:
+                kept = json.loads(args.json.read_text()) if args.json.exists() else {}
+                kept.setdefault(how, {})[name] = {"seed": args.seed, **found}
+                args.json.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def prepare() -> None:
+    """Import what jobs need once, and not in each fork."""
     for module in (
-        "tokenizers",
-        "PIL.Image",
-        "pyarrow.parquet",
-        "onnxruntime",
-        "onnx",
-        "zoo.apps.train",
-        "zoo.apps.tables",
+        *("tokenizers", "PIL.Image", "pyarrow.parquet", "onnxruntime", "onnx", "torch"),
+        *("zoo.apps.train", "zoo.apps.tables", "zoo.apps.batch", "zoo.engines.onnx"),
     ):
         with contextlib.suppress(ImportError, zoo.ZooError):
-            importlib.import_module(module)  # once, and not in each fork
-    names, rng = args.only.split(","), random.Random(args.seed)
-    for name in names:
-        print(f"{name:10}", dict(stop(name, math.ceil(args.count / len(names)), args.full, rng)), flush=True)
+            importlib.import_module(module)
 
 
 if __name__ == "__main__":

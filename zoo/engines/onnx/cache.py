@@ -115,14 +115,17 @@ class GraphFolder:
             yield kept
 
     def writable(self) -> Path:
-        """The folder itself, or a temporary one where none can be made there."""
+        """The folder itself, or a temporary one where none can be made there.  ZooError: neither can."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.path):
                 return self.path
-        except OSError:
-            if self._is_ours is None:
-                self._is_ours = tempfile.TemporaryDirectory(prefix="zoo-onnx-", ignore_cleanup_errors=True)
+        except OSError as e:
+            try:
+                if self._is_ours is None:
+                    self._is_ours = tempfile.TemporaryDirectory(prefix="zoo-onnx-", ignore_cleanup_errors=True)
+            except OSError:
+                raise ZooError(f"cannot write a graph to {self.path} (HF_ASSETS_CACHE): {e.strerror or e}") from e
             return Path(self._is_ours.name)
 
     @contextmanager
