@@ -180,7 +180,13 @@ def test_nobody_reads_what_was_not_uploaded(address: str) -> None:
             request = urllib.request.Request(f"{own}gradio_api/{to}?{query}", json.dumps(data).encode(), headers)
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 urllib.request.urlopen(request)
-    for to in (f"file={CATS}", "file=http://127.0.0.1:9/x.png", f"file=../../../../../../../..{CATS}"):
+    for to in (
+        "proxy=",
+        "proxy=http://127.0.0.1:9/x",
+        f"file={CATS}",
+        "file=http://127.0.0.1:9/x.png",
+        f"file=../../../../../../../..{CATS}",
+    ):
         with pytest.raises(urllib.error.HTTPError, match=r"403|404"):
             urllib.request.urlopen(f"{own}gradio_api/{to}?{query}")
     with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(address) as page:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from ..serve.listening import Bodies, RefusedError, headers_of, is_here, replayed
 
 UPLOAD = "/gradio_api/upload"  # the one path at which files come
+PROXY = "/proxy="  # at which Gradio fetches from other servers, or fails
 MAX_UPLOAD = 64 << 20  # bytes of a file
 MAX_REQUEST = 1 << 20  # bytes of any other request
 
@@ -65,6 +66,8 @@ class Guard:
             return await _refuse(guarded, 403, f"a request of {headers['origin']!r:.100}, and not of this page")
         if not any(self._is_token(one) for one in (asked, _cookie(headers.get("cookie", ""), cookie))):
             return await _refuse(guarded, 403, "open the address that `zoo demo` prints, with its token")
+        if PROXY in scope["path"]:
+            return await _refuse(guarded, 404, f"{scope['path']!r:.200}: the demo asks no other servers")
         if asked and scope["path"] == "/" and not changes:
             set_cookie = f"{cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax"
             moved = [(b"location", b"/"), (b"set-cookie", set_cookie.encode()), (b"cache-control", b"no-store")]
