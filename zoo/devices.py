@@ -49,9 +49,13 @@ def _is_installed(package: str) -> bool:
 
 def _has_cuda() -> bool:
     """True if torch finds a CUDA GPU; torch is imported only where a driver is installed."""
-    import ctypes.util  # which takes a tenth of a load
+    if not _is_installed("torch"):
+        return False
+    import ctypes
 
-    if not _is_installed("torch") or ctypes.util.find_library("nvcuda" if os.name == "nt" else "cuda") is None:
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")  # to look for it would start processes
+    except OSError:
         return False
     import torch
 
