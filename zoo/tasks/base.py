@@ -170,12 +170,13 @@ class TextTask(Task):
     ) -> Iterator[tuple[int, Any, Any]]:
         """(index of the text, its row, a `tokenizers.Encoding`, its item from `compute`), in the order of the texts.
 
+        The row is None where texts are cut, unless `overflow`: it would hold what was cut off, too.
         `compute` gets padded batches of rows of about equal length, and gives one item for each row; `each` calls it
         with each batch, and yields what it gives in order.  The other arguments are the tokenizer's; with
         truncation=False a text that is too long is an error.  A cut is warned of.
         """
         limit = min(max_length or self.max_tokens, self.max_tokens)
-        cut = 0
+        cut, is_whole = 0, overflow or not truncation
         with Progress(len(texts), progress) as advance:
             at = 0
             for block in text_blocks(texts if pairs is None else list(zip(texts, pairs, strict=True))):
@@ -206,9 +207,8 @@ class TextTask(Task):
                         argument="texts",
                         index=at + i,
                     )
-                if truncation and not overflow:
-                    longest: list[Any] = [encodings.rows[i] for i in np.flatnonzero(lengths == limit)]
-                    cut += sum(bool(row.overflowing) for row in longest)
+                if not is_whole:
+                    cut += sum(bool(encodings.rows[i].overflowing) for i in np.flatnonzero(lengths == limit))
                 begins = np.append(True, sample[1:] != sample[:-1])
                 found: list[Any] = [None] * len(lengths)
                 cuts = list(batches(lengths, self.batch_tokens))
@@ -220,8 +220,10 @@ class TextTask(Task):
                         found[i] = item
                     advance(int(begins[index].sum()))
                 for i, row, item in zip(sample, encodings.rows, found, strict=True):
-                    yield at + int(i), row, item
+                    yield at + int(i), row if is_whole else None, item
                 at += len(block)
+                row = None
+                del encodings, padded  # of a long text 0.3 GB, beside those of the next one
         if cut:
             warn(f"{cut} of {len(texts)} texts had more than {limit} tokens, and were cut there")
 
