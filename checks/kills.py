@@ -392,7 +392,9 @@ def run() -> None:
             print(f"{name:10}", found, flush=True)
             if args.json:
                 kept = json.loads(args.json.read_text()) if args.json.exists() else {}
-                kept.setdefault(how, {})[name] = {"seed": args.seed, **found}
+                before = kept.setdefault(how, {}).get(name, {})
+                added = {key: before.get(key, 0) + number for key, number in found.items() if key != "changes"}
+                kept[how][name] = {**before, **added, "changes": found["changes"]}
                 args.json.write_text(json.dumps(kept, indent=1) + "\n")
 
 
