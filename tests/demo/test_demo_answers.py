@@ -261,6 +261,10 @@ def test_the_guard(tmp_path, monkeypatch):
         assert ask(app, "POST", "/gradio_api/call/upload", nested)[0] == 403  # which takes no files
     assert ask(app, "POST", "/gradio_api/queue/join", b"[" * 100_000)[0] == 200  # no JSON: Gradio says so
     assert ask(app, "GET", "/config")[0] == 200
+    for method in ("GET", "HEAD", "POST"):  # Gradio answers 500
+        for path in ("/gradio_api/proxy=", "/gradio_api/proxy=http://127.0.0.1:9/x", "/proxy=x"):
+            status, _, back = ask(app, method, path)
+            assert (status, b"asks no other servers" in back) == (404, True), path
     monkeypatch.setattr(guard, "MAX_REQUEST", 1000)
     monkeypatch.setattr(guard, "MAX_UPLOAD", 5000)
     assert ask(app, "POST", "/gradio_api/queue/join", b"x" * 1001)[0] == 413
@@ -275,7 +279,7 @@ def test_who_may_ask(tmp_path):
     for host in ("evil.example:7860", "127.0.0.1.evil.example", "", "a\tb", "[::1", "box.lan.evil.example"):
         status, _, back = ask(app, "GET", "/config", host=host)
         assert (status, b"is not this machine's name" in back) == (403, True), host
-    for origin in ("http://evil.example", "null", "http://localhost:7861", "http://evil.example:7860", ""):
+    for origin in ("http://evil.example", "null", "http://localhost:7861", "http://evil.example:7860", "", "http://["):
         status, _, back = ask(app, "POST", "/gradio_api/upload", b"x", origin=origin)
         assert (status, b"not of this page" in back) == (403, True), origin
     assert ask(app, "POST", "/gradio_api/upload", b"x", origin="http://localhost:7860")[0] == 200

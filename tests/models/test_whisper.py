@@ -230,6 +230,14 @@ def test_refused(folder, tmp_path):
         ConfigError, match="hop_length = 500, n_fft = 400, and a window of 16000 samples: expected each"
     ):
         FeatureExtractor.from_folder(CheckpointFolder.of(tmp_path))
+    for fields in (  # which took 12 GB and more
+        {"chunk_length": 30, "hop_length": 160, "n_fft": 480_000},
+        {"chunk_length": 3000, "sampling_rate": 1 << 20, "hop_length": 1 << 20, "n_fft": 1 << 20},
+        {"chunk_length": 30, "hop_length": 160, "feature_size": 1 << 20},
+    ):
+        write_json(tmp_path / "preprocessor_config.json", {**raw, **fields})
+        with pytest.raises(ConfigError, match=r"take \d+ numbers, expected at most 8388608"):
+            FeatureExtractor.from_folder(CheckpointFolder.of(tmp_path))
     pytest.importorskip("av", reason="needs av, which reads sound files")
     (tmp_path / "none.wav").write_bytes(b"no sound at all")
     with pytest.raises(InputError, match=r"none\.wav cannot be read as a sound"):

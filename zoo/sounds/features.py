@@ -16,6 +16,7 @@ from ..errors import ConfigError, UnsupportedError
 from ..files.folder import CheckpointFolder
 
 FILE = "preprocessor_config.json"
+MOST = 1 << 23  # numbers of a window: Whisper's is of 480,000 samples, which become 3,000 frames of 400
 HIGHEST = 8000.0  # Hz, of the last filter
 LEAST = 1e-10  # of a power, before its logarithm
 RANGE = 8.0  # below the loudest, in powers of 10
@@ -52,6 +53,13 @@ class FeatureExtractor:
             raise ConfigError(
                 f"{where}: hop_length = {found.hop_length}, n_fft = {found.n_fft}, and a window of {found.samples} "
                 "samples: expected each to be at least as long as the one before"
+            )
+        frames = found.samples // found.hop_length
+        most = max(found.samples, frames * found.n_fft, (frames + found.n_fft) * found.feature_size)
+        if most > MOST:
+            raise ConfigError(
+                f"{where}: {frames} frames of n_fft = {found.n_fft} samples, hop_length = {found.hop_length} apart, to "
+                f"feature_size = {found.feature_size} bins, take {most} numbers, expected at most {MOST}"
             )
         return found
 

@@ -11,9 +11,9 @@ from contextlib import AsyncExitStack
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
-from ..serve.listening import Bodies, RefusedError, headers_of, is_here, replayed
+from ..serve.listening import Bodies, RefusedError, headers_of, is_here, is_own_page, replayed
 
 UPLOAD = "/gradio_api/upload"  # the one path at which files come
 PROXY = "/proxy="  # at which Gradio fetches from other servers, or fails
@@ -62,7 +62,7 @@ class Guard:
         changes, host = scope["method"] not in ("GET", "HEAD", "OPTIONS"), headers.get("host", "")
         if not is_here(host, self._names):
             return await _refuse(guarded, 403, f"the host {host!r:.100} is not this machine's name")
-        if changes and "origin" in headers and urlsplit(headers["origin"]).netloc.lower() != host.lower():
+        if changes and "origin" in headers and not is_own_page(headers["origin"], host):
             return await _refuse(guarded, 403, f"a request of {headers['origin']!r:.100}, and not of this page")
         if not any(self._is_token(one) for one in (asked, _cookie(headers.get("cookie", ""), cookie))):
             return await _refuse(guarded, 403, "open the address that `zoo demo` prints, with its token")

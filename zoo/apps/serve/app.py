@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 import prometheus_client as prometheus
@@ -26,7 +25,7 @@ from starlette.routing import Route
 from . import pages, texts, writing
 from .docs import openapi, page_of
 from .errors import ApiError, as_api_error
-from .listening import Bodies, Ending, RefusedError, headers_of, is_here, replayed
+from .listening import Bodies, Ending, RefusedError, headers_of, is_here, is_own_page, replayed
 from .models import Models
 from .requests import (
     ChatRequest,
@@ -157,7 +156,7 @@ class Gate:
         host, origin = headers.get("host", ""), headers.get("origin")
         if self.names is not None and not is_here(host, self.names):
             raise ApiError(403, f"the host {host!r:.100} is not this machine's name")
-        allowed = origin is None or urlsplit(origin).netloc.lower() == host.lower()
+        allowed = origin is None or is_own_page(origin, host)
         if not allowed and not {origin, "*"} & {*self.origins}:
             raise ApiError(403, f"pages of {origin!r:.100} may not ask this server (--cors)")
         if self.key is None or path in OPEN or scope["method"] == "OPTIONS":

@@ -158,6 +158,14 @@ def is_here(host: str, names: frozenset[str]) -> bool:
     return True
 
 
+def is_own_page(origin: str, host: str) -> bool:
+    """True if an Origin header is that of the host's own pages."""
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens at an address.  InputError: the address or port cannot be used."""
     try:
