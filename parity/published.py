@@ -29,6 +29,8 @@ NOT_AT_HAND = {
     "ade20k": "the first test image of the data set hf-internal-testing/fixtures_ade20k",
     "example pdf": "the image of the data set nielsr/example-pdf",
     "jpeg": "the JPEG file of COCO val2017 39769: the PNG that is here has slightly other pixels",
+    "librispeech": "the sounds of the data set hf-internal-testing/librispeech_asr_dummy",
+    "ocr images": "the images of the data set hf-internal-testing/fixtures_ocr",
     "old pillow": "Pillow 8, whose pixels are not those of the versions that zoo runs with",
     "relative positions": "relative positions in BERT, which zoo refuses, as transformers 5 computes without them",
     "repository": "the name of a repository: the conversion script knows only unilm's own file",
