@@ -136,6 +136,22 @@ def test_a_folder_with_another_checkpoint(tmp_path):
         zoo.export(checkpoint, checkpoint)  # its weights would stay, and be loaded
 
 
+@pytest.mark.parametrize("spec", ["t5-bare", "whisper-bare"])
+def test_an_encoder_and_a_decoder_without_a_head(spec, exported, rng):
+    """One graph of both, with a mask of each, for several rows of the decoder to a row of the encoder."""
+    folder, checkpoint = exported(spec)
+    ours, wanted = zoo.load_model(folder, device="onnx"), zoo.load_model(checkpoint)
+    given = {"decoder_input_ids": rng.integers(3, 90, (4, 5)), "decoder_attention_mask": np.arange(5) < [[5], [3]] * 2}
+    if spec == "t5-bare":
+        given |= {"input_ids": IDS, "attention_mask": np.arange(6) < [[6], [4]]}
+    else:
+        shape = 2, wanted.config.num_mel_bins, wanted.config.frames
+        given["input_features"] = rng.normal(size=shape).astype(np.float32)
+    for found, expected in zip(ours(**given), wanted(**given), strict=True):
+        assert_close(found, expected)
+    run_readme(folder)
+
+
 def test_what_cannot_be_exported(tmp_path):
     with pytest.raises(UnsupportedError, match="precision 'int9' is not one of float32, int8; did you mean"):
         zoo.export(build("bert-base-uncased", tmp_path / "a"), tmp_path / "b", precision="int9")

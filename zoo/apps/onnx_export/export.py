@@ -168,7 +168,7 @@ def graphs_of(model: Any, precision: str = "float32", standard: bool = False) ->
         encoder = traced("encoder", model.encoder_states, example(model.encoder), output="encoder_hidden_states")
         return [encoder, *_decoder(model.decoder, precision, standard)]
     if isinstance(model, Seq2Seq):
-        raise UnsupportedError(f"{type(model).__name__} has a decoder without a head, and cannot be exported")
+        return [traced("model", model.forward, example(model.encoder), example(model.decoder))]
     if isinstance(model, CausalLM) and model.is_causal:
         return _decoder(model, precision, standard)
     if isinstance(model, DualEncoder):

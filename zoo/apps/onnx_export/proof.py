@@ -17,7 +17,7 @@ from ...engines.onnx.trace import Traced
 from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
 from ...inputs.dual_encoder import DualEncoder
-from ...inputs.encoder_decoder import EncoderDecoder
+from ...inputs.encoder_decoder import EncoderDecoder, Seq2Seq
 from ...inputs.sounds import SoundModel
 
 STEPS = (4, 1, 2)  # tokens in successive calls of a decoder
@@ -45,6 +45,8 @@ def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dic
     if isinstance(model, EncoderDecoder):
         found = _of(model.encoder_states, written, _record(model.encoder))
         return {**found, **_of_steps(model.decoder, written)}
+    if isinstance(model, Seq2Seq):
+        return _of(model.forward, written, _record(model.encoder), _texts(model.decoder))
     if isinstance(model, CausalLM) and model.is_causal:
         return _of_steps(model, written)
     if isinstance(model, DualEncoder):
