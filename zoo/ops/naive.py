@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..quant import QuantTensor
-from . import naive_ggml
+from .naive_quant import dequantise as dequantise
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -38,46 +38,6 @@ ACT: dict[str | None, Callable[[np.ndarray], np.ndarray]] = {
 
 def _f64(x: np.ndarray) -> np.ndarray:
     return np.asarray(x, np.float64)
-
-
-def dequantise(matrix):
-    """The numbers of a QuantTensor (E, D), one at a time."""
-    return np.concatenate([[_row(part, e) for e in range(len(part))] for part in matrix.parts])
-
-
-def _row(part, e):
-    fields = part.kind.named([array[e] for array in part.arrays])
-    data = fields["data"]
-    match part.kind.name:
-        case "F64" | "F32" | "F16":
-            return _f64(data)
-        case "BF16":
-            return _f64((data.astype(np.uint32) << 16).view(np.float32))
-        case "INT8":
-            return np.array([float(data[d]) * float(fields["scale"]) for d in range(part.columns)])
-        case "UINT4_32":
-            data, zeros, scales = _nibbles(data), fields["zero"], fields["scale"]
-            return np.array([(data[d] - int(zeros[d // 32])) * float(scales[d // 32]) for d in range(part.columns)])
-        case "INT4_32" | "INT8_32" | "UINT4_OFFSET" | "INT8_OFFSET" | "UINT4_K" | "INT8_K" | "INT8_K16":
-            data = [n - 8 for n in _nibbles(data)] if part.kind.name == "INT4_32" else data
-            data = _nibbles(data) if part.kind.name.startswith("UINT4") else data
-            size = 16 if part.kind.name == "INT8_K16" else 32
-            out = []
-            for d in range(part.columns):
-                scale, offset = float(fields["scale"][d // size]), 0.0
-                if "scale_step" in fields:
-                    scale *= float(fields["scale_step"][d // 256])
-                if "offset" in fields:
-                    offset = float(fields["offset"][d // size])
-                if "offset_step" in fields:
-                    offset *= float(fields["offset_step"][d // 256])
-                out.append(int(data[d]) * scale + offset)
-            return np.array(out)
-    return naive_ggml.numbers(part.kind.name, data)[: part.columns]
-
-
-def _nibbles(data):
-    return [int(byte) >> shift & 15 for byte in data for shift in (0, 4)]
 
 
 def _matrix(x):

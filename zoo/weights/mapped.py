@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..errors import CheckpointError, NotFoundError, UnsupportedError
-from ..files.inside import LFS_POINTER
 
 # safetensors' name of an element type -> its bits, and NumPy's type for it (None: there is none).
 DTYPES: dict[str, tuple[int, str | None]] = {
@@ -61,6 +60,8 @@ def map_file(path: Path) -> np.ndarray:
     If the file is truncated afterwards, an access beyond its end kills the process (SIGBUS).  No check can
     prevent that, so replace weight files by renaming, as every download tool does.
     """
+    from ..files.inside import LFS_POINTER
+
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
