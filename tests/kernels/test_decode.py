@@ -44,8 +44,7 @@ def agrees(
     assert_close(got, attention_twin(q, k, v, start, mask, scale=scale, window=window), ROUNDINGS)
 
 
-@pytest.mark.parametrize("window", [0, 5, 64, 500])
-@pytest.mark.parametrize("T", [1, 4])
+@pytest.mark.parametrize(("T", "window"), [(1, 0), (1, 64), (4, 5), (4, 500)])
 def test_windows(T: int, window: int, device: str) -> None:
     mask = torch.ones(2, 200, dtype=torch.bool, device=device)
     mask[0, :120] = False
@@ -74,8 +73,10 @@ def test_numbers_of_keys(S: int, device: str) -> None:
     agrees(q, k, v, start=torch.tensor([0, S - 1], device=device))
 
 
-@pytest.mark.parametrize(("T", "R"), [(1, 1), (1, 2), (1, 4), (1, 8), (3, 1), (3, 4), (16, 1), (4, 8), (1, 32)])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+TILES = [(1, 1), (1, 2), (1, 4), (1, 8), (3, 1), (3, 4), (16, 1), (4, 8), (1, 32)]
+
+
+@pytest.mark.parametrize(("T", "R", "dtype"), [(*sizes, DTYPES[i % 3]) for i, sizes in enumerate(TILES)], ids=str)
 def test_queries_and_heads_in_one_tile(T: int, R: int, dtype: torch.dtype, device: str) -> None:
     q, k, v = made(2, T, 60, 2 * R, 2, 32, dtype, device)
     assert suits(q, k)
@@ -108,12 +109,11 @@ def test_one_split_writes_the_result_itself(device: str, monkeypatch: pytest.Mon
     agrees(q, k, v, start=torch.tensor([0, 70], device=device))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_masks(dtype: torch.dtype, device: str) -> None:
+def test_masks(device: str) -> None:
     S = 75
     s = torch.arange(S, device=device)
     mask = torch.stack([s % 3 != 0, s >= 40, s < 35, (s >= 5) & (s < 10), s == S - 1, s < 0, s >= 0])
-    q, k, v = made(len(mask), 1, S, 2, 1, 32, dtype, device)
+    q, k, v = made(len(mask), 1, S, 2, 1, 32, torch.bfloat16, device)
     start = torch.arange(len(mask), device=device) * 7 + 30
     agrees(q, k, v, mask=mask)
     agrees(q, k, v, mask=mask, start=start)

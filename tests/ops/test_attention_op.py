@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
@@ -59,13 +60,20 @@ def test_attention_masks(lib, mask, start, bias, T):
 @pytest.mark.parametrize("given", ["", "start", "mask", "start mask", "start mask bias"])
 @pytest.mark.parametrize(("T", "groups"), [(1, 2), (5, 4), (150, 1)])
 def test_attention_within_a_window(lib, T, groups, given, window):
+    (q, k, v), more, wanted = within(T, groups, given, window)
+    y = ops.attention(lib(q), lib(k), lib(v), window=window, **{name: lib(a) for name, a in more.items()})
+    check(y, wanted)
+
+
+@functools.cache
+def within(T, groups, given, window):
+    """What a library is given, and what the naive twin makes of it, once for all libraries."""
     S = T + 20 if "start" in given else T
-    q, k, v = heads(2, T, 4, 8, 1), heads(2, S, groups, 8, 2), heads(2, S, groups, 8, 3)
+    qkv = heads(2, T, 4, 8, 1), heads(2, S, groups, 8, 2), heads(2, S, groups, 8, 3)
     hides = {"start": np.array([20, 3]), "mask": np.ones((2, S), bool), "bias": normal(2, 4, T, S)}
     hides["mask"][0, : S // 3] = hides["mask"][1, -S // 4 :] = False
     more = {name: hides[name] for name in given.split()}
-    y = ops.attention(lib(q), lib(k), lib(v), window=window, **{name: lib(a) for name, a in more.items()})
-    check(y, naive.attention(q, k, v, window=window, **more))
+    return qkv, more, naive.attention(*qkv, window=window, **more)
 
 
 @pytest.mark.parametrize("T", [3, 40])

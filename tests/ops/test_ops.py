@@ -6,6 +6,7 @@ gelu is off by less than 5e-7; 5e-6 of the largest value leaves a small margin. 
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
@@ -49,11 +50,17 @@ def test_linear_strides(lib, how, T):
 def test_linear_by_tiles(lib, N, d, unpacked, monkeypatch):
     """Numbers of tokens that are padded, cut into panels or taken as they lie: as BLAS likes it."""
     monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
-    x, w, b, r = normal(1, N, d[0]), normal(*d[::-1]), normal(d[1]), normal(1, N, d[1])
-    expected = naive.linear(x, w, b, "gelu", r)
+    (x, w, b, r), expected = of_tiles(N, d)
     check(ops.linear(lib(x), lib(w), lib(b), "gelu", lib(r)), expected)
     alike = ops.linear(lib(x), lib(np.eye(d[0], dtype=np.float32)))  # as the backend itself lays an array out
     check(ops.linear(alike, lib(w), lib(b), "gelu", lib(r)), expected)
+
+
+@functools.cache
+def of_tiles(N, d):
+    """What a library is given, and what the naive twin makes of it, once for all libraries."""
+    x, w, b, r = normal(1, N, d[0]), normal(*d[::-1]), normal(d[1]), normal(1, N, d[1])
+    return (x, w, b, r), naive.linear(x, w, b, "gelu", r)
 
 
 @pytest.mark.parametrize("N", [1, 2, 3, 7, 24, 25, 130])
