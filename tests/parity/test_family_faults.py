@@ -84,12 +84,15 @@ def test_a_mutant_is_found(bench, monkeypatch, family, mutant):
     at = bench(first_of(family))
     model = load_model(at.folder)
     changed = mutant(model, monkeypatch)
-    ours = [zoo_stages(model, batch) for batch in at.inputs]
+
+    def is_seen(batch, theirs):
+        return not all(stage.holds for stage in compare_stages([batch], [zoo_stages(model, batch)], [theirs], at.rule))
+
+    seen = any(map(is_seen, at.inputs, at.theirs))  # the first input that shows it is enough
     if mutant is queries_for_keys and not changed:
         pytest.skip("has no attention")
     assert any(changed), f"nothing of {family} was changed"
-    wrong = [stage.name for stage in compare_stages(at.inputs, ours, at.theirs, at.rule) if not stage.holds]
-    assert wrong
+    assert seen
 
 
 def test_another_epsilon_of_batch_norms_is_found(bench, monkeypatch):

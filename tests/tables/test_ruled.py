@@ -246,11 +246,11 @@ def test_two_frames_around_a_cell_are_one_border() -> None:
 
 def test_thousands_of_rules_take_bounded_time() -> None:
     rng = np.random.default_rng(0)
-    at, start = rng.uniform(0, 4000, (2, 4000))
+    at, start = rng.uniform(0, 4000, (2, 2000))
     rules = Rules(*(tuple(Rule(*one) for one in zip(at, start, start + long, strict=True)) for long in (900.0, 40.0)))
     begin = time.process_time()
     assert all(len(one.cells) <= 250_000 for one in find_lattices(rules, 4.0, "rules"))
-    assert time.process_time() - begin < 60
+    assert time.process_time() - begin < 30
 
 
 def test_lines_of_numbers_in_a_band_are_rows():

@@ -96,7 +96,7 @@ def boxes(draw: st.DrawFn) -> tuple[float, float, float, float]:
 anything = st.builds(Detection, st.sampled_from(LABELS), st.floats(0, 1), boxes())
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(anything, max_size=25), st.lists(boxes(), max_size=15), st.none() | boxes(), st.randoms())
 def test_whatever_is_detected_every_word_is_in_one_cell_or_told(objects, places, box, rng):
     """Each position of the grid is in one cell: `Table` itself checks that."""

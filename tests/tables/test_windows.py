@@ -45,7 +45,7 @@ def drawn(rows: int, columns: int, ruled: bool = False) -> tuple[np.ndarray, lis
     return np.asarray(image), words, texts
 
 
-@pytest.mark.parametrize("ruled", [False, True])
+@pytest.mark.parametrize("ruled", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_hundred_rows_and_thirty_columns(ruled: bool):
     image, words, texts = drawn(100, 30, ruled)
     extract = TableExtractor(detection=None)

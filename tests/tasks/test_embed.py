@@ -114,7 +114,16 @@ def test_pooling_with_prompts(sentence_encoder, modes, include_prompt):
     np.testing.assert_array_equal(ours(TEXTS, prompt="find this: "), ours(TEXTS, prompt_name="query"))
 
 
-@pytest.mark.parametrize("act", ["Tanh", "ReLU", "GELU", "Identity", "Sigmoid", "SiLU"])
+OFTEN = {"Tanh", "GELU", "Identity"}
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(act, marks=[pytest.mark.nightly] * (act not in OFTEN))
+        for act in ("Tanh", "ReLU", "GELU", "Identity", "Sigmoid", "SiLU")
+    ],
+)
 def test_dense(sentence_encoder, act, tmp_path):
     nn = pytest.importorskip("torch").nn
     folder, theirs = sentence_encoder(
