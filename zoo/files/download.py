@@ -141,8 +141,14 @@ def _explained(error: Exception, request: Request, name: str | None = None) -> H
         return HubError(f"{hub} does not answer as a hub does to {what} (see HF_ENDPOINT, proxies): {detail}")
     if isinstance(error, (*http_errors, ConnectionError, TimeoutError)):
         return OfflineError(f"no connection to {hub} for {what}{_by_proxy(hub)}: {detail}")
+    cache = request.cache_dir or constants.HF_HUB_CACHE
+    if "Consistency check failed" in detail:  # below 2.2 the part is kept, and a part that is too long fails for ever
+        part = Path(cache) / f"models--{request.repo.replace('/', '--')}" / "blobs" / "*.incomplete"
+        return HubError(
+            f"the download of {what} failed: {detail}; if it fails again, remove {part}, which it would go on with, or "
+            "update huggingface_hub to 2.2 or newer, which does"
+        )
     if isinstance(error, OSError) and error.errno is not None:
-        cache = request.cache_dir or constants.HF_HUB_CACHE
         return HubError(f"cannot write {what} to the cache {cache}: {error}")
     return HubError(f"the download of {what} failed: {detail}")
 
