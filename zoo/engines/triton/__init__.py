@@ -9,6 +9,7 @@ tensors among it, is computed by torch's own functions.  ZOO_KERNELS=off in the 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
@@ -90,6 +91,8 @@ def _why_not(index: int) -> str:
     if torch.version.hip is None and capability < OLDEST:
         have, want = (".".join(map(str, pair)) for pair in (capability, OLDEST))
         return f"{torch.cuda.get_device_name(index)} has compute capability {have}, and they need {want}"
+    if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
+        return "Triton compiles what launches a kernel, and finds no C compiler: apt-get install gcc, or name one in CC"
     return ""
 
 
