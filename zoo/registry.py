@@ -208,6 +208,7 @@ FAMILIES: dict[str, Family] = {
         prefix="GPT2",
         heads=("Model", "LMHeadModel", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"),
     ),
+    "gpt_neox": Family(module="zoo.models.gpt_neox", prefix="GPTNeoX", heads=_DECODER),
     "granite": Family(module="zoo.models.granite", prefix="Granite", heads=_DECODER[:2]),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),

@@ -17,6 +17,8 @@ REFUSED = [
     ("electra", {"summary_use_proj": False}, UnsupportedError),
     ("electra", {"embedding_size": 0}, ConfigError),
     ("gpt2", {"add_cross_attention": True}, UnsupportedError),
+    ("gpt_neox", {"num_key_value_heads": 8}, UnsupportedError),
+    ("gpt_neox", {"rotary_pct": 1.5}, ConfigError),
     ("mistral", {"layer_types": ["full_attention"]}, UnsupportedError),
     ("qwen2", {"layer_types": ["full_attention"]}, ConfigError),
     ("qwen3", {"num_hidden_layers": 1, "layer_types": ["sliding"]}, ConfigError),

@@ -1,0 +1,137 @@
+"""GPT-NeoX (Black et al. 2022, https://arxiv.org/abs/2204.06745), Pythia among them, and the heads trained on it: a
+causal stack whose attention and MLP read the same input, with positions that rotate a part of each head's features.
+
+Shapes: B batch, T tokens, D hidden_size, F intermediate_size, H heads, K head size, R rotated features, V vocab_size,
+C labels.
+"""
+
+from __future__ import annotations
+
+from ... import ops
+from ...cache import LayerCache
+from ...inputs import TextInputs
+from ...inputs.causal import CausalLM
+from ...nn import Dropout, LayerNorm, Linear, Module
+from ...typing import Array
+from ...weights import NameMap, Weights
+from ..llama3 import model as llama
+from .config import GPTNeoXConfig
+
+NAME_MAP = NameMap(
+    prefix="gpt_neox",
+    base=("embed_in", "layers", "final_layer_norm"),
+    renames={r"^lm_head\.": "embed_out."},  # transformers 5's name in memory
+    # Buffers of files of 2023, and the heads of other classes.
+    ignored=(
+        r"\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)$",
+        *(rf"^{head}\." for head in ("embed_out", "score", "classifier", "qa_outputs")),
+    ),
+)
+
+
+TIED = {"embed_out.weight": "gpt_neox.embed_in.weight"}
+
+
+class Embeddings(llama.Embeddings):
+    def __init__(self, w: Weights, cfg: GPTNeoXConfig):
+        super().__init__(w, cfg)
+        self.dropout = Dropout(cfg.hidden_dropout)
+
+    def __call__(self, t: TextInputs) -> Array:
+        """-> (B, T, D)."""
+        return self.dropout(super().__call__(t))
+
+
+class Attention(Module):
+    def __init__(self, w: Weights, cfg: GPTNeoXConfig):
+        D = cfg.hidden_size
+        self.heads, self.size = cfg.num_attention_heads, cfg.head_size
+        self.qkv = Linear(w / "query_key_value", D, 3 * D, cfg.attention_bias)
+        self.dropout = Dropout(cfg.attention_dropout or 0.0)
+        self.out = Linear(w / "dense", D, D, cfg.attention_bias, dropout=cfg.hidden_dropout)
+
+    def __call__(self, x: Array, c: llama.RopeContext, cache: LayerCache | None, residual: Array) -> Array:
+        """x, residual (B, T, D) -> (B, T, D)."""
+        (B, T, _), K = x.shape, self.size
+        y = self.qkv(x).reshape(B, T, self.heads, 3 * K)  # head by head, unlike a fused projection of Llama
+        q, k, v = rotate_part(y[..., :K], c.cos_sin), rotate_part(y[..., K : 2 * K], c.cos_sin), y[..., 2 * K :]
+        if cache is not None:
+            k, v = cache.extend(k, v, masked=c.mask is not None)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
+        return self.out(a.reshape(B, T, -1), residual)
+
+
+def rotate_part(x: Array, cos_sin: tuple[Array, Array]) -> Array:
+    """Rotate the first R features of x (B, T, H, K); cos_sin: two of (B or 1, T, R / 2)."""
+    R = 2 * cos_sin[0].shape[-1]
+    if x.shape[-1] == R:
+        return ops.rope(x, *cos_sin)
+    return ops.cat([ops.rope(x[..., :R], *cos_sin), x[..., R:]], 3)
+
+
+class Layer(Module):
+    def __init__(self, w: Weights, cfg: GPTNeoXConfig):
+        D, F, eps = cfg.hidden_size, cfg.intermediate_size, cfg.layer_norm_eps
+        self.input_norm = LayerNorm(w / "input_layernorm", D, eps)
+        self.attention = Attention(w / "attention", cfg)
+        self.post_attention_norm = LayerNorm(w / "post_attention_layernorm", D, eps)
+        self.up = Linear(w / "mlp.dense_h_to_4h", D, F, act=cfg.hidden_act)
+        self.down = Linear(w / "mlp.dense_4h_to_h", F, D, dropout=cfg.hidden_dropout)
+        self.is_parallel = cfg.use_parallel_residual
+
+    def __call__(self, x: Array, c: llama.RopeContext, cache: LayerCache | None) -> Array:
+        """x (B, T, D) -> (B, T, D)."""
+        y = self.attention(self.input_norm(x), c, cache, x)
+        return self.down(self.up(self.post_attention_norm(x if self.is_parallel else y)), y)
+
+
+class GPTNeoXModel(llama.LlamaModel):
+    """The layers and a final norm."""
+
+    config_class = GPTNeoXConfig
+    name_map = NAME_MAP
+
+    def __init__(self, w: Weights, cfg: GPTNeoXConfig):
+        self.config = cfg
+        self.embeddings = Embeddings(w / "embed_in", cfg)
+        self.layers = [Layer(w / "layers" / i, cfg) for i in range(cfg.num_hidden_layers)]
+        self.norm = LayerNorm(w / "final_layer_norm", cfg.hidden_size, cfg.layer_norm_eps)
+        self.rope = cfg.rope()
+
+
+class GPTNeoXHead(llama.LlamaHead):
+    config_class = GPTNeoXConfig
+    name_map = NAME_MAP
+    base_class = GPTNeoXModel
+
+
+class GPTNeoXForCausalLM(CausalLM, GPTNeoXHead):
+    """The decoder: logits of the next token."""
+
+    tied = TIED
+
+    def __init__(self, w: Weights, cfg: GPTNeoXConfig):
+        super().__init__(w, cfg)
+        self.head = Linear(w / "embed_out", cfg.hidden_size, cfg.vocab_size, bias=False, vocab=True)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
+        return self.head(t.last_tokens(self.base_model.encode(t)))
+
+
+class GPTNeoXForSequenceClassification(GPTNeoXHead, llama.LlamaForSequenceClassification): ...
+
+
+class GPTNeoXForTokenClassification(GPTNeoXHead):
+    def __init__(self, w: Weights, cfg: GPTNeoXConfig):
+        super().__init__(w, cfg)
+        self.dropout = Dropout(cfg.classifier_dropout or 0.0)
+        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, C)."""
+        return self.classifier(self.dropout(self.base_model.encode(t)))
+
+
+class GPTNeoXForQuestionAnswering(GPTNeoXHead, llama.LlamaForQuestionAnswering):
+    name_map = NAME_MAP
