@@ -127,6 +127,25 @@ def in_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
 
 @pytest.fixture
+def ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command in this process with bytes in stdin -> its status, output and errors."""
+
+    def run(*args: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        (tmp_path / "stdin").write_bytes(stdin)
+        with (tmp_path / "stdin").open(encoding="utf-8") as file:
+            monkeypatch.setattr("sys.stdin", file)
+            try:
+                status = main(args)
+            except SystemExit as stopped:
+                status = stopped.code
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
 def texts(tmp_path: Path) -> Path:
     """A table of six texts."""
     return write_rows(tmp_path / "texts.jsonl", [{"id": i, "text": text} for i, text in enumerate(TEXTS)])

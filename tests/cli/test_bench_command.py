@@ -40,6 +40,7 @@ def test_tokens_are_counted(here, monkeypatch):
     assert (run(["Once"]), first(["Once"])) == (7, 1)
 
 
+@pytest.mark.nightly
 def test_a_peer_counts_the_same(here, checkpoint):
     pytest.importorskip("transformers")
     for task in ("fill-mask", "embed"):

@@ -124,11 +124,11 @@ def test_text_into_a_pipe(capsys):
         (["run", "{folder}", "x", "--seed", "-1"], 1, "seed is -1"),
     ],
 )
-def test_errors(args, status, message, folder):
-    done = zoo_command(*(arg.format(folder=folder) for arg in args), text="Hello\n")
-    assert done.returncode == status
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+def test_errors(args, status, message, folder, ending):
+    ended, _, said = ending(*(arg.format(folder=folder) for arg in args), stdin=b"Hello\n")
+    assert ended == status
+    assert message in said
+    assert "Traceback" not in said
 
 
 def test_run_on_a_pipe(capfd):

@@ -60,7 +60,6 @@ def test_usage_errors(
         (["run", "./not-there", "text"], "", "not-there"),
         (["info", "./not-there"], "", "not-there"),
         (["run", "{fill-mask}", "the cat"], "", "[MASK]"),
-        (["run", "{embed}"], b"the cat\nna\xefve\n", "line 2 is not UTF-8: byte 0xef at 2"),
         (["run", "{embed}", "text", "--device", "abacus"], "", "abacus"),
         (["run", "{embed}", "text", "--revision", "main"], "", "revision"),
         (["run", "{embed}", "text", "--task", "tag"], "", "classifier"),
@@ -71,14 +70,26 @@ def test_usage_errors(
     ],
 )
 def test_errors_are_one_line(
-    folder_of: Callable[[str], str], args: list[str], stdin: str | bytes, message: str
+    folder_of: Callable[[str], str],
+    ending: Callable[..., tuple[int, str, str]],
+    args: list[str],
+    stdin: str,
+    message: str,
 ) -> None:
-    done = command(*[folder_of(arg[1:-1]) if arg.startswith("{") else arg for arg in args], stdin=stdin)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.startswith("zoo: ")
-    assert done.stderr.count("\n") == 1
-    assert message in done.stderr
+    found = ending(*[folder_of(arg[1:-1]) if arg.startswith("{") else arg for arg in args], stdin=stdin.encode())
+    is_one_line(*found, message)
+
+
+def is_one_line(status: int, out: str, said: str, message: str) -> None:
+    assert (status, out) == (1, "")
+    assert said.startswith("zoo: ")
+    assert said.count("\n") == 1
+    assert message in said
+
+
+def test_an_error_is_one_line_of_a_process(folder_of: Callable[[str], str]) -> None:
+    done = command("run", folder_of("embed"), stdin=b"the cat\nna\xefve\n")
+    is_one_line(done.returncode, done.stdout, done.stderr, "line 2 is not UTF-8: byte 0xef at 2")
 
 
 def test_a_warning_is_one_line(checkpoint: Callable[[str], str]) -> None:
