@@ -121,7 +121,8 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
             f"rope_theta = {theta} for {context} tokens: expected another number than 1, and at least 1 token"
         )
     if kind == "llama3" and numbers["low_freq_factor"] >= numbers["high_freq_factor"]:
-        raise ConfigError("low_freq_factor must be less than high_freq_factor")
+        low, high = numbers["low_freq_factor"], numbers["high_freq_factor"]
+        raise ConfigError(f"low_freq_factor = {low} and high_freq_factor = {high}: expected the first to be less")
     if kind == "dynamic" and size < 4:
         raise ConfigError(f"dynamic scaling of heads of {size} features: expected at least 4")
     factors = None

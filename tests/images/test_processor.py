@@ -328,7 +328,7 @@ def test_keys_that_change_nothing() -> None:
 def test_refused_batches() -> None:
     with pytest.raises(InputError, match=r"224 x 224 does not fit into pad_size = \(300, 200\)"):
         ImageProcessor.from_dict({**VIT, "do_pad": True, "pad_size": [300, 200]})(noise(9, 9))
-    with pytest.raises(InputError, match="empty list"):
+    with pytest.raises(InputError, match="images is empty"):
         ImageProcessor.from_dict(VIT)([])
     with pytest.raises(InputError, match=r"different sizes \(\(224, 298\) and \(298, 224\)"):
         ImageProcessor.from_dict({**VIT, "size": {"shortest_edge": 224}})([noise(30, 40), noise(40, 30)])

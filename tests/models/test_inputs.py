@@ -54,7 +54,7 @@ MASK = IDS != 0
             r"inputs_embeds has shape \(2, 3, 31\) .*expected floats \(B, T, 32\)",
         ),
         ({"input_ids": IDS, "encoder_attention_mask": MASK}, "needs encoder_hidden_states"),
-        ({"input_ids": None}, "either input_ids or inputs_embeds"),
+        ({"input_ids": None}, "found neither of input_ids and inputs_embeds"),
         ({"input_ids": "text"}, "expected a numpy.ndarray or a torch.Tensor, found builtins.str"),
         ({"input_ids": np.zeros((1, 21), int)}, "21 tokens, but the checkpoint has positions for 20"),
         ({"input_ids": IDS, "attention_mask": MASK[:, :3]}, r"attention_mask has shape \(2, 3\), expected \(2, 4\)"),

@@ -226,7 +226,7 @@ def _as_list(images: Any) -> list[Any]:
     if not isinstance(images, (list, tuple)):
         return [images]
     if not images:
-        raise InputError("an empty list of images")
+        raise InputError("images is empty, expected at least one image")
     return list(images)
 
 

@@ -175,7 +175,8 @@ class TextModel(Pretrained):
             embeds = ops.as_hidden_states(inputs_embeds, like, "inputs_embeds", self._size("inputs_embeds"))
             B, T = embeds.shape[:2]
         else:
-            raise InputError("give either input_ids or inputs_embeds")
+            found = "neither" if input_ids is None else "both"
+            raise InputError(f"found {found} of input_ids and inputs_embeds, expected one of them")
         length, start = T, None
         if cache is not None:
             if "cache" not in self.options:

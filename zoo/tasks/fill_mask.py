@@ -43,7 +43,7 @@ class FillMask(TextTask):
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)
         if tokenizer.mask_token is None or tokenizer.mask_token_id is None:
-            raise UnsupportedError("the checkpoint's tokenizer has no mask token, which this task fills")
+            raise UnsupportedError(f"{tokenizer.source}: the tokenizer has no mask token, which this task fills")
         self.mask_token: str = tokenizer.mask_token
         self._backend: Any = tokenizer.backend
 
