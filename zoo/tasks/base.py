@@ -56,6 +56,7 @@ class Task:
 
     name: ClassVar[str]
     inputs: ClassVar[tuple[str, ...]] = ("texts", "pairs", "images")  # arguments that may be lists of inputs
+    tokenizer: Any = None  # of a task that reads or writes texts
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
@@ -110,7 +111,9 @@ class Task:
     def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
         """The files that saving copies, each with the folder that it is in."""
         names = self.extra_files()
-        return [(self.checkpoint.contents, name) for name in names] if self.checkpoint else []
+        found = [(self.checkpoint.contents, name) for name in names] if self.checkpoint else []
+        words = self.tokenizer
+        return found if words is None else [*found, *((words.folder, name) for name in words.files)]
 
     def extra_files(self) -> list[str]:
         """The names of the checkpoint's files that saving copies."""
@@ -125,6 +128,7 @@ class TextTask(Task):
     """
 
     base_model: TextBody
+    tokenizer: Tokenizer
     options: Options | None = None  # that it was loaded with, from its checkpoint
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
@@ -145,9 +149,6 @@ class TextTask(Task):
         task = cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint)
         task.options = options
         return task
-
-    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
-        return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
 
     def call(self, model: Any, batch: Encoding) -> Any:
         """The output of the model, or of its body, for a batch."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..checkpoint.files import Checkpoint
-    from ..files.folder import CheckpointFolder
     from .protocols import Reader
 
 # Tokens of a line, where neither the caller nor the checkpoint says how many: thrice those of a full line of print.
@@ -87,6 +86,7 @@ class Read(ImageTask):
     """
 
     name = "read"
+    tokenizer: Tokenizer
 
     def __init__(
         self,
@@ -117,9 +117,6 @@ class Read(ImageTask):
         generation = GenerationConfig.from_folder(checkpoint.contents)
         model = model_of(checkpoint, options, head=head)
         return cls(model, processor, tokenizer, generation, checkpoint)
-
-    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
-        return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
 
     def extra_files(self) -> list[str]:
         files = super().extra_files()

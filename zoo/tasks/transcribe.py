@@ -27,7 +27,6 @@ from .image_task import as_images
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
-    from ..files.folder import CheckpointFolder
 
 FILES = ("preprocessor_config.json", "generation_config.json")
 
@@ -57,6 +56,7 @@ class Transcribe(Task):
 
     name = "automatic-speech-recognition"
     inputs = ("sounds",)
+    tokenizer: Tokenizer
 
     def __init__(
         self,
@@ -90,9 +90,6 @@ class Transcribe(Task):
         files = checkpoint.contents
         parts = FeatureExtractor.from_folder(files), Tokenizer.from_folder(files), GenerationConfig.from_folder(files)
         return cls(model_of(checkpoint, options, head=head), *parts, checkpoint)
-
-    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
-        return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
 
     def extra_files(self) -> list[str]:
         return [name for name in FILES if self.checkpoint is not None and self.checkpoint.contents.has(name)]

@@ -21,13 +21,14 @@ from .zero_shot import ranked, sentences
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
-    from ..files.folder import CheckpointFolder
 
 BATCH_TOKENS = 4096
 
 
 class DualTask(ImageTask):
     """A model with its image processor and its tokenizer."""
+
+    tokenizer: Tokenizer
 
     def __init__(
         self,
@@ -47,9 +48,6 @@ class DualTask(ImageTask):
         tokenizer = Tokenizer.from_folder(checkpoint.contents)
         processor = ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)
         return cls(model_of(checkpoint, options, head=head), processor, tokenizer, checkpoint)
-
-    def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
-        return [*super().copied_files(), *((self.tokenizer.folder, name) for name in self.tokenizer.files)]
 
     def embed_images(self, images: Sequence[Any], **options: Any) -> np.ndarray:
         """-> (C, E), vectors of length 1."""
