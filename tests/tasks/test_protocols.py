@@ -25,9 +25,9 @@ CLASSES = [(model_type, head) for model_type, family in FAMILIES.items() for hea
 @cache
 def tiny(model_type: str, head: str) -> Pretrained:
     """A model with random weights, of a tiny checkpoint's config."""
-    spec = next((spec for spec in SPECS.values() if spec.model_type == model_type), None)
-    assert spec is not None, f"parity/specs has no checkpoint of {model_type}"
-    family, raw = FAMILIES[model_type], config_of(spec, "tiny")
+    specs, family = [spec for spec in SPECS.values() if spec.model_type == model_type], FAMILIES[model_type]
+    assert specs, f"parity/specs has no checkpoint of {model_type}"
+    raw = config_of(next((spec for spec in specs if spec.architecture == family.architecture(head)), specs[0]), "tiny")
     if family.task_of(head) == "generate" and "is_decoder" in vars(config_class(model_type)):
         raw["is_decoder"] = True
     return family.load(head).from_config(config_class(model_type).from_dict(raw))

@@ -130,7 +130,7 @@ TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
 IMAGE_CONTRACTS: dict[str, tuple[type, type | None]] = {
     "embed": (ImageModel, States),
     "classify": (ImageModel, None),
-    "segment": (ImageModel, None),
+    "segment": (object, None),  # logits of each pixel, or the objects of DetrForSegmentation
     "detect": (object, Objects),
     "read": (Reader, None),
     "zero-shot-image-classification": (DualEncoder, Logits),
