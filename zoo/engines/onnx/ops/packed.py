@@ -4,8 +4,9 @@ ONNX Runtime's MatMulNBits multiplies by (code - zero) * scale, with codes of 4 
 16 numbers or more; codes of 5 and 6 bits are stored in 8.
 
 By default MatMulNBits rounds x to int8 in each group (its accuracy_level 4), as llama.cpp does.  Offsets (Q4_1,
-K-blocks) are then the nearest zero, and more columns for what is left of each group, at most half a step; these are
-multiplied by the sum of the group's x.  They have 8 bits for a group of offsets: with codes of 4, upper and lower ones.
+K-blocks) are then more columns of the matrix, which are multiplied by the sums of the x of each group.  An offset has
+three columns of 4 bits, each for what the one before leaves.  (A zero for each group would take a ninth of a token's
+time more; AVX2.)  With codes of 8 bits it has the nearest zero, and a column for the rest of at most half a step.
 
 With ZOO_ONNX_ACTIVATIONS=float32 it multiplies in float32, and offsets are a second product, of the sums.  Codes of 8
 bits are two products of 4, since its float32 product of 8 bits takes a hundred times as long.
@@ -32,7 +33,7 @@ FOUR = frozenset({"INT4_32", "UINT4_32", "UINT4_OFFSET", "UINT4_K", "Q4_0", "Q4_
 OF_ROWS = 128  # the group of a type with one scale for a row
 TILE = 1 << 22  # numbers of a matrix that are converted at a time
 LARGEST = 1 << 26  # numbers of a matrix in a product; while ONNX Runtime packs one, it is in memory twice
-COLUMNS = {4: 2, 8: 1}  # bits of a code -> the columns for the rest of an offset
+COLUMNS = {4: 3, 8: 1}  # bits of a code -> the columns for an offset
 SMALLEST = 32  # rows or columns below which a matrix is not quantised
 ACTIVATIONS = "ZOO_ONNX_ACTIVATIONS"
 
@@ -190,7 +191,7 @@ def _constants(
     columns = center is not None and not exact
     width, blocks = 4 if exact else bits, G
     if columns:
-        has_zeros, blocks = True, G + COLUMNS[bits] * -(-G // group)
+        has_zeros, blocks = bits == 8, G + COLUMNS[bits] * -(-G // group)
     shapes = [((O, blocks, group * width // 8), u8), ((O, blocks), f32)]
     if two:
         shapes = [*shapes, *shapes, ((O, -(-G // 2)), u8)]
@@ -205,9 +206,13 @@ def _constants(
             codes, scale, offset, zero = _groups(rows, group, G)
             own = slice(begin, begin + len(codes))
             if columns:
-                codes, scale, zero = _in_columns(codes, scale, offset, zero, bits)
+                assert center is not None
+                rest = (center - np.asarray(zero, np.float32)) * scale + (0 if offset is None else offset)
+                codes = codes.view(u8) + np.uint8((1 << bits - 1) - center)
+                codes, scale, zero = _in_columns(codes, scale, rest, bits)
                 made[0][own], made[1][own] = _pairs(codes) if bits == 4 else codes, scale
-                made[2][own] = _pairs(np.pad(zero, ((0, 0), (0, blocks % 2)))) if bits == 4 else zero
+                if has_zeros:
+                    made[2][own] = zero
                 continue
             scale_out = made[1][own]
             scale_out[:] = scale
@@ -238,25 +243,28 @@ def _constants(
 
 
 def _in_columns(
-    codes: np.ndarray, scale: np.ndarray, offset: np.ndarray | None, zero: Any, bits: int
+    codes: np.ndarray, scale: np.ndarray, offset: np.ndarray, bits: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes (R, G, N) with offsets -> codes, scales and zeros of G groups and those of the columns after them."""
-    if codes.dtype == np.int8:
-        codes, zero = codes.view(u8) ^ np.uint8(128), np.asarray(zero, np.float32) + 128
+    """Codes (R, G, N), scales and offsets (R, G) -> codes, scales and zeros of G groups and of the columns after them.
+
+    The zeros are all in the middle if codes have four bits.
+    """
     (R, G, N), half, top = codes.shape, 1 << bits - 1, (1 << bits) - 1
-    less = np.asarray(zero, np.float32) * scale - (0 if offset is None else offset)
-    near = np.clip(np.rint(less / _nonzero(scale)), 0, top)
+    zero = np.full_like(scale, half)
+    if bits == 8:
+        zero = np.clip(np.rint(half - offset / _nonzero(scale)), 0, top)
+        offset = offset - (half - zero) * scale
     rest = np.zeros((R, -(-G // N), N), np.float32)
-    rest.reshape(R, -1)[:, :G] = near * scale - less
+    rest.reshape(R, -1)[:, :G] = offset
     step = np.abs(rest).max(2) / np.float32(half - 0.5)
-    found = [(codes, scale, near)]
+    found = [(codes, scale, zero)]
     for _ in range(COLUMNS[bits]):
         steps = np.clip(np.rint(rest / _nonzero(step)[..., None]), -half, half - 1)
         rest -= steps * step[..., None]
         found.append(((steps + half).astype(u8), step, np.full_like(step, half)))
-        step = step / np.float32(1 << bits)
-    codes, scale, near = (np.concatenate(parts, 1) for parts in zip(*found, strict=True))
-    return codes, scale, near.astype(u8)
+        step = step / np.float32(top)
+    codes, scale, zero = (np.concatenate(parts, 1) for parts in zip(*found, strict=True))
+    return codes, scale, zero.astype(u8)
 
 
 def _nonzero(scale: np.ndarray) -> np.ndarray:
