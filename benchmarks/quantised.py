@@ -9,7 +9,8 @@ PYTHON is that of an environment with llama-cpp-python (`pip install llama-cpp-p
 Random weights (2.5 GB of bfloat16) are made, quantised and saved on first use.  In each round every contender has
 a process of its own: for each length in --contexts a prompt of as many tokens, then single tokens, and the largest
 resident memory.  Figures are the least of the repetitions and the rounds.  An ONNX graph is made before, in a process
-that is measured by itself and runs only two tokens.  Contenders of one file must give logits like each other's.
+that is measured by itself and runs only two tokens; so is the time from the next start to a first token, after a prompt
+of 8.  Contenders of one file must give logits like each other's.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ ALIKE = 0.25  # rms of the differences of logits, relative to theirs: activation
 # `model(capacity)` gives a function of ids and whether they begin a text -> the logits of the next token.
 CHILD = """
 import json, sys, time
-from benchmarks.memory import peak
 path, threads, contexts, tokens, clock = sys.argv[1], *map(json.loads, sys.argv[2:6])
 now = getattr(time, clock)
+began = now()
+from benchmarks.memory import peak
 %s
 import numpy as np
 found = dict(logits=None, prefill={}, decode={})
@@ -65,6 +67,7 @@ for context in contexts:
         a = now()
         logits = step(ids, True)
         prefill.append(now() - a)
+        found.setdefault("first", now() - began)
     if found["logits"] is None:
         found["logits"] = np.asarray(logits, np.float64).ravel()[::97].tolist()
     for _ in range(tokens):
@@ -146,10 +149,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         python = {"python": args.llama_cpp} if side == "llama.cpp" else {}
         return harness.run_python(CHILD % SIDES[side], str(paths[file]), *common, clock, **python)
 
-    making = {}
+    making, starts = {}, {}
     for name in (name for name in names if name.startswith("zoo onnx")):
         making[name] = run(name, [1], 1)["peak"] / sizes[CONTENDERS[name][1]]
+        starts[name] = run(name, [8], 1)["first"]
         print(f"{name}: peak memory where the graph is made, / file {making[name]:.2f}", flush=True)
+        print(f"{name}: from the next start to the first token {starts[name]:.2f} s", flush=True)
     runs: dict[str, Any] = {}
     for name in harness.in_turns(names, args.rounds):
         found, size = run(name, args.contexts, args.tokens), sizes[CONTENDERS[name][1]]
@@ -172,7 +177,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{what} {n}, {ours} / {theirs}: {ratio:.2f} ({'<=' if ratio <= aim else 'MISSES'} {aim:.2f})")
     for found in runs.values():
         del found["logits"]
-    result = {"environment": environment, "model": args.model, "file_bytes": sizes, "making": making}
+    result = {"environment": environment, "model": args.model, "file_bytes": sizes, "making": making, "starts": starts}
     name = "quantised-qwen3" if args.model.startswith("qwen3") else "quantised"
     harness.finish(name, args, {**result, "runs": runs, "ratios": ratios})
     return 0

@@ -1,6 +1,7 @@
 """`zoo serve` with one and with 8 streams, beside llama.cpp that decodes 8 sequences in one batch, and a newcomer.
 
     python -m benchmarks.streams --llama-cpp /path/to/python            # of an environment with llama-cpp-python
+    python -m benchmarks.streams --weights int8 --llama-cpp PYTHON      # int8 beside llama.cpp's q8_0
     python -m benchmarks.streams stories260k --device cpu --tokens 200
     python -m benchmarks.streams --part loop --json streams.json        # a part alone: later ones are added to the file
 
@@ -75,9 +76,9 @@ print(json.dumps({"one": run(1), "several": run(rows)}))
 PARTS = ("streams", "newcomer", "loop", "llama.cpp")
 
 
-def loop(name: str, device: str, prompts: list[list[int]], tokens: int) -> float:
+def loop(name: str, device: str, weights: str | None, prompts: list[list[int]], tokens: int) -> float:
     """Tokens a second of the continuous batch itself."""
-    llm: Any = zoo.load(name, device=device)
+    llm: Any = zoo.load(name, device=device, weights=weights)
     config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens)
 
     def run() -> float:
@@ -132,6 +133,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = harness.parser("streams", __doc__, 3, cache=True)
     parser.add_argument("name", nargs="?", help="a checkpoint or GGUF file (a random Llama-3.2-1B in Q4_0)")
     parser.add_argument("--device", default="onnx")
+    parser.add_argument("--weights", choices=("int8", "int4"), help="what zoo rounds the weights to")
     parser.add_argument(
         "--llama-cpp", metavar="PYTHON", help="of an environment with llama-cpp-python, for a GGUF file"
     )
@@ -146,11 +148,12 @@ def main(argv: list[str] | None = None) -> int:
     threads = harness.take_threads(args.threads)
     environment = harness.environment(threads)
     print(harness.summary(environment), flush=True)
-    name = args.name
+    name = peer = args.name
     if name is None:
         from .quantised import _file
 
-        name = str(_file("llama-3.2-1b", "q4_0", args.cache))
+        files = {"int8": ("bf16", "q8_0"), "int4": ("bf16", "q4_0")}.get(args.weights, ("q4_0", "q4_0"))
+        name, peer = (str(_file("llama-3.2-1b", file, args.cache)) for file in files)
     rng = np.random.default_rng(0)
     prompts = rng.integers(10, 500, (args.streams, args.prompt)).tolist()
     body = {"max_tokens": args.tokens, "min_tokens": args.tokens, "temperature": 0}
@@ -161,6 +164,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def served() -> None:
         options = ["--device", args.device, "--prefix-cache", "0", "--max-rows", str(args.streams)]
+        options += ["--weights", args.weights] if args.weights else []
         server = Server([name], options)
 
         def rate(streams: int) -> float:
@@ -179,7 +183,7 @@ def main(argv: list[str] | None = None) -> int:
             server.stop()
 
     def llama_cpp() -> dict[str, float]:
-        command = [args.llama_cpp, "-c", LLAMA_CPP, name, str(threads), str(args.streams), str(args.tokens)]
+        command = [args.llama_cpp, "-c", LLAMA_CPP, peer, str(threads), str(args.streams), str(args.tokens)]
         ran = subprocess.run(
             command,
             input=json.dumps(prompts),
@@ -193,7 +197,10 @@ def main(argv: list[str] | None = None) -> int:
     if {"streams", "newcomer"} & {*parts}:
         served()
     for _ in range(args.rounds if "loop" in parts else 0):
-        rates.setdefault("loop, one row", []).append(loop(name, args.device, prompts[:1], args.tokens))
+        rates.setdefault("loop, one row", []).append(loop(name, args.device, args.weights, prompts[:1], args.tokens))
+        rates.setdefault(f"loop, {args.streams} rows", []).append(
+            loop(name, args.device, args.weights, prompts, args.tokens)
+        )
     for _ in range(args.rounds if "llama.cpp" in parts else 0):
         harness.settle()
         found = llama_cpp()
@@ -204,6 +211,7 @@ def main(argv: list[str] | None = None) -> int:
     result = {
         "environment": environment,
         "device": args.device,
+        "weights": args.weights,
         "tokens": args.tokens,
         "tokens a second": middle,
         "rounds": rates,
@@ -217,7 +225,7 @@ def main(argv: list[str] | None = None) -> int:
     if {"one stream", "loop, one row"} <= middle.keys():
         result["ms a token of the server"] = 1000 / middle["one stream"] - 1000 / middle["loop, one row"]
     print(json.dumps({key: value for key, value in result.items() if key != "environment"}, indent=1))
-    harness.finish(f"streams-{os.path.basename(name).replace('.gguf', '-1b')}", args, result)
+    harness.finish(f"streams-{args.weights or ''}{os.path.basename(name).replace('.gguf', '-1b')}", args, result)
     return 0
 
 
