@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import ZooError
 from ...quant import QUANT_TYPES, QuantRows
 from ...typing import RawTensor
+from ..mapped import release
 from ..source import ListedFile
 from .header import Header, TensorEntry
 from .metadata import Metadata
@@ -63,7 +64,10 @@ class GGUFFile(ListedFile):
         ):
             return stored
         order = rows_of_halves(entry.shape[0], self._head)
-        return stored[order] if isinstance(stored, QuantRows) else RawTensor(stored.array[order], stored.dtype)
+        copy = stored[order] if isinstance(stored, QuantRows) else RawTensor(stored.array[order], stored.dtype)
+        for array in stored.arrays if isinstance(stored, QuantRows) else (stored.array,):
+            release(array)
+        return copy
 
 
 def _separate(name: str, entry: TensorEntry) -> Iterator[tuple[str, TensorEntry]]:
