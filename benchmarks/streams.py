@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -76,7 +76,9 @@ print(json.dumps({"one": run(1), "several": run(rows)}))
 PARTS = ("streams", "newcomer", "loop", "llama.cpp")
 
 
-def loop(name: str, device: str, weights: str | None, prompts: list[list[int]], tokens: int) -> float:
+def loop(
+    name: str, device: str, weights: Literal["int8", "int4"] | None, prompts: list[list[int]], tokens: int
+) -> float:
     """Tokens a second of the continuous batch itself."""
     llm: Any = zoo.load(name, device=device, weights=weights)
     config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens)
