@@ -117,15 +117,15 @@ def read_transformer(
     for key in refused:
         if raw.get(key):
             raise UnsupportedError(f"{path}: {key} = {raw[key]!r} is not implemented")
-    longest = token_count(raw, "max_seq_length", path)
+    longest = count_in(raw, "max_seq_length", path)
     return TransformerSettings(longest, bool(raw.get("do_lower_case")), raw), [name]
 
 
-def token_count(raw: dict[str, Any], key: str, path: str) -> int | None:
-    """A number of tokens in a file's settings, or None."""
+def count_in(raw: dict[str, Any], key: str, path: str) -> int | None:
+    """A whole number above 0 in a file's settings, or None if there is none; ConfigError for anything else."""
     value = raw.get(key)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise ConfigError(f"{path}: {key} = {value!r}, expected a number of tokens")
+        raise ConfigError(f"{path}: {key} = {value!r}, expected a whole number of at least 1")
     return value
 
 

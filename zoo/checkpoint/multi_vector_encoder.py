@@ -21,10 +21,10 @@ from .modules import (
     SETTINGS,
     STANFORD,
     EncoderSettings,
+    count_in,
     is_pylate,
     read_settings,
     read_transformer,
-    token_count,
 )
 from .sentence_encoder import Step, dense, inside, normalize, tensors_of
 
@@ -130,8 +130,8 @@ def read_stanford(folder: CheckpointFolder, source: Source, hidden_size: int) ->
         "query": f"{raw.get('query_token_id') or '[unused0]'} ",
         "document": f"{raw.get('doc_token_id') or '[unused1]'} ",
     }
-    length = token_count(raw, "query_maxlen", where) or EXPANDED
-    longest = token_count(raw, "doc_maxlen", where)
+    length = count_in(raw, "query_maxlen", where) or EXPANDED
+    longest = count_in(raw, "doc_maxlen", where)
     return MultiVectorEncoder(
         steps=(cast(Step, project), normalize),
         size=size,
@@ -162,7 +162,7 @@ def _words(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _lengths(raw: dict[str, Any], where: str) -> dict[str, int]:
-    found = {name: token_count(raw, f"{name}_length", where) for name in ("query", "document")}
+    found = {name: count_in(raw, f"{name}_length", where) for name in ("query", "document")}
     return {name: length for name, length in found.items() if length is not None}
 
 
@@ -172,10 +172,10 @@ def _expansion(raw: dict[str, Any], where: str, pylate: bool) -> Expansion | Non
     if given is None:
         if not pylate or "query_expansion" in raw or raw.get("do_query_expansion") is False:
             return None
-        length = token_count(raw, "query_length", where) or EXPANDED
+        length = count_in(raw, "query_length", where) or EXPANDED
         attended = raw.get("attend_to_expansion_tokens", raw.get("attend_to_mask_tokens"))
         return Expansion(length, bool(attended))
-    length = token_count(given, "length", where) if isinstance(given, dict) else None
+    length = count_in(given, "length", where) if isinstance(given, dict) else None
     if length is None or given.get("strategy") not in ("fixed", "min"):
         raise ConfigError(f"{where}: query_expansion = {given!r}, expected a strategy, fixed or min, and a length")
     token = given.get("token")

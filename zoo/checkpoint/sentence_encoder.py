@@ -17,7 +17,7 @@ from ..files.folder import CheckpointFolder
 from ..files.inside import checkpoint_file
 from ..nn import LayerNorm, Linear
 from ..ops import on_numpy
-from .modules import MODULES, leaves_folder, read_modules, read_settings, read_transformer
+from .modules import MODULES, count_in, leaves_folder, read_modules, read_settings, read_transformer
 
 if TYPE_CHECKING:
     from ..weights import Reader, Source, Weights
@@ -199,13 +199,6 @@ def inside(folder: CheckpointFolder, path: str) -> list[str]:
     return [name for name in (path, *(f"{path}/{n}" for n in folder.names(path))) if folder.has(name)]
 
 
-def _size(raw: dict[str, Any], key: str, path: str) -> int:
-    size = raw.get(key)
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ConfigError(f"{path}: {key} = {size!r}, expected a size")
-    return size
-
-
 def tensors_of(source: Source) -> tuple[Weights, Reader]:
     """The scope that layers after the model pull their weights from, on NumPy, and its reader."""
     from ..weights import NameMap, Reader, RenamedSource, Weights
@@ -231,7 +224,9 @@ def dense(folder: CheckpointFolder, path: str, size: int, output: str = SENTENCE
     """A linear layer with its activation, and the size that it gives."""
     raw, where = _settings(folder, path, output)
     _expect(raw, where, {"in_features": size})
-    out = _size(raw, "out_features", where)
+    out = count_in(raw, "out_features", where)
+    if out is None:
+        raise ConfigError(f"{where}: no out_features, the size that the layer gives")
     act = str(raw.get("activation_function", "torch.nn.Tanh"))
     kind = act.rpartition(".")[2]
     if not act.startswith("torch.nn.") or kind not in ACTIVATIONS:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import ConfigError, UnsupportedError, nearest
+from ..errors import UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
-from .modules import MODULES, read_settings, read_transformer
+from .modules import MODULES, SETTINGS, count_in, read_settings, read_transformer
 
 STRATEGIES = ("max", "sum")
 ACTIVATIONS = {"relu": 1, "log1p_relu": 2}  # -> how often log(1 + x) is taken
@@ -64,14 +64,11 @@ def read_sparse_encoder(folder: CheckpointFolder, modules: Sequence[tuple[str, s
             guess = nearest(str(value), known)
             raise UnsupportedError(f"{where}: {key} {value!r} is not implemented, only {', '.join(known)}{guess}")
     shared = read_settings(folder, ("SparseEncoder",), SIMILARITIES)
-    most = shared.raw.get("max_active_dims")
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-        raise ConfigError(f"{folder.where(shared.files[0])}: max_active_dims = {most!r}, expected at least 1")
     return SparseEncoder(
         strategy=strategy,
         logs=ACTIVATIONS[act],
         similarity=shared.similarity or "dot",
-        max_active_dims=most,
+        max_active_dims=count_in(shared.raw, "max_active_dims", folder.where(SETTINGS)),
         max_tokens=settings.max_tokens,
         lower_case=settings.lower_case,
         prompts=shared.prompts,
