@@ -12,6 +12,7 @@ from parity.checkpoints import build
 from parity.pictures import draw
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.images import ImageProcessor
+from zoo.images.sizes import read_size
 from zoo.models.siglip2 import Siglip2VisionConfig
 from zoo.text.tokenizer import Tokenizer
 
@@ -86,5 +87,7 @@ def test_what_is_refused():
         Siglip2VisionConfig(num_patches=250)
     with pytest.raises(ConfigError, match=r"patch_size = \[16, 8\], expected a square"):
         Siglip2VisionConfig(patch_size=[16, 8])
+    with pytest.raises(ConfigError, match="max_num_patches = 32768, expected at most 4096"):
+        read_size({"patch_size": 8, "max_num_patches": 1 << 15}, None, True)
     with pytest.raises(UnsupportedError, match="beside max_num_patches"):
         ImageProcessor.from_dict({"image_processor_type": "Siglip2ImageProcessor", "size": 224})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import wave
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -218,12 +219,23 @@ def test_refused(folder, tmp_path):
             transcribe(noise(500), **options)
     with pytest.raises(InputError, match=r"expected finite floats \(samples,\)"):
         transcribe(np.zeros((2, 500)))
+    for sound in (np.float32(1), 5, None):
+        with pytest.raises(InputError, match="expected a path, bytes, an open file or an array of floats"):
+            transcribe(sound)
     with pytest.raises(InputError, match=r"5 mel bins, and the checkpoint reads 20"):
         transcribe.model(np.zeros((1, 5, 100), np.float32), [[3]])
     with pytest.raises(ConfigError, match="makes 20 bins x 200 frames, and the model reads 20 x 100"):
         type(transcribe)(
             transcribe.model, FeatureExtractor(20, chunk_length=2), transcribe.tokenizer, transcribe.generation
         )
+    for wrong in (
+        {"no_timestamps_token_id": -1},
+        {"lang_to_id": {"<|en|>": 10**9}},
+        {"task_to_id": {"translate": "x"}},
+    ):
+        generation = replace(transcribe.generation, extra={**transcribe.generation.extra, **wrong})
+        with pytest.raises(ConfigError, match=r"expected the id of a token, 0 \.\.\. \d+"):
+            type(transcribe)(transcribe.model, transcribe.features, transcribe.tokenizer, generation)
     raw = json.loads((folder / "preprocessor_config.json").read_text())
     write_json(tmp_path / "preprocessor_config.json", {**raw, "hop_length": 500})
     with pytest.raises(

@@ -10,6 +10,7 @@ from ..errors import ConfigError, UnsupportedError
 from .open import MAX_PIXELS
 
 LARGEST_EDGE = 1 << 15
+MOST_PATCHES = 1 << 12  # of an image whose number of patches is free: attention is quadratic in it; SigLIP 2 has 256
 
 
 def read_size(size: Any, max_size: Any, square: bool) -> dict[str, int]:
@@ -25,7 +26,10 @@ def read_size(size: Any, max_size: Any, square: bool) -> dict[str, int]:
     if frozenset(size) not in RULES:
         forms = ", ".join(" + ".join(sorted(keys)) for keys in RULES)
         raise UnsupportedError(f"size has the keys {sorted(size)}, zoo has {forms}")
-    return {key: _edge(f"size.{key}", value) for key, value in size.items()}
+    found = {key: _edge(f"size.{key}", value) for key, value in size.items()}
+    if (most := found.get("max_num_patches", 0)) > MOST_PATCHES:
+        raise ConfigError(f"size.max_num_patches = {most}, expected at most {MOST_PATCHES}")
+    return found
 
 
 def read_height_width(name: str, value: Any) -> tuple[int, int]:

@@ -60,8 +60,15 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
                 f"the sound has shape {source.shape} and dtype {source.dtype}, expected finite floats (samples,), of "
                 f"one channel at {rate} a second"
             )
-        yield source.astype(np.float32, copy=False)
+        for at in range(0, len(source), BLOCK // 4):
+            yield source[at : at + BLOCK // 4].astype(np.float32, copy=False)
         return
+    if not isinstance(source, str | os.PathLike | bytes) and not all(
+        hasattr(source, name) for name in ("read", "seek", "tell")
+    ):
+        raise InputError(
+            f"the sound is {type(source).__name__}, expected a path, bytes, an open file or an array of floats"
+        )
     optional("av", "reading a sound file", "audio")
     if not isinstance(source, str | os.PathLike):
         yield from _decoded(io.BytesIO(source) if isinstance(source, bytes) else source, "the sound", rate)

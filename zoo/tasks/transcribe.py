@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from ..errors import InputError, check_choice, nearest
+from ..errors import ConfigError, InputError, check_choice, nearest
 from ..generate import GenerationConfig
 from ..generate.speech import Fallback, Rules, segments_of, written_windows
 from ..inputs.encoder_decoder import EncoderDecoder
@@ -75,10 +75,11 @@ class Transcribe(Task):
         )
         check_vocabulary(tokenizer, self.config.vocab_size)
         features.check(self.config)
-        special = generation.extra
-        self.languages = {name.strip("<|>"): i for name, i in (special.get("lang_to_id") or {}).items()}
-        self.tasks = dict(special.get("task_to_id") or {})
-        self.begin = int(special.get("no_timestamps_token_id", self.config.vocab_size - 1)) + 1  # the token of 0.00 s
+        vocab = self.config.vocab_size
+        languages, self.tasks = (_ids(generation, name, vocab) for name in ("lang_to_id", "task_to_id"))
+        self.languages = {name.strip("<|>"): i for name, i in languages.items()}
+        timeless = {"no_timestamps_token_id": generation.extra.get("no_timestamps_token_id", vocab - 1)}
+        self.begin = _checked(timeless, "", vocab)["no_timestamps_token_id"] + 1  # the token of 0.00 s
         self.rules = Rules(generation, self.begin, self.config.eos_token_id)
 
     @classmethod
@@ -187,6 +188,24 @@ class Transcribe(Task):
 
     def _text(self, tokens: list[int]) -> str:
         return self.tokenizer.decode([token for token in tokens if token < self.config.eos_token_id])
+
+
+def _ids(generation: GenerationConfig, name: str, vocab: int) -> dict[str, int]:
+    """An object of generation_config.json with the ids of tokens."""
+    found = generation.extra.get(name) or {}
+    if not isinstance(found, dict):
+        raise ConfigError(
+            f"generation_config.json: {name} is {found!r:.100}, expected an object of tokens and their ids"
+        )
+    return _checked(found, f"{name}.", vocab)
+
+
+def _checked(ids: dict[str, Any], where: str, vocab: int) -> dict[str, int]:
+    for name, value in ids.items():
+        if type(value) is not int or not 0 <= value < vocab:
+            found = f"{where}{name} is {value!r}"
+            raise ConfigError(f"generation_config.json: {found:.200}, expected the id of a token, 0 ... {vocab - 1}")
+    return dict(ids)
 
 
 class _Reading:
