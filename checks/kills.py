@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -68,7 +69,7 @@ class Job(abc.ABC):
         self.place, self.out = place, place / "out"
 
     @abc.abstractmethod
-    def work(self, time: int) -> None: ...
+    def work(self, turn: int) -> None: ...
 
     @abc.abstractmethod
     def check(self, finished: bool) -> None: ...
@@ -107,7 +108,7 @@ class Map(Job):
         lines = [f'{i},"a b {"c " * (i % 20)}{"," * (i % 3)}"\n' for i in range(ROWS)]
         (place / "in.csv").write_text("id,text\n" + "".join(lines))
 
-    def work(self, time: int) -> None:
+    def work(self, turn: int) -> None:
         command("map", self.place / "model", self.place / "in.csv", self.out, "--rows", 16, "--resume")
 
     def check(self, finished: bool) -> None:
@@ -170,7 +171,7 @@ class Table(Job):
             image.save(place / f"{name}.png")
         self.wanted: dict[str, bytes] = {}
 
-    def work(self, time: int) -> None:
+    def work(self, turn: int) -> None:
         options = ["--no-detection", "--ocr", "none", "--format", "json", "--resume"]
         command("table", self.place / "a.png", self.place / "b.png", "-o", f"{self.out}/", *options)
 
@@ -199,8 +200,8 @@ class Save(Job):
         shutil.copytree(self.models[0], self.out)
         (self.out / "notes.txt").write_text("a user's own")
 
-    def work(self, time: int) -> None:
-        zoo.save(zoo.load(self.models[time % 2]), self.out)
+    def work(self, turn: int) -> None:
+        zoo.save(zoo.load(self.models[turn % 2]), self.out)
 
     def check(self, finished: bool) -> None:
         found = zoo.load(self.out)("a b")
@@ -218,8 +219,8 @@ class Export(Save):
         super().__init__(place)
         shutil.rmtree(self.out)
 
-    def work(self, time: int) -> None:
-        zoo.export(self.models[time % 2], self.out)
+    def work(self, turn: int) -> None:
+        zoo.export(self.models[turn % 2], self.out)
 
     def check(self, finished: bool) -> None:
         if finished or self.out.exists():
@@ -230,7 +231,7 @@ class Export(Save):
 class Cache(Save):
     """A graph that device="onnx" writes into its cache."""
 
-    def work(self, time: int) -> None:
+    def work(self, turn: int) -> None:
         os.environ["HF_ASSETS_CACHE"] = str(self.place / "cache")
         assert same(zoo.load(self.models[0], device="onnx")("a b"), self.wanted[0]), "another graph"
 
@@ -250,7 +251,7 @@ class Finetune(Job):
         checkpoint(place / "model", 16)
         (place / "in.csv").write_text("text,label\n" + "".join(f"a {'b ' * i},{'ab'[i % 2]}\n" for i in range(8)))
 
-    def work(self, time: int) -> None:
+    def work(self, turn: int) -> None:
         from zoo.apps.train import finetune
 
         settings = {"batch_size": 4, "save_every": 1}
@@ -320,8 +321,10 @@ class Room:
         subprocess.run(["umount", self.folder], check=True)
 
 
-def stop(name: str, count: int, how: int, rng: random.Random, small: bool = False) -> dict[str, int]:
-    """Stop a job `count` times -> how many changes it makes, and how often it ended how.
+def stop(
+    name: str, count: int, how: int, rng: random.Random, small: bool = False, end: float = math.inf
+) -> dict[str, int]:
+    """Stop a job `count` times, or until the time `end` -> how many changes it makes, and how often it ended how.
 
     AssertionError: something was lost, doubled or torn.
     """
@@ -334,10 +337,11 @@ def stop(name: str, count: int, how: int, rng: random.Random, small: bool = Fals
         job = JOBS[name](folder / "place")
         whole = most = 0
         for number in range(2):  # the first time also fills caches
-            assert fork(partial(job.work, number), faults.COUNT) == GOOD, f"{name} does not run"
+            assert fork(partial(noted, job.work, number, folder / "modules"), faults.COUNT) == GOOD, f"{name}: no run"
             whole, most = faults.seen(), bytes_of(job.place)
             assert fork(partial(job.check, True)) == GOOD, name
             job.reset()
+            prepare(*(folder / "modules").read_text().split())
         done, stopped = 0, Counter[str]()
         for number, part in enumerate(spread(count, rng)):
             change = 1 + int(part * max(whole - done, FEW))
@@ -360,7 +364,8 @@ def stop(name: str, count: int, how: int, rng: random.Random, small: bool = Fals
             done = 0 if finished or not job.goes_on else min(done + change, whole)
             # A kill that the job outran is none: it had less to do than `whole`.
             stopped["finished" if finished else "refused" if status == REFUSED else "killed"] += 1
-            if stopped["killed"] == count or (how == faults.FULL and number + 1 == count):
+            enough = stopped["killed"] == count or (how == faults.FULL and number + 1 == count)
+            if enough or time.monotonic() > end:
                 break
         assert fork(partial(job.work, 1)) == GOOD, f"{name} cannot go on"
         assert fork(partial(job.check, True)) == GOOD, f"{name}: see above"
@@ -376,19 +381,21 @@ def run() -> None:
     parser.add_argument("count", type=int, help="how many times, over all jobs")
     parser.add_argument("--full", action="store_true", help="no room on the disk instead of kills")
     parser.add_argument("--tmpfs", action="store_true", help="no room in a small file system")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="end earlier, with fewer")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default=",".join(JOBS), help="the jobs: " + ",".join(JOBS))
     parser.add_argument("--json", type=Path, help="where to add the counts")
     args = parser.parse_args()
     faults.begin_again("checks.kills")
-    prepare()
+    prepare("tokenizers", "onnxruntime", "zoo.apps.train", "zoo.apps.tables")
+    end = time.monotonic() + args.seconds
     names, rng = args.only.split(","), random.Random(args.seed)
     how = "tmpfs" if args.tmpfs else "full" if args.full else "kills"
     with tempfile.TemporaryDirectory(prefix="zoo-kills-") as cache:
         os.environ["HF_ASSETS_CACHE"] = cache
         for name in names:
             way = faults.KILL if how == "kills" else faults.FULL
-            found = stop(name, math.ceil(args.count / len(names)), way, rng, how == "tmpfs")
+            found = stop(name, math.ceil(args.count / len(names)), way, rng, how == "tmpfs", end)
             print(f"{name:10}", found, flush=True)
             if args.json:
                 kept = json.loads(args.json.read_text()) if args.json.exists() else {}
@@ -398,14 +405,18 @@ def run() -> None:
                 args.json.write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def prepare() -> None:
+def noted(work: Callable[[int], None], number: int, modules: Path) -> None:
+    """Do it, and write down which modules it has imported."""
+    work(number)
+    modules.write_text("\n".join(sys.modules))
+
+
+def prepare(*modules: str) -> None:
     """Import what jobs need once, and not in each fork."""
-    for module in (
-        *("tokenizers", "PIL.Image", "pyarrow.parquet", "onnxruntime", "onnx", "torch"),
-        *("zoo.apps.train", "zoo.apps.tables", "zoo.apps.batch", "zoo.engines.onnx"),
-    ):
-        with contextlib.suppress(ImportError, zoo.ZooError):
-            importlib.import_module(module)
+    for module in modules:
+        if module not in sys.modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(module)
 
 
 if __name__ == "__main__":
