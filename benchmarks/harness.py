@@ -105,8 +105,9 @@ def take_turns(contenders: Mapping[str, Callable[[], Any]], rounds: int, clock: 
     return out
 
 
-def settle(step: float = 0.02) -> None:
+def settle() -> None:
     """Wait until no thread of this process spins any more."""
+    step = 0.02
     for _ in range(round(LONGEST_PAUSE / step)):
         begin, used = time.perf_counter(), time.process_time()
         time.sleep(step)

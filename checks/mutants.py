@@ -47,10 +47,10 @@ class Outcome(NamedTuple):
     words: str
 
 
-def read_mutations(path: Path = FAULTS) -> list[Mutation]:
+def read_mutations() -> list[Mutation]:
     found, module = [], ""
     pattern = r"^# (\w+)$|^(.+) \[(.*)\]\n((?:- .*\n)+)((?:\+ .*(?:\n|\Z))+)"
-    for match in re.finditer(pattern, path.read_text(encoding="utf-8"), re.M):
+    for match in re.finditer(pattern, FAULTS.read_text(encoding="utf-8"), re.M):
         module = match[1] or module
         if not match[1]:
             before, after = ("\n".join(line[2:] for line in match[i].splitlines()) for i in (4, 5))

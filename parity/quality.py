@@ -169,12 +169,12 @@ def _worth(did: int, what: int, text: int) -> int:
     return 3 if same_deed and same_thing else int(same_deed or same_thing)
 
 
-def _ndcg(scores: np.ndarray, worth: np.ndarray, at: int = 10) -> float:
+def _ndcg(scores: np.ndarray, worth: np.ndarray) -> float:
     """Discounted cumulative gain (Jarvelin and Kekalainen 2002) of the first ten, as a part of the best there is."""
-    discount = 1 / np.log2(np.arange(2, at + 2))
-    first = np.argsort(-scores, 1, kind="stable")[:, :at]
+    discount = 1 / np.log2(np.arange(2, 12))
+    first = np.argsort(-scores, 1, kind="stable")[:, :10]
     found = (np.take_along_axis(worth, first, 1) * discount).sum(1)
-    return float((found / (np.sort(worth, 1)[:, ::-1][:, :at] * discount).sum(1)).mean())
+    return float((found / (np.sort(worth, 1)[:, ::-1][:, :10] * discount).sum(1)).mean())
 
 
 def _outputs(model: Any, batch: Batch) -> dict[str, np.ndarray]:

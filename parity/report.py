@@ -36,8 +36,8 @@ TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # turn around the letters
 class TerminalReport:
     """Lines for a terminal, coloured only where one is looking."""
 
-    def __init__(self, cases: Sequence[Case], stream: Any = None):
-        self.stream = sys.stdout if stream is None else stream
+    def __init__(self, cases: Sequence[Case]):
+        self.stream = sys.stdout
         self.colours = self.stream.isatty() and "NO_COLOR" not in os.environ
         self.widths = (max([len(short_name(case)) for case in cases] + [10]), 37, 8, 8, 6, 0)
 

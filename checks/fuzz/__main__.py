@@ -121,13 +121,13 @@ def fuzz(names: list[str], seconds: float, seed: int, count: int = 0, guided: bo
     return results
 
 
-def replay(names: list[str], corpus: Path = CORPUS) -> dict[str, TargetResult]:
+def replay(names: list[str]) -> dict[str, TargetResult]:
     """Run inputs that failed before once more."""
     results = {}
     for name in names:
-        if any((corpus / name).glob("*")):
+        if any((CORPUS / name).glob("*")):
             results[name] = TargetResult()
-            run(name, 0, 0, 0, results[name], (corpus / name).resolve())
+            run(name, 0, 0, 0, results[name], (CORPUS / name).resolve())
     return results
 
 

@@ -61,9 +61,9 @@ class CheckpointFolder:
         """The object in a JSON file, which `parse_json` checks."""
         return parse_json(self.read(name, limit, error), self.where(name), error, max_values=max_values, exact=exact)
 
-    def json_list(self, name: str, limit: int = 1 << 20) -> list[Any]:
-        """The list in a JSON file."""
-        return parse_json_list(self.read(name, limit), self.where(name))
+    def json_list(self, name: str) -> list[Any]:
+        """The list in a JSON file of at most a MiB."""
+        return parse_json_list(self.read(name, 1 << 20), self.where(name))
 
     def copy(self, name: str, target: Path) -> None:
         """Write a file to another place, whole or not at all."""

@@ -20,16 +20,14 @@ MAX_BYTES = 32 << 20
 MAX_VALUES = 1_000_000
 
 
-def read_json(
-    path: str | Path, limit: int = MAX_BYTES, error: type[ZooError] = ConfigError, max_values: int | None = MAX_VALUES
-) -> dict[str, Any]:
+def read_json(path: str | Path, limit: int = MAX_BYTES, error: type[ZooError] = ConfigError) -> dict[str, Any]:
     """The JSON object in a file of at most `limit` bytes of UTF-8 (a byte order mark is tolerated).
 
     Raises `error` for anything but a file with one object, for duplicate keys, NaN and Infinity (also as 1e999),
     integers beyond 64 bits (except UNLIMITED), half surrogates, nesting that Python cannot follow, more than
-    `max_values` commas and brackets; NotFoundError if there is no file.
+    MAX_VALUES commas and brackets; NotFoundError if there is no file.
     """
-    return parse_json(read_bounded(path, limit, error), path, error, max_values=max_values)
+    return parse_json(read_bounded(path, limit, error), path, error, max_values=MAX_VALUES)
 
 
 def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
