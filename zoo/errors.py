@@ -125,6 +125,11 @@ def nearest_file(path: str | os.PathLike[str]) -> str:
         return ""
 
 
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """The first names, with commas between them, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def check_choice(value: object, name: str, known: Collection[str]) -> None:
     """Raise InputError unless the value of the argument `name` is one of those that are known."""
     if not isinstance(value, str) or value not in known:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 from . import ops
 from .config import Config, named_labels
 from .devices import AUTO, placement, resolved
-from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, nearest
+from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, listed, nearest
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, MODEL, PLACE, Options
 from .quant import QUANT_TYPES
@@ -225,14 +225,14 @@ class Pretrained(Trainable):
             names = [part.name for parts in model._parts.values() for part in parts]
             bad = non_finite(source, dict.fromkeys(name for name in names if name in source))
             if bad:
-                warn(f"{checkpoint.name} has NaN or infinity in {_listed(bad)}")
+                warn(f"{checkpoint.name} has NaN or infinity in {listed(bad, 5)}")
         release_folded(model)
         if model.report.new:
-            warn(f"{checkpoint.name} has no {_listed(model.report.new)}: drawn at random, to be trained")
+            warn(f"{checkpoint.name} has no {listed(model.report.new, 5)}: drawn at random, to be trained")
         if model.report.unused:
             names = model.report.unused
             text = f"{checkpoint.name} has {len(names)} tensors that {model.architecture} does not know: "
-            text += _listed(names)
+            text += listed(names, 5)
             if options.strict:
                 raise UnusedWeightError(text)
             warn(text)
@@ -261,10 +261,6 @@ def _deviation(config: Config) -> float:
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 100:
         raise ConfigError(f"initializer_range = {found!r} is out of range, expected 0 or more and less than 100")
     return float(found)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def _choice(weights: str | None, named: RenamedSource) -> QuantChoice | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from ..errors import ZooError
+from ..errors import ZooError, listed
 from ..files.json_file import read_json
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -68,8 +68,7 @@ def _found(folder: Path, names_in: Callable[[Path], list[str]]) -> list[str]:
 
 def _refuse(folder: Path, names: list[str]) -> None:
     if names:
-        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         raise ZooError(
-            f"{folder} holds files of another save, which would stay beside the new ones: {shown}; save into another "
-            "folder, or remove them first"
+            f"{folder} holds files of another save, which would stay beside the new ones: {listed(names)}; save into "
+            "another folder, or remove them first"
         )

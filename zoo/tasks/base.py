@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
-from ..errors import CheckpointError, InputError, TokenizerError, ZooError
+from ..errors import CheckpointError, InputError, TokenizerError, ZooError, listed
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
@@ -246,9 +246,8 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
                 "one of the two is another checkpoint's"
             )
         if beyond:
-            shown = ", ".join(f"{token!r} ({i})" for token, i in [*beyond.items()][:5])
-            more = f" and {len(beyond) - 5} more" if len(beyond) > 5 else ""
-            warn(f"{tokenizer.source}: {table}, and tokens were added beyond it, which cannot be used: {shown}{more}")
+            shown = listed([f"{token!r} ({i})" for token, i in beyond.items()], 5)
+            warn(f"{tokenizer.source}: {table}, and tokens were added beyond it, which cannot be used: {shown}")
     elif tokenizer.vocab_size < (1 - MAX_UNREACHED) * rows:
         few = f"{tokenizer.vocab_size} tokens, but {table}"
         warn(f"{tokenizer.source}: {few}: is the vocabulary cut short, or another checkpoint's?")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from .. import plugins
-from ..errors import CheckpointError, MissingWeightError, NotFoundError, nearest
+from ..errors import CheckpointError, MissingWeightError, NotFoundError, listed, nearest
 from ..files.inside import checkpoint_file
 from ..files.json_file import read_json
 from ..guards.names import is_file_name
@@ -46,10 +46,8 @@ def choose_weight_files(names: Sequence[str]) -> list[str]:
         if name in names:
             return [name]
     others = [n for n in names if PurePosixPath(n).suffix.lower() in _WEIGHT_SUFFIXES or n.endswith(_INDEX)]
-    shown = ", ".join(sorted(others)[:10]) + (", ..." if len(others) > 10 else "")
-    raise NotFoundError(
-        f"no weights that zoo can load: found {shown or 'no weight file at all'}, expected {' or '.join(WEIGHT_FILES)}"
-    )
+    found = listed(sorted(others)) or "no weight file at all"
+    raise NotFoundError(f"no weights that zoo can load: found {found}, expected {' or '.join(WEIGHT_FILES)}")
 
 
 def open_weights(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Source:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ZooError
+from ...errors import ZooError, listed
 from ...images.open import read_file
 from ...tasks.base import Progress
 from ..batch.inputs import InputFile, find_inputs
@@ -162,7 +162,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
         _show(tables, args)
     _say_written([path for output in outputs for path in output.close()])
     if tally.without_text and args.output is not None and output_suffix(args.output) != ".json":
-        print(f"zoo: warning: no text in the tables of {_some(tally.without_text)}", file=sys.stderr)
+        print(f"zoo: warning: no text in the tables of {listed(tally.without_text)}", file=sys.stderr)
     tally.report(len(inputs), [error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
     if not tally.tables and tally.pages:
         raise _no_table(_counted(tally.pages, "page"), args)
@@ -295,11 +295,7 @@ def _counted(count: int, what: str) -> str:
 
 def _say_written(paths: Sequence[Path]) -> None:
     if paths:
-        print("zoo: wrote", _some(list(map(str, paths))), file=sys.stderr)
-
-
-def _some(names: Sequence[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+        print("zoo: wrote", listed(list(map(str, paths))), file=sys.stderr)
 
 
 def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
