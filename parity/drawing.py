@@ -21,6 +21,7 @@ from zoo.nn import (
     Conv2d,
     ConvTranspose2d,
     DepthwiseConv2d,
+    GroupNorm,
     LayerNorm,
     Linear,
     Module,
@@ -44,6 +45,9 @@ HEAD = 2.0  # gain of a head, whose choices should be clear
 SHARP = 1.4  # gain of queries and keys
 BEFORE_NORM = 0.15  # gain of a convolution, whose batch norm scales it up again
 MASSIVE = 140.0  # the one weight, 1000 times as large as others, that trained models have (arXiv 2411.07191)
+
+
+NORMS = (LayerNorm, RMSNorm, BatchNorm, GroupNorm)
 
 
 class Role(NamedTuple):
@@ -104,10 +108,11 @@ def roles(
     for (module, attribute, path, array), parts in zip(every, origins, strict=True):
         for i, part in enumerate(parts):
             shape = source.shapes[part.name]
-            if id(array) in embedded and not isinstance(module, (LayerNorm, RMSNorm)):
+            has_norm = isinstance(module, NORMS) or (isinstance(module, Conv2d) and module.norm is not None)
+            if id(array) in embedded and not has_norm:
                 # Embeddings, special tokens, and the projection of patches.
                 role = Role(shape, SMALL / math.sqrt(math.prod(shape[1:])) * 2 if len(shape) == 4 else SMALL)
-            elif isinstance(module, (LayerNorm, RMSNorm, BatchNorm)):
+            elif isinstance(module, NORMS):
                 role = _of_norm(module, attribute, shape)
             elif len(shape) == 1:
                 # Outside of the layers of `zoo.nn` only the name tells biases from factors.

@@ -210,6 +210,8 @@ class Reference:
             fields.pop("pooler_output", None)
         if "pixel_values" not in arrays:
             return found | numbered(fields, _numpy)
+        if fields.get("pooler_output") is not None and fields["pooler_output"].ndim == 4:  # of a ResNet: 1 x 1 pixels
+            fields["pooler_output"] = fields["pooler_output"].flatten(1)
         as_they_are = {name: _numpy(fields.pop(name)) for name in NO_IMAGES if name in fields}
         return found | numbered(fields, lambda value: _numpy(_channels_last(value))) | as_they_are
 

@@ -143,6 +143,13 @@ FAMILIES: dict[str, Family] = {
         processor="ConvNextImageProcessor",
         stages={"layer": "encoder.stages"},
     ),
+    "resnet": Family(
+        module="zoo.models.resnet",
+        prefix="ResNet",
+        heads=("Model", "ForImageClassification", "Backbone"),
+        processor="ConvNextImageProcessor",
+        stages={"layer": "encoder.stages"},
+    ),
     "segformer": Family(
         module="zoo.models.segformer",
         prefix="Segformer",

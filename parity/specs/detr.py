@@ -54,7 +54,7 @@ _DETR = {**_COMMON, **_COCO, "eos_coefficient": 0.1, "classifier_dropout": 0.0, 
 _OWN = {"use_timm_backbone": False, "backbone": None, "backbone_config": {**_RESNET18, **_RESNET50}}
 _SMALL = {**_TINY, **labels(*("N/A" if i % 8 == 0 else f"thing {i}" for i in range(11))), "num_queries": 25}
 _EIGHTS = {"d_model": 64, "encoder_attention_heads": 8}  # the norms of a mask have up to eight groups of channels
-_SHARP = {**_GAINS, "out_lay": 20, "class_labels_classifier": 6}  # so that there are masks to compare
+_SHARP = {**_GAINS, "out_lay": 2, "class_labels_classifier": 6}  # so that there are masks to compare
 _SMALL_OWN = {**_SMALL, "backbone_config": {**_RESNET18, **_RESNET50, **_TINY50}}
 
 

@@ -26,6 +26,7 @@ REFUSED = [
     ("olmo2", {"clip_qkv": 8.0}, UnsupportedError),
     ("granite", {"logits_scaling": 0.0}, ConfigError),
     ("starcoder2", {"norm_type": "rms_norm"}, UnsupportedError),
+    ("resnet", {"layer_type": "wide"}, UnsupportedError),
     ("convnext", {"depths": [3, 3]}, ConfigError),
     ("nomic_bert", {"moe_every_n_layers": 2}, UnsupportedError),
     ("mpnet", {"relative_attention_num_buckets": 64}, ConfigError),

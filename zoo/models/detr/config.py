@@ -7,6 +7,7 @@ from typing import Any
 
 from ...config import Config
 from ...errors import ConfigError, UnsupportedError, nearest
+from ..resnet.config import ResNetConfig
 
 # timm's names: kind of block, number of blocks in each stage
 TIMM_RESNETS = {
@@ -16,41 +17,16 @@ TIMM_RESNETS = {
     "resnet101": ("bottleneck", (3, 4, 23, 3)),
     "resnet152": ("bottleneck", (3, 8, 36, 3)),
 }
-LAYER_TYPES = ("basic", "bottleneck")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResNetConfig(Config):
-    model_type: str = "resnet"
-    num_channels: int = 3
-    embedding_size: int = 64
-    hidden_sizes: list[int] | tuple[int, ...] = (256, 512, 1024, 2048)
-    depths: list[int] | tuple[int, ...] = (3, 4, 6, 3)
-    layer_type: str = "bottleneck"
-    hidden_act: str = "relu"
-    downsample_in_first_stage: bool = False
-    downsample_in_bottleneck: bool = False
-    out_features: list[str] | None = None
-    out_indices: list[int] | tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        self.positive("num_channels", "embedding_size")
-        for name in ("hidden_sizes", "depths"):
-            value = getattr(self, name)
-            if not value or not all(type(n) is int and 1 <= n <= 100_000 for n in value):
-                raise ConfigError(f"{name} = {value!r} is not a list of numbers from 1 to 100000")
-        stages = len(self.depths)
-        if len(self.hidden_sizes) != stages or sum(self.depths) > 10_000:
-            raise ConfigError(f"hidden_sizes = {self.hidden_sizes!r} and depths = {self.depths!r} do not fit together")
-        if self.layer_type not in LAYER_TYPES:
-            guess = nearest(self.layer_type, LAYER_TYPES)
-            raise UnsupportedError(f"layer_type = {self.layer_type!r} is not one of {LAYER_TYPES}{guess}")
-        features, indices = self.out_features, self.out_indices
-        if (features and features[-1] != f"stage{stages}") or (indices and indices[-1] not in (-1, stages)):
-            raise UnsupportedError(
-                f"out_features = {features!r}, out_indices = {indices!r}: only a backbone that ends with its last "
-                f"stage, {stages}, is implemented"
-            )
+# timm's names to those of transformers, below the name of a backbone
+TIMM_NAMES = {
+    r"(conv_encoder\.model\.)conv1\.": r"\1embedder.embedder.convolution.",
+    r"(conv_encoder\.model\.)bn1\.": r"\1embedder.embedder.normalization.",
+    **{rf"(conv_encoder\.model\.)layer{i + 1}\.(\d+)\.": rf"\1encoder.stages.{i}.layers.\2." for i in range(4)},
+    **{rf"(stages\.\d+\.layers\.\d+\.)conv{i + 1}\.": rf"\1layer.{i}.convolution." for i in range(3)},
+    **{rf"(stages\.\d+\.layers\.\d+\.)bn{i + 1}\.": rf"\1layer.{i}.normalization." for i in range(3)},
+    r"(stages\.\d+\.layers\.\d+\.)downsample\.0\.": r"\1shortcut.convolution.",
+    r"(stages\.\d+\.layers\.\d+\.)downsample\.1\.": r"\1shortcut.normalization.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +104,7 @@ class DetrConfig(Config):
         if kind != "resnet":
             raise UnsupportedError(f"backbone_config: model_type = {kind!r} is not implemented, only 'resnet' is")
         try:
-            return ResNetConfig.from_dict(raw)
+            return whole(ResNetConfig.from_dict(raw))
         except (ConfigError, UnsupportedError) as e:
             raise type(e)(f"backbone_config: {e}") from None
 
@@ -148,7 +124,7 @@ class DetrConfig(Config):
             "layer_type": kind,
             "out_indices": raw.get("out_indices"),
         }
-        return ResNetConfig.from_dict(known)
+        return whole(ResNetConfig.from_dict(known))
 
     def _timm_options(self) -> dict[str, Any]:
         given, known = self.backbone_kwargs or {}, ("num_channels", "out_indices", "output_stride")
@@ -158,3 +134,15 @@ class DetrConfig(Config):
                     f"backbone_kwargs has {name!r}, zoo knows {', '.join(known)}{nearest(name, known)}"
                 )
         return given
+
+
+def whole(cfg: ResNetConfig) -> ResNetConfig:
+    """A backbone's config; UnsupportedError if it leaves out the last stage, which is the one that DETR reads."""
+    stages = len(cfg.depths)
+    chosen = cfg.out_features or cfg.out_indices
+    if chosen and cfg.outputs[-1] != stages:
+        raise UnsupportedError(
+            f"out_features = {cfg.out_features!r}, out_indices = {cfg.out_indices!r}: only a backbone that ends with "
+            f"its last stage, {stages}, is implemented"
+        )
+    return cfg

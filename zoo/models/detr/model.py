@@ -15,9 +15,9 @@ from ...inputs import ImageInputs, ImageModel
 from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from .config import DetrConfig
+from ..resnet.model import ResNet
+from .config import TIMM_NAMES, DetrConfig
 from .positions import POSITIONS
-from .resnet import TIMM_NAMES, ResNet
 
 # Since version 5 transformers has other names for some parts in memory than in its files.
 MEMORY_NAMES = {

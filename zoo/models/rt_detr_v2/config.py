@@ -7,7 +7,7 @@ from typing import Any
 
 from ...config import LARGEST, Config
 from ...errors import ConfigError, UnsupportedError
-from ..detr.config import ResNetConfig
+from ..resnet.config import ResNetConfig
 
 Numbers = list[int] | tuple[int, ...]
 

@@ -9,7 +9,7 @@ from ... import ops
 from ...nn import Conv2d, Module
 from ...typing import Array
 from ...weights import Weights
-from ..detr.resnet import Block, Shortcut, convolution
+from ..resnet.model import Block, Shortcut, convolution
 from .config import RTDetrResNetConfig
 
 

@@ -12,7 +12,7 @@ from ...nn import LayerNorm
 from ...typing import Array
 from ...weights import Weights
 from ..detr import model as detr
-from ..detr.resnet import TIMM_NAMES
+from ..detr.config import TIMM_NAMES
 from .config import TableTransformerConfig
 
 NAME_MAP = replace(detr.NAME_MAP, renames=TIMM_NAMES)
