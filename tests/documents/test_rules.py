@@ -35,8 +35,9 @@ def rounded(rules: Rules) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]
         "q 2 0 0 2 10 20 cm 20 65 m 120 65 l S Q\n",  # in another scale
         "[4 2] 0 d " + line(50, 150, 250, 150),
         "".join(line(x, 150, x + 3, 150) for x in range(50, 250, 5)),  # dashes one by one
+        line(50, 150, 150, 150) * 2 + "".join(line(x, 150, x + 3, 150) for x in range(150, 250, 5)),
     ],
-    ids=["line", "thin box", "in two parts", "red", "scaled", "dashed", "dashes"],
+    ids=["line", "thin box", "in two parts", "red", "scaled", "dashed", "dashes", "partly dashes"],
 )
 def test_a_line_across(content: str) -> None:
     ((at, start, end),), down = rounded(rules_of(content))

@@ -18,6 +18,7 @@ GAP = 4.0  # pixels: lines that are nearer end to end are one
 SEEN = 27  # ninths of a grey level by which pixels differ at a line; a PDF's image has no noise
 WINDOW = 24  # pixels of a line that are judged together
 COVERED = 0.9  # the share of a line's drawn pixels that must be seen; letters at an unseen line have less
+UNEVEN = 0.7  # that of a line with gaps, some of whose parts are drawn with more of them than others
 SHORTEST = 6.0  # pixels of a rule
 
 
@@ -74,7 +75,9 @@ def joined(lines: np.ndarray, near: float, gap: float) -> np.ndarray:
     start, end = np.minimum.reduceat(lines[:, 1], first), np.maximum.reduceat(lines[:, 2], first)
     columns = [np.add.reduceat(lines[:, 0] * long, first) / np.add.reduceat(long, first), start, end]
     if lines.shape[1] > 3:
-        drawn = np.add.reduceat(long * lines[:, 4], first) / np.maximum(end - start, 1e-3)
+        # What is drawn twice counts once.
+        new = lines[:, 2] + far - np.maximum(lines[:, 1] + far, np.append(-np.inf, reached[:-1]))
+        drawn = np.add.reduceat(new.clip(0) * lines[:, 4], first) / np.maximum(end - start, 1e-3)
         columns += [np.maximum.reduceat(lines[:, 3], first), drawn.clip(0.05, 1)]
     return np.stack(columns, 1)
 
@@ -104,9 +107,21 @@ def _seen(line: list[float], image: np.ndarray) -> Iterator[tuple[float, float, 
     total = np.zeros((rows, width + 1), np.int32)
     np.cumsum(edge, 1, out=total[:, 1:])
     width = min(WINDOW, width)
+    least = (COVERED if drawn > 0.99 else UNEVEN * drawn) * width
     full = np.zeros(total.shape[1] - width + 2, np.int8)  # of the window from each x on
-    full[1:-1] = ((total[:, width:] - total[:, :-width]) >= COVERED * drawn * width).any(0)
-    for a, b in np.flatnonzero(np.diff(full)).reshape(-1, 2).tolist():
-        left, right = max(start, float(x0 + a)), min(end, float(x0 + b - 1 + width))
+    full[1:-1] = ((total[:, width:] - total[:, :-width]) >= least).any(0)
+    for a, b in _met(np.flatnonzero(np.diff(full)).reshape(-1, 2).tolist(), width - 1):
+        left, right = max(start, float(x0 + a)), min(end, float(x0 + b + width - 1))
         if right - left >= SHORTEST:
             yield at, left, right
+
+
+def _met(parts: list[list[int]], longer: int) -> list[list[int]]:
+    """Parts (start, end) of a line, in order: those that meet, each being so much longer at its end, are one."""
+    found: list[list[int]] = []
+    for start, end in parts:
+        if found and start <= found[-1][1] + longer:
+            found[-1][1] = end
+        else:
+            found.append([start, end])
+    return found
