@@ -47,7 +47,7 @@ def another_epsilon(model, patch):
     found = [m for m in modules(model) if isinstance(m, (LayerNorm, RMSNorm))]
     for norm in found:
         patch.setattr(norm, "eps", 1e-5 if norm.eps == 1e-6 else 1e-6)
-    return found
+    return found or another_epsilon_of_a_batch_norm(model, patch)
 
 
 def another_epsilon_of_a_batch_norm(model, patch):

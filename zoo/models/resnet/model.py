@@ -129,6 +129,11 @@ class ResNetPretrained(ImageModel):
     name_map = NAME_MAP
     any_size = True
 
+    def grid(self, pixel_values: Array) -> tuple[int, int]:
+        """Rows and columns of the last stage, rounded up."""
+        (Y, X), (y, x) = pixel_values.shape[1:3], self.patch
+        return (Y + y - 1) // y, (X + x - 1) // x
+
 
 class ResNetModel(ResNetPretrained):
     is_base_model = True
@@ -139,6 +144,10 @@ class ResNetModel(ResNetPretrained):
     @property
     def embeddings(self) -> Stem:
         return self.net.embeddings
+
+    @property
+    def layers(self) -> list[Stage]:
+        return self.net.layers
 
     def forward(self, p: ImageInputs) -> ResNetModelOutput:
         (x,) = deque(self.net.hidden_states(p.pixel_values), maxlen=1)
