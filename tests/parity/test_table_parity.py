@@ -119,20 +119,22 @@ def test_there_are_objects_to_compare(bench, name):
 
 
 def norm_of_another_epsilon(model):
-    for conv in body_of(model).backbone.blocks[0].convs:
+    for conv in body_of(model).backbone.layers[0].blocks[0].convs:
         conv.norm.eps = 1e-3
         conv._folded = conv.norm.fold(conv.weight, conv.bias)
         conv._prepared = None
 
 
 def shortcut_forgotten(model):
-    shortcut = body_of(model).backbone.blocks[-2].shortcut
-    body_of(model).backbone.blocks[-2].shortcut = lambda x: shortcut(x) * 0
+    block = body_of(model).backbone.layers[-1].blocks[0]
+    shortcut = block.shortcut
+    block.shortcut = lambda x: shortcut(x) * 0
 
 
 def relu_before_the_shortcut(model):
-    for block in body_of(model).backbone.blocks:
-        block.last.act, block.last.post = "relu", None
+    for stage in body_of(model).backbone.layers:
+        for block in stage.blocks:
+            block.last.act, block.last.post = "relu", None
 
 
 def columns_before_rows(model):
