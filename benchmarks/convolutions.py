@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import harness
@@ -138,28 +137,20 @@ def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
     """ResNet-18 with random weights, the same for all."""
     import numpy as np
     import torch
-    from safetensors.torch import save_file
     from transformers import ResNetConfig, ResNetModel
 
-    from zoo.models.detr.config import ResNetConfig as OurConfig
-    from zoo.models.detr.resnet import ResNet
-    from zoo.ops import on_numpy
-    from zoo.weights import Reader, Weights
-    from zoo.weights.files import open_weights
-    from zoo.weights.name_map import NameMap, RenamedSource
+    from zoo import load_model
 
     torch.manual_seed(0)
     fields = {"hidden_sizes": [D for D, _ in STAGES], "depths": [2] * len(STAGES), "layer_type": "basic"}
     theirs = ResNetModel(ResNetConfig(**fields)).eval()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.safetensors"
-        save_file(theirs.state_dict(), path)
-        named = RenamedSource(open_weights(path), NameMap("", ("embedder", "encoder")), is_base_model=True, tied={})
-        ours = ResNet(Weights(Reader(named, on_numpy)), OurConfig(**fields))
+        theirs.save_pretrained(folder)
+        ours = load_model(folder)
     x = np.random.default_rng(0).standard_normal((1, Y, X, 3), np.float32)
     first = torch.from_numpy(_first(x)).contiguous()
     calls: dict[str, Callable[[], Any]] = {
-        "zoo": lambda: _first(ours(x)),
+        "zoo": lambda: _first(ours(x).last_hidden_state),
         "transformers": lambda: theirs(first).last_hidden_state,
     }
     for name, order in _orders(torch).items():
