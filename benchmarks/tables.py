@@ -14,6 +14,8 @@ GriTS-Top, 0 ... 1, are means over the true tables, 0 for one that was not found
 are, and no other row comes between; white space is left out, and dashes, quotes and signs that look alike are the same,
 as in `benchmarks.lines`.  A table is right if it has the true number of rows and of columns and a GriTS-Con of 0.95; a
 file, if all of its tables are and nothing else was taken for one.
+The truth of the ruled PDFs is pdfplumber's, faults included (words of two lines in disorder, say).  "agreed" are those
+of its rows that camelot, which finds the lines in a picture of the page, has with the same texts: all of camelot's own.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ SETS = {
     "pubtabnet": "PubTabNet's tables, cut out",
     "gmft": "gmft's tables, cut out (answer: gmft's)",
     "icdar": "PDFs of ICDAR 2013",
-    "ruled": "ruled PDFs (answer: pdfplumber's)",
+    "ruled": "ruled PDFs (answer: pdfplumber's; agreed: camelot's, too)",
 }
 PDFS = ("icdar", "ruled")
 PICTURES = ("pages", "pubtabnet", "gmft")
@@ -107,11 +109,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in dict.fromkeys(one.set for one in wanted):
         of = [one for one in wanted if one.set == name]
         truth = truths(of, args.keep, args.peers)
+        second = run("camelot", of, args.keep, args.peers) if name == "ruled" and truth else None
         runs = {}
         for contender in args.only if truth else ():
             if name in FOR.get(contender, SETS):
                 answers = run(contender, of, args.keep, args.peers)
-                runs[contender] = answers and [score(truth[one.sha256], answers[one.sha256], one) for one in of]
+                runs[contender] = answers and [
+                    score(truth[one.sha256], answers[one.sha256], one, second and second[one.sha256]) for one in of
+                ]
         result["sets"][name] = {
             "files": [{"file": one.path, "repo": one.repo, "half": one.half, "sha256": one.sha256} for one in of],
             "contenders": {contender: found for contender, found in runs.items() if found is not None},
@@ -272,26 +277,37 @@ def _like_pdfplumber(table: Table) -> Table:
     return table_of([(r, c, 1, 1, "".join(t.split())) for r, row in enumerate(rows) for c, t in enumerate(row)])
 
 
-def score(truth: Mapping[int, list[Table]], answer: Mapping[str, Any], of: Material) -> dict[str, Any]:
-    """The true tables of one file, as [page, shape, found shape, GriTS-Con, GriTS-Top, rows, right rows]."""
+def score(
+    truth: Mapping[int, list[Table]], answer: Mapping[str, Any], of: Material, second: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The true tables of one file, as [page, shape, found shape, GriTS-Con, GriTS-Top, rows, right rows].
+
+    second: another library's answer; then the agreed rows, and the right ones among them, follow.
+    """
     from zoo.apps.tables.grits import grits
 
     pages = tables_of(answer)
     if of.set == "ruled":
         truth, pages = like_pdfplumber(truth), like_pdfplumber(pages)
+    others = like_pdfplumber(tables_of(second)) if second else {}
     rows: list[list[Any]] = []
     false = sum(len(found) for page, found in pages.items() if page not in truth)
     for page, true_tables in truth.items():
         found = pages.get(page, [])
         pairs = matched(true_tables, found)
         false += len(found) - len(pairs)
+        in_second = matched(true_tables, others.get(page, []))
         for i, true in enumerate(true_tables):
+            agreed = right_rows(true, others[page][in_second[i]]) if i in in_second else set()
+            more = [len(agreed)] if second else []
             if i not in pairs:
-                rows.append([page, list(true.shape), None, 0.0, 0.0, true.shape[0], 0])
+                rows.append([page, list(true.shape), None, 0.0, 0.0, true.shape[0], 0, *more, *(0 for _ in more)])
                 continue
             best = found[pairs[i]]
             con, top = (round(grits(true, best, metric).f, 4) for metric in ("con", "top"))
-            rows.append([page, list(true.shape), list(best.shape), con, top, true.shape[0], right_rows(true, best)])
+            right = right_rows(true, best)
+            more += [len(right & agreed) for _ in more]
+            rows.append([page, list(true.shape), list(best.shape), con, top, true.shape[0], len(right), *more])
     kept = {key: round(answer[key], 3) for key in ("start", "wall", "cpu", "peak") if key in answer}
     return {"tables": rows, "false": false, "pages": of.pages, "error": answer["error"], **kept}
 
@@ -318,10 +334,11 @@ def _parts(table: Table) -> Counter[str]:
     return Counter(text[i : i + 3] for i in range(max(1, len(text) - 2)))
 
 
-def right_rows(true: Table, found: Table) -> int:
-    """The number of true rows that were found, in their order, with all texts right."""
+def right_rows(true: Table, found: Table) -> set[int]:
+    """The true rows that were found, in their order, with all texts right."""
     texts = [[tuple(map(_plain, row)) for row in table.rows(repeat=False)] for table in (true, found)]
-    return sum(block.size for block in SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks())
+    blocks = SequenceMatcher(None, *texts, autojunk=False).get_matching_blocks()
+    return {row for block in blocks for row in range(block.a, block.a + block.size)}
 
 
 def _plain(text: str) -> str:
@@ -345,6 +362,8 @@ def summary(files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "top": sum(table[4] for table in tables) / of,
         "rows": sum(table[5] for table in tables),
         "right rows": sum(table[6] for table in tables),
+        "agreed rows": sum(sum(table[7:8]) for table in tables),
+        "right agreed rows": sum(sum(table[8:]) for table in tables),
         "right tables": sum(map(is_right, tables)),
         "missed": sum(table[2] is None for table in tables),
         "false": sum(file["false"] for file in files),
@@ -363,10 +382,11 @@ HEAD_OF_SPEED = ("s a page", "CPU s a page", "start, s", "peak, MB")
 
 def figures(found: Mapping[str, Any]) -> list[str]:
     """A summary as texts, in the order of HEAD."""
+    agreed = f"; agreed: {found['right agreed rows']} of {found['agreed rows']}" if found["agreed rows"] else ""
     return [
         f"{found['con']:.3f}",
         f"{found['top']:.3f}",
-        f"{found['right rows']} of {found['rows']}",
+        f"{found['right rows']} of {found['rows']}{agreed}",
         f"{found['right tables']} of {found['tables']}",
         str(found["missed"]),
         str(found["false"]),
@@ -387,7 +407,7 @@ def show(name: str, result: Mapping[str, Any], rows: bool) -> None:
             where = "/".join(result["files"][i]["file"].split("/")[-2:])
             if file["error"]:
                 print(f"{contender}: {where}: {file['error']}")
-            for page, true, shape, con, top, of, right in file["tables"] if rows else ():
+            for page, true, shape, con, top, of, right, *_ in file["tables"] if rows else ():
                 shapes = f"{true[0]}x{true[1]} as {'x'.join(map(str, shape)) if shape else 'nothing'}"
                 print(f"{contender}: {where} page {page}: {shapes}, con {con:.3f}, top {top:.3f}, rows {right} of {of}")
             if rows and file["false"]:

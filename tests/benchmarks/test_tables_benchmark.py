@@ -72,14 +72,24 @@ def test_scores_of_a_file():
     assert tables.like_pdfplumber({1: [TRUE]})[1][0].rows() == [["ab", ""], ["1", "2"], ["3", ""]]
     figures = tables.summary([found])
     assert (figures["right tables"], figures["missed"], figures["right rows"], figures["right files"]) == (2, 1, 6, 0)
-    assert tables.right_rows(TRUE, table_material.table_of(wrong)) == 2
+    assert tables.right_rows(TRUE, table_material.table_of(wrong)) == {0, 2}
+
+
+def test_rows_that_two_libraries_agree_on():
+    """Of three true rows the second library has two; one of these two is found."""
+    cells = [[c.row, c.column, c.row_span, c.column_span, c.text] for c in TRUE.cells]
+    first_wrong, last_wrong = ([[*c[:4], c[4].replace(a, "x")] for c in cells] for a in ("a", "3"))
+    answer = {"pages": {"1": [first_wrong]}, "error": None, "start": 1, "wall": 1, "cpu": 1, "peak": 1}
+    found = tables.score({1: [TRUE], 2: [TRUE]}, answer, MATERIAL[0], {"pages": {"1": [last_wrong]}})
+    assert [row[5:] for row in found["tables"]] == [[3, 2, 2, 1], [3, 0, 0, 0]]
+    assert tables.figures(tables.summary([found]))[2] == "2 of 6; agreed: 1 of 2"
 
 
 def test_rows_are_right_whatever_the_white_space_and_the_kind_of_dash():
     true, found = (
         table_material.table_of([[0, 0, 1, 1, a], [1, 0, 1, 1, b]]) for a, b in (("−1.5 – 2", "µM"), ("–1.5-2", "uM"))
     )
-    assert tables.right_rows(true, found) == 1
+    assert len(tables.right_rows(true, found)) == 1
 
 
 def test_figures_in_the_docs(tmp_path):

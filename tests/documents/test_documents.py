@@ -42,6 +42,14 @@ def test_the_page_is_as_large_as_it_is_seen():
     assert document.page(1).image.shape == (540, 340, 3)
 
 
+@pytest.mark.parametrize("dpi", [79, 150, 300])
+def test_a_letter_page_is_drawn_at_every_dpi(dpi):
+    """792 points at 150 dpi are 1,650 pixels, or 1,651 where 150 / 72 is rounded first."""
+    image = open_document(pdf([text(20, 150, "x")], size=(612, 792)), dpi=dpi).page(1).image
+    assert abs(image.shape[0] - 792 * dpi / 72) <= 1
+    assert (image < 128).any()
+
+
 def test_words_are_split_where_a_pdf_has_no_spaces():
     far = "BT /F1 12 Tf 20 100 Td [(one) -3000 (two) 0 (three)] TJ ET"
     assert [w.text for w in words_of(pdf([far]))] == ["one", "twothree"]

@@ -121,13 +121,14 @@ class PdfFile:
         dpi, most = self.dpi, min(self.max_pixels, DRAWN)
         if (pixels := width * height * (dpi / 72) ** 2) > most:
             dpi = math.floor(dpi * math.sqrt(most / pixels))
-        W, H = math.ceil(width * dpi / 72), math.ceil(height * dpi / 72)
+        scale = dpi / 72  # rounded first, as PDFium's binding does: 612 points at 150 dpi are 1,275 pixels or 1,276
+        W, H = math.ceil(width * scale), math.ceil(height * scale)
         large = f"{name}: {width:g} x {height:g} points at {self.dpi:g} dpi are {pixels:.3g} pixels"
         if dpi < min(self.dpi, LEAST_DPI) or max(W, H) > MAX_SIDE:
             raise InputError(f"{large}: at most {most} are drawn, {MAX_SIDE} a side, and at {LEAST_DPI} dpi or more")
         if dpi < self.dpi:
             warn(f"{large}, more than {most}: it is drawn at {dpi} dpi")
-        return W, H, dpi / 72
+        return W, H, scale
 
     def _numbers(self, name: str, count: int, *request: Any) -> list[float]:
         answer = self._asked(name, *request, most=100).split()
