@@ -53,7 +53,7 @@ def post_process_object_detection(
 
     A query with a logit or a coordinate that is not finite is an InputError.
     """
-    check_fraction("threshold", threshold)
+    check_fraction(threshold, "threshold")
     check_choice(rule, "rule", RULES)
     labels = len(id2label)
     if logits.ndim != 3 or logits.shape[2] not in (labels, labels + 1):
@@ -122,7 +122,7 @@ def draw_boxes(image: Image.Image, boxes: Sequence[tuple[str, Box, tuple[int, in
     return drawn
 
 
-def check_fraction(name: str, value: Any) -> float:
+def check_fraction(value: Any, name: str) -> float:
     """A number in 0 ... 1: a score, a confidence, a threshold."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
         raise InputError(f"{name} is {value!r:.100}, expected a number in 0 ... 1")

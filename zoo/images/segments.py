@@ -47,7 +47,7 @@ def post_process_panoptic_segmentation(
     """
     given = (threshold, mask_threshold, overlap_mask_area_threshold)
     for name, value in zip(("threshold", "mask_threshold", "overlap_mask_area_threshold"), given, strict=True):
-        check_fraction(name, value)
+        check_fraction(value, name)
     labels = len(id2label)
     if logits.ndim != 3 or logits.shape[2] != labels + 1 or pred_masks.shape[:2] != logits.shape[:2]:
         raise InputError(

@@ -98,7 +98,7 @@ class Detect(ImageTask):
         Images share a batch only where the processor makes them equally large: beside a larger one, padded, each
         would get other scores than alone.
         """
-        check_fraction("threshold", threshold)
+        check_fraction(threshold, "threshold")
         check_choice(rule, "rule", RULES)
         processor = self.processor if size is None else self.processor.with_size(size)
         given, single = as_images(images, "images")

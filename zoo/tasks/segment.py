@@ -50,7 +50,7 @@ class Segmentation:
         """
         from PIL import Image
 
-        check_fraction("alpha", alpha)
+        check_fraction(alpha, "alpha")
         colours = palette(int(self.mask.max()) + 1)[self.mask]
         if self.blank is not None:
             colours = np.where((self.mask == self.blank)[:, :, None], self.image, colours)

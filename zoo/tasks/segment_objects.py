@@ -70,7 +70,7 @@ class SegmentObjects(ImageTask):
         `post_process_panoptic_segmentation`.  label_ids_to_fuse: labels whose objects count as one, such as the sky.
         data_format, max_pixels: as in `open_image`.
         """
-        check_fraction("threshold", threshold)
+        check_fraction(threshold, "threshold")
         given, single = as_images(images, "images")
         arrays = []
         for i, image in enumerate(given):

@@ -82,7 +82,7 @@ class TableExtractor:
         dtype: str | None = None,
         local_files_only: bool = False,
     ):
-        check_fraction("threshold", threshold)
+        check_fraction(threshold, "threshold")
         if ocr is not None and reader is not None:
             raise InputError("ocr reads the page, and reader the cells: give one of them")
         if isinstance(ocr, str) and ocr in READERS:

@@ -143,4 +143,4 @@ def _reading(one: Any) -> tuple[str, float]:
         text, confidence = None, None
     if not isinstance(text, str):
         raise InputError(f"the reader returned {one!r:.100} for a line, expected (text, confidence)")
-    return text, check_fraction("the confidence of a text that the reader returned", confidence)
+    return text, check_fraction(confidence, "the confidence of a text that the reader returned")

@@ -125,9 +125,9 @@ def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, floa
                 raise InputError(
                     f"thresholds has a label {label!r}, known are {', '.join(LABELS)}{nearest(str(label), LABELS)}"
                 )
-        limits = {label: check_fraction(f"thresholds[{label!r}]", thresholds.get(label, 0.5)) for label in LABELS}
+        limits = {label: check_fraction(thresholds.get(label, 0.5), f"thresholds[{label!r}]") for label in LABELS}
     else:
-        limits = dict.fromkeys(LABELS, check_fraction("thresholds", thresholds))
+        limits = dict.fromkeys(LABELS, check_fraction(thresholds, "thresholds"))
     if len(objects) > MAX_OBJECTS:
         raise InputError(f"{len(objects)} objects, at most {MAX_OBJECTS:,} are taken")
     found: dict[str, list[Detection]] = {label: [] for label in LABELS}
@@ -140,7 +140,7 @@ def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, floa
             raise InputError(
                 f"objects[{i}] has the label {label!r:.100}, known are {known}{nearest(str(label), LABELS)}"
             )
-        box, score = check_box(f"objects[{i}].box", box), check_fraction(f"objects[{i}].score", score)
+        box, score = check_box(f"objects[{i}].box", box), check_fraction(score, f"objects[{i}].score")
         if score > limits[label]:
             found[label].append(Detection(label, score, box))
     return found

@@ -63,7 +63,7 @@ def read_words(path: str | os.PathLike[str]) -> list[Word]:
             if key not in entry:
                 raise InputError(f"{name} has no {key!r}")
         box = check_box(f"{name}: box", entry["box"])
-        confidence = check_fraction(f"{name}: confidence", entry.get("confidence", 1.0))
+        confidence = check_fraction(entry.get("confidence", 1.0), f"{name}: confidence")
         try:
             found.append(Word(entry["text"], box, confidence, entry.get("angle")))
         except TableError as e:
@@ -78,7 +78,7 @@ def check_words(words: Sequence[Word]) -> None:
     for i, word in enumerate(words):
         if not isinstance(word, Word):
             raise InputError(f"words[{i}] is of type {type(word).__name__}, expected zoo.apps.tables.Word")
-        check_fraction(f"words[{i}].confidence", word.confidence)
+        check_fraction(word.confidence, f"words[{i}].confidence")
 
 
 def words_outside(table: Table, words: Sequence[Word]) -> list[Word]:
