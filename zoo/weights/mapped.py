@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import mmap
 import reprlib
-import stat
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -60,12 +59,10 @@ def map_file(path: Path) -> np.ndarray:
     If the file is truncated afterwards, an access beyond its end kills the process (SIGBUS).  No check can
     prevent that, so replace weight files by renaming, as every download tool does.
     """
-    from ..files.inside import LFS_POINTER
+    from ..files.inside import LFS_POINTER, check_regular
 
     try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            raise CheckpointError(f"{path}: a {'folder' if stat.S_ISDIR(mode) else 'special file'}, not a weight file")
+        check_regular(path.stat().st_mode, path, CheckpointError)
         with path.open("rb") as file:
             if not file.seek(0, 2):
                 raise CheckpointError(f"{path}: the file is empty")
