@@ -33,46 +33,27 @@ UNIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readli
 NOT_IN_NAMES = frozenset('<>:"\\|?*')  # of Windows' files
 DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(10))])
 # What Linux has and the other one has not, by module.
-MISSING: dict[str, dict[str, tuple[str, ...]]] = {
-    "windows": {
-        "os": (
-            *(
-                "fork",
-                "register_at_fork",
-                "uname",
-                "sysconf",
-                "getuid",
-                "geteuid",
-                "getgid",
-                "killpg",
-                "setsid",
-                "mkfifo",
-            ),
-            *("sched_getaffinity", "memfd_create", "posix_fallocate", "posix_fadvise", "sendfile", "pread", "pwrite"),
-            *("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "statvfs", "chown", "fchmod", "openpty", "nice"),
-        ),
-        "signal": (
-            *(
-                "SIGKILL",
-                "SIGALRM",
-                "SIGHUP",
-                "SIGUSR1",
-                "SIGUSR2",
-                "SIGXCPU",
-                "SIGXFSZ",
-                "SIGPIPE",
-                "SIGCHLD",
-                "SIGPROF",
-            ),
-            *("alarm", "setitimer", "pthread_sigmask", "sigwait", "pthread_kill"),
-        ),
-    },
-    "macos": {
-        "os": ("sched_getaffinity", "memfd_create", "posix_fallocate", "posix_fadvise", "O_TMPFILE", "O_DIRECT"),
-        "signal": ("SIGPWR", "SIGRTMIN", "SIGRTMAX", "SIGSTKFLT", "sigtimedwait"),
-        "fcntl": ("F_SETPIPE_SZ", "F_GETPIPE_SZ"),
-        "resource": ("prlimit", "RLIMIT_RTPRIO", "RLIMIT_SIGPENDING"),
-    },
+MISSING: dict[str, dict[str, frozenset[str]]] = {
+    platform: {module: frozenset(names.split()) for module, names in modules.items()}
+    for platform, modules in {
+        "windows": {
+            "os": """
+                fork register_at_fork uname sysconf getuid geteuid getgid killpg setsid mkfifo
+                sched_getaffinity memfd_create posix_fallocate posix_fadvise sendfile pread pwrite
+                O_DIRECTORY O_NOFOLLOW O_CLOEXEC O_NONBLOCK statvfs chown fchmod openpty nice
+            """,
+            "signal": """
+                SIGKILL SIGALRM SIGHUP SIGUSR1 SIGUSR2 SIGXCPU SIGXFSZ SIGPIPE SIGCHLD SIGPROF
+                alarm setitimer pthread_sigmask sigwait pthread_kill
+            """,
+        },
+        "macos": {
+            "os": "sched_getaffinity memfd_create posix_fallocate posix_fadvise O_TMPFILE O_DIRECT",
+            "signal": "SIGPWR SIGRTMIN SIGRTMAX SIGSTKFLT sigtimedwait",
+            "fcntl": "F_SETPIPE_SZ F_GETPIPE_SZ",
+            "resource": "prlimit RLIMIT_RTPRIO RLIMIT_SIGPENDING",
+        },
+    }.items()
 }
 
 

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from zoo.files import atomic_write
+from zoo.guards import child
 
-WINDOWS = atomic_write.os.name == "nt"
+WINDOWS = child.os.name == "nt"
+LINUX = child.sys.platform == "linux"
 
 
 def names_in(folder: Path) -> list[str]:

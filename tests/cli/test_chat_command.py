@@ -62,7 +62,7 @@ def test_which_tokens_are_drawn_from(folder, capsys, monkeypatch):
     likeliest = said("--temperature", "0")
     for one in (["--top-k", "1"], ["--top-p", "0.0001"], ["--min-p", "1"]):
         assert said("--temperature", "2", *one) == likeliest
-    stop = likeliest[2]
+    stop = [c for c in likeliest.strip() if c != "�"][-1]  # which may stand in the place of another character
     assert said("--temperature", "0", "--stop", stop, "--stop", "not there") == likeliest.split(stop)[0] + "\n"
 
 

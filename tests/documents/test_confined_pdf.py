@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
 pytest.importorskip("resource", reason="needs limits, which Windows has not")
 
+from tests.platforms import LINUX
 from tests.small_pdf import pdf, text
 from zoo.apps.documents import open_document
 from zoo.apps.documents import pdf as module
@@ -54,7 +55,15 @@ def hurried(monkeypatch):
 
 
 @pytest.mark.usefixtures("hurried")
-@pytest.mark.parametrize(("make", "why"), [(endless, "too long, more than"), (bomb, "memory|takes more than")])
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (endless, "too long, more than"),
+        pytest.param(
+            bomb, "memory|takes more than", marks=pytest.mark.skipif(not LINUX, reason="needs Linux's limit on memory")
+        ),
+    ],
+)
 def test_a_hostile_page_is_one_error_and_the_others_are_read(make, why):
     with open_document(make(), name="x.pdf") as document:
         with pytest.raises(InputError, match=rf"x\.pdf, page 1: damaged or hostile: PDFium is stopped, .*({why})"):
