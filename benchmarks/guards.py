@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tests.small_pdf import line, pdf, text
+
 from . import checkpoints, clients, harness
-from .pdf import PAGES, SIZE, page_of_words
 
 STORIES = harness.ROOT / "zoo" / "data" / "stories260k"
+PAGES, SIZE = 20, (595, 842)
 WANTED = 1.02
 # Guards that only look, by module; all of them return nothing.
 CHECKS = {
@@ -82,6 +84,13 @@ class InProcess:
     def close(self) -> None: ...
 
 
+def page_of_words() -> str:
+    """Text and rules: 50 rows of 10 words with a line between all of them."""
+    words = [text(40 + 52 * x, 800 - 15 * y, f"word{x}{y}", 9) for y in range(50) for x in range(10)]
+    rules = [line(36, 796 - 15 * y, 560, 796 - 15 * y) for y in range(50)]
+    return "".join([*words, *rules, *(line(36 + 52 * x, 50, 36 + 52 * x, 810) for x in range(11))])
+
+
 def page(data: bytes, is_guarded: bool) -> float:
     """CPU seconds of a page, those of the confined process included."""
     from zoo.apps.documents import pdf
@@ -129,7 +138,6 @@ def rows(args: Any) -> Iterator[tuple[str, Callable[[bool], float]]]:
     from PIL import Image
 
     import zoo
-    from tests.small_pdf import pdf
     from zoo.images.open import open_pixels
 
     data = pdf([page_of_words()] * PAGES, size=SIZE)
