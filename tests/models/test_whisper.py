@@ -242,7 +242,7 @@ def test_refused(folder, tmp_path):
         ConfigError, match="hop_length = 500, n_fft = 400, and a window of 16000 samples: expected each"
     ):
         FeatureExtractor.from_folder(CheckpointFolder.of(tmp_path))
-    for fields in (  # which took 12 GB and more
+    for fields in (  # whose windows would take 12 GB and more by their numbers
         {"chunk_length": 30, "hop_length": 160, "n_fft": 480_000},
         {"chunk_length": 3000, "sampling_rate": 1 << 20, "hop_length": 1 << 20, "n_fft": 1 << 20},
         {"chunk_length": 30, "hop_length": 160, "feature_size": 1 << 20},

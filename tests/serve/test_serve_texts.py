@@ -150,7 +150,7 @@ def test_a_text_of_any_length_may_be_truncated(client, embed):
 def test_a_long_request_lets_others_pass(models, client, embed, monkeypatch):
     """It is computed in parts, and each answer has its own vectors."""
     worker = models.all["model"].worker
-    monkeypatch.setattr(worker.task, "batch_tokens", 16)
+    monkeypatch.setattr(worker.task, "batch_tokens", 8)
     parts, taken = list[Any](), worker._taken
 
     def recorded() -> Any:

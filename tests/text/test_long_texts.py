@@ -11,7 +11,7 @@ import pytest
 import zoo
 import zoo.text.tokenizer
 from zoo.errors import InputError
-from zoo.text.long_texts import boundaries
+from zoo.text.long_texts import boundaries, ids_within
 from zoo.text.tokenizer import Tokenizer
 
 NAMES = ["bert-uncased", "bert-cased", "bert-multilingual", "roberta", "roberta-json", "trocr-small", "xlm-roberta"]
@@ -85,7 +85,7 @@ def test_a_cut_is_made(tokenizer, monkeypatch):
     seen = []
     encode = Tokenizer._encode
     monkeypatch.setattr(
-        Tokenizer, "_encode", lambda self, b, i, text, pair: seen.append(text) or encode(self, b, i, text, pair)
+        Tokenizer, "_encode", lambda self, b, i, text, *rest: seen.append(text) or encode(self, b, i, text, *rest)
     )
     assert tokenizer("lorem ipsum dolor " * 100_000, max_length=128).input_ids.shape == (1, 128)
     assert len(seen[0]) < 60_000
@@ -95,7 +95,7 @@ def test_a_cut_is_made(tokenizer, monkeypatch):
 def test_letters_beyond_ascii_are_cut_too(load, name, monkeypatch):
     tokenizer, seen, encode = load(name), [], Tokenizer._encode
     monkeypatch.setattr(
-        Tokenizer, "_encode", lambda self, b, i, text, pair: seen.append(text) or encode(self, b, i, text, pair)
+        Tokenizer, "_encode", lambda self, b, i, text, *rest: seen.append(text) or encode(self, b, i, text, *rest)
     )
     texts = ["слово за слово " * 50_000, *(["红楼梦" * 100_000] if name == "bert-uncased" else [])]
     assert tokenizer(texts, max_length=128).input_ids.shape == (len(texts), 128)
@@ -108,6 +108,14 @@ def test_a_text_that_cannot_be_cut_is_bounded(load):
             load("bert-uncased")(texts, max_length=128)
     with pytest.raises(InputError, match=r"pairs\[1\] has 600000 characters"):
         load("bert-uncased")(["a", "b"], ["c", "x" * 600_000], max_length=128)
+
+
+def test_too_many_tokens_are_found_before_they_are_all_made(load):
+    backend = load("bert-uncased").backend
+    text = "a cat " * 40_000
+    assert ids_within(backend, text, 80_000, True) == backend.encode(text).ids
+    with pytest.raises(InputError, match="more than 20000 tokens in its first 65536 characters, and the most is 20000"):
+        ids_within(backend, text, 20_000, True)
 
 
 def test_tokens_that_reach_across_words_forbid_a_cut(load):

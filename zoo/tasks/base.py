@@ -253,12 +253,12 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
         warn(f"{tokenizer.source}: {few}: is the vocabulary cut short, or another checkpoint's?")
 
 
-def text_blocks(texts: Iterable[Any]) -> Iterator[list[Any]]:
-    """Texts or pairs of them in blocks that are not too much to be tokenized at once; a long one is a block alone."""
+def text_blocks(texts: Iterable[Any], most: int = CHARACTERS_AT_ONCE) -> Iterator[list[Any]]:
+    """Texts or pairs of them in blocks of at most so many characters, to be tokenized at once; a long one alone."""
     block, characters = list[Any](), 0
     for text in texts:
         size = sum(len(one) for one in (text if isinstance(text, tuple) else (text,)) if isinstance(one, str))
-        if len(block) == TEXTS_AT_ONCE or (block and characters + size > CHARACTERS_AT_ONCE):
+        if len(block) == TEXTS_AT_ONCE or (block and characters + size > most):
             yield block
             block, characters = [], 0
         block.append(text)

@@ -17,6 +17,7 @@ from ..generate.text import StopStrings, TextStream, text_of
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..text.chat import ChatTemplate, Messages
+from ..text.long_texts import ids_within
 from .base import Progress, TextTask, as_texts, most_characters
 from .conversation import Conversation
 
@@ -275,7 +276,7 @@ class Generate(TextTask):
         """The tokens of a text to go on from."""
         if len(text) > most_characters(self.max_tokens):
             raise InputError(f"the prompt has {len(text)} characters, and the context is {self.max_tokens} tokens")
-        ids: list[int] = self.tokenizer.backend.encode(text).ids
+        ids = ids_within(self.tokenizer.backend, text, self.max_tokens, True)
         if len(ids) > 1 and ids[0] == ids[1] == self.tokenizer.bos_token_id:
             del ids[0]
         if not ids:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import numpy as np
 
 from ..errors import InputError, TokenizerError, nearest
+from .long_texts import MOST, ids_within
 from .special_tokens import ROLES
 from .template import render
 from .tokenizer_json import guarded
@@ -183,7 +184,8 @@ class ChatTemplate:
 
     def _encode(self, text: str) -> list[int]:
         with guarded(self.where):
-            return self._tokenizer.backend.encode(text, add_special_tokens=False).ids
+            most = max(MOST, self._tokenizer.model_max_length or 0)
+            return ids_within(self._tokenizer.backend, text, most, False)
 
     def _encode_plain(self, text: str) -> list[int]:
         """The tokens as if there were no added ones; InputError where the vocabulary makes one of plain text."""

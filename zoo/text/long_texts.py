@@ -1,4 +1,5 @@
-"""Long texts are cut before tokenizing if truncation keeps only the beginning; Ctrl-C interrupts the rest.
+"""Long texts are cut before tokenizing if truncation keeps only the beginning, and counted if they may not be cut;
+Ctrl-C interrupts the rest.
 
 A cut between a letter and a space that a letter follows leaves the tokens before it unchanged if the tokenizer treats
 the two sides apart.  Normalizers of the known kinds do, except a replacement of more than the space itself.  After them
@@ -15,6 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..errors import InputError
+
 if TYPE_CHECKING:
     import tokenizers
 
@@ -23,6 +26,7 @@ T = TypeVar("T")
 LONG = 1 << 16  # characters from which a text is cut
 MARGIN = 1 << 10  # characters that are kept beyond the last token that counts
 PER_TOKEN = 8  # characters, the first guess
+CUT = 16  # tokens that a text may have more for being cut
 MOST = 1 << 19  # characters of a text that cannot be cut: a token takes 600 bytes, and may be a single character
 
 _ASCII = re.compile(r"[A-Za-z](?= [A-Za-z])")
@@ -57,6 +61,23 @@ def interruptible(call: Callable[[], T]) -> T:
     if failure:
         raise failure[0]
     return result[0]
+
+
+def ids_within(backend: tokenizers.Tokenizer, text: str, tokens: int, special: bool) -> list[int]:
+    """The tokens of a text.  InputError where there are more than `tokens`, which of a long text is found in parts.
+
+    backend: one that does not truncate.  special: with the special tokens that a text gets.
+    """
+    if len(text) < LONG:
+        return backend.encode(text, add_special_tokens=special).ids  # type: ignore[no-any-return]
+    # A word that is cut in two may have some tokens more.
+    found = 0
+    for at in range(0, len(text), LONG):
+        found += max(0, len(backend.encode_batch([text[at : at + LONG]], add_special_tokens=False)[0]) - CUT)
+        if found > tokens:
+            problem = f"the text has more than {tokens} tokens in its first {min(len(text), at + LONG)} characters"
+            raise InputError(f"{problem}, and the most is {tokens}")
+    return backend.encode_batch([text], add_special_tokens=special)[0].ids  # type: ignore[no-any-return]
 
 
 def beginning(backend: tokenizers.Tokenizer, text: str, tokens: int, boundary: re.Pattern[str]) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import InputError, TokenizerError
 from ..files.folder import CheckpointFolder
 from .given import given_ids, given_texts
+from .long_pairs import LongPairs
 from .long_texts import LONG, MOST, beginning, boundaries, interruptible
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
@@ -100,9 +101,10 @@ class Tokenizer:
         self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
         self._lock = threading.Lock()
         self._boundary: re.Pattern[str] | bool | None = None  # where texts can be cut; None until a long text comes
+        self._pairs: LongPairs | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_backends": {}, "_lock": None}
+        return {**vars(self), "_backends": {}, "_lock": None, "_pairs": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
@@ -176,7 +178,7 @@ class Tokenizer:
                         problem = f"has {len(one)} characters, and no space between two words among the first {MOST}"
                         how = f"pass its beginning alone, such as text[:{MOST}]"
                         raise InputError(f"{problem}, where it could be cut: {how}", argument=name, index=i)
-            row = self._encode(backend, i, text, pair)
+            row = self._encode(backend, i, text, pair, overflow)
             rows.append(row)
             if overflow:
                 rows.extend(row.overflowing)
@@ -342,10 +344,14 @@ class Tokenizer:
                 pair = beginning(self.backend, pair, max(room, other + 1), boundary)
         return text, pair
 
-    def _encode(self, backend: tokenizers.Tokenizer, i: int, text: str, pair: str | None) -> tokenizers.Encoding:
+    def _encode(
+        self, backend: tokenizers.Tokenizer, i: int, text: str, pair: str | None, overflow: bool
+    ) -> tokenizers.Encoding:
         settings = backend.truncation or {}
         try:
             with guarded(self.source):
+                if pair is not None and settings and not overflow and (row := self._long_pair(backend, text, pair)):
+                    return row
                 if len(text) + len(pair or "") < LONG:
                     return backend.encode(text, pair)
                 # Of the two, only encode_batch lets go of the interpreter's lock.
@@ -360,6 +366,16 @@ class Tokenizer:
                 argument="texts",
                 index=i,
             ) from None
+
+    def _long_pair(self, backend: tokenizers.Tokenizer, text: str, pair: str) -> tokenizers.Encoding | None:
+        if self._pairs is None:
+            bare = _sibling(self.backend)
+            bare.post_processor = None
+            self._pairs = LongPairs(self.backend, bare)
+        pairs = self._pairs
+        if len(text) + len(pair) < LONG:
+            return pairs.row(backend, text, pair)
+        return interruptible(lambda: pairs.row(backend, text, pair))
 
 
 _TIDY = (

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import msgspec
 
 from ...errors import InputError
 from ...tasks.base import most_characters
+from ...text.long_texts import LONG, MOST
 from .errors import ApiError
 
-LONG = 1 << 20  # characters: of such texts one at a time becomes tokens
+PAIRED = 1 << 24  # characters of a request's pairs, each of which is read whole
+_one_at_a_time = threading.Lock()
 
-one_at_a_time = threading.Lock()
+
+def turn(characters: int) -> AbstractContextManager[Any]:
+    """The context in which a text becomes tokens: of long ones one at a time does."""
+    return _one_at_a_time if characters > LONG else nullcontext()
 
 
 def limited(text: str, tokens: int, index: int, truncate: bool) -> str:
@@ -24,6 +31,18 @@ def limited(text: str, tokens: int, index: int, truncate: bool) -> str:
         return text[:most]
     problem = f"has {len(text)} characters, and the model takes at most {tokens} tokens, {most} characters in any case"
     raise InputError(f"{problem}: shorten it, or send truncate = true", argument="input", index=index)
+
+
+def check_pairs(query: str, documents: Sequence[str]) -> None:
+    """Raise ApiError for pairs that are too much to be read by a language model, which reads the query with each."""
+    longest = max(range(len(documents)), key=lambda i: len(documents[i]))
+    if (size := len(query) + len(documents[longest])) > MOST:
+        problem = f"the query and documents[{longest}] have {size} characters together, expected {MOST} at most"
+    elif (size := len(documents) * len(query) + sum(map(len, documents))) > PAIRED:
+        problem = f"the query beside each of {len(documents)} documents makes {size} characters, at most {PAIRED}"
+    else:
+        return
+    raise ApiError(413, f"{problem}: send less in one request", code="request_too_large", param="documents")
 
 
 def check_prompt(length: int, context: int, param: str) -> None:

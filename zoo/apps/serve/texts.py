@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from ...checkpoint.sentence_encoder import normalize as unit_length
-from ...tasks.base import most_characters
+from ...errors import InputError
+from ...tasks.base import most_characters, text_blocks
 from ...tasks.causal_rerank import CausalRerank
 from ...tasks.classify import best_labels, score_function
 from ...tasks.vectors import truncated
+from ...text.long_texts import MOST, PER_TOKEN, ids_within
 from .errors import ApiError
-from .lengths import LONG, size_of
+from .lengths import check_pairs, size_of, turn
 from .models import Models, Served
 from .requests import ClassifyRequest, EmbeddingsRequest, RerankRequest, TokenizeRequest
 
@@ -48,11 +50,10 @@ async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:
     texts: Any = [document if isinstance(document, str) else document.get("text") for document in asked.documents]
     if (wrong := next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)) is not None:
         raise ApiError(400, f"documents[{wrong}] has no text", param="documents")
-    queries = [asked.query] * len(texts)
     if isinstance(one.task, CausalRerank):
-        rows, _ = one.task.judged(queries, texts, cut=asked.truncate)
-        logits, tokens = await one.worker.run(partial(one.task.logits, rows, False)), sum(map(len, rows))
+        logits, tokens = await _judged(one, asked.query, texts, asked.truncate)
     else:
+        queries = [asked.query] * len(texts)
         logits, tokens = await one.worker.run(queries, texts, one.task.outputs, truncate=asked.truncate)
     scores = one.task.score(np.asarray(logits))
     results = []
@@ -61,6 +62,26 @@ async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:
         results.append(result | ({"document": {"text": texts[i]}} if asked.return_documents else {}))
     id, meta = f"rerank-{uuid.uuid4().hex}", {"billed_units": {"total_tokens": tokens}}
     return {"id": id, "model": one.id, "results": results, "usage": _usage(tokens), "meta": meta}
+
+
+async def _judged(one: Served, query: str, texts: list[str], cut: bool) -> tuple[list[float], int]:
+    """The logits of a language model for documents, and its tokens; in parts, so that other requests have their turn,
+    and the rest is left once the client is gone.
+    """
+    check_pairs(query, texts)
+
+    def judge(some: list[str], at: int) -> tuple[list[float], int]:
+        try:
+            rows, _ = one.task.judged([query] * len(some), some, cut=cut)
+        except InputError as e:
+            raise (e if e.index is None else e.about("documents", at + e.index)) from None
+        return one.task.logits(rows, False).tolist(), sum(map(len, rows))
+
+    logits, tokens = list[float](), 0
+    for pairs in text_blocks([(query, text) for text in texts], PER_TOKEN * one.task.batch_tokens):
+        found, count = await one.worker.run(partial(judge, [text for _, text in pairs], len(logits)))
+        logits, tokens = logits + found, tokens + count
+    return logits, tokens
 
 
 async def classify(models: Models, asked: ClassifyRequest) -> dict[str, Any]:
@@ -80,16 +101,21 @@ async def tokenize(models: Models, asked: TokenizeRequest) -> dict[str, Any]:
     one = models.find(asked.model, "embed", "rerank", "classify", "generate")
     if (asked.prompt is None) == (asked.messages is None):
         raise ApiError(400, "give either prompt or messages", param="prompt")
-    most = max(LONG, most_characters(one.task.max_tokens))  # what is counted here may be too long for the model
+    most = max(MOST, most_characters(one.task.max_tokens))  # what is counted here may be too long for the model
     if (size := size_of(asked.prompt, asked.messages, asked.tools)) > most:
         raise ApiError(400, f"the text has about {size} characters, expected {most} at most", param="prompt")
-    return await asyncio.to_thread(_tokenized, one, asked)
+    return await asyncio.to_thread(_tokenized, one, asked, size)
 
 
-def _tokenized(one: Served, asked: TokenizeRequest) -> dict[str, Any]:
+def _tokenized(one: Served, asked: TokenizeRequest, size: int) -> dict[str, Any]:
+    with turn(size):
+        return _tokens(one, asked)
+
+
+def _tokens(one: Served, asked: TokenizeRequest) -> dict[str, Any]:
     tokenizer = one.task.tokenizer
     if asked.prompt is not None:
-        ids = tokenizer.backend.encode(asked.prompt, add_special_tokens=asked.add_special_tokens).ids
+        ids = ids_within(tokenizer.backend, asked.prompt, max(MOST, one.task.max_tokens), asked.add_special_tokens)
     elif (template := getattr(one.task, "template", None)) is None:
         raise ApiError(400, f"{one.id} has no chat template", param="messages")
     else:

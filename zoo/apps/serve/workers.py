@@ -9,7 +9,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,13 +18,14 @@ import numpy as np
 from ...errors import InputError, ZooError
 from ...generate import ContinuousBatch, Request, Step
 from ...generate.text import TextStream
-from ...tasks.base import batches
+from ...tasks.base import batches, text_blocks
 from ...text.tokenizer import Encodings
 from .errors import ApiError
 from .lengths import limited
 
 WAIT = 0.003  # seconds in which further texts may join a batch
 BATCHES = 8  # of a task's size are computed together, which sorts them by length
+CHARACTERS = 4  # for each of their tokens become tokens at once
 HELD = 0.01  # seconds for which tokens of a stream may wait for the next ones: each delivery wakes the event loop
 
 
@@ -111,17 +112,17 @@ class CallWorker(Worker):
 
 
 class _Texts:
-    """The texts of a request; once they are tokens also these, and what is computed of them."""
+    """The texts of a request, and what is computed of them.  They become tokens part by part."""
 
     def __init__(
         self, texts: list[str], pairs: list[str] | None, truncate: bool, compute: Callable[[Any], Any], key: Any
     ):
         self.texts, self.pairs, self.truncate, self.compute = texts, pairs, truncate, compute
+        self.blocks: Iterator[list[Any]] | None = None  # of texts, or of pairs of them
         self.key = key  # requests that are computed in the same way
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.found: Encodings | None = None
-        self.begun = 0  # rows that were taken into batches
+        self.begun = self.tokens = 0  # texts that were taken into batches, and tokens of them
         self.failed = False
         self.items: list[Any] = [None] * len(texts)
         self.left = len(texts)
@@ -190,35 +191,42 @@ class TextWorker(Worker):
             if one.is_over:
                 continue
             try:
-                found = one.found = one.found or self._tokens(one)
+                found, size = self._next(one)
             except BaseException as e:
                 one.fail(_as_exception(e))
                 continue
             end = end or time.monotonic() + (WAIT if self._several else 0.0)  # a client alone need not wait
-            lengths = found.lengths[one.begun :]
-            count = max(1, int(np.searchsorted(lengths.cumsum(), room, "right")))
-            lengths = lengths[:count]
-            room -= int(lengths.sum())
-            some.append(_Part(one, list(found.rows[one.begun : one.begun + count]), lengths, one.begun))
-            one.begun += count
-            if one.begun < len(found.rows):
+            room -= max(int(found.lengths.sum()), size // CHARACTERS)
+            some.append(_Part(one, found.rows, found.lengths, one.begun))
+            one.begun += len(found.rows)
+            if one.begun < len(one.texts):
                 rest.append(one)
         with self.ready:
             self.queue.extend(rest)
         self._several = len(some) > 1
         return some
 
-    def _tokens(self, one: _Texts) -> Encodings:
+    def _next(self, one: _Texts) -> tuple[Encodings, int]:
+        """The tokens of a request's next texts, which are as many as are computed at once, and their characters."""
         limit = self.task.max_tokens
-        texts = [limited(text, limit, i, one.truncate) for i, text in enumerate(one.texts)]
-        pairs = one.pairs and [limited(text, limit, i, one.truncate) for i, text in enumerate(one.pairs)]
+        if one.blocks is None:
+            texts = [limited(text, limit, i, one.truncate) for i, text in enumerate(one.texts)]
+            pairs = one.pairs and [limited(text, limit, i, one.truncate) for i, text in enumerate(one.pairs)]
+            each = texts if pairs is None else list(zip(texts, pairs, strict=True))
+            one.blocks = text_blocks(each, CHARACTERS * BATCHES * self.task.batch_tokens)
+        block = next(one.blocks)
+        firsts, seconds = (block, None) if one.pairs is None else map(list, zip(*block, strict=True))
         options = {"truncation": True, "max_length": limit} if one.truncate else {"truncation": False}
-        found = self.task.tokenizer.encode_batch(texts, pairs, **options)
+        try:
+            found = self.task.tokenizer.encode_batch(firsts, seconds, **options)
+        except InputError as e:
+            raise (e if e.argument is None or e.index is None else e.about("input", one.begun + e.index)) from None
         if (longest := int(found.lengths.max())) > limit:
-            at = int(found.lengths.argmax())
+            at = one.begun + int(found.lengths.argmax())
             problem = f"has {longest} tokens, and the model takes at most {limit}: shorten it, or send truncate = true"
             raise InputError(problem, argument="input", index=at)
-        return found
+        one.tokens += int(found.lengths.sum())
+        return found, sum(map(len, firsts)) + sum(map(len, seconds or ()))
 
     def _compute(self, some: list[_Part]) -> None:
         rows = [row for part in some for row in part.rows]
@@ -234,8 +242,8 @@ class TextWorker(Worker):
                 one, at = of[i]
                 one.items[at] = item
                 one.left -= 1
-                if not one.left and one.found is not None:  # its answer does not wait for the other requests
-                    result = one.items, int(one.found.lengths.sum())
+                if not one.left:  # its answer does not wait for the other requests
+                    result = one.items, one.tokens
                     ended.setdefault(one.loop, []).append((one.future, result))
             for loop, results in ended.items():
                 _tell(loop, _settle_all, results)

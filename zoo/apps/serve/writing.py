@@ -6,14 +6,14 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from typing import Any
 
 from ...generate import GenerationConfig, Request
 from ...generate.text import TextStream
 from .constraints import grammar_of, response_grammar
 from .errors import ApiError
-from .lengths import LONG, check_prompt, check_tokens, one_at_a_time, size_of
+from .lengths import check_prompt, check_tokens, size_of, turn
 from .models import Models, Served
 from .requests import ChatRequest, CompletionRequest, Writing
 from .tools import ToolCalls, as_templates_expect, names_of
@@ -131,7 +131,7 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
     grammar = await asyncio.to_thread(response_grammar, one.task, form, outputs)
     messages = as_templates_expect(asked.messages)
     check_prompt(size_of(messages, tools), models.context_of(one), "messages")
-    ids, _ = await asyncio.to_thread(one.task.chat_ids, messages, shown)
+    ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown)
     config = _config(one.task, asked, asked.max_completion_tokens or asked.max_tokens)
     top = (asked.top_logprobs or 0) if asked.logprobs else 0
     writer = Writer(models, one, [ids], config, asked, top, grammar)
@@ -201,7 +201,7 @@ def _prompts(task: Any, prompt: str | list[str | int | list[int]], context: int)
     for item in [prompt] if isinstance(prompt, str) else prompt:
         if isinstance(item, str):
             check_prompt(len(item), context, "prompt")
-            with one_at_a_time if len(item) > LONG else nullcontext():
+            with turn(len(item)):
                 found.append(task.prompt_ids(item))
         elif isinstance(item, int) or not item or not all(0 <= i < task.config.vocab_size for i in item):
             problem = f"prompt: expected texts, or lists of ids from 0 to {task.config.vocab_size - 1}"
@@ -210,6 +210,12 @@ def _prompts(task: Any, prompt: str | list[str | int | list[int]], context: int)
             found.append(item)
         check_tokens(found[-1], context, "prompt")
     return found
+
+
+def _chat_ids(task: Any, messages: list[dict[str, Any]], shown: dict[str, Any]) -> list[int]:
+    with turn(size_of(messages, shown)):
+        ids, _ = task.chat_ids(messages, shown)
+    return ids  # type: ignore[no-any-return]
 
 
 def _config(task: Any, asked: Writing, most: int | None) -> GenerationConfig:
