@@ -24,8 +24,11 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     path = folder / name
     inside = Path(name)
     if not inside.anchor and ".." not in inside.parts:  # Windows: "\\x" and "C:x" lead out, and are not absolute
-        steps = [folder.joinpath(*inside.parts[: i + 1]) for i in range(len(inside.parts))]
-        if not any(_may_be_link(step) for step in steps):
+        step, steps = os.fspath(folder), []
+        for part in inside.parts:
+            step = os.path.join(step, part)
+            steps.append(step)
+        if not any(map(_may_be_link, steps)):
             return path  # the usual case: resolving all of a path's folders takes longer
     try:
         root, real = folder.resolve(), path.resolve(strict=True)
@@ -44,7 +47,7 @@ def check_regular(mode: int, path: object, error: type[ZooError]) -> None:
         raise error(f"{path}: expected a file, found a {'folder' if stat.S_ISDIR(mode) else 'special file'}")
 
 
-def _may_be_link(path: Path) -> bool:
+def _may_be_link(path: str) -> bool:
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):

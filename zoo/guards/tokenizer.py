@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -199,12 +199,19 @@ def check_vocabulary(vocab: Any, where: object) -> None:
     """TokenizerError unless `vocab` is an object of tokens and ids."""
     if not isinstance(vocab, dict) or len(vocab) > MAX_VOCABULARY:
         raise TokenizerError(f"{where}: vocab is {shown(vocab)}, expected an object of at most {MAX_VOCABULARY} tokens")
-    ids = vocab.values()
-    if vocab and (set(map(type, ids)) != {int} or min(ids) < 0 or max(ids) >= MAX_ID):
+    if vocab and not _are_ids(vocab.values()):
         token = next(t for t, i in vocab.items() if type(i) is not int or not 0 <= i < MAX_ID)
         raise TokenizerError(
             f"{where}: vocab: {shown(token)} has the id {shown(vocab[token])}, not a whole number below {MAX_ID}"
         )
+
+
+def _are_ids(values: Collection[Any]) -> bool:
+    try:
+        ids = np.fromiter(values, np.int64, len(values)) if set(map(type, values)) == {int} else None
+    except OverflowError:
+        return False
+    return ids is not None and bool(ids.min() >= 0 and ids.max() < MAX_ID)
 
 
 def check_pieces(pieces: list[tuple[str, float]], where: object) -> None:
