@@ -21,7 +21,7 @@ def command(*args: str, stdin: str | bytes = "", **env: str) -> subprocess.Compl
         input=stdin.encode() if isinstance(stdin, str) else stdin,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **env},
-        timeout=60,
+        timeout=300,
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 

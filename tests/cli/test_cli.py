@@ -122,7 +122,7 @@ def test_a_reader_that_stops_and_ctrl_c(checkpoint: Callable[[str], str]) -> Non
         process.stdout.close()
         process.stdin.write(b"the cat\n" * 100)
         process.stdin.close()
-        assert process.wait(30) == 141
+        assert process.wait(120) == 141
         assert process.stderr.read() == b""
     with start() as process:
         assert process.stdin
@@ -132,7 +132,7 @@ def test_a_reader_that_stops_and_ctrl_c(checkpoint: Callable[[str], str]) -> Non
         process.stdin.flush()
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
         assert process.stderr.read() == b""
 
 

@@ -156,7 +156,7 @@ def test_lines_are_answered_as_they_come(checkpoint: Callable[[str], str]) -> No
             process.stdin.flush()
             assert len(json.loads(process.stdout.readline())) == 16
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def test_a_line_of_stdin_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

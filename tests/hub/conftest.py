@@ -60,7 +60,7 @@ class Worker:
 
     def end(self) -> None:
         self._calls.close()
-        self.process.wait(10)
+        self.process.wait(120)
         self._answers.close()
 
 

@@ -150,7 +150,7 @@ def test_the_commands_from_lock_to_story(hub, tmp_path):
         settings = {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.endpoint}
         command = [sys.executable, "-m", "zoo", *args]
         done = subprocess.run(
-            command, env={**kept, **settings}, cwd=tmp_path, capture_output=True, text=True, timeout=60
+            command, env={**kept, **settings}, cwd=tmp_path, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == status, done.stderr
         return done

@@ -203,7 +203,7 @@ def fresh(code: str, **environ: str) -> str:
     clean = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
     command = [sys.executable, "-c", code]
     run = subprocess.run(
-        command, cwd=root, env={**clean, **environ}, capture_output=True, text=True, check=True, timeout=60
+        command, cwd=root, env={**clean, **environ}, capture_output=True, text=True, check=True, timeout=300
     )
     return run.stdout.strip()
 

@@ -72,7 +72,7 @@ class Chromium:
 
     def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
         self._process.terminate()
-        self._process.wait(timeout=20)
+        self._process.wait(timeout=120)
         os.close(self._read)
         os.close(self._write)
 
