@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import tokenizers
 
-SHORT = 8  # characters for each token of a row, up to which the library makes it
+SHORT, FITTING = 8, 4  # characters for each token of a row, up to which a pair is not long, and likely to fit
 FIELDS = {name: name for name in ("ids", "type_ids", "tokens", "offsets", "special_tokens_mask", "attention_mask")} | {
     "words": "word_ids"
 }  # of an encoding's state, and the attributes that have them
@@ -40,18 +40,21 @@ class LongPairs:
 
     def __init__(self, backend: tokenizers.Tokenizer, bare: tokenizers.Tokenizer):
         """bare: a backend of the same tokens that neither truncates nor processes them further."""
-        self._bare, self._special = bare, backend.num_special_tokens_to_add(True)
+        self._whole, self._bare, self._special = backend, bare, backend.num_special_tokens_to_add(True)
         self._last: tuple[Any, _Text] | None = None  # a query is read once for all of its documents
 
     def row(self, backend: tokenizers.Tokenizer, first: str, second: str) -> tokenizers.Encoding | None:
         """The row that `backend`, which truncates, makes of a pair, but for what is cut off: of that one token is kept.
 
-        None where the library may make it: it is not long, or an error.
+        None where the library may make it: it is not long, one of the two is whole in any case, or it is an error.
         """
         settings: dict[str, Any] = backend.truncation or {}
         room, side, both = settings["max_length"] - self._special, settings["direction"], len(first) + len(second)
-        if both <= SHORT * room and 4 * len(first) * len(second) <= room * both:
+        is_whole = 2 * min(len(first), len(second)) <= room or 4 * len(first) * len(second) <= room * both
+        if both <= SHORT * room and is_whole:
             return None
+        if both <= FITTING * room and len(row := self._whole.encode(first, second)) <= settings["max_length"]:
+            return row
         key = (first, room, side)
         last = self._last
         if last is None or last[0] != key:
