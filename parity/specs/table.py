@@ -78,6 +78,8 @@ def load_reference(
     backbone = _described(state) if is_timm else dict(config.get("backbone_config") or {})
     backbone.pop("out_indices", None)
     stages = [f"stage{i + 1}" for i in range(len(backbone.get("hidden_sizes", range(4))))]
+    if not model_class.__name__.endswith("ForSegmentation"):  # masks see all, whose positions may be too many to learn
+        stages = stages[-1:]
     dropped = {"backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype"}
     dropped |= {"transformers_version", "model_type", "architectures"}
     fields = {name: value for name, value in config.items() if name not in dropped}
