@@ -129,14 +129,14 @@ class ImageTask(Task):
 
 
 @contextlib.contextmanager
-def naming(index: int, count: int) -> Iterator[None]:
-    """Errors that say which of `count` images they are about."""
+def naming(index: int, count: int, name: str = "images") -> Iterator[None]:
+    """Errors that say which of `count` images, or sounds, they are about."""
     try:
         yield
     except ZooError as e:
         if count == 1:
             raise
-        raise type(e)(f": {str(e).removeprefix('image: ')}", argument="images", index=index) from None
+        raise type(e)(f": {str(e).removeprefix('image: ')}", argument=name, index=index) from None
 
 
 def as_images(value: Any, name: str) -> tuple[list[Any], bool]:

@@ -15,8 +15,7 @@ from ..sounds.features import FILE
 from ..warning import warn
 from .base import Progress, Task, check_count
 from .classify import best_labels, score_function
-from .image_task import as_images
-from .transcribe import about
+from .image_task import as_images, naming
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -74,7 +73,7 @@ class SoundClassify(Task):
             for at in range(0, len(given), batch_size):
                 windows = []
                 for i, sound in enumerate(given[at : at + batch_size], at):
-                    with about(i, single):
+                    with naming(i, len(given), "sounds"):
                         window, whole = self._beginning(sound)
                     windows.append(self.features(window))
                     cut += not whole

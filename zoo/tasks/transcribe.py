@@ -6,8 +6,7 @@ do: the next window begins where the last segment that is whole ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -23,7 +22,7 @@ from ..pretrained import Pretrained
 from ..sounds import FeatureExtractor, SoundInput, Spectrogram, reader
 from ..text.tokenizer import Tokenizer
 from .base import Progress, Task, check_count, check_vocabulary
-from .image_task import as_images
+from .image_task import as_images, naming
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -135,22 +134,22 @@ class Transcribe(Task):
         with Progress(len(given), progress, "sounds") as advance:
             while True:
                 for i, sound in islice(waiting, batch_size - len(active)):
-                    with about(i, single):
+                    with naming(i, len(given), "sounds"):
                         active.append(_Reading(i, self.features, sound, language))
                 for one in [one for one in active if one.at >= one.spectrogram.length]:
                     active.remove(one)
                     out[one.index] = one.found()
                     advance(1)
                 if active:
-                    self._advance(active, task, timestamps, options, single)
+                    self._advance(active, task, timestamps, options, len(given))
                 elif None not in out:
                     return out[0] if single else out
 
-    def _advance(self, active: list[_Reading], task: str, timestamps: bool, options: Fallback, single: bool) -> None:
+    def _advance(self, active: list[_Reading], task: str, timestamps: bool, options: Fallback, count: int) -> None:
         """Read the next window of each sound."""
         features = []
         for one in active:
-            with about(one.index, single):
+            with naming(one.index, count, "sounds"):
                 features.append(one.spectrogram.window(one.at))
 
         def prompts(first: np.ndarray) -> list[list[int]]:
@@ -218,12 +217,3 @@ class _Reading:
 
     def found(self) -> Transcription:
         return Transcription("".join(one.text for one in self.segments).strip(), self.language, self.segments)
-
-
-@contextmanager
-def about(index: int, single: bool) -> Iterator[None]:
-    """Errors that say which of several sounds they are about."""
-    try:
-        yield
-    except InputError as e:
-        raise e if single else e.about("sounds", index) from None
