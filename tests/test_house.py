@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -88,6 +89,7 @@ def module(path: Path) -> str:
 NAMES = {module(path): path for path in (ROOT / "zoo").rglob("*.py")}
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """The modules that a file imports, in functions too; what only a type checker imports is none."""
     package, found = list(path.relative_to(ROOT).parts[:-1]), set()
@@ -193,6 +195,34 @@ def test_importing_a_model_reaches_few_files():
     script = "import sys, zoo.models.bert\nprint(sum(n.partition('.')[0] == 'zoo' for n in sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert int(done.stdout) <= 40
+
+
+def test_programs_around_the_package_import_what_there_is():
+    """In functions too, which nobody may call for months."""
+    folders = ("zoo", "parity", "benchmarks", "checks", "training", "tests")
+    own = {module(path): path for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    missing = set()
+    for path in (path for folder in folders[1:5] for path in (ROOT / folder).rglob("*.py")):
+        package = path.relative_to(ROOT).parts[:-1]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            parts = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*parts, *filter(None, [node.module])])
+            for name in (one.name for one in node.names if base.partition(".")[0] in folders):
+                is_there = f"{base}.{name}" in own or (base in own and holds(own[base], name))
+                missing |= set() if is_there else {f"{path.relative_to(ROOT)}:{node.lineno}: {name} of {base}"}
+    assert not missing
+
+
+@functools.cache
+def words_of(path: Path) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+
+
+def holds(path: Path, name: str) -> bool:
+    """True if a file has the name, or takes all names of others."""
+    return name in words_of(path) or "import *" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", FAMILIES, ids=lambda p: f"{p.parent.name}/{p.name}")
