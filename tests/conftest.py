@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections import Counter
 from pathlib import Path
 
 # Models of tests are small: a second thread costs more than it does, most of all where two runs share two cores.
@@ -27,11 +28,21 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist hand out files in the order below: its own has those of few and long tests at the end."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("nightly"):
             item.add_marker("slow")
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        counts = Counter(item.path for item in items)
+        long = {i.path for i in items if i.get_closest_marker("slow") and not i.get_closest_marker("nightly")}
+        items.sort(key=lambda item: (item.path not in long, -counts[item.path], item.path))
 
 
 @pytest.fixture(scope="session", autouse=True)

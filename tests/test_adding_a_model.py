@@ -125,6 +125,7 @@ def test_zoo_loads_it_and_says_what_transformers_says(repository: Path, checkpoi
     np.testing.assert_allclose([score for _, score in found["classify"]], scores, rtol=1e-4)
 
 
+@pytest.mark.nightly
 def test_parity_holds(repository: Path, checkpoints: dict[str, Path]):
     done = run(repository, "-m", "parity", *map(str, checkpoints.values()))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -18,6 +18,7 @@ def rows(tmp_path_factory):
     return {row.name: row for row in trocr.rows(folder, quick=False)}
 
 
+@pytest.mark.nightly
 def test_both_write_the_same(rows):
     assert {name: trocr.disagreement(row) for name, row in rows.items()} == dict.fromkeys(rows)
     assert set(trocr.TARGETS) - {"peak memory"} <= set(rows)

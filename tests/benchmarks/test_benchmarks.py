@@ -57,7 +57,7 @@ def test_coldstart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed_by) 
     assert set(result["stored"]) == set(coldstart.STORED)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_speculative(tmp_path: Path, printed_by) -> None:
     printed_by(speculative, "--quick", "--rounds", "1", "--json", str(tmp_path / "out.json"))
     rows = json.loads((tmp_path / "out.json").read_text())["results"]

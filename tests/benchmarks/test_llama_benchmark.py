@@ -29,7 +29,7 @@ def test_llama(tmp_path, printed_by):
     assert "of memory's speed" in out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_quantised(tmp_path, printed_by):
     pytest.importorskip("onnxruntime", reason="needs ONNX Runtime, which runs the graphs")
     path = tmp_path / "out.json"

@@ -84,7 +84,17 @@ main("planted", 1, 30, 3, Path(sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize(("fault", "kind", "says"), FAULTS.values(), ids=FAULTS)
+# Of each kind one; the others every night.
+OFTEN = ("raw", "file", "process", "exit", "hang")
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "says"),
+    [
+        pytest.param(*fault, id=name, marks=() if name in OFTEN else pytest.mark.nightly)
+        for name, fault in FAULTS.items()
+    ],
+)
 def test_faults_are_noticed(tmp_path: Path, fault: str, kind: str, says: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PLANTED.format(fault=fault), str(tmp_path)],

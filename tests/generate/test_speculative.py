@@ -197,10 +197,20 @@ def test_rejection_sampling_has_the_wanted_distribution():
         assert not found[6:].any()
 
 
+LOOKED_UP, BY_ANOTHER = {"prompt_lookup_num_tokens": 3}, {"assistant_model": "other", "num_assistant_tokens": 3}
+FILTERED = {"temperature": 0.7, "top_k": 4, "top_p": 0.9}
+
+
 @pytest.mark.parametrize(
-    "guess", [{"prompt_lookup_num_tokens": 3}, {"assistant_model": "other", "num_assistant_tokens": 3}], ids=str
+    ("guess", "options"),
+    [
+        (LOOKED_UP, FILTERED),
+        (BY_ANOTHER, {}),
+        pytest.param(LOOKED_UP, {}, marks=pytest.mark.nightly),
+        pytest.param(BY_ANOTHER, FILTERED, marks=pytest.mark.nightly),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("options", [{}, {"temperature": 0.7, "top_k": 4, "top_p": 0.9}], ids=str)
 def test_sampled_texts_come_as_often_as_they_should(guess, options):
     """Chi-square over texts of three tokens out of five, against their probabilities by the model, for a fixed seed."""
     model = llama(vocab_size=5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from parity.checkpoints import build
-from parity.specs import SPECS
+from parity.specs import FIRST, SPECS
 from zoo.engines.onnx.trace import trace
 from zoo.inputs import ImageModel
 from zoo.inputs.dual_encoder import DualEncoder
@@ -17,6 +17,9 @@ from zoo.inputs.sounds import SoundModel
 from zoo.loading import load_model
 
 NEEDS_TORCH = ("bin", "stream")
+# The first of each family, and of each kind of head; the others every night.
+HEADS = {spec.architecture.partition("For")[2]: name for name, spec in reversed(SPECS.items())}
+NIGHTLY = SPECS.keys() - {*FIRST, *HEADS.values()}
 
 
 def model_of(name, folder) -> Any:
@@ -72,7 +75,9 @@ def arrays(value):
     return [array for one in value if one is not None for array in arrays(one)]
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly if name in NIGHTLY else ()) for name in SPECS]
+)
 def test_a_graph_is_the_model(name, tmp_path, running):
     model, rng = model_of(name, tmp_path / "model"), np.random.default_rng(0)
     traced = trace(model.forward, *records(model, rng, 0))

@@ -99,7 +99,7 @@ def sentence_encoder(reference, tmp_path_factory):
             modes,
             include,
             id=f"{name}-{include}",
-            marks=[pytest.mark.nightly] * (include and name in MODULES["several"]),
+            marks=[pytest.mark.nightly] * (name in MODULES["several"]),
         )
         for name, modes in MODULES.items()
         for include in (True, False)

@@ -169,7 +169,7 @@ BOMBS = {
 
 # They end as "a loop" and "data that doubles" do, when their second is over.
 LONG = {"a division", "powers of powers", "data that doubles, as JSON", "data that doubles, compared", "attributes"}
-LONG |= {"a tree of calls", "sums", "filters", "slices in slices", "maps of maps"}
+LONG |= {"a tree of calls", "sums", "filters", "slices in slices", "maps of maps", "a power", "data in data", "widths"}
 
 
 @pytest.mark.parametrize(
