@@ -114,3 +114,14 @@ def test_calls_that_do_not_fit(folder):
         model(np.ones((1, 3), int), pixels, input_id=None)
     with pytest.raises(UnsupportedError, match="its tasks are embed, classify, zero-shot-image-classification"):
         zoo.load(folder("clip-vit-base-patch32"), task="segment")
+
+
+def test_many_texts_are_tokenized_in_blocks(folder, monkeypatch):
+    embed, texts = zoo.load(folder("clip-vit-base-patch32"), task="embed"), [f"{i} cats" for i in range(7)]
+    wanted, seen, encode = embed.texts(texts), [], type(embed.tokenizer).encode_batch
+    monkeypatch.setattr("zoo.tasks.base.TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr(
+        type(embed.tokenizer), "encode_batch", lambda self, some, **o: seen.append(len(some)) or encode(self, some, **o)
+    )
+    np.testing.assert_allclose(embed.texts(texts), wanted, atol=1e-6)
+    assert seen == [3, 3, 1]

@@ -15,7 +15,7 @@ from ..inputs.dual_encoder import DualEncoder
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
-from .base import as_texts, batches, check_vocabulary, sigmoid, softmax
+from .base import as_texts, batches, check_vocabulary, sigmoid, softmax, text_blocks
 from .image_task import ImageTask, as_images, floats
 from .zero_shot import ranked, sentences
 
@@ -63,15 +63,17 @@ class DualTask(ImageTask):
     def embed_texts(self, texts: list[str]) -> np.ndarray:
         """-> (B, E), vectors of length 1; what is longer than the checkpoint takes is cut."""
         model = self.pair.text_model
-        rows = self.tokenizer.encode_batch(texts, max_length=model.max_positions)
-        found = np.empty(0)
-        for index in batches(rows.lengths, BATCH_TOKENS):
-            batch = self.tokenizer.pad(rows, index, padding=model.max_positions if model.pads_texts else True)
-            mask = None if model.pads_texts or batch.attention_mask.all() else batch.attention_mask
-            vectors = floats(self.runner.run(self.pair.text_embeds, model.tokens(batch.input_ids, mask)))
-            if not found.size:
-                found = np.empty((len(texts), vectors.shape[1]), np.float32)
-            found[index] = vectors
+        found, at = np.empty(0), 0
+        for block in text_blocks(texts):
+            rows = self.tokenizer.encode_batch(block, max_length=model.max_positions)
+            for index in batches(rows.lengths, BATCH_TOKENS):
+                batch = self.tokenizer.pad(rows, index, padding=model.max_positions if model.pads_texts else True)
+                mask = None if model.pads_texts or batch.attention_mask.all() else batch.attention_mask
+                vectors = floats(self.runner.run(self.pair.text_embeds, model.tokens(batch.input_ids, mask)))
+                if not found.size:
+                    found = np.empty((len(texts), vectors.shape[1]), np.float32)
+                found[at + index] = vectors
+            at += len(block)
         return found
 
 
