@@ -15,6 +15,7 @@ from made_images import RGB, encoded
 from PIL import Image
 
 from zoo.errors import InputError
+from zoo.guards.images import _decoder_bytes
 from zoo.images import open_image
 from zoo.images.open import ImagePages
 
@@ -240,6 +241,22 @@ def test_images_that_pillow_has_opened() -> None:
     assert open_image(scans(32)).size == (64, 64)
     file = io.BytesIO(scans(6) + b"\xff\xda" * 99)  # a film behind the image, as telephones write it
     assert open_image(file).size == open_image(Image.open(file)).size == (64, 64)
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "first", "wanted"),
+    [
+        ("RGB", {}, 3, 0),
+        ("L", {}, 1, 0),
+        ("CMYK", {}, 4, 0),
+        ("RGB", {"progressive": True}, 3, 6),  # 4:4:4, of 16 bits
+        ("RGB", {}, 1, 6),  # a scan for each component, as if it were not progressive
+    ],
+)
+def test_coefficients_that_libjpeg_keeps(mode: str, options: dict[str, bool], first: int, wanted: int) -> None:
+    data = bytearray(encoded(NOISE.convert(mode), "JPEG", subsampling=0, **options))
+    data[data.find(b"\xff\xda") + 4] = first
+    assert _decoder_bytes(Image.open(io.BytesIO(data)), bytes(data)) == wanted
 
 
 def test_memory_of_decoding() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+from array import array
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -208,10 +209,11 @@ def check_vocabulary(vocab: Any, where: object) -> None:
 
 def _are_ids(values: Collection[Any]) -> bool:
     try:
-        ids = np.fromiter(values, np.int64, len(values)) if set(map(type, values)) == {int} else None
-    except OverflowError:
+        ids = np.frombuffer(array("I", values), np.uint32)
+    except (OverflowError, TypeError):  # below 0, or no whole number
         return False
-    return ids is not None and bool(ids.min() >= 0 and ids.max() < MAX_ID)
+    kept = list(values)
+    return bool(ids.max() < MAX_ID) and not any(isinstance(kept[i], bool) for i in np.flatnonzero(ids < 2))
 
 
 def check_pieces(pieces: list[tuple[str, float]], where: object) -> None:
