@@ -179,16 +179,15 @@ def _transformers(folder: Path, config: dict[str, Any], threads: int) -> tuple[A
     torch.set_num_threads(threads)
     transformers: Any = package
     architecture = config["architectures"][0]
-    load = spec_class(config["model_type"]).load_reference
-    model, info = load(getattr(transformers, architecture), folder, config, torch.float32)
+    spec = spec_class(config["model_type"])
+    model, info = spec.load_reference(getattr(transformers, architecture), folder, config, torch.float32)
     if missing := [name for name in info["missing_keys"] if not re.search(NOT_USED, name)]:
         raise SystemExit(f"{folder}: transformers finds no {missing[0]}, and would compute with random numbers")
     model.eval()
     with contextlib.suppress(ValueError):  # of a family whose attention transformers computes in one way alone
         model.set_attn_implementation("sdpa")
     given = {name: torch.from_numpy(array) for name, array in np.load(folder / "inputs.npz").items()}
-    if "pixel_values" in given:
-        given["pixel_values"] = given["pixel_values"].permute(0, 3, 1, 2).contiguous()
+    given = {name: value.contiguous() for name, value in spec.arguments(given, config).items()}
     if not model.can_generate() or "Masked" in architecture:
 
         def run() -> Any:
