@@ -15,6 +15,8 @@ IMAGES |= {"do_center_crop": True, "crop_size": {"height": 224, "width": 224}, "
 IMAGES |= {"do_rescale": True, "rescale_factor": 0.00392156862745098, "do_normalize": True}
 IMAGES |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 
+GIANT = {"hidden_size": 1536, "num_hidden_layers": 40, "num_attention_heads": 24, "use_swiglu_ffn": True}
+
 REGISTERS = {**CONFIG, "num_register_tokens": 4}
 
 _dinov2 = partial(Spec, model_type="dinov2", config=CONFIG, tiny=TINY, processor=IMAGES, unused=("mask_token",))
@@ -22,6 +24,7 @@ _registers = partial(_dinov2, model_type="dinov2_with_registers", config=REGISTE
 
 SPECS: dict[str, Spec] = {
     "dinov2-base": _dinov2(like="facebook/dinov2-base", architecture="Dinov2Model", full=True),
+    "dinov2-giant": _dinov2(like="facebook/dinov2-giant", architecture="Dinov2Model", config={**CONFIG, **GIANT}),
     "dinov2-imagenet1k": _dinov2(
         like="facebook/dinov2-base-imagenet1k-1-layer",
         architecture="Dinov2ForImageClassification",

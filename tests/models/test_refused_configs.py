@@ -12,7 +12,7 @@ REFUSED = [
     ("deberta-v2", {"conv_kernel_size": 4}, ConfigError),
     ("dinov3_vit", {"num_attention_heads": 64}, ConfigError),
     ("distilbert", {"n_heads": 5}, ConfigError),
-    ("dinov2", {"use_swiglu_ffn": True}, UnsupportedError),
+    ("dinov2", {"mlp_ratio": 0}, ConfigError),
     ("electra", {"summary_type": "mean"}, UnsupportedError),
     ("electra", {"summary_use_proj": False}, UnsupportedError),
     ("electra", {"embedding_size": 0}, ConfigError),

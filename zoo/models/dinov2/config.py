@@ -17,6 +17,7 @@ class Dinov2Config(BackboneConfig, VisionConfig):
     qkv_bias: bool = True
     drop_path_rate: float = 0.0
     use_mask_token: bool = True
+    use_swiglu_ffn: bool = False
     apply_layernorm: bool = True  # to a backbone's outputs
     reshape_hidden_states: bool = True
 
@@ -24,7 +25,12 @@ class Dinov2Config(BackboneConfig, VisionConfig):
         super().__post_init__()
         self.positive("mlp_ratio")
         self.fractions("drop_path_rate")
-        self.require(use_swiglu_ffn=False)
+
+    @property
+    def mlp_width(self) -> int:
+        """F; of a gated MLP two thirds of it, rounded up to eights."""
+        F = self.hidden_size * self.mlp_ratio
+        return (F * 2 // 3 + 7) // 8 * 8 if self.use_swiglu_ffn else F
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """DINOv2 (Oquab et al. 2023, https://arxiv.org/abs/2304.07193): ViT with scaled layers, for images of any size.
 
-Shapes: B batch, N = h w patches, T = N + 1, D hidden_size, F = D mlp_ratio, L labels.
+Shapes: B batch, N = h w patches, T = N + 1, D hidden_size, F the width between the MLP's matrices, L labels.
 """
 
 from __future__ import annotations
@@ -34,18 +34,24 @@ class Embeddings(vit.Embeddings):
 
 class Layer(Module):
     def __init__(self, w: Weights, cfg: Dinov2Config):
-        D, eps, F = cfg.hidden_size, cfg.layer_norm_eps, cfg.hidden_size * cfg.mlp_ratio
+        D, eps, F = cfg.hidden_size, cfg.layer_norm_eps, cfg.mlp_width
         self.norm_before, self.norm_after = LayerNorm(w / "norm1", D, eps), LayerNorm(w / "norm2", D, eps)
         like_vit: Any = cfg  # which has the fields that attention reads
         self.attention = vit.Attention(w / "attention", like_vit)
-        self.up, self.down = Linear(w / "mlp.fc1", D, F, act=cfg.hidden_act), Linear(w / "mlp.fc2", F, D)
+        self.is_gated = cfg.use_swiglu_ffn
+        if self.is_gated:
+            self.up, self.down = Linear(w / "mlp.weights_in", D, 2 * F), Linear(w / "mlp.weights_out", F, D)
+        else:
+            self.up, self.down = Linear(w / "mlp.fc1", D, F, act=cfg.hidden_act), Linear(w / "mlp.fc2", F, D)
         self.scale_1, self.scale_2 = (w.get(f"layer_scale{i}.lambda1", (D,)) for i in (1, 2))
         self.drop_path = Dropout(cfg.drop_path_rate, of_rows=True)
 
     def __call__(self, x: Array) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         x = ops.add_scaled(x, self.drop_path(self.attention(self.norm_before(x))), self.scale_1)
-        return ops.add_scaled(x, self.drop_path(self.down(self.up(self.norm_after(x)))), self.scale_2)
+        y = self.up(self.norm_after(x))
+        y = self.down(ops.glu(y, "silu") if self.is_gated else y)
+        return ops.add_scaled(x, self.drop_path(y), self.scale_2)
 
 
 class Dinov2Pretrained(ImageModel):
