@@ -50,8 +50,9 @@ def test_a_request_becomes_tokens_in_parts(client, models, monkeypatch):
     assert answer["usage"]["total_tokens"] == 6400
 
 
-def test_the_text_of_an_error_is_counted_over_all_parts(client):
-    texts = ["word " * 200] * 60 + ["word " * 300]
+def test_the_text_of_an_error_is_counted_over_all_parts(client, models, monkeypatch):
+    monkeypatch.setattr(models.all["model"].task, "batch_tokens", 64)
+    texts = ["word " * 20] * 60 + ["word " * 300]
     error = client.post("/v1/embeddings", json={"model": "model", "input": texts}).json()["error"]
     assert "input[60] has 302 tokens, and the model takes at most 256" in error["message"]
 
