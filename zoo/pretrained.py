@@ -240,18 +240,24 @@ class Pretrained(Trainable):
 
     @classmethod
     def _config_class(cls, model_type: Any) -> type[Config]:
-        """The config class for a model_type: this class's own, a subclass of it (XLM-R's is one of RoBERTa's), or that
-        of a model which this class is a part of.
+        """The config class for a model_type: this class's own, a subclass of it whose classes these are too (XLM-R's is
+        one of RoBERTa's), or that of a model which this class is a part of.
         """
         found = [cls.config_class]
         for one in found:
-            if one.model_type == model_type:
+            if one.model_type == model_type and cls._serves(model_type):
                 return one
             found += one.__subclasses__()
         whole = FAMILIES[model_type].load("Config") if model_type in FAMILIES else Config
         if any(issubclass(part, cls.config_class) for part in whole.part_classes.values()):
             return whole
         raise UnsupportedError(f"model_type is {model_type!r}, and {cls.__name__} is not of that family")
+
+    @classmethod
+    def _serves(cls, model_type: str) -> bool:
+        """False for a family of another folder (ELECTRA for BERT's classes), though its config inherits theirs."""
+        own, other = (FAMILIES.get(name) for name in (cls.config_class.model_type, model_type))
+        return own is None or other is None or own.module == other.module
 
 
 def _deviation(config: Config) -> float:

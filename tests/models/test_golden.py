@@ -33,7 +33,9 @@ def wrong(model: Module, golden: dict[str, np.ndarray]) -> list[str]:
 def test_outputs_are_those_that_transformers_gave(family, tmp_path):
     """A spec that was changed on purpose needs `python -m checks.golden FAMILY`."""
     golden = golden_of(family)
-    assert not wrong(load_model(build(spec_of(family), tmp_path)), golden)
+    unlike = wrong(load_model(build(spec_of(family), tmp_path)), golden)
+    remedy = f"if `python -m parity random:{spec_of(family)}` holds, run `python -m checks.golden {family}`"
+    assert not unlike, remedy
 
 
 def test_another_seed_is_noticed(tmp_path):

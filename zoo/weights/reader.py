@@ -123,7 +123,10 @@ class Reader:
         if self._is_new(name, shape):
             return
         if name not in self.named:
-            raise MissingWeightError(f"the checkpoint has no tensor {name!r}{nearest(name, self.named.names())}")
+            before = f"{self.named.name_map.prefix}."  # of the base model's tensors in a model with a head
+            is_of_head = not name.startswith(before) and any(n.startswith(before) for n in self.named.names())
+            hint = " (new_head=True would draw the head's at random)" if is_of_head else ""
+            raise MissingWeightError(f"the checkpoint has no tensor {name!r}{hint}{nearest(name, self.named.names())}")
         found = self.named.shape(name, shape)
         kind, expected = QUANT_TYPES.get(self.named.dtype(name)), shape
         if kind is not None and len(shape) == 2:  # a row's last block may hold more columns

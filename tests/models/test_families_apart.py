@@ -1,0 +1,30 @@
+"""Classes refuse the checkpoints of a family that only inherits their config, and say how to begin a new head."""
+
+from __future__ import annotations
+
+import pytest
+
+from parity.checkpoints import build
+from zoo.errors import MissingWeightError, UnsupportedError
+from zoo.models.bert import BertModel
+from zoo.models.electra import ElectraForSequenceClassification
+from zoo.models.roberta import RobertaModel
+
+
+@pytest.fixture(scope="module")
+def electra(tmp_path_factory):
+    return build("electra-small-discriminator", tmp_path_factory.mktemp("electra"))
+
+
+def test_a_family_whose_config_inherits_berts_is_not_bert(electra):
+    with pytest.raises(UnsupportedError, match="model_type is 'electra', and BertModel is not of that family"):
+        BertModel.from_pretrained(electra)
+
+
+def test_a_family_of_the_same_folder_is_read(tmp_path):
+    assert RobertaModel.from_pretrained(build("xlm-roberta-base", tmp_path)).config.model_type == "xlm-roberta"
+
+
+def test_a_head_that_is_not_there_may_be_new(electra):
+    with pytest.raises(MissingWeightError, match=r"'classifier\.dense\.weight' \(new_head=True would draw"):
+        ElectraForSequenceClassification.from_pretrained(electra)
