@@ -56,7 +56,7 @@ def test_rerank(client, folders):
         assert [one["index"] for one in results] == [one.document for one in wanted]
         assert results[0]["document"]["text"] == wanted[0].text
         np.testing.assert_allclose([r["relevance_score"] for r in results], [w.score for w in wanted], atol=1e-6)
-    asked["documents"] = [{"text": text} for text in TEXTS]
+    asked["documents"] = [{"text": text, "other": [[], {}]} for text in TEXTS]
     assert client.post("/v1/rerank", json=asked).json()["results"] == results
 
 

@@ -155,6 +155,7 @@ def test_a_chat_without_a_template(client):
         ({"n": 999}, "`int` <= 16"),
         ({"prompt": []}, "length >= 1"),
         ({"prompt": [1, "a"]}, "expected texts, or lists of ids"),
+        ({"prompt": [1] * 3000}, "the prompt has 3000 tokens"),
         ({"prompt": [[99999]]}, "expected texts, or lists of ids"),
         ({"temperature": float("1e9")}, "`float` <= 100"),
         ({"logit_bias": {"1": 2}}, "length <= 0"),

@@ -34,11 +34,17 @@ class EmbeddingsRequest(Strict, kw_only=True):
     user: str | None = None  # without effect
 
 
+class Document(Struct):
+    """A document to rerank; its other fields are passed over as they are read: empty lists take 25 times their text."""
+
+    text: Any = None
+
+
 class RerankRequest(Strict, kw_only=True):
     """The form of Cohere and Jina; documents may also be objects with a `text`."""
 
     query: str
-    documents: Annotated[list[str | dict[str, Any]], Meta(min_length=1, max_length=MAX_TEXTS)]
+    documents: Annotated[list[str | Document], Meta(min_length=1, max_length=MAX_TEXTS)]
     top_n: Count | None = None
     return_documents: bool = False
     truncate: bool = True
@@ -105,7 +111,7 @@ class Writing(Strict, kw_only=True):
 class CompletionRequest(Writing, kw_only=True):
     """`prompt`: a text or tokens, or several."""
 
-    prompt: str | Annotated[list[str | int | list[int]], Meta(min_length=1, max_length=MAX_TEXTS)]
+    prompt: str | Annotated[list[str | int | list[int]], Meta(min_length=1)]
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     echo: Annotated[bool, Meta()] = False
     best_of: Annotated[int, Meta(ge=1)] | None = None

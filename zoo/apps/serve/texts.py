@@ -47,7 +47,7 @@ async def embeddings(models: Models, asked: EmbeddingsRequest) -> dict[str, Any]
 
 async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:
     one = models.find(asked.model, "rerank")
-    texts: Any = [document if isinstance(document, str) else document.get("text") for document in asked.documents]
+    texts: Any = [document if isinstance(document, str) else document.text for document in asked.documents]
     if (wrong := next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)) is not None:
         raise ApiError(400, f"documents[{wrong}] has no text", param="documents")
     if isinstance(one.task, CausalRerank):

@@ -83,9 +83,12 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
     if (asked.best_of or 1) > (asked.n or 1):
         raise ApiError(400, "best_of above n is not implemented", param="best_of")
     grammar = await asyncio.to_thread(grammar_of, one.task, asked.structured_outputs)
-    prompts = await asyncio.to_thread(_prompts, one.task, asked.prompt, models.context_of(one))
-    if (count := len(prompts) * (asked.n or 1)) > (most := models.queue + models.rows):
+    several: Any = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
+    if all(isinstance(item, int) for item in several):
+        several = [several]
+    if (count := len(several) * (asked.n or 1)) > (most := models.queue + models.rows):
         raise ApiError(400, f"{count} texts are asked for, and {most} can wait here (--max-queue)", param="prompt")
+    prompts = await asyncio.to_thread(_prompts, one.task, several, models.context_of(one))
     writer = Writer(
         models, one, prompts, _config(one.task, asked, asked.max_tokens), asked, asked.logprobs or 0, grammar
     )
@@ -193,12 +196,10 @@ async def _all(writer: Writer) -> list[list[Piece]]:
     return found
 
 
-def _prompts(task: Any, prompt: str | list[str | int | list[int]], context: int) -> list[list[int]]:
+def _prompts(task: Any, prompts: list[str | int | list[int]], context: int) -> list[list[int]]:
     """The tokens of each prompt; ApiError for the first one that is too long."""
-    if isinstance(prompt, list) and all(isinstance(item, int) for item in prompt):
-        prompt = [prompt]  # type: ignore[list-item]
     found = []
-    for item in [prompt] if isinstance(prompt, str) else prompt:
+    for item in prompts:
         if isinstance(item, str):
             check_prompt(len(item), context, "prompt")
             with turn(len(item)):
