@@ -7,14 +7,13 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from ... import __version__, plugins, set_num_threads
 from ...errors import ZooError
-from ...tasks import IMAGE_TASKS, TASKS
 from . import descriptions as texts
-from .map_arguments import add_engine, map_parser
+from .arguments import parser_of
 from .parser import Parser
 
 
@@ -66,250 +65,22 @@ def _threads(args: argparse.Namespace) -> Iterator[None]:
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentParser]:
     """The arguments, and the parser of the command, which reports errors."""
-    parser, commands = _parsers()
+    zoo = Parser(prog="zoo", description=texts.ZOO, formatter_class=argparse.RawDescriptionHelpFormatter)
+    zoo.add_argument("--version", action="version", version=f"zoo {__version__}")
+    zoo.add_argument("command", choices=list(texts.COMMANDS), metavar="COMMAND", help=texts.LIST)
+    zoo.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="see zoo COMMAND --help")
     # argparse's treatment of "--" varies between its versions: here, texts follow it.
     at = argv.index("--") if "--" in argv else len(argv)
     words, inputs = argv[:at], argv[at + 1 :]
-    first = parser.parse_args(words)
+    first = zoo.parse_args(words)
+    parser = parser_of(first.command)
     # argparse allows options among the inputs only without subparsers.
-    args = commands[first.command].parse_intermixed_args(first.arguments, argparse.Namespace(command=first.command))
+    args = parser.parse_intermixed_args(first.arguments, argparse.Namespace(command=first.command))
     if inputs and first.command != "run":
-        commands[first.command].error("only zoo run takes texts after --")
+        parser.error("only zoo run takes texts after --")
     if inputs:
         args.inputs = [*args.inputs, *inputs]
-    return args, commands[first.command]
-
-
-def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog="zoo", description=texts.ZOO, formatter_class=raw)
-    parser.add_argument("--version", action="version", version=f"zoo {__version__}")
-    parser.add_argument("command", choices=list(texts.COMMANDS), metavar="COMMAND", help=texts.LIST)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="see zoo COMMAND --help")
-    commands: dict[str, argparse.ArgumentParser] = {}
-
-    def group(*parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        """Options that several commands share."""
-        return Parser(add_help=False, parents=parents)
-
-    def command(name: str, *parents: argparse.ArgumentParser) -> Callable[..., argparse.Action]:
-        description, epilog = texts.COMMANDS[name]
-        commands[name] = Parser(
-            prog=f"zoo {name}", parents=parents, description=description, epilog=epilog, formatter_class=raw
-        )
-        return commands[name].add_argument
-
-    named, offline, as_json, locked, on, threads = (group() for _ in range(6))
-    named.add_argument("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
-    offline.add_argument("--local-files-only", action="store_true", help="never use the network")
-    hub = group(offline)
-    hub.add_argument("--revision", help="a branch, tag or commit of the hub's repository")
-    as_json.add_argument("--json", action="store_true", help="write JSON, even to a terminal")
-    locked.add_argument("--lock", metavar="FILE", help="load exactly the files of this lock file (see zoo lock)")
-    device = "auto (the fastest that is installed, or ZOO_DEVICE; the default of chat, demo, map and table, though not "
-    device += "for a single page); cpu (NumPy, otherwise the default); "
-    device += "onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
-    on.add_argument("--device", help=device)
-    threads.add_argument("--threads", type=_count, metavar="N", help="threads on the CPU (all that are available)")
-    placed = group(on)
-    placed.add_argument("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
-    quantised = "quantise the matrices while they are loaded: less memory, faster generation"
-    placed.add_argument("--weights", choices=("int8", "int4"), help=quantised)
-    no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
-    placed.add_argument("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
-    writing = group()
-    writing.add_argument("--max-new-tokens", type=_count, metavar="N", help="the most tokens to generate (512)")
-    writing.add_argument("--temperature", type=float, metavar="F", help="sample at this temperature; 0: do not sample")
-    writing.add_argument("--seed", type=int, metavar="N", help="seed of the sampling")
-    lookup = "guess up to N tokens from an earlier place with the same last tokens: faster where texts repeat"
-    writing.add_argument("--prompt-lookup", type=_count, metavar="N", help=lookup)
-    tasks = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
-
-    add = command("run", named, hub, as_json, locked, placed, threads, writing)
-    given = "a text, or an image's path; '-' for the lines of stdin; after '--' it may begin with a dash"
-    add("inputs", nargs="*", metavar="INPUT", help=given)
-    add("--text", action="store_true", help="write text as to a terminal, even to a pipe or a file")
-    add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
-    add("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
-    add("--top-k", type=_count, metavar="N", help="number of labels, words, answers or documents")
-    add("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
-    add("--labels", metavar="A,B,C", help="for the zero-shot tasks: the labels to choose from, in words")
-    add("--question", metavar="Q", help="for answer")
-    add("--context", metavar="C", help="for answer")
-    add("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the image with its labels")
-    add("--threshold", type=float, metavar="F", help="for detect: the lowest score, 0 ... 1")
-    add("--lines", action="store_const", const=True, help="for read: each image has several lines")
-    add("--num-beams", type=_count, metavar="N", help="for read: width of the beam search (1)")
-
-    add = command("embed", named, hub, locked, placed, threads)
-    add("inputs", nargs="*", metavar="INPUT", help="a text, or an image's path; '-' for the lines of stdin")
-    add("-o", "--output", metavar="FILE", required=True, help="the file of vectors: .npy, .safetensors or .parquet")
-    precisions = ("float32", "int8", "uint8", "binary", "ubinary")
-    add("--precision", choices=precisions, default="float32", help="bits of a dimension; binary: one (float32)")
-    add("--truncate-dim", type=_count, metavar="N", help="the first N dimensions of each vector")
-    add("--as", dest="route", choices=("query", "document"), help="the prompt and layers of queries or documents")
-    add("--prompt-name", metavar="NAME", help="the checkpoint's prompt to put before each text")
-    add("--prompt", metavar="TEXT", help="a prompt of your own")
-    add("--pooling", metavar="MODE", help="mean, cls, max, ... in place of the checkpoint's")
-    add("--normalize", action="store_const", const=True, help="vectors of length 1, if not as the checkpoint says")
-
-    add = command("chat", named, hub, locked, placed, threads, writing)
-    add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
-    add("--top-p", type=float, metavar="F", help="sample from the fewest tokens with this total probability, 0 ... 1")
-    add("--top-k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all")
-    add("--min-p", type=float, metavar="F", help="sample from tokens with this share of the highest probability")
-    add("--stop", action="append", metavar="TEXT", help="end an answer before this text; may be repeated")
-    add("--server", metavar="URL", help="a server that has the model NAME, such as zoo serve; ZOO_API_KEY is its key")
-
-    add = command("info", named, hub, as_json, locked)
-    add("--batch", type=_count, default=1, metavar="N", help="rows of the batch whose memory is estimated (1)")
-    add("--length", type=_count, metavar="N", help="tokens of each (all that the checkpoint takes, at most 4096)")
-    add("--tp", type=_count, metavar="N", help="the memory of each of N processes that share a Llama or Qwen")
-
-    command("families", as_json)
-    command("doctor", as_json)
-
-    add = command("bench", named, hub, as_json, on, threads)
-    add("--task", choices=tasks, metavar="TASK", help="the task to measure, if not the checkpoint's own")
-    add("--weights", choices=("int8", "int4"), help=quantised)
-    all_of = "zoo, zoo-onnx, zoo-torch, sentence-transformers, transformers, llama-cpp (all that run it)"
-    add("--against", metavar="LIST", help=f"contenders, of {all_of}")
-    add("--seconds", type=float, default=5, metavar="F", help="for the rounds of each contender (5)")
-    add("--count", type=_count, default=64, metavar="N", help="texts, pictures or new tokens of a round (64)")
-
-    add = command("lock", hub, as_json)
-    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
-    add("-o", "--output", metavar="FILE", default="zoo.lock", help="the lock file (zoo.lock)")
-    add("--check", action="store_true", help="compare the files on disk with the lock file")
-
-    add = command("export", named, hub, as_json, locked)
-    add("output", metavar="OUTPUT", help="the file to write, OUTPUT.gguf, or a folder for ONNX graphs")
-    gguf_types = "for a .gguf file: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 (q8_0)"
-    add("--type", metavar="TYPE", help=gguf_types)
-    add("--precision", choices=("float32", "int8"), help="for graphs: precision of matrix products (float32)")
-    add("--standard", action="store_true", help="for graphs: use only operators of the ONNX standard")
-    add("--task", choices=tasks, metavar="TASK", help="for graphs: the task whose head is exported")
-    add("--web", action="store_true", help="for graphs: add a page that runs them in the browser")
-    npm = "for --web: a folder with the two archives from npm pack (by default they are downloaded)"
-    add("--web-libraries", metavar="FOLDER", help=npm)
-
-    finding = group()
-    finding.add_argument("--detection", metavar="NAME", help="checkpoint that finds tables (zoo-table-detect)")
-    structure = "checkpoint that finds rows and columns (zoo-table-structure)"
-    finding.add_argument("--structure", metavar="NAME", help=structure)
-    finding.add_argument("--no-detection", action="store_true", help="each page is the image of one table")
-    engines = ("zoo-read", "trocr", "rapidocr", "tesseract", "none")
-    finding.add_argument("--ocr", choices=engines, help="engine that reads pages without a text layer (zoo-read)")
-    finding.add_argument("--reader", metavar="NAME", help="a TrOCR checkpoint that reads cells, in place of --ocr")
-
-    add = command("table", finding, locked, threads, on, offline, as_json)
-    add("documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin")
-    add("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder")
-    add("--format", metavar="LIST", help="formats of a folder's files: csv, json, html, md, xlsx (csv)")
-    add("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
-    add("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
-    add("--password", metavar="TEXT", help="password of an encrypted PDF")
-    add("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
-    add_engine(commands["table"])
-    add("--resume", action="store_true", help="continue with the pages that FOLDER or FILE.jsonl has already")
-    add("--join", action="store_true", help="join the parts of a table that continues on the next page")
-    flat = "one header row, with names such as 'Revenue / 2023'; row headings become part of row names"
-    add("--flat", action="store_true", help=flat)
-    add("--raw", action="store_true", help="for .csv: no apostrophe before texts that spreadsheets run as formulas")
-    add("--types", action="store_true", help="for .xlsx: write unambiguous numbers, percentages and dates as such")
-    add("--words", metavar="FILE", help="a JSON file with the words of a page")
-    add("--review", metavar="FILE", help="an HTML page for checking and editing the tables")
-    add("--overlay", metavar="FILE", help="a PNG file for the page with its cells drawn on it")
-    least = "lowest score of tables, rows, ..., 0 ... 1 (0.5)"
-    add("--threshold", type=float, default=0.5, metavar="F", help=least)
-    add("--padding", type=_not_negative, metavar="N", help="pixels of margin around a table (a 40th of the page)")
-
-    add = command("grits", as_json)
-    add("true", metavar="TRUE", help="the true table, a .json or .html file")
-    add("predicted", metavar="PREDICTED", help="the table to score, a .json or .html file")
-    add("--metric", action="append", choices=("top", "con", "loc"), help="may be repeated; by default all")
-    add("--published", action="store_true", help="score as the authors' program does")
-
-    add = command("finetune", hub, locked)
-    add("name", metavar="CHECKPOINT", help="a name on the hub, 'org/name', or a folder")
-    add("data", metavar="DATA", help="a .csv or .jsonl file, a folder of images, or hub:NAME[:SPLIT]")
-    add("-o", "--output", metavar="FOLDER", required=True, help="folder of the trained checkpoint")
-    trained = ("classify", "tag", "embed", "generate", "read")
-    add("--task", choices=trained, metavar="TASK", help=", ".join(trained))
-    add("--text", metavar="COLUMN", help="the column of inputs (text, or image)")
-    add("--label", metavar="COLUMN", help="the column of answers (label, or text)")
-    add("--epochs", type=float, default=3, metavar="N", help="passes over the data (3)")
-    add("--steps", type=_count, metavar="N", help="number of steps, instead of --epochs")
-    add("--batch-size", type=_count, default=16, metavar="N", help="rows in a step (16)")
-    add("--accumulate", type=_count, default=1, metavar="N", help="compute a step in this many parts (1)")
-    add("--learning-rate", type=float, default=5e-5, metavar="F", help="the highest learning rate (5e-5)")
-    add("--schedule", default="linear", metavar="S", help="linear, cosine or constant, after the warm-up (linear)")
-    add("--precision", default="float32", metavar="P", help="float32, or bfloat16 on hardware that is fast at it")
-    add("--lora", type=_count, metavar="RANK", help="train and save only a LoRA adapter, in peft's format")
-    add("--shard", action="store_true", help="with several processes, share the weights among them (FSDP2)")
-    add("--seed", type=int, default=0, metavar="N", help="seed of order, dropout and new weights (0)")
-    add("--save-every", type=_count, default=500, metavar="N", help="save the state after this many steps (500)")
-    add("--device", help="torch:cpu, cuda, cuda:1; cuda where there is one")
-
-    add = command("example")
-    add("output", nargs="?", metavar="FILE", default="page.png", help="the file to write (page.png)")
-
-    add = command("demo", finding, locked, threads, on, offline)
-    tab = "the checkpoint of a tab (classify, segment, read, embed or chat): a name on the hub, 'org/name', or a folder"
-    add("--model", action="append", default=[], metavar="TAB=NAME", help=tab)
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
-    add("--port", type=_port, default=7860, metavar="N", help="port (7860); 0: any free one")
-
-    add = command("serve", hub, locked, placed, threads)
-    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
-    add("--tables", action="store_true", help="answer /v1/tables, with the models of zoo table")
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
-    add("--port", type=_port, default=8000, metavar="N", help="port (8000); 0: any free one")
-    add("--api-key", metavar="KEY", help="what clients must send (ZOO_API_KEY); without it anyone may ask")
-    add("--cors", action="append", default=[], metavar="ORIGIN", help="a page's origin that may ask; '*': all")
-    add("--context", type=_count, metavar="N", help="the most tokens of a generation with its prompt (the model's)")
-    add("--max-rows", type=_count, default=8, metavar="N", help="generations that are computed at once (8)")
-    add(
-        "--max-queue",
-        type=_count,
-        default=256,
-        metavar="N",
-        help="requests that wait for a model; others get 429 (256)",
-    )
-    kept = "memory of earlier prompts, for those that begin alike, of each model (256); 0: none"
-    add("--prefix-cache", type=_not_negative, default=256, metavar="MB", help=kept)
-    add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, at the end too (600)")
-    add("--engine", choices=("local", "ray"), default="local", help="this process (local), or replicas of Ray Serve")
-    add("--replicas", type=_count, metavar="N", help="of --engine ray (1), each with --threads CPUs (1)")
-    add("--autoscaling", metavar="JSON", help="in place of --replicas Ray Serve's autoscaling_config")
-
-    mapped = [task for task in tasks if task != "rerank"]
-    commands["map"] = map_parser([locked, placed, threads, writing], mapped, _count)
-    return parser, commands
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
-    return value
-
-
-def _not_negative(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is below 0")
-    return value
-
-
-def _port(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"{value} is not in 0 ... 65535")
-    return value
-
-
-_count.__name__ = _not_negative.__name__ = _port.__name__ = "whole number"  # argparse's word in its error messages
+    return args, parser
 
 
 def _fail(message: str) -> int:

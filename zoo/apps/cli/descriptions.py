@@ -207,11 +207,34 @@ SERVE_MORE = """\
   zoo serve zoo-read --tables --host 0.0.0.0 --port 8080 --api-key secret
   curl http://127.0.0.1:8000/v1/completions -d '{"model": "stories260k", "prompt": "Once upon a time"}'"""
 
-# command -> (description, epilog); the description of `zoo map` is beside its parser
+MAP = """\
+Run a checkpoint's task over every row of files, or every image or sound of folders, and write the results beside the
+rows.
+
+Each IN is a .parquet, .csv or .jsonl file, a folder of these, of images or of sounds, a pattern such as
+'photos/*.jpg', or a URI such as 's3://bucket/reviews/*.parquet'.  OUT is a .parquet, .csv or .jsonl file, or a folder
+that gets a file for each part."""
+
+MAP_MORE = """\
+The tasks are those of zoo run except rerank.  Tasks of images read the column 'image' (paths or bytes), those of sounds
+'sound', the others the column 'text'.  Paths in a table are relative to it, and stay below its folder: --root and
+--trust-rows allow others.
+A row that cannot be used gets a message in its column 'error', and the exit status is 1.
+
+Each part is written when it is done.  --resume continues a job that was stopped: parts that are whole, and were made of
+the same rows and options, are not computed again.  --engine ray runs the same job with Ray Data, on the cluster of
+RAY_ADDRESS or on this machine.
+
+  zoo map sentence-transformers/all-MiniLM-L6-v2 reviews.parquet vectors.parquet --text review --jobs 2
+  zoo map google/vit-base-patch16-224 photos/ labels.csv --top-k 3
+  zoo map openai/whisper-base recordings/ texts.jsonl
+  zoo map dslim/bert-base-NER 's3://bucket/news/*.jsonl' s3://bucket/entities/ --engine ray --jobs 16 --resume"""
+
+# command -> (description, epilog)
 COMMANDS: dict[str, tuple[str, str | None]] = {
     "run": (RUN, RUN_JSON),
     "embed": (EMBED, EMBED_MORE),
-    "map": ("", None),
+    "map": (MAP, MAP_MORE),
     "chat": (CHAT, None),
     "info": (INFO, None),
     "families": (FAMILIES, None),

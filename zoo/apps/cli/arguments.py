@@ -1,0 +1,323 @@
+"""The arguments of each command: groups that several share, and its own."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...tasks import IMAGE_TASKS, TASKS
+from . import descriptions as texts
+from .parser import Parser
+
+Add = Callable[..., Any]  # a parser's add_argument
+TASK_NAMES = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
+QUANTISED = "quantise the matrices while they are loaded: less memory, faster generation"
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """The parser of a command."""
+    description, epilog = texts.COMMANDS[command]
+    parser = Parser(
+        prog=f"zoo {command}",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for group in ARGUMENTS[command]:
+        group(parser.add_argument)
+    return parser
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
+
+
+def _not_negative(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{value} is below 0")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{value} is not in 0 ... 65535")
+    return value
+
+
+_count.__name__ = _not_negative.__name__ = _port.__name__ = "whole number"  # argparse's word in its error messages
+
+
+def _named(add: Add) -> None:
+    add("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+
+
+def _offline(add: Add) -> None:
+    add("--local-files-only", action="store_true", help="never use the network")
+
+
+def _hub(add: Add) -> None:
+    _offline(add)
+    add("--revision", help="a branch, tag or commit of the hub's repository")
+
+
+def _as_json(add: Add) -> None:
+    add("--json", action="store_true", help="write JSON, even to a terminal")
+
+
+def _locked(add: Add) -> None:
+    add("--lock", metavar="FILE", help="load exactly the files of this lock file (see zoo lock)")
+
+
+def _on(add: Add) -> None:
+    device = "auto (the fastest that is installed, or ZOO_DEVICE; the default of chat, demo, map and table, though not "
+    device += "for a single page); cpu (NumPy, otherwise the default); "
+    device += "onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
+    add("--device", help=device)
+
+
+def _placed(add: Add) -> None:
+    _on(add)
+    add("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
+    add("--weights", choices=("int8", "int4"), help=QUANTISED)
+    no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
+    add("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
+
+
+def _threads(add: Add) -> None:
+    add("--threads", type=_count, metavar="N", help="threads on the CPU (all that are available)")
+
+
+def _writing(add: Add) -> None:
+    add("--max-new-tokens", type=_count, metavar="N", help="the most tokens to generate (512)")
+    add("--temperature", type=float, metavar="F", help="sample at this temperature; 0: do not sample")
+    add("--seed", type=int, metavar="N", help="seed of the sampling")
+    lookup = "guess up to N tokens from an earlier place with the same last tokens: faster where texts repeat"
+    add("--prompt-lookup", type=_count, metavar="N", help=lookup)
+
+
+def _finding(add: Add) -> None:
+    add("--detection", metavar="NAME", help="checkpoint that finds tables (zoo-table-detect)")
+    structure = "checkpoint that finds rows and columns (zoo-table-structure)"
+    add("--structure", metavar="NAME", help=structure)
+    add("--no-detection", action="store_true", help="each page is the image of one table")
+    engines = ("zoo-read", "trocr", "rapidocr", "tesseract", "none")
+    add("--ocr", choices=engines, help="engine that reads pages without a text layer (zoo-read)")
+    add("--reader", metavar="NAME", help="a TrOCR checkpoint that reads cells, in place of --ocr")
+
+
+def _engine(add: Add) -> None:
+    add("--engine", choices=("local", "ray"), default="local", help="processes of this machine (local), or Ray")
+
+
+def _run(add: Add) -> None:
+    given = "a text, or an image's path; '-' for the lines of stdin; after '--' it may begin with a dash"
+    add("inputs", nargs="*", metavar="INPUT", help=given)
+    add("--text", action="store_true", help="write text as to a terminal, even to a pipe or a file")
+    add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
+    add("--task", choices=TASK_NAMES, metavar="TASK", help=", ".join(TASK_NAMES))
+    add("--top-k", type=_count, metavar="N", help="number of labels, words, answers or documents")
+    add("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
+    add("--labels", metavar="A,B,C", help="for the zero-shot tasks: the labels to choose from, in words")
+    add("--question", metavar="Q", help="for answer")
+    add("--context", metavar="C", help="for answer")
+    add("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the image with its labels")
+    add("--threshold", type=float, metavar="F", help="for detect: the lowest score, 0 ... 1")
+    add("--lines", action="store_const", const=True, help="for read: each image has several lines")
+    add("--num-beams", type=_count, metavar="N", help="for read: width of the beam search (1)")
+
+
+def _embed(add: Add) -> None:
+    add("inputs", nargs="*", metavar="INPUT", help="a text, or an image's path; '-' for the lines of stdin")
+    add("-o", "--output", metavar="FILE", required=True, help="the file of vectors: .npy, .safetensors or .parquet")
+    precisions = ("float32", "int8", "uint8", "binary", "ubinary")
+    add("--precision", choices=precisions, default="float32", help="bits of a dimension; binary: one (float32)")
+    add("--truncate-dim", type=_count, metavar="N", help="the first N dimensions of each vector")
+    add("--as", dest="route", choices=("query", "document"), help="the prompt and layers of queries or documents")
+    add("--prompt-name", metavar="NAME", help="the checkpoint's prompt to put before each text")
+    add("--prompt", metavar="TEXT", help="a prompt of your own")
+    add("--pooling", metavar="MODE", help="mean, cls, max, ... in place of the checkpoint's")
+    add("--normalize", action="store_const", const=True, help="vectors of length 1, if not as the checkpoint says")
+
+
+def _chat(add: Add) -> None:
+    add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
+    add("--top-p", type=float, metavar="F", help="sample from the fewest tokens with this total probability, 0 ... 1")
+    add("--top-k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all")
+    add("--min-p", type=float, metavar="F", help="sample from tokens with this share of the highest probability")
+    add("--stop", action="append", metavar="TEXT", help="end an answer before this text; may be repeated")
+    add("--server", metavar="URL", help="a server that has the model NAME, such as zoo serve; ZOO_API_KEY is its key")
+
+
+def _info(add: Add) -> None:
+    add("--batch", type=_count, default=1, metavar="N", help="rows of the batch whose memory is estimated (1)")
+    add("--length", type=_count, metavar="N", help="tokens of each (all that the checkpoint takes, at most 4096)")
+    add("--tp", type=_count, metavar="N", help="the memory of each of N processes that share a Llama or Qwen")
+
+
+def _bench(add: Add) -> None:
+    add("--task", choices=TASK_NAMES, metavar="TASK", help="the task to measure, if not the checkpoint's own")
+    add("--weights", choices=("int8", "int4"), help=QUANTISED)
+    all_of = "zoo, zoo-onnx, zoo-torch, sentence-transformers, transformers, llama-cpp (all that run it)"
+    add("--against", metavar="LIST", help=f"contenders, of {all_of}")
+    add("--seconds", type=float, default=5, metavar="F", help="for the rounds of each contender (5)")
+    add("--count", type=_count, default=64, metavar="N", help="texts, pictures or new tokens of a round (64)")
+
+
+def _lock(add: Add) -> None:
+    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    add("-o", "--output", metavar="FILE", default="zoo.lock", help="the lock file (zoo.lock)")
+    add("--check", action="store_true", help="compare the files on disk with the lock file")
+
+
+def _export(add: Add) -> None:
+    add("output", metavar="OUTPUT", help="the file to write, OUTPUT.gguf, or a folder for ONNX graphs")
+    gguf_types = "for a .gguf file: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 (q8_0)"
+    add("--type", metavar="TYPE", help=gguf_types)
+    add("--precision", choices=("float32", "int8"), help="for graphs: precision of matrix products (float32)")
+    add("--standard", action="store_true", help="for graphs: use only operators of the ONNX standard")
+    add("--task", choices=TASK_NAMES, metavar="TASK", help="for graphs: the task whose head is exported")
+    add("--web", action="store_true", help="for graphs: add a page that runs them in the browser")
+    npm = "for --web: a folder with the two archives from npm pack (by default they are downloaded)"
+    add("--web-libraries", metavar="FOLDER", help=npm)
+
+
+def _table(add: Add) -> None:
+    add("documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin")
+    add("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder")
+    add("--format", metavar="LIST", help="formats of a folder's files: csv, json, html, md, xlsx (csv)")
+    add("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
+    add("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
+    add("--password", metavar="TEXT", help="password of an encrypted PDF")
+    add("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
+    _engine(add)
+    add("--resume", action="store_true", help="continue with the pages that FOLDER or FILE.jsonl has already")
+    add("--join", action="store_true", help="join the parts of a table that continues on the next page")
+    flat = "one header row, with names such as 'Revenue / 2023'; row headings become part of row names"
+    add("--flat", action="store_true", help=flat)
+    add("--raw", action="store_true", help="for .csv: no apostrophe before texts that spreadsheets run as formulas")
+    add("--types", action="store_true", help="for .xlsx: write unambiguous numbers, percentages and dates as such")
+    add("--words", metavar="FILE", help="a JSON file with the words of a page")
+    add("--review", metavar="FILE", help="an HTML page for checking and editing the tables")
+    add("--overlay", metavar="FILE", help="a PNG file for the page with its cells drawn on it")
+    least = "lowest score of tables, rows, ..., 0 ... 1 (0.5)"
+    add("--threshold", type=float, default=0.5, metavar="F", help=least)
+    add("--padding", type=_not_negative, metavar="N", help="pixels of margin around a table (a 40th of the page)")
+
+
+def _grits(add: Add) -> None:
+    add("true", metavar="TRUE", help="the true table, a .json or .html file")
+    add("predicted", metavar="PREDICTED", help="the table to score, a .json or .html file")
+    add("--metric", action="append", choices=("top", "con", "loc"), help="may be repeated; by default all")
+    add("--published", action="store_true", help="score as the authors' program does")
+
+
+def _finetune(add: Add) -> None:
+    add("name", metavar="CHECKPOINT", help="a name on the hub, 'org/name', or a folder")
+    add("data", metavar="DATA", help="a .csv or .jsonl file, a folder of images, or hub:NAME[:SPLIT]")
+    add("-o", "--output", metavar="FOLDER", required=True, help="folder of the trained checkpoint")
+    trained = ("classify", "tag", "embed", "generate", "read")
+    add("--task", choices=trained, metavar="TASK", help=", ".join(trained))
+    add("--text", metavar="COLUMN", help="the column of inputs (text, or image)")
+    add("--label", metavar="COLUMN", help="the column of answers (label, or text)")
+    add("--epochs", type=float, default=3, metavar="N", help="passes over the data (3)")
+    add("--steps", type=_count, metavar="N", help="number of steps, instead of --epochs")
+    add("--batch-size", type=_count, default=16, metavar="N", help="rows in a step (16)")
+    add("--accumulate", type=_count, default=1, metavar="N", help="compute a step in this many parts (1)")
+    add("--learning-rate", type=float, default=5e-5, metavar="F", help="the highest learning rate (5e-5)")
+    add("--schedule", default="linear", metavar="S", help="linear, cosine or constant, after the warm-up (linear)")
+    add("--precision", default="float32", metavar="P", help="float32, or bfloat16 on hardware that is fast at it")
+    add("--lora", type=_count, metavar="RANK", help="train and save only a LoRA adapter, in peft's format")
+    add("--shard", action="store_true", help="with several processes, share the weights among them (FSDP2)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of order, dropout and new weights (0)")
+    add("--save-every", type=_count, default=500, metavar="N", help="save the state after this many steps (500)")
+    add("--device", help="torch:cpu, cuda, cuda:1; cuda where there is one")
+
+
+def _example(add: Add) -> None:
+    add("output", nargs="?", metavar="FILE", default="page.png", help="the file to write (page.png)")
+
+
+def _demo(add: Add) -> None:
+    tab = "the checkpoint of a tab (classify, segment, read, embed or chat): a name on the hub, 'org/name', or a folder"
+    add("--model", action="append", default=[], metavar="TAB=NAME", help=tab)
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
+    add("--port", type=_port, default=7860, metavar="N", help="port (7860); 0: any free one")
+
+
+def _serve(add: Add) -> None:
+    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    add("--tables", action="store_true", help="answer /v1/tables, with the models of zoo table")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
+    add("--port", type=_port, default=8000, metavar="N", help="port (8000); 0: any free one")
+    add("--api-key", metavar="KEY", help="what clients must send (ZOO_API_KEY); without it anyone may ask")
+    add("--cors", action="append", default=[], metavar="ORIGIN", help="a page's origin that may ask; '*': all")
+    add("--context", type=_count, metavar="N", help="the most tokens of a generation with its prompt (the model's)")
+    add("--max-rows", type=_count, default=8, metavar="N", help="generations that are computed at once (8)")
+    add(
+        "--max-queue",
+        type=_count,
+        default=256,
+        metavar="N",
+        help="requests that wait for a model; others get 429 (256)",
+    )
+    kept = "memory of earlier prompts, for those that begin alike, of each model (256); 0: none"
+    add("--prefix-cache", type=_not_negative, default=256, metavar="MB", help=kept)
+    add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, at the end too (600)")
+    add("--engine", choices=("local", "ray"), default="local", help="this process (local), or replicas of Ray Serve")
+    add("--replicas", type=_count, metavar="N", help="of --engine ray (1), each with --threads CPUs (1)")
+    add("--autoscaling", metavar="JSON", help="in place of --replicas Ray Serve's autoscaling_config")
+
+
+def _map(add: Add) -> None:
+    tasks = [task for task in TASK_NAMES if task != "rerank"]
+    add("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    add("inputs", nargs="+", metavar="IN", help="a file, a folder, a pattern or a URI")
+    add("output", metavar="OUT", help=".parquet, .csv or .jsonl, or a folder")
+    add("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
+    add("--text", metavar="COLUMN", help="the column to read (text; of images image, of sounds sound)")
+    add("--pair", metavar="COLUMN", help="for classify: the column of second texts")
+    add("--question", metavar="COLUMN", help="for answer: the column of questions (question)")
+    add("--context", metavar="COLUMN", help="for answer: the column of contexts (context)")
+    add("--keep", metavar="COLUMNS", help="the columns of IN to write again: a,b,c (all)")
+    add("--format", choices=("parquet", "jsonl", "csv"), help="of the files in a folder OUT (parquet)")
+    add("--rows", type=_count, metavar="N", help="rows of a part (1024; images 128; read 64; generate 32; sounds 16)")
+    add("--resume", action="store_true", help="continue with the parts that OUT has already")
+    add("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
+    _engine(add)
+    add("--root", metavar="FOLDER", help="rows may name images below FOLDER (that of their table)")
+    add("--trust-rows", action="store_true", help="rows may name any file or URI")
+    add("--raw", action="store_true", help="for CSV: no apostrophe before texts that are formulas")
+    add("--top-k", type=_count, metavar="N", help="number of labels, words or answers")
+    add("--labels", metavar="A,B,C", help="for the zero-shot tasks: the labels to choose from, in words")
+    add("--threshold", type=float, metavar="F", help="for detect: the least score, 0 ... 1")
+    add("--lines", action="store_const", const=True, help="for read: each image has several lines")
+    add("--num-beams", type=_count, metavar="N", help="for read: texts tried side by side (1)")
+    add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
+    add("--revision", help="a branch, tag or commit of the hub's repository")
+    add("--local-files-only", action="store_true", help="never use the network")
+
+
+ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
+    "run": (_named, _hub, _as_json, _locked, _placed, _threads, _writing, _run),
+    "embed": (_named, _hub, _locked, _placed, _threads, _embed),
+    "chat": (_named, _hub, _locked, _placed, _threads, _writing, _chat),
+    "info": (_named, _hub, _as_json, _locked, _info),
+    "families": (_as_json,),
+    "doctor": (_as_json,),
+    "bench": (_named, _hub, _as_json, _on, _threads, _bench),
+    "lock": (_hub, _as_json, _lock),
+    "export": (_named, _hub, _as_json, _locked, _export),
+    "table": (_finding, _locked, _threads, _on, _offline, _as_json, _table),
+    "grits": (_as_json, _grits),
+    "finetune": (_hub, _locked, _finetune),
+    "example": (_example,),
+    "demo": (_finding, _locked, _threads, _on, _offline, _demo),
+    "serve": (_hub, _locked, _placed, _threads, _serve),
+    "map": (_locked, _placed, _threads, _writing, _map),
+}
