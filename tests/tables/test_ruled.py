@@ -289,6 +289,27 @@ def test_lattices_that_a_double_rule_parts_are_one_table(gap: float):
     assert [table.shape for table in tables] == ([(4, 3)] if gap == 2 else [(2, 3)] * 2)
 
 
+def test_a_heading_that_no_rule_crosses_is_a_row():
+    """Of a table in which no row has a rule down but those above and below; without a text there are two tables."""
+    upper, lower = (170, 150, 130), (110, 90, 70)
+    content = (
+        ruled(ys=upper) + ruled(ys=lower) + "".join(text(X[c] + 5, y - 14, "x") for y in upper[:2] for c in range(3))
+    )
+    content += "".join(text(X[c] + 5, y - 14, "y") for y in lower[:2] for c in range(3))
+    tables = tables_of(page_of(content + text(45, 116, "Spanish language")), structure=no_objects)
+    assert [table.shape for table in tables] == [(5, 3)]
+    assert tables[0].rows(repeat=False)[2] == ["Spanish language", "", ""]
+    assert [table.shape for table in tables_of(page_of(content), structure=no_objects)] == [(2, 3)] * 2
+
+
+def test_two_gaps_side_by_side_are_no_column():
+    """Three lines for the side of a table's cells, five points apart: both gaps together are as wide as letters."""
+    content = "".join(line(40, y, 260, y) for y in Y)
+    content += "".join(line(x, 170, x, 50) for x in (40, 114, 119, 124, 200, 260)) + TEXTS
+    (table,) = tables_of(page_of(content), PLACE)
+    assert table.rows() == ROWS
+
+
 @pytest.mark.parametrize(("lower", "rows"), [("12", 4), ("(kg)", 3)])
 def test_a_forgotten_rule_between_headings_and_numbers(lower: str, rows: int):
     xs = (40, 100, 160, 220, 280)

@@ -24,10 +24,12 @@ from .direction import text_direction
 from .doubts import add_doubts, find_doubts
 from .finding import ROTATED, Detector, find_tables, has_no_grid, ink_of, reading_order, share_of_ink
 from .lattice import Lattice
+from .leaders import without_leaders
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
 from .side_by_side import parted, repeated
+from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import why_no_table, without_titles_and_notes
 from .table import Table, Word
@@ -135,6 +137,8 @@ class TableExtractor:
         places = self.places(page)
         if words is None and self.ocr is not None:
             words = self._ocr_words(self.ocr, page, places)
+        if words is not None:
+            words = without_leaders(words)
         if words is not None and self.detection is not None:
             places = [found._replace(box=box) for found in places for box in parted(found.box, words)]
         lattices = ruled_places(page, places, words, rules, self.detection is not None)
@@ -208,6 +212,7 @@ class TableExtractor:
         objects = None
         if lattice is None:
             objects = find_objects(self.structure, crop.pixels, lines, self.threshold, self.options)
+            objects = with_ruled_header(objects, crop.pixels, lines, self.threshold)
             build = partial(build_table, objects, thresholds=self.threshold, check_spans=True)
         else:
             look = partial(self.structure, threshold=self.threshold, **self.options)
@@ -216,7 +221,7 @@ class TableExtractor:
             own = [Word("x" * (1 + i % 8), box) for line in lines for i, box in enumerate(line)]
         table = build(own or [])
         if words is None and self.reader is not None:
-            own = read_cells(crop.pixels, table, self.reader)
+            own = without_leaders(read_cells(crop.pixels, table, self.reader))
             if self.detection is not None and lattice is None and not is_legible(own):
                 return None
         if words is not None or self.reader is not None:

@@ -20,6 +20,7 @@ from .table import Cell, Table
 from .words import join
 
 STACKED = 2.0  # times `near`: the two lines of a double rule are nearer
+LOWEST, HEADING = 0.6, 1.25  # of the usual height of a row: the height of a heading across the table
 LEAST = 6.0  # pixels: lines that are nearer are one border, since no cell is so low or narrow
 DRAWN = 0.6  # the share of a cell's side that is drawn, at least
 RAGGED = 0.2  # the share of positions in cells that are no rectangles, from which a lattice is not used
@@ -114,6 +115,29 @@ def _stacked(lattices: Sequence[Lattice], near: float) -> list[Lattice]:
         ys = (*above.ys[:-1], (above.ys[-1] + one.ys[0]) / 2, *one.ys[1:])
         cells = (*above.cells, *((r + R, c, rs, cs) for r, c, rs, cs in one.cells))
         found[found.index(above)] = replace(above, ys=ys, cells=cells)
+    return sorted(found, key=lambda one: -len(one.cells))
+
+
+def with_headings(lattices: Sequence[Lattice], near: float, has_text: Callable[[Box], bool]) -> list[Lattice]:
+    """The lattices, those of the most cells first; two with the same columns around a heading across these are one.
+
+    No rule down crosses the heading, which is as high as a row, and leaves no room for the space around two tables.
+    has_text: tells it of a box.
+    """
+    found: list[Lattice] = []
+    for one in sorted(lattices, key=lambda one: one.ys):
+        for above in found:
+            heights = sorted(b - a for a, b in itertools.pairwise(above.ys))
+            apart = one.ys[0] - above.ys[-1]
+            if LOWEST * heights[len(heights) // 2] <= apart <= HEADING * heights[len(heights) // 2] and (
+                _same(one.xs, above.xs, near) and has_text((above.xs[0], above.ys[-1], above.xs[-1], one.ys[0]))
+            ):
+                R, C = len(above.ys) - 1, len(above.xs) - 1
+                cells = (*above.cells, (R, 0, 1, C), *((r + R + 1, c, rs, cs) for r, c, rs, cs in one.cells))
+                found[found.index(above)] = replace(above, ys=(*above.ys, *one.ys), cells=cells)
+                break
+        else:
+            found.append(one)
     return sorted(found, key=lambda one: -len(one.cells))
 
 

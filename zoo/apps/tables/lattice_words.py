@@ -26,7 +26,7 @@ MIN_APART = 3  # lines of cells in one column, of which half have wider gaps: ru
 MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those around other lattices
 MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
 BESIDE, HEAD_LINES = 0.8, 4  # of a lattice's rows, with names to the left of it; lines of a header above it
-LOW = 0.5  # heights of words: a row that is lower, or a column narrower than one height, holds none
+LOW, NARROW = 0.5, 1.6  # heights of words: a row that is lower, or a column that is narrower, holds none
 CUT = 0.25  # of a word's height, above and below: a border within cuts the word
 NAME = 2  # letters of a word that is a name: "FY2014"
 BULLETS = "•◦▪‣–-*"
@@ -98,10 +98,11 @@ def without_gaps(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     high = statistics.median(word.box[3] - word.box[1] for word in words)
     full = [cell for cell, own in zip(lattice.cells, lattice.held(words), strict=True) if own]
     borders, cells = [list(lattice.ys), list(lattice.xs)], list(lattice.cells)
-    for axis, least in ((0, LOW * high), (1, high)):
+    for axis, least in ((0, LOW * high), (1, NARROW * high)):
         at = borders[axis]
+        low = [b - a < least for a, b in itertools.pairwise(at)]  # two gaps side by side are no column, either
         for i in reversed(range(len(at) - 1)):
-            if len(at) < 4 or at[i + 1] - at[i] >= least or any(c[axis] == i and c[axis + 2] == 1 for c in full):
+            if len(at) < 4 or not low[i] or any(c[axis] == i and c[axis + 2] == 1 for c in full):
                 continue
             del at[max(i, 1)]
             cells, full = _without(cells, axis, i), _without(full, axis, i)

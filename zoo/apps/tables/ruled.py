@@ -6,6 +6,7 @@ Boxes are (x0, y0, x1, y1) in pixels.  Shapes: H, W of the page, Y, X of a crop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ..documents import Rules, Word
 from .boxes import HALF, inside
 from .cell_borders import INK
 from .ink_rules import ink_rules
-from .lattice import Lattice, find_lattices, lattice_table
+from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import is_table, with_lines, with_missing_borders, with_sides, without_gaps
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
@@ -41,6 +42,7 @@ def ruled_places(
     near = max(2.0, NEAR * min(page.shape[:2]))
     lattices = find_lattices(rules, near, "rules") if rules is not None else []
     lattices = lattices or find_lattices(ink_rules(page, near), near, "ink")
+    lattices = with_headings(lattices, near, partial(_has_text, page, words))
     left: dict[Detection, Lattice | None] = dict.fromkeys(places)
     if not detected:  # one table: its title and notes are part of it
         lattices = lattices[:1]
@@ -61,6 +63,13 @@ def ruled_places(
         if apart and is_table(one, lattices, _words(page, one, words), False):
             tables[Detection(TABLE, 1.0, one.box)] = one
     return tables | left
+
+
+def _has_text(page: np.ndarray, words: Sequence[Word] | None, box: Box) -> bool:
+    x0, y0, x1, y1 = box
+    if words is not None:
+        return any(inside(word.box, box) >= HALF for word in words)
+    return bool(_ink(page[int(y0) + 3 : int(y1) - 2, int(x0) + 3 : int(x1) - 2]).any())
 
 
 def _has_rows(box: Box, own: Sequence[Lattice], words: Sequence[Word]) -> bool:

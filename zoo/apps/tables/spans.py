@@ -21,6 +21,7 @@ from .words import Interval
 LEVEL = 0.35  # of the usual height of words: a text and a row whose middles are nearer are level
 CENTRED = 1.0  # of the usual height of words: so far a text may be from the middle of columns
 NUMBER = re.compile(r"[(−–-]?[$€£]?[0-9]+([.,][0-9]+)*%?\)?")
+RULED = 1.0  # score of a cell that has a rule below it, as wide as its columns
 APART = 1.0  # of the usual height of words: texts of two cells are as far apart
 
 
@@ -127,7 +128,7 @@ def centred_spans(
     held = {one: [w for r, c in _places(one) for w in at.get((r, c), ())] for one in spans}
     found = [one for one in spans if one.top >= header_rows or held[one]]
     for i, one in enumerate(found):
-        if one.bottom != one.top + 1 or one.bottom >= header_rows or one.right - one.left < 2:
+        if one.bottom != one.top + 1 or one.bottom >= header_rows or one.right - one.left < 2 or one.score == RULED:
             continue
         r = one.top
         taken = {c for row, c in at if row == r and not one.left <= c < one.right}
@@ -186,16 +187,16 @@ def header_spans(
     """Cells of the header over several rows, whose lines lie beside cells that span columns: "Percent", "who", ...
 
     Each line but the first begins with a small letter, or the one above ends with a dash or a slash.  A text in a
-    column whose other rows of the header are blank holds for all of these.
+    column whose other rows of the header, or those below a cell over columns, are blank holds for all of these.
     """
     y, x = (_borders(intervals) for intervals in (rows, columns))
     taken = {place for span in spans for place in _places(span)}
     at = {place: own for place, own in _by_place(words, x, y).items() if place[0] < header_rows and place not in taken}
     found: list[Span] = []
     for c in range(len(columns)):
-        free = all((r, c) not in taken for r in range(header_rows))
-        if free and header_rows > 1 and sum((r, c) in at for r in range(header_rows)) == 1 and spans:
-            found.append(Span(0, header_rows, c, c + 1, None, False))
+        first = max((r + 1 for r in range(header_rows) if (r, c) in taken), default=0)
+        if header_rows - first > 1 and sum((r, c) in at for r in range(first, header_rows)) == 1 and spans:
+            found.append(Span(first, header_rows, c, c + 1, None, False))
             continue
         top = 0
         for r in range(1, header_rows + 1):
