@@ -12,8 +12,8 @@ rapid_table takes every picture as one table.  The peers' answers are kept in th
 Of the tables of a page each true one is compared with the found one that shares most text with it.  GriTS-Con and
 GriTS-Top, 0 ... 1, are means over the true tables, 0 for one that was not found.  A row is right if all of its texts
 are, and no other row comes between; white space and leaders are left out, and dashes, quotes and signs that look alike
-are the same, as in `benchmarks.lines`.  A table is right if it has the true number of rows and of columns and a GriTS-Con of 0.95; a
-file, if all of its tables are and nothing else was taken for one.
+are the same, as in `benchmarks.lines`.  A table is right if it has the true number of rows and of columns and a
+GriTS-Con of 0.95; a file, if all of its tables are and nothing else was taken for one.
 The truth of the ruled PDFs is pdfplumber's, faults included (words of two lines in disorder, say).  "agreed" are those
 of its rows that camelot, which finds the lines in a picture of the page, has with the same texts: all of camelot's own.
 """

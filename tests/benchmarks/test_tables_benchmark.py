@@ -87,7 +87,8 @@ def test_rows_that_two_libraries_agree_on():
 
 def test_rows_are_right_whatever_the_white_space_and_the_kind_of_dash():
     true, found = (
-        table_material.table_of([[0, 0, 1, 1, a], [1, 0, 1, 1, b]]) for a, b in (("−1.5 – 2", "µM . . . ."), ("–1.5-2", "uM"))
+        table_material.table_of([[0, 0, 1, 1, a], [1, 0, 1, 1, b]])
+        for a, b in (("−1.5 – 2", "µM . . . ."), ("–1.5-2", "uM"))
     )
     assert len(tables.right_rows(true, found)) == 1
 
