@@ -175,13 +175,14 @@ def _quantised(result: Result) -> str:
             _mb(found["peak"]),
             _ratio(found["peak_of_file"]),
             _ratio(result["making"][who]) if who in result["making"] else "",
+            f"{result['starts'][who]:.2f}" if who in result.get("starts", ()) else "",
         ]
         for who, found in result["runs"].items()
     ]
     ratios = [[f"{r['what']}: {r['ours']} / {r['theirs']}", _ratio(r["ratio"])] for r in result["ratios"]]
     head = ["", *(f"prompt of {n}, ms" for n in contexts), *(f"a token after {n}, ms" for n in contexts)]
     return (
-        f"{_markdown([*head, 'peak memory', '/ file', 'while the graph is made'], lines)}\n"
+        f"{_markdown([*head, 'peak memory', '/ file', 'while the graph is made', 'next start, s'], lines)}\n"
         f"{_markdown(['', 'ratio'], ratios)}\n{_tally([r['ratio'] for r in result['ratios']])}\n"
     )
 
@@ -270,6 +271,15 @@ def _serving(result: Result) -> str:
     return f"{_markdown(head, lines)}\nThe machine's load was {load:.1f} before: others may have computed there too.\n"
 
 
+def _streams(result: Result) -> str:
+    """Rates, and how many times as much the streams together get: more is better."""
+    lines = [[what, f"{rate:.1f}"] for what, rate in result["tokens a second"].items()]
+    found = ", ".join(f"{ratio:.2f} {what}" for what, ratio in result["ratios of streams"].items())
+    newcomer = result.get("newcomer")
+    first = f" A newcomer has its first token after {newcomer['ms']:.0f} ms." if newcomer else ""
+    return f"{_markdown(['', 'tokens a second'], lines)}\nThe streams' rate is {found}.{first}\n"
+
+
 KINDS = {
     "cpu": Kind("Texts and images", "Encoders, from ids or pixel values to outputs; a JPEG to pixel values.", _rows),
     "table": Kind("Table Transformer", "A table's image to boxes.", _rows, "cpu --models table-structure"),
@@ -289,6 +299,7 @@ KINDS = {
     ),
     "soak": Kind("Serving", "`zoo serve` beside clients that also send nonsense, dawdle or vanish.", _soak),
     "serving": Kind("Serving", "Sentences and tokens a second, offline and over HTTP.", _serving),
+    "streams": Kind("Streams", "Tokens a second of `zoo serve`, and of llama.cpp's batches.", _streams),
     "speculative": Kind("Guessed tokens", "Prompt lookup beside plain decoding.", _speculative),
     "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
 }

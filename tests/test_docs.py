@@ -235,6 +235,11 @@ def test_the_performance_page_of_other_results(tmp_path, monkeypatch, capsys):
     assert "2026-01-02, a CPU, 4 cores, 2 threads; numpy 2.0 (`cpu-2026-01-02.json`)" in text
     assert "Memory: zoo 2 MB, ratio **0.50**." in text
     assert "No GPU has been measured" in text
+    rates = {"tokens a second": {"one stream": 20.0}, "ratios of streams": {"of one stream": 2.5}}
+    (tmp_path / "streams-a-2026-01-02.json").write_text(json.dumps({"environment": environment, **rates}))
+    text = pages.page(tmp_path)
+    assert "| one stream | 20.0 |" in text
+    assert "The streams' rate is 2.50 of one stream." in text
     card = {**environment, "device": "gpu", "card": "a GPU", "driver": "1", "python": "3.11"}
     kernels = {"stage": "kernels", "environment": card, "rows": [row], "not_run": ["rope"]}
     (tmp_path / "gpu-a-kernels-2026-01-02.json").write_text(json.dumps(kernels))
