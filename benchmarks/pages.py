@@ -89,7 +89,7 @@ def page(results: Path) -> str:
         for path in mine:
             result = json.loads(path.read_text(encoding="utf-8"))
             parts.append(f"{_machine(result['environment'], path)}\n\n{kind.tables(result)}")
-    unknown = [path.name for path in paths if path not in gpu and _kind(path) not in KINDS]
+    unknown = [path.name for path in paths if path not in gpu and _kind(path) not in (*KINDS, *ELSEWHERE)]
     if unknown:
         raise SystemExit(
             f"no table for {', '.join(unknown)}: a result's name begins with one of {', '.join(KINDS)}, gpu"
@@ -304,6 +304,7 @@ KINDS = {
     "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
 }
 
+ELSEWHERE = "guards", "kills"  # results that other pages tell of
 
 # Cells
 
