@@ -146,6 +146,8 @@ class Session:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads.count()
         options.log_severity_level = FATAL
+        if provider == "CPUExecutionProvider":  # a plan for each new length takes memory, and saves no time
+            options.enable_mem_pattern = False
         if not packed or self._once:
             options.add_session_config_entry("session.disable_prepacking", "1")
         if folder is not None:
