@@ -19,9 +19,9 @@ FIELDS = {name: name for name in ("ids", "type_ids", "tokens", "offsets", "speci
 
 
 class _Text(NamedTuple):
-    """`count`: the tokens of a text; `fields`: those that may be kept."""
+    """`tokens`: how many a text has; `fields`: those that may be kept."""
 
-    count: int
+    tokens: int
     fields: dict[str, list[Any]]
 
     def kept(self, count: int, side: str, type_id: int) -> tokenizers.Encoding:
@@ -60,11 +60,11 @@ class LongPairs:
         if last is None or last[0] != key:
             self._last = last = key, self._read(first, room, side)
         one, other = last[1], self._read(second, room, side)
-        counts = _counts(one.count, other.count, room, settings["strategy"])
+        counts = _counts(one.tokens, other.tokens, room, settings["strategy"])
         if min(counts) < 0 or (min(counts) == 0 and settings["strategy"] != "longest_first"):
             return None
         # The longer text gets an odd token: it has to stay the longer one.
-        was_cut = one.count > counts[0], other.count > counts[1]
+        was_cut = one.tokens > counts[0], other.tokens > counts[1]
         at = 0 if was_cut[0] and (not was_cut[1] or counts[0] > counts[1]) else 1
         more = [count + (was_cut[i] and i == at) for i, count in enumerate(counts)]
         return backend.post_process(one.kept(more[0], side, 0), other.kept(more[1], side, 1))
