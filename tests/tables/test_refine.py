@@ -163,3 +163,17 @@ def test_a_column_that_was_not_detected(missed):
     assert table.cells[missed].confidence == pytest.approx((0.9 + 1) / 2)  # of its row and its words alone
     without = [word for word in words if word.box[0] // WIDTH != missed or word.box[1] < 40]
     assert build_table(found, without).shape == (5, 2)
+
+
+@pytest.mark.parametrize(("indented", "wide"), [(True, 2), (False, 3)])
+def test_columns_that_overlap_and_share_no_row_are_one(indented, wide):
+    """Headings and indented names below them; but names with a number beside each."""
+    found = [Detection("table row", 0.9, (0.0, 20.0 * r, 200.0, 20.0 * r + 20)) for r in range(4)]
+    found += [Detection("table column", 0.9, (a, 0.0, b, 80.0)) for a, b in ((0.0, 50.0), (40.0, 90.0), (120.0, 200.0))]
+    words = []
+    for r in range(4):
+        y = 20.0 * r + 5
+        words += [Word("12", (140.0, y, 160.0, y + 10))]
+        words += [Word("Name", (5.0, y, 35.0, y + 10))] if r % 2 == 0 or not indented else []
+        words += [Word("sub", (55.0, y, 80.0, y + 10))] if r % 2 or not indented else []
+    assert build_table(found, words, check_spans=True).shape == (4, wide)

@@ -139,3 +139,15 @@ def test_signs_that_a_reader_is_unsure_of_are_no_text():
     assert is_legible([Word(text, box, 0.95) for text in ("-1", "= _", ".''", "4*8*,")])
     assert is_legible([Word(text, box, 0.8) for text in ("Total", "Net", "25", "17")])
     assert not is_legible([Word(text, box, 0.8) for text in ("[", "1", "1", "l")])  # the edges of empty boxes
+
+
+def test_a_name_below_a_cell_over_columns_holds_down_to_the_body():
+    texts = [["", ">>both", "", ""], ["Name", "All", ">share", ""], ["", "", "one", "two"], ["x", "3", "1", "2"]]
+    found = table(texts, (SPANNING, 0, 1, 1, 3), (SPANNING, 1, 2, 1, 2), header=3)
+    assert spans(found) == [(0, 0, 3, 1), (0, 1, 1, 3), (1, 1, 2, 1), (1, 2, 1, 2)]
+
+
+def test_a_row_of_a_header_without_words_goes():
+    texts = [["Name", ">both", ""], ["", "", ""], ["", "one", "two"], ["x", "1", "2"]]
+    found = table(texts, (SPANNING, 0, 1, 1, 2), header=3)
+    assert found.rows(repeat=False) == [["Name", "both", ""], ["", "one", "two"], ["x", "1", "2"]]

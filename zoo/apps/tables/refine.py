@@ -88,6 +88,27 @@ def join_header_rows(
     return rows
 
 
+def join_overlapping_columns(
+    rows: Sequence[Interval], columns: Sequence[Interval], words: Sequence[Word]
+) -> list[Interval]:
+    """The columns with those joined that overlap and never have words in the same row.
+
+    They are names and a heading in their middle, or names and indented ones; two columns of numbers, of which a row has
+    one, have headings side by side.
+    """
+    found = list(columns)
+    of: list[set[int]] = [set() for _ in columns]
+    for _, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
+        row, column = (max(near, key=lambda one: one[1])[0] for near in (ys, xs))
+        of[column].add(row)
+    for c in reversed(range(len(columns) - 1)):
+        a, b = found[c : c + 2]
+        if a.end > b.start and of[c] and of[c + 1] and not of[c] & of[c + 1]:
+            found[c : c + 2] = [Interval(min(a.start, b.start), max(a.end, b.end), a.score)]
+            of[c : c + 2] = [of[c] | of[c + 1]]
+    return found
+
+
 def _goes_on(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
     """Return True if two texts are one: near, with one edge or their middles in common.
 

@@ -191,7 +191,10 @@ def header_spans(
     """
     y, x = (_borders(intervals) for intervals in (rows, columns))
     taken = {place for span in spans for place in _places(span)}
-    at = {place: own for place, own in _by_place(words, x, y).items() if place[0] < header_rows and place not in taken}
+    placed = _by_place(words, x, y)
+    if set(range(header_rows)) - {r for r, _ in placed}:  # a row without words goes first
+        return []
+    at = {place: own for place, own in placed.items() if place[0] < header_rows and place not in taken}
     found: list[Span] = []
     for c in range(len(columns)):
         first = max((r + 1 for r in range(header_rows) if (r, c) in taken), default=0)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF, bounding_box, check_box, inside, share
-from .refine import join_header_rows, join_wrapped_rows, refine_columns, refine_rows
+from .refine import join_header_rows, join_overlapping_columns, join_wrapped_rows, refine_columns, refine_rows
 from .spans import Span, centred_spans, checked_spans, header_spans
 from .table import Cell, Table, Word
 from .words import Interval, check_words, first_choices, join, overlapping, place
@@ -76,6 +76,10 @@ def build_table(
     if columns:
         columns = refine_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
     columns = columns or [Interval(around[0], around[2], None)]
+    if check_spans:
+        columns = join_overlapping_columns(
+            rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED])
+        )
     rows = refine_rows(rows, columns, _inside(words, rows, columns), count_header_rows(found[HEADER], rows))
     if check_spans:
         header = count_header_rows(found[HEADER], rows)
