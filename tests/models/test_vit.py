@@ -135,7 +135,7 @@ def test_a_pooler_that_no_head_uses(tmp_path, rng):
 
 def test_a_head_that_the_checkpoint_has_not(tmp_path):
     reference("DeiTForImageClassificationWithTeacher", tmp_path)
-    with pytest.raises(zoo.ZooError, match=r"no tensor 'classifier.weight'; did you mean 'cls_classifier.weight'"):
+    with pytest.raises(zoo.ZooError, match=r"no tensor 'classifier.weight' .*; did you mean 'cls_classifier.weight'"):
         load_model(tmp_path, head="ForImageClassification")
 
 
