@@ -408,7 +408,7 @@ def run() -> None:
 def noted(work: Callable[[int], None], number: int, modules: Path) -> None:
     """Do it, and write down which modules it has imported."""
     work(number)
-    modules.write_text("\n".join(sys.modules))
+    modules.write_text("\n".join(sys.modules), encoding="utf-8")
 
 
 def prepare(*modules: str) -> None:
