@@ -139,6 +139,8 @@ def test_signs_that_a_reader_is_unsure_of_are_no_text():
     assert is_legible([Word(text, box, 0.95) for text in ("-1", "= _", ".''", "4*8*,")])
     assert is_legible([Word(text, box, 0.8) for text in ("Total", "Net", "25", "17")])
     assert not is_legible([Word(text, box, 0.8) for text in ("[", "1", "1", "l")])  # the edges of empty boxes
+    assert not is_legible([Word("1", box, 0.9)] * 3)
+    assert is_legible([Word(text, box, 0.9) for text in ("1", "2")])
 
 
 def test_a_name_below_a_cell_over_columns_holds_down_to_the_body():

@@ -55,9 +55,9 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
 
 
 def is_legible(words: Sequence[Word]) -> bool:
-    """Return False for words that are mostly signs, that the reader is unsure of: parts of drawings."""
+    """Return False for words that are mostly unsure signs, or strokes alone: parts of drawings."""
     if len(words) < FEW_WORDS:
-        return True
+        return not words or not all(STROKES.issuperset(word.text) for word in words)
     letters = statistics.mean(
         0.0 if STROKES.issuperset(word.text) else sum(map(str.isalnum, word.text)) / len(word.text) for word in words
     )
