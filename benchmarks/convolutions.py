@@ -139,14 +139,14 @@ def networks(Y: int, X: int) -> dict[str, Callable[[], Any]]:
     import torch
     from transformers import ResNetConfig, ResNetModel
 
-    from zoo import load_model
+    from zoo.models.resnet import ResNetModel as OurModel
 
     torch.manual_seed(0)
     fields = {"hidden_sizes": [D for D, _ in STAGES], "depths": [2] * len(STAGES), "layer_type": "basic"}
     theirs = ResNetModel(ResNetConfig(**fields)).eval()
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
-        ours = load_model(folder)
+        ours = OurModel.from_pretrained(folder)
     x = np.random.default_rng(0).standard_normal((1, Y, X, 3), np.float32)
     first = torch.from_numpy(_first(x)).contiguous()
     calls: dict[str, Callable[[], Any]] = {
