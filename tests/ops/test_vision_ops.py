@@ -355,3 +355,14 @@ def test_pixels_that_are_not_finite(dtype):
             ops.as_pixels(x, like, 3)
     x[:] = np.finfo(np.float16 if dtype == np.float16 else np.float32).max / 8
     assert np.isfinite(ops.as_pixels(x, like, 3)).all()  # though their sum may be beyond the type
+
+
+@pytest.mark.parametrize(("C", "kernel"), [(8, 8), (16, 4), (24, 8), (28, 16)])
+def test_conv2d_of_few_channels_in_bfloat16(C, kernel, rng):
+    """torch's own convolution gives other numbers for these on a CPU with AMX."""
+    torch = pytest.importorskip("torch")
+    x, weight = rng.standard_normal((2, 32, 48, C)), rng.standard_normal((16, C, kernel, kernel))
+    x, weight = (torch.from_numpy(array).bfloat16() for array in (x, weight))
+    found = ops.conv2d(x, weight, None, stride=(kernel, kernel)).double().numpy()
+    wanted = naive.conv2d(x.double().numpy(), weight.double().numpy(), None, stride=(kernel, kernel))
+    assert np.linalg.norm(found - wanted) < 0.004 * np.linalg.norm(wanted)
