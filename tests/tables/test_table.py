@@ -117,6 +117,7 @@ def test_json_gives_back_the_same_table(table):
     ("change", "message"),
     [
         (lambda data: data.update(colums=[]), "a field 'colums'"),
+        (lambda data: data.update(origin=None), "a field 'origin'"),  # which cells have
         (lambda data: data.update(header_row=1), "did you mean 'header_rows'"),
         (lambda data: data.pop("score"), "the table has no score"),
         (lambda data: data.update(cells={}), "cells of the table is a dict, expected a list"),

@@ -33,7 +33,8 @@ def to_dict(table: Grid) -> dict[str, Any]:
 def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
     """A `cls` with these fields; all fields of a grid are required, and none but those of `cls` are allowed."""
     more = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in GRID]
-    fields = _fields(data, [name for name in GRID if name not in OPTIONAL], "the table", [*more, *OPTIONAL])
+    optional = [name for name in GRID if name in OPTIONAL]
+    fields = _fields(data, [name for name in GRID if name not in OPTIONAL], "the table", [*more, *optional])
     for name in ("cells", "row_boxes", "column_boxes", "outside", "row_pages"):
         if not isinstance(fields.get(name, []), list | tuple):
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
