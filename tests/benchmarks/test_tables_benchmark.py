@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks import pages, table_contenders, table_material, table_samples, tables
+from benchmarks import pages, table_contenders, table_material, table_samples, table_scores, tables
 from zoo.apps.tables import Table, build_table
 from zoo.apps.tables.grits import grits
 
@@ -66,13 +66,13 @@ def test_scores_of_a_file():
     wrong = [[r, c, rs, cs, text.replace("2", "5")] for r, c, rs, cs, text in cells]
     rest = {"error": None, "start": 1, "wall": 1, "cpu": 1, "peak": 1}
     answer = {"pages": {"1": [wrong, cells, cells], "3": [HTML]}, **rest}
-    found = tables.score({1: [TRUE, TRUE], 2: [TRUE]}, answer, MATERIAL[0])
+    found = table_scores.score({1: [TRUE, TRUE], 2: [TRUE]}, answer, MATERIAL[0])
     assert [row[5:] for row in found["tables"]] == [[3, 3], [3, 3], [3, 0]]
     assert found["false"] == 2
-    assert tables.like_pdfplumber({1: [TRUE]})[1][0].rows() == [["ab", ""], ["1", "2"], ["3", ""]]
-    figures = tables.summary([found])
+    assert table_scores.like_pdfplumber({1: [TRUE]})[1][0].rows() == [["ab", ""], ["1", "2"], ["3", ""]]
+    figures = table_scores.summary([found])
     assert (figures["right tables"], figures["missed"], figures["right rows"], figures["right files"]) == (2, 1, 6, 0)
-    assert tables.right_rows(TRUE, table_material.table_of(wrong)) == {0, 2}
+    assert table_scores.right_rows(TRUE, table_material.table_of(wrong)) == {0, 2}
 
 
 def test_rows_that_two_libraries_agree_on():
@@ -80,9 +80,9 @@ def test_rows_that_two_libraries_agree_on():
     cells = [[c.row, c.column, c.row_span, c.column_span, c.text] for c in TRUE.cells]
     first_wrong, last_wrong = ([[*c[:4], c[4].replace(a, "x")] for c in cells] for a in ("a", "3"))
     answer = {"pages": {"1": [first_wrong]}, "error": None, "start": 1, "wall": 1, "cpu": 1, "peak": 1}
-    found = tables.score({1: [TRUE], 2: [TRUE]}, answer, MATERIAL[0], {"pages": {"1": [last_wrong]}})
+    found = table_scores.score({1: [TRUE], 2: [TRUE]}, answer, MATERIAL[0], {"pages": {"1": [last_wrong]}})
     assert [row[5:] for row in found["tables"]] == [[3, 2, 2, 1], [3, 0, 0, 0]]
-    assert tables.figures(tables.summary([found]))[2] == "2 of 6; agreed: 1 of 2"
+    assert tables.figures(table_scores.summary([found]))[2] == "2 of 6; agreed: 1 of 2"
 
 
 def test_rows_are_right_whatever_the_white_space_and_the_kind_of_dash():
@@ -90,7 +90,7 @@ def test_rows_are_right_whatever_the_white_space_and_the_kind_of_dash():
         table_material.table_of([[0, 0, 1, 1, a], [1, 0, 1, 1, b]])
         for a, b in (("−1.5 – 2", "µM . . . ."), ("–1.5-2", "uM"))
     )
-    assert len(tables.right_rows(true, found)) == 1
+    assert len(table_scores.right_rows(true, found)) == 1
 
 
 def test_figures_in_the_docs(tmp_path):

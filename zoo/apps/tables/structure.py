@@ -73,13 +73,12 @@ def build_table(
         return Table((), (), (), table or (0.0, 0.0, 0.0, 0.0), max(scores, default=0.0))
     around = bounding_box(o.box for o in found[ROW] + found[COLUMN])
     rows = rows or [Interval(around[1], around[3], None)]
+    own = _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED])
     if columns:
-        columns = refine_columns(rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED]))
+        columns = refine_columns(rows, columns, own)
     columns = columns or [Interval(around[0], around[2], None)]
     if check_spans:
-        columns = join_overlapping_columns(
-            rows, columns, _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED])
-        )
+        columns = join_overlapping_columns(rows, columns, own)
     rows = refine_rows(rows, columns, _inside(words, rows, columns), count_header_rows(found[HEADER], rows))
     if check_spans:
         header = count_header_rows(found[HEADER], rows)
