@@ -83,6 +83,16 @@ def test_lines_of_tables(lines: list[str]) -> None:
     assert left(lines) == " ".join(word.text for word in words(lines))
 
 
+def test_columns_as_close_as_words_are_no_titles() -> None:
+    """Lines of read cells, 6 pixels apart at the border, each of which could be one text."""
+    found = [
+        Word(text, (x0, 18.0 * y, x1, 18.0 * y + 14))
+        for y in range(6)
+        for text, x0, x1 in (("cost of water", 10.0, 97.0), ("12 %", 103.0, 140.0))
+    ]
+    assert without_titles_and_notes(found, table([["", "", ""]] * 6)) == found
+
+
 def test_what_is_no_table() -> None:
     prose = [
         "The odds of a female living",

@@ -67,6 +67,17 @@ def test_lines_and_gaps_are_the_same_in_words_and_ink():
     assert columns_of([], 50) == []
 
 
+@pytest.mark.parametrize(("dash", "pitch"), [(1, 3), (2, 5), (5, 9)])
+def test_rules_of_dots_and_dashes_are_no_text(dash: int, pitch: int):
+    image, *_ = drawn(8, 5, False)
+    expected = text_lines(image, None)
+    dotted = image.copy()
+    for y in range(20 + PITCH, 20 + 8 * PITCH, PITCH):
+        for x in range(20, image.shape[1] - 20, pitch):
+            dotted[y, x : x + dash] = 0
+    assert [len(line) for line in text_lines(dotted, None)] == [len(line) for line in expected]
+
+
 class KnownObjects:
     """A structure model that sees the known objects of a picture, cut off where its part of the picture ends."""
 

@@ -19,6 +19,7 @@ from .cell_borders import INK
 from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
+DOTS, DOT, EVEN = 8, 12, 0.8  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
 LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
 FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
 GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed by so many
@@ -43,9 +44,9 @@ def word_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 
 def _ink_lines(pixels: np.ndarray) -> list[list[Box]]:
-    """The runs of ink of each line, without rules and edges of filled cells."""
+    """The runs of ink of each line, without rules, also of dots, and edges of filled cells."""
     ink = text_ink(pixels)
-    ink &= ~(_runs(ink) | _runs(ink.T).T)
+    ink &= ~(_runs(ink) | _runs(ink.T).T | _dotted(ink))
     lines = []
     clean = np.where(ink, 0, 255).astype(np.uint8)
     for x0, y0, x1, y1 in split_lines(np.broadcast_to(clean[..., None], (*clean.shape, 3))):
@@ -72,6 +73,22 @@ def _runs(ink: np.ndarray) -> np.ndarray:
     long[begins[is_long]] = 1
     long[ends[is_long]] = -1
     return long[:-1].cumsum(dtype=np.int8).astype(bool).reshape(ink.shape[0], -1)[:, :-1]
+
+
+def _dotted(ink: np.ndarray) -> np.ndarray:
+    """(Y, X) bool: the rules along X of dots or dashes, which are alike and evenly spaced, as letters are not."""
+    found = np.zeros_like(ink)
+    steps = np.diff(ink.astype(np.int8), prepend=0, append=0)
+    for y in np.flatnonzero((steps == 1).sum(1) >= DOTS):
+        begins, ends = np.flatnonzero(steps[y] == 1), np.flatnonzero(steps[y] == -1)
+        pitches = np.diff(begins)
+        for a, b in spans(pitches <= DOT):
+            if b - a < DOTS - 1:
+                continue
+            even = [np.abs(sizes - np.median(sizes)) <= 1 for sizes in (pitches[a:b], (ends - begins)[a : b + 1])]
+            if min(map(np.mean, even)) >= EVEN:
+                found[y, begins[a] : ends[b]] = True
+    return found
 
 
 def blocks_of(line: Sequence[Box], gap: float = COLUMN_GAP) -> list[Box]:
