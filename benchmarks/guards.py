@@ -6,7 +6,8 @@ A page of a PDF: read in its confined process, or by the same functions in this 
 checks of its headers and blocks.  Loads of checkpoints: with and without strict JSON, the checks of tokenizer files,
 links and the memory that a config asks for, and safetensors' own validation; the search of weights for NaN and
 infinity is in both, since it is for damaged files.  "First" is a process of its own, with its imports; the others are
-repeated in one.  The least of --rounds turns counts, since other work only adds.
+repeated in one, where what was checked before is remembered by its bytes.  The least of --rounds turns counts, since
+other work only adds.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 import zoo
 from zoo import lock
 from zoo.errors import CheckpointError, NotFoundError
+from zoo.files.folder import CheckpointFolder
 from zoo.files.inside import checkpoint_file
 from zoo.generate.config import GenerationConfig
 from zoo.images import ImageProcessor
@@ -161,3 +162,20 @@ def test_blobs_of_the_cache(tmp_path: Path, layout: str, allowed: bool) -> None:
     link(folder / "file", tmp_path / "models--a--b" / "blobs" / "blob")
     with pytest.raises(CheckpointError, match=OUT):
         checkpoint_file(folder, "file")
+
+
+def test_has_tells_files_from_folders_and_refuses_links(folder: Path) -> None:
+    link(folder / "here.json", "config.json")
+    link(folder / "out.json", folder.parent / "secret")
+    link(folder / "dangling", folder / "nowhere")
+    (folder / "deep").mkdir()
+    shutil.copy(folder / "config.json", folder / "deep")
+    here = CheckpointFolder(folder)
+    found = {
+        name: here.has(name)
+        for name in ("config.json", "here.json", "deep", "deep/config.json", "deep/x", "config.json/x", "dangling", "x")
+    }
+    assert [name for name, is_file in found.items() if is_file] == ["config.json", "here.json", "deep/config.json"]
+    for name in ("out.json", "../secret"):
+        with pytest.raises(CheckpointError, match=OUT):
+            here.has(name)

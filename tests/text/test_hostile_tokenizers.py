@@ -397,3 +397,13 @@ def test_a_long_encoding_can_be_interrupted(folder):
     time.sleep(1)
     child.send_signal(signal.SIGINT)
     assert child.communicate(timeout=300)[0] == "interrupted\n"
+
+
+def test_a_part_that_was_accepted_is_checked_again_if_it_changes(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    for size, accepted in ((250, True), (250, True), (257, False), (250, True)):
+        part = {"type": "Prepend", "prepend": "a" * size}
+        model = {"type": "WordLevel", "vocab": {"[UNK]": 0}}
+        path.write_text(json.dumps({"version": "1.0", "normalizer": part, "model": model}))
+        with contextlib.nullcontext() if accepted else pytest.raises(TokenizerError, match=r"prepend is .*at most 256"):
+            Tokenizer.from_folder(tmp_path)

@@ -202,6 +202,29 @@ def test_unknown_name(tmp_path):
         file.read("encoder.wieght")
 
 
+@pytest.mark.parametrize("change", ["header", "size", "nothing"])
+def test_a_file_that_was_accepted_is_checked_again_if_it_changes(tmp_path, change):
+    path = write(tmp_path, pack({"x": tensor([2], 0, 8)}, b"\0" * 8))
+    first, before = SafetensorsFile(path), path.stat()
+    data = path.read_bytes()
+    with open(path, "r+b") as file:  # in place, to the same size, with the time of before
+        if change == "header":
+            file.write(data.replace(b"[2]", b"[3]"))
+        elif change == "size":
+            file.truncate(len(data) - 4)
+        elif change == "nothing":
+            file.write(data[:-8] + b"\1" * 8)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if change == "nothing":
+        assert SafetensorsFile(path).read("x").array.view(np.uint8).tolist() == [1] * 8
+    else:
+        with pytest.raises(CheckpointError, match=r"does not fill|ends at byte 8 of only 4"):
+            SafetensorsFile(path)
+    assert list(first.names()) == ["x"]
+    with pytest.raises(TypeError):
+        first._entries["y"] = first._entries["x"]
+
+
 def test_what_is_not_a_file(tmp_path):
     with pytest.raises(NotFoundError, match="no such file"):
         SafetensorsFile(tmp_path / "x.safetensors")

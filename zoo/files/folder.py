@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ConfigError, ZooError
 from .atomic_write import copy_file
-from .inside import checkpoint_file
+from .inside import checkpoint_file, is_file_inside
 from .json_file import MAX_BYTES, MAX_VALUES, parse_json, parse_json_list, read_bounded
 
 
@@ -39,7 +39,7 @@ class CheckpointFolder:
 
     def has(self, name: str) -> bool:
         """True if there is such a file; CheckpointError if it is a link out of the folder."""
-        return self.at(name).is_file()
+        return is_file_inside(self.path, name)
 
     def names(self, inside: str = "") -> list[str]:
         """The names, in order, of the files and folders in the folder or in one `inside` it; none if it is missing."""

@@ -41,6 +41,23 @@ def checkpoint_file(folder: Path, name: str) -> Path:
     return path
 
 
+def is_file_inside(folder: Path, name: str) -> bool:
+    """True if a checkpoint has a file of this name; CheckpointError for a link out of `folder`, as `checkpoint_file`.
+
+    One look tells both for a name that is no link, in no folder that might be one.
+    """
+    if os.path.basename(name) == name:
+        try:
+            mode = os.lstat(os.path.join(folder, name)).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except (OSError, ValueError):
+            mode = stat.S_IFLNK  # an invalid name: below
+        if not stat.S_ISLNK(mode):
+            return stat.S_ISREG(mode)
+    return checkpoint_file(folder, name).is_file()
+
+
 def check_regular(mode: int, path: object, error: type[ZooError]) -> None:
     """Raise `error` unless a file's mode is that of a regular file: a FIFO may never answer, a device never end."""
     if not stat.S_ISREG(mode):

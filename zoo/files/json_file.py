@@ -21,6 +21,8 @@ UNLIMITED = int(1e30)
 # takes three bytes in a file, but a hundred in memory.
 MAX_BYTES = 32 << 20
 MAX_VALUES = 1_000_000
+_ANY_DIGIT = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))
+_MANY_DIGITS = b"0" * 19  # an integer of fewer fits into 64 bits
 
 
 def read_json(path: str | Path, limit: int = MAX_BYTES, error: type[ZooError] = ConfigError) -> dict[str, Any]:
@@ -54,11 +56,15 @@ def read_bounded(path: str | Path, limit: int, error: type[ZooError]) -> bytes:
     return data
 
 
+def _as_it_is(found: dict[str, Any]) -> Any:
+    return found
+
+
 def parse_json(
     data: bytes,
     where: object,
     error: type[ZooError] = ConfigError,
-    make: Callable[[dict[str, Any]], Any] = lambda found: found,
+    make: Callable[[dict[str, Any]], Any] = _as_it_is,
     max_values: int | None = None,
     exact: bool = True,
 ) -> dict[str, Any]:
@@ -79,7 +85,7 @@ def parse_json(
 
 def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigError) -> list[Any]:
     """`parse_json` of one list."""
-    value = _parsed(data, where, error, lambda found: found, "a JSON list")
+    value = _parsed(data, where, error, _as_it_is, "a JSON list")
     if not isinstance(value, list):
         raise error(f"{where}: expected a JSON list, found a JSON {type(value).__name__}")
     return value
@@ -98,8 +104,8 @@ def _parsed(
     try:
         value = json.loads(
             data.removeprefix(codecs.BOM_UTF8).decode(),
-            object_pairs_hook=(lambda pairs: make(_object(pairs))) if exact else None,
-            parse_int=_integer if exact else None,
+            object_pairs_hook=(_object if make is _as_it_is else lambda pairs: make(_object(pairs))) if exact else None,
+            parse_int=_integer if exact and _MANY_DIGITS in data.translate(_ANY_DIGIT) else None,
             parse_float=_float if exact else None,
             parse_constant=_constant,
         )

@@ -101,7 +101,7 @@ def _flat(kind: str, value: Any, where: str, depth: int = 0) -> list[dict[str, A
         elif field == "precompiled_charsmap":
             check_charsmap(content, where)
         else:
-            _check_size(content, f"{where}: {shown(field)[1:-1]}")
+            _check_size(content, where, field)
     needed = {"Replace": ("pattern", "content"), "Prepend": ("prepend",)}.get(name, ())
     for field in needed:
         if not isinstance(value.get(field), dict if field == "pattern" else str):
@@ -128,17 +128,25 @@ def _check_template(value: dict[str, Any], where: str) -> None:
         raise TokenizerError(f"{where}: special_tokens lacks {shown(name)}, or has not a token for each of its ids")
 
 
-def _check_size(value: Any, where: str, depth: int = 0) -> None:
+def _check_size(value: Any, where: str, field: str = "") -> None:
     """TokenizerError for a long text, a number out of range, a long list or a deep one."""
-    if isinstance(value, str) and len(value) > MAX_TEXT:
-        raise TokenizerError(f"{where} is {shown(value)}, expected a text of at most {MAX_TEXT} characters")
-    if isinstance(value, (int, float)) and not 0 <= value < MAX_ID:
-        raise TokenizerError(f"{where} is {shown(value)}, expected a whole number from 0 to {MAX_ID - 1}")
-    if isinstance(value, (dict, list)):
-        if len(value) > MAX_ITEMS or depth > 4:
-            raise TokenizerError(f"{where} is {shown(value)}, at most {MAX_ITEMS} are taken")
-        for inner in [*value, *value.values()] if isinstance(value, dict) else value:
-            _check_size(inner, where, depth + 1)
+    if wrong := _wrong_size(value):
+        raise TokenizerError(f"{where}: {shown(field)[1:-1]} is {wrong}" if field else f"{where} is {wrong}")
+
+
+def _wrong_size(value: Any, depth: int = 0) -> str:
+    if isinstance(value, str):
+        return "" if len(value) <= MAX_TEXT else f"{shown(value)}, expected a text of at most {MAX_TEXT} characters"
+    if isinstance(value, (int, float)):
+        return "" if 0 <= value < MAX_ID else f"{shown(value)}, expected a whole number from 0 to {MAX_ID - 1}"
+    if not isinstance(value, (dict, list)):
+        return ""
+    if len(value) > MAX_ITEMS or depth > 4:
+        return f"{shown(value)}, at most {MAX_ITEMS} are taken"
+    for inner in [*value, *value.values()] if isinstance(value, dict) else value:
+        if wrong := _wrong_size(inner, depth + 1):
+            return wrong
+    return ""
 
 
 def _check_pattern(value: Any, where: str) -> None:
@@ -208,12 +216,13 @@ def check_vocabulary(vocab: Any, where: object) -> None:
 
 
 def _are_ids(values: Collection[Any]) -> bool:
+    kept = list(values)
     try:
-        ids = np.frombuffer(array("I", values), np.uint32)
+        ids = np.frombuffer(array("I", kept), np.uint32)
     except (OverflowError, TypeError):  # below 0, or no whole number
         return False
-    kept = list(values)
-    return bool(ids.max() < MAX_ID) and not any(isinstance(kept[i], bool) for i in np.flatnonzero(ids < 2))
+    few = (ids < 2).nonzero()[0].tolist()
+    return bool(np.maximum.reduce(ids) < MAX_ID) and bool not in [type(kept[i]) for i in few]
 
 
 def check_pieces(pieces: list[tuple[str, float]], where: object) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import TokenizerError, ZooError, nearest
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MAX_MERGES = 4_000_000
 MAX_WORD = 256  # characters of a word that WordPiece cuts up, in time that grows with their square
 MAX_NODES = 4_000_000  # values in the file; Gemma's, the largest, has half as many
+REMEMBERED = 1 << 19  # characters of the parts beside the vocabulary, whose check is not done twice
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 # type of model: the options of its class in the library
 _WANTED = {str: "a text", int: "a whole number", bool: "true or false"}
@@ -62,8 +64,6 @@ def tokenizer_of(raw: dict[str, Any], path: object) -> TokenizerFile:
 
     if raw.get("version") != "1.0":
         raise TokenizerError(f"{path}: version {shown(raw.get('version'))}, expected '1.0'")
-    for kind in SEQUENCES:
-        check_part(kind, raw.get(kind), str(path))
     added = _added(raw.get("added_tokens"), path)
     padding, truncation = (_settings(name, raw.get(name), path) for name in ("padding", "truncation"))
     model, backend = _model(raw.get("model"), path), _without_model(raw, path)
@@ -82,13 +82,24 @@ def _without_model(raw: dict[str, Any], path: object) -> tokenizers.Tokenizer:
     empty["model"] = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
     parts = {kind: raw.get(kind) for kind in SEQUENCES}
     with guarded(path):
+        text = json.dumps({**empty, **parts})
+        (_remembered if len(text) <= REMEMBERED else _check_parts)(text, str(path))
         try:
-            return Tokenizer.from_str(json.dumps({**empty, **parts}))
+            return Tokenizer.from_str(text)
         except Exception:
             for kind, part in parts.items():  # one by one, for the message
                 with guarded(f"{path}: {kind} is not one that the tokenizers library reads"):
                     Tokenizer.from_str(json.dumps({**empty, kind: part}))
             raise
+
+
+def _check_parts(text: str, path: str) -> None:
+    for kind, part in json.loads(text).items():
+        if kind in SEQUENCES:
+            check_part(kind, part, path)
+
+
+_remembered = lru_cache(8)(_check_parts)
 
 
 def _settings(name: str, value: Any, path: object) -> dict[str, Any]:

@@ -10,7 +10,9 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from .mapped import DTYPES, check_shape, element_bits, elements, map_file, short
 from .source import ListedFile
 
 HEADER_LIMIT = 100_000_000  # the library's
+REMEMBERED = 1 << 18  # bytes of a header whose check is not done twice
 
 
 class _TensorEntry(NamedTuple):
@@ -31,6 +34,9 @@ class _TensorEntry(NamedTuple):
     shape: tuple[int, ...]
     begin: int
     end: int
+
+
+_Listed = tuple[Mapping[str, _TensorEntry], Mapping[str, str]]
 
 
 class SafetensorsFile(ListedFile):
@@ -45,9 +51,9 @@ class SafetensorsFile(ListedFile):
         data = map_file(self.path)
         begin = _header_end(data, self.path)
         self._data = data[begin:]
-        self._entries, self.metadata = _header(data[8:begin].tobytes(), self.path)
-        _check_spans(self._entries, len(self._data), self.path)
-        _check_with_library(self.path)
+        header = data[8:begin].tobytes()
+        listed = _remembered if len(header) <= REMEMBERED else _listed
+        self._entries, self.metadata = listed(header, len(self._data), self.path)
 
     def read(self, name: str) -> RawTensor:
         dtype, shape, begin, end = self._entry(name)
@@ -65,6 +71,17 @@ def _header_end(data: np.ndarray, path: Path) -> int:
     if size > len(data) - 8:
         raise CheckpointError(f"{path}: a header of {size} bytes in a file of {len(data)}: is the download incomplete?")
     return 8 + size
+
+
+def _listed(header: bytes, size: int, path: Path) -> _Listed:
+    """The tensors and the metadata of a header, which fits a file with `size` bytes behind it."""
+    entries, metadata = _header(header, path)
+    _check_spans(entries, size, path)
+    _check_with_library(path)
+    return MappingProxyType(entries), MappingProxyType(metadata)
+
+
+_remembered = lru_cache(8)(_listed)  # the answer, the library's too, follows from these bytes and the size
 
 
 def _header(data: bytes, path: Path) -> tuple[dict[str, _TensorEntry], dict[str, str]]:

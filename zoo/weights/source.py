@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -45,7 +45,7 @@ class ListedFile:
 
     path: Path
     files: list[Path]
-    _entries: dict[str, Any]
+    _entries: Mapping[str, Any]
 
     def names(self) -> Collection[str]:
         return self._entries.keys()
