@@ -43,6 +43,11 @@ FLAT = [
 def test_flat() -> None:
     found = sheet().flat()
     assert found.rows(repeat=False) == FLAT
+    cells = [c for c in sheet().cells if c.column_span < 4]
+    for heading in (c for c in sheet().cells if c.column_span == 4):  # in the first column alone
+        cells += [replace(heading, column_span=1)]
+        cells += [replace(heading, column=c, column_span=1, text="") for c in range(1, 4)]
+    assert replace(sheet(), cells=tuple(cells)).flat().rows(repeat=False) == FLAT
     assert (found.header_rows, found.source, found.page) == (1, "a.pdf", 3)
     assert found.flat() == found == Table.from_json(found.to_json())
     assert found.row_boxes[:2] == ((0, 0, 40, 10), (0, 15, 40, 20))

@@ -218,3 +218,21 @@ def test_letters_without_ascenders_keep_their_size_beside_tall_ones() -> None:
     assert all(len(line) >= 0.85 * usual for line in lines)
     no = np.flatnonzero((lines[1] < 128).any((1, 2)))  # its ink is in the middle
     assert abs(no[0] - (len(lines[1]) - 1 - no[-1])) <= 2
+
+
+def test_a_faint_dash_is_read_on_clean_paper_alone() -> None:
+    image = np.full((20, 60, 3), 255, np.uint8)
+    image[10, 28:32] = 205
+    box = (0.0, 0.0, 60.0, 20.0)
+    assert len(cell_lines(image, [box])) == 1
+    noise = np.random.default_rng(0).integers(0, 12, image.shape, np.uint8)
+    assert not cell_lines(image - noise, [box])
+
+
+def test_a_rule_at_the_edge_of_a_wider_cell_hides_no_text() -> None:
+    image = np.full((20, 60, 3), 255, np.uint8)
+    image[0, :40] = 0
+    image[6:14, 28:30] = 120
+    [(place, _)] = cell_lines(image, [(0.0, 0.0, 60.0, 20.0)])
+    assert place[0] >= 20
+    assert place[1] >= 3

@@ -36,7 +36,7 @@ def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
     rows = [(box[1], box[3]) for box in table.row_boxes]
     columns = [(box[0], box[2]) for box in table.column_boxes]
     reach = float(np.median([end - start for start, end in rows])) / 2
-    Y, X = (_borders(intervals, reach, size) for intervals, size in ((rows, image.shape[0]), (columns, image.shape[1])))
+    Y, X = _borders(rows, reach, image.shape[0]), _borders(columns, 2 * reach, image.shape[1])
     ink = _ink(image, Y, X, table.box)
     over_rows, over_columns = ink.copy(), ink.copy()
     for cell in table.cells:
@@ -46,6 +46,7 @@ def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
             over_rows[place] = False
         if cell.column_span > 1:
             over_columns[place] = False
+    over_columns[_rules(ink.mean(1), dotted=False)] = False  # rules across reach to a table's sides
     high = round(4 * reach) if len(rows) == 1 else 1  # in one line of text strokes of letters are as high as the ink
     Y, X = _moved(Y, rows, over_rows, 1, 0), _moved(X, columns, over_columns, 0, round(LETTER_GAP * reach), high)
     own = _own_borders(table, ink, X, Y, columns, round(WORD_GAP * reach))

@@ -64,8 +64,8 @@ def flat(table: G) -> G:
             text = SEPARATOR.join(name for name in [*names, cell.text] if name)
             cell = replace(cell, row=place[cell.row], text=text)
             if cell.row in alone:  # a heading without rows: its text in the first column, the other columns empty
-                cell = replace(cell, column_span=1, is_projected_row_header=False)
-                cells += [replace(cell, column=c, text="") for c in range(1, table.shape[1])]
+                span, cell = cell.column_span, replace(cell, column_span=1, is_projected_row_header=False)
+                cells += [replace(cell, column=c, text="") for c in range(1, span)]
             cells.append(cell)
     boxes = [table.row_boxes[r] for r in rows]
     if table.header_rows:
@@ -76,7 +76,8 @@ def flat(table: G) -> G:
 
 
 def _is_heading(row: Sequence[Cell]) -> bool:
-    return bool(row) and row[0].is_projected_row_header and row[0].column_span == len(row) and row[0].row_span == 1
+    alone = all(cell.row_span == 1 and not (cell.text and cell.column) for cell in row)
+    return bool(row) and row[0].is_projected_row_header and alone
 
 
 def _header(table: Grid) -> list[Cell]:

@@ -24,11 +24,15 @@ from .table import Table, Word
 LineReader = Callable[[list[np.ndarray]], Sequence[Any]]
 
 SPECKS, FAINT = 3, 240  # pixels of ink, and grey levels in all by which they differ from paper: less is dirt
+CLEAN_SPECKS, CLEAN_FAINT = 2, 80  # the same where paper is of one colour, as in a picture that no scanner made
 FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much ink is a rule
+EDGE_RULE, EDGE = 0.5, 2  # the same of the first and the last pixels, where rules end that are not as wide as the cell
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
 LOW_LINE = 0.75  # of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
 FEW_WORDS, LETTERS, LEGIBLE = 4, 0.55, 0.92  # share of letters and figures, and confidence: a table has one of them
+GUESSED = 0.5  # confidence: lower, even letters are none
+DASHES = "-–—−"
 STROKES = frozenset("1lI|")  # what the upright strokes of a drawing are read as
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
@@ -55,13 +59,18 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
 
 
 def is_legible(words: Sequence[Word]) -> bool:
-    """Return False for words that are mostly unsure signs, or strokes alone: parts of drawings."""
-    if len(words) < FEW_WORDS:
-        return not words or not all(STROKES.issuperset(word.text) for word in words)
+    """Return False for words that are mostly unsure signs, or strokes alone: parts of drawings.
+
+    Dashes, which stand for no number, do not count.
+    """
+    own = [word for word in words if word.text.strip(DASHES)]
+    if len(own) < FEW_WORDS:
+        return not words or not all(STROKES.issuperset(word.text) for word in own)
     letters = statistics.mean(
-        0.0 if STROKES.issuperset(word.text) else sum(map(str.isalnum, word.text)) / len(word.text) for word in words
+        0.0 if STROKES.issuperset(word.text) else sum(map(str.isalnum, word.text)) / len(word.text) for word in own
     )
-    return letters >= LETTERS or statistics.mean(word.confidence for word in words) >= LEGIBLE
+    sure = statistics.mean(word.confidence for word in own)
+    return (letters >= LETTERS and sure >= GUESSED) or sure >= LEGIBLE
 
 
 def cell_lines(image: np.ndarray, boxes: Sequence[Box]) -> list[tuple[Box, np.ndarray]]:
@@ -103,10 +112,14 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
     cell = image[top:bottom, left:right]
     paper = np.median(cell, (0, 1))
     contrast = np.abs(cell.mean(-1) - paper.mean())  # (h, w)
+    specks, faint = (CLEAN_SPECKS, CLEAN_FAINT) if np.percentile(contrast, 75) < 1 else (SPECKS, FAINT)
     contrast[contrast <= INK] = 0
-    rows, columns = (contrast > 0).mean(1) >= FULL_RULE, (contrast > 0).mean(0) >= FULL_RULE
+    shares = (contrast > 0).mean(1)
+    rows, columns = shares >= FULL_RULE, (contrast > 0).mean(0) >= FULL_RULE
+    for edge in (slice(0, EDGE), slice(-EDGE, None)):
+        rows[edge] |= shares[edge] >= EDGE_RULE
     inner = contrast[~rows][:, ~columns]
-    if np.count_nonzero(inner) < SPECKS or inner.sum() < FAINT:
+    if np.count_nonzero(inner) < specks or inner.sum() < faint:
         return
     if rows.any() or columns.any():
         cell = cell.copy()
