@@ -87,6 +87,20 @@ def test_bodies_are_bounded(client, monkeypatch):
     assert client.post("/v1/embeddings", json=EMBED).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings", "/tokenize", "/v1/nothing"])
+def test_values_are_bounded(client, path):
+    content = b'{"model": "chat", "messages": [' + b"[]," * 250_000 + b"[]]}"
+    assert problem(client.post(path, content=content))[::2] == (
+        413,
+        "more than 500000 values (500006 commas, colons and brackets)",
+    )
+
+
+def test_a_text_has_no_values(client):
+    asked = {"model": "model", "input": '[{":,' * 200_000, "truncate": True}
+    assert client.post("/v1/embeddings", json=asked).status_code == 200
+
+
 def test_a_body_that_is_too_large_is_read_so_that_its_client_sees_the_answer(app, monkeypatch):
     monkeypatch.setattr("zoo.apps.serve.listening.DRAINED", 4096)
     seen: list[Any] = []

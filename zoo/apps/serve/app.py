@@ -39,6 +39,7 @@ from .requests import (
 )
 
 MAX_JSON = 8 << 20  # bytes of a request
+MAX_VALUES = 500_000  # of a request: numbers of its lists, texts, fields
 MAX_FILE = 64 << 20  # of one with a file
 FILES = ("application/pdf", "application/octet-stream")  # types of a body that is a file, beside image/...
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -140,7 +141,8 @@ class Gate:
                     self._check(scope, path)
                     if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                         limit = ENDPOINTS[path].limit if path in ENDPOINTS else MAX_JSON
-                        body = await held.enter_async_context(self.bodies.read(receive, limit))
+                        values = MAX_VALUES if limit == MAX_JSON else None  # of a file's fields none becomes a list
+                        body = await held.enter_async_context(self.bodies.read(receive, limit, values))
                         receive = replayed(body, receive)
                 except (ApiError, RefusedError) as e:
                     error = e if isinstance(e, ApiError) else ApiError(e.status, str(e))

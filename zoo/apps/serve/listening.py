@@ -17,10 +17,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...errors import InputError
+from .values import BYTES, values_of
 
 CHUNK_SECONDS, REQUEST_SECONDS = 20.0, 300.0  # for the next bytes of a request, and for all of them
 DRAINED = 64 << 20  # bytes of a body that is too large are read all the same: else its client sees no answer
-MAX_HELD = 160 << 20  # bytes of all requests that are being read or answered
+MAX_HELD = 160 << 20  # bytes of all requests that are being read or answered, and of the values that they become
 
 
 class RefusedError(Exception):
@@ -69,14 +70,17 @@ class Ending:
 
 
 class Bodies:
-    """The bodies of requests that are being read or answered, bounded in bytes together, and in time."""
+    """The bodies of requests that are being read or answered, bounded in bytes and values together, and in time."""
 
     def __init__(self) -> None:
         self._held = 0
 
     @contextlib.asynccontextmanager
-    async def read(self, receive: Any, limit: int) -> AsyncIterator[bytes]:
-        """A request's body, held until its answer is sent.  RefusedError: it is too large or too slow."""
+    async def read(self, receive: Any, limit: int, values: int | None = None) -> AsyncIterator[bytes]:
+        """A request's body, held until its answer is sent.  RefusedError: it is too large or too slow.
+
+        values: the most that it may have; the body is JSON then, and the memory of what it becomes is held too.
+        """
         body, more, end = bytearray(), True, time.monotonic() + REQUEST_SECONDS
         size = came = 0
         try:
@@ -97,16 +101,23 @@ class Bodies:
                     if more and came < limit + DRAINED:
                         continue
                     raise RefusedError(413, f"a request of more than {limit} bytes")
-                if self._held + len(part) > MAX_HELD:
-                    raise RefusedError(503, "too many uploads at once")
-                self._held += len(part)
-                size += len(part)
+                size += self._more(len(part))
                 body += part
             whole = bytes(body)
             body.clear()
+            if values is not None:
+                if (found := values_of(whole)) > values:
+                    raise RefusedError(413, f"more than {values} values ({found} commas, colons and brackets)")
+                size += self._more(BYTES * found)
             yield whole
         finally:
             self._held -= size
+
+    def _more(self, size: int) -> int:
+        if self._held + size > MAX_HELD:
+            raise RefusedError(503, "too many uploads at once")
+        self._held += size
+        return size
 
 
 def replayed(body: bytes, receive: Any) -> Any:

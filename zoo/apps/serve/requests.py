@@ -23,6 +23,10 @@ class Strict(Struct, forbid_unknown_fields=True, kw_only=True):
     model: str | None = None  # may be left out where one model alone fits
 
 
+class Ignored(Struct):
+    """An object whose fields are passed over as they are read."""
+
+
 class EmbeddingsRequest(Strict, kw_only=True):
     """`truncate`: cut texts that are too long, which are an error otherwise.  `prompt_name`: of the checkpoint."""
 
@@ -129,6 +133,6 @@ class ChatRequest(Writing, kw_only=True):
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None  # without effect, as the following
-    metadata: dict[str, Any] | None = None
+    metadata: Ignored | None = None
     store: bool | None = None
     service_tier: str | None = None
