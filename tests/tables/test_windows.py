@@ -72,9 +72,9 @@ def test_rules_of_dots_and_dashes_are_no_text(dash: int, pitch: int):
     image, *_ = drawn(8, 5, False)
     expected = text_lines(image, None)
     dotted = image.copy()
-    for y in range(20 + PITCH, 20 + 8 * PITCH, PITCH):
+    for line in expected:  # right below the letters
         for x in range(20, image.shape[1] - 20, pitch):
-            dotted[y, x : x + dash] = 0
+            dotted[int(line[0][3]), x : x + dash] = 0
     assert [len(line) for line in text_lines(dotted, None)] == [len(line) for line in expected]
 
 
