@@ -121,6 +121,34 @@ def test_names_and_a_header_without_rules() -> None:
     assert {cell.origin for cell in table.cells} == {"rules"}
 
 
+PARAGRAPH = "".join(
+    text(40, y, "A line of a paragraph that has many more words than its table", 8) for y in (196, 186, 176)
+)
+BESIDE = [*WORDS, (45, 90, "b"), (125, 90, "5"), (205, 90, "6")]
+
+
+@pytest.mark.parametrize(
+    ("content", "shapes"),
+    [
+        (PARAGRAPH + ruled() + TEXTS, [(4, 3)]),
+        (
+            PARAGRAPH
+            + ruled(ys=(165, 140, 115))
+            + ruled(ys=(90, 65, 40))
+            + "".join(text(x + 5, y + 7, f"{x}{y}") for x in X[:3] for y in (140, 115, 65, 40)),
+            [(2, 3), (2, 3)],
+        ),
+        (ruled(xs=X[1:], ys=(170, 140, 110, 80, 50)) + "".join(text(*one) for one in BESIDE), [(4, 3)]),
+    ],
+    ids=["a paragraph", "two tables", "names beside rules"],
+)
+def test_rules_in_a_picture_of_more_than_a_table(content: str, shapes: list[tuple[int, int]]) -> None:
+    place = Detection("table", 0.9, (60.0, 4.0, 540.0, 340.0))
+    found = TableExtractor(no_objects, lambda image, threshold: [place])(page_of(content).image)
+    assert [table.shape for table in found] == shapes
+    assert {cell.origin for table in found for cell in table.cells} == {"ink"}
+
+
 @pytest.mark.parametrize("gap", [0, 5])
 def test_gaps_between_boxes_of_cells_are_no_columns(gap: float) -> None:
     """As pages of the web have them, a box around each cell."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 from zoo.apps.tables import Cell, Table, Word
+from zoo.apps.tables.finding import ink_words
 from zoo.apps.tables.side_by_side import parted, repeated
 from zoo.images.boxes import Box
 
@@ -27,6 +30,17 @@ def test_lines_that_are_not_level_are_two_tables(second: tuple[float, float], ta
         (_, _, right, bottom), (left, top, *_) = boxes
         assert 140 < right == left < 220
         assert (top, bottom) == (43.0, 155.0)
+
+
+@pytest.mark.parametrize(("second", "tables"), [(50, 2), (40, 1)], ids=["not level", "level"])
+def test_the_same_in_the_ink_of_a_picture(second: int, tables: int):
+    image = Image.new("RGB", (400, 200), "white")
+    for x, y in ((20, 40), (220, second)):
+        for row in range(6):
+            for dx, text in ((0, f"name {row}"), (80, str(row))):
+                ImageDraw.Draw(image).text((x + dx, y + 20 * row), text, "black", font_size=12)
+    box = (0.0, 0.0, 400.0, 200.0)
+    assert len(parted(box, ink_words(np.asarray(image), box))) == tables
 
 
 def test_texts_beside_a_table_are_no_table():

@@ -22,7 +22,7 @@ from .boxes import HALF, inside
 from .crop import TableCrop, crop_table
 from .direction import text_direction
 from .doubts import add_doubts, find_doubts
-from .finding import ROTATED, Detector, find_tables, has_no_grid, ink_of, reading_order, share_of_ink
+from .finding import ROTATED, Detector, find_tables, has_no_grid, ink_of, ink_words, reading_order, share_of_ink
 from .lattice import Lattice
 from .leaders import without_leaders
 from .ocr import READERS, OcrEngine, load_ocr
@@ -139,8 +139,9 @@ class TableExtractor:
             words = self._ocr_words(self.ocr, page, places)
         if words is not None:
             words = without_leaders(words)
-        if words is not None and self.detection is not None:
-            places = [found._replace(box=box) for found in places for box in parted(found.box, words)]
+        if self.detection is not None:
+            seen = ((found, words if words is not None else ink_words(page, found.box)) for found in places)
+            places = [found._replace(box=box) for found, own in seen for box in parted(found.box, own)]
         lattices = ruled_places(page, places, words, rules, self.detection is not None)
         tables = []
         for found in reading_order(list(lattices)):

@@ -14,7 +14,8 @@ from ...images.boxes import Box, Detection
 from ...images.lines import is_blank, spans
 from .boxes import HALF, bounding_box, check_box, inside, shared_height
 from .cell_borders import INK
-from .text_lines import text_ink
+from .table import Word
+from .text_lines import ink_lines, ink_without_rules, text_ink
 
 TABLE, ROTATED = "table", "table rotated"  # the second is a table whose text runs sideways
 
@@ -184,6 +185,27 @@ def letter_height(ink: np.ndarray) -> float:
     runs = np.flatnonzero(np.diff(np.pad(closed(ink, 6), ((1, 1), (0, 0))).T.ravel().astype(np.int8)))
     heights = np.sort(runs[1::2] - runs[::2])
     return float(heights[np.searchsorted(np.cumsum(heights), heights.sum() / 2)])
+
+
+def ink_words(page: np.ndarray, box: Box) -> list[Word]:
+    """The blocks of ink of a place of a page (H, W, 3) as words "x".
+
+    Lines are looked for between the gaps that run down the whole place: those of two tables may not be level.
+    """
+    x0, y0 = max(0, int(box[0])), max(0, int(box[1]))
+    part = page[y0 : int(box[3]) + 1, x0 : int(box[2]) + 1]
+    if not part.size:
+        return []
+    ink = ink_without_rules(part)
+    high = letter_height(ink)
+    strips = spans(closed(ink.any(0)[None], round(high))[0])
+    boxes = (
+        (x0 + left + a, y0 + top, x0 + left + b, y0 + bottom)
+        for left, right in strips
+        for line in ink_lines(ink[:, left:right])
+        for a, top, b, bottom in line
+    )
+    return [Word("x", box) for box in boxes]
 
 
 def closed(ink: np.ndarray, gap: int) -> np.ndarray:

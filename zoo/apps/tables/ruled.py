@@ -15,6 +15,7 @@ from ...images.lines import spans
 from ..documents import Rules, Word
 from .boxes import HALF, inside
 from .cell_borders import INK
+from .finding import ink_words
 from .ink_rules import ink_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import is_table, with_lines, with_missing_borders, with_sides, without_gaps
@@ -50,11 +51,16 @@ def ruled_places(
     for found in places:
         own = [one for one in lattices if max(inside(one.box, found.box), inside(found.box, one.box)) >= HALF]
         own = [one for one in own if is_table(one, lattices, _words(page, one, words), True)]
-        if words is not None and len(own) == 1:
-            own = [with_sides(own[0], [word for word in words if inside(word.box, found.box) >= HALF])]
-        if own and _share(page, found.box, [one.box for one in own], words) < MOST:
-            own = [] if words is None or _has_rows(found.box, own, words) else own
-            own = [one for one in own if is_table(one, lattices, words or (), False)]
+        if not own:
+            continue
+        near_words = ink_words(page, found.box) if words is None else words
+        if len(own) == 1:
+            own = [with_sides(own[0], [word for word in near_words if inside(word.box, found.box) >= HALF])]
+        held = _share(page, found.box, [one.box for one in own], words)
+        if held < MOST:
+            if (len(own) == 1 or held < HALF) and _has_rows(found.box, own, near_words):
+                own = []
+            own = [one for one in own if is_table(one, lattices, _words(page, one, words), False)]
         if own:
             del left[found]
             tables |= {found._replace(box=one.box): one for one in own}

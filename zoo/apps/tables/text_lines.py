@@ -19,7 +19,7 @@ from .cell_borders import INK
 from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
-DOTS, DOT, EVEN = 8, 12, 0.8  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
+DOTS, DOT, EVEN = 12, 12, 0.9  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
 LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
 FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
 GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed by so many
@@ -27,7 +27,7 @@ GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed b
 
 def text_lines(pixels: np.ndarray, words: Sequence[Word] | None) -> list[list[Box]]:
     """The boxes of the words of each line, from the top and from the left; of the ink where there are no words."""
-    lines = [[w.box for w in line] for line in word_lines(words)] if words else _ink_lines(pixels)
+    lines = [[w.box for w in line] for line in word_lines(words)] if words else ink_lines(ink_without_rules(pixels))
     return [sorted(line) for line in lines]
 
 
@@ -43,10 +43,8 @@ def word_lines(words: Sequence[Word]) -> list[list[Word]]:
     return lines
 
 
-def _ink_lines(pixels: np.ndarray) -> list[list[Box]]:
-    """The runs of ink of each line, without rules, also of dots, and edges of filled cells."""
-    ink = text_ink(pixels)
-    ink &= ~(_runs(ink) | _runs(ink.T).T | _dotted(ink))
+def ink_lines(ink: np.ndarray) -> list[list[Box]]:
+    """The runs of ink (Y, X) of each line."""
     lines = []
     clean = np.where(ink, 0, 255).astype(np.uint8)
     for x0, y0, x1, y1 in split_lines(np.broadcast_to(clean[..., None], (*clean.shape, 3))):
@@ -61,6 +59,12 @@ def text_ink(pixels: np.ndarray) -> np.ndarray:
     grey = pixels.mean(-1, dtype=np.float32)
     of_row, of_column = np.abs(grey - np.median(grey, 1, keepdims=True)), np.abs(grey - np.median(grey, 0))
     return np.minimum(of_row, of_column) > INK
+
+
+def ink_without_rules(pixels: np.ndarray) -> np.ndarray:
+    """The ink of text, (Y, X) bool, without rules, also of dots, and without edges of filled cells."""
+    ink = text_ink(pixels)
+    return ink & ~(_runs(ink) | _runs(ink.T).T | _dotted(ink))
 
 
 def _runs(ink: np.ndarray) -> np.ndarray:
