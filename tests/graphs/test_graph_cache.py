@@ -254,3 +254,36 @@ def test_a_session_that_packs_begins_when_the_other_has_ended(monkeypatch):
     for _ in range(3):
         np.testing.assert_allclose(session({"x": np.ones((2, 3), np.float32)})[0], np.ones((2, 3)) @ w)
     assert packed == [False, True]
+
+
+def packed_graph(tmp_path: Path, kept: Path) -> tuple[Any, Path]:
+    """A model with matrices in int4, and the file of its graph's weights."""
+    model = zoo.load_model(build("Llama-3.2-1B", tmp_path / "a"), device="onnx", weights="int4")
+    model(IDS)
+    (data,) = kept.glob("*/*.data")
+    return model, data
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell what is in memory")
+def test_packed_weights_and_rows_of_tables_leave_memory(tmp_path, kept):
+    model, data = packed_graph(tmp_path, kept)
+    for _ in range(2):
+        wanted = model(IDS)
+        maps = Path("/proc/self/smaps").read_text(encoding="utf-8").split("VmFlags")
+        mine = [re.search(r"\nRss: +(\d+) kB", one) for one in maps if data.name in one]
+        assert len(mine) == 1
+        assert not any(int(found[1]) for found in mine if found)
+    np.testing.assert_array_equal(model(IDS), wanted)
+
+
+def test_a_constant_beyond_its_file_is_made_again(tmp_path, kept, traces):
+    model, data = packed_graph(tmp_path, kept)
+    path = data.with_suffix("").with_suffix(".json")
+    about = json.loads(path.read_text(encoding="utf-8"))
+    constants = about["constants"].values()
+    assert max(begin for _, _, begin in constants) < data.stat().st_size
+    max(constants, key=lambda place: place[2])[2] += 1 << 20
+    path.write_text(json.dumps(about), encoding="utf-8")
+    again = zoo.load_model(tmp_path / "a", device="onnx", weights="int4")
+    np.testing.assert_array_equal(again(IDS), model(IDS))
+    assert traces == ["forward", "forward"]

@@ -76,9 +76,10 @@ def test_a_large_matrix_is_several_products(name, rng, running, monkeypatch):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["Q4_K", "Q5_K"])
-def test_offsets_are_rounded_to_a_small_share_of_a_step(name, rng, running):
+@pytest.mark.parametrize(("name", "vnni"), [("Q4_K", False), ("Q4_K", True), ("Q5_K", False)])
+def test_offsets_are_rounded_to_a_small_share_of_a_step(name, vnni, rng, running, monkeypatch):
     """By rows of the identity, which int8 has exactly."""
+    monkeypatch.setattr(packed, "processor_has", lambda *features: vnni)
     data = encode(rng.standard_normal((37, 512), np.float32), name)
     weight = QuantTensor([QuantRows(QUANT_TYPES[name], 512, (data,))])
     twin = weight.dequantise()

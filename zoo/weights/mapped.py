@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import mmap
 import reprlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -39,6 +42,7 @@ DTYPES: dict[str, tuple[int, str | None]] = {
     "F6_E3M2": (6, None),
 }
 
+EVERY = 0.005  # seconds between releases of an array that is read
 MAX_RANK = 32  # of arrays in NumPy 1
 
 _SHORT = reprlib.Repr()
@@ -88,6 +92,26 @@ def release(array: np.ndarray) -> None:
         return
     page = begin // mmap.PAGESIZE * mmap.PAGESIZE
     base.madvise(mmap.MADV_DONTNEED, page, begin + array.nbytes - page)
+
+
+@contextmanager
+def releasing(array: np.ndarray) -> Iterator[None]:
+    """Meanwhile release the memory of a mapped array again and again, as another library reads it bit by bit."""
+    ends = threading.Event()
+
+    def run() -> None:
+        last = False
+        while not last:
+            last = ends.wait(EVERY)
+            release(array)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
 
 
 def place_of(array: np.ndarray) -> tuple[Path, int] | None:

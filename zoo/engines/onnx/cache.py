@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,8 +31,8 @@ from ...files.atomic_write import atomic_write, replace
 from ...nn import samples
 from ...weights.mapped import place_of
 from ...weights.memory import machine_memory
-from .proto import SMALL, Places, nbytes, numbers, save_placed
-from .session import runtime
+from .proto import SMALL, Places, nbytes, numbers, places_beside, save_placed
+from .session import Place, runtime
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ LIMIT = 8 << 30  # bytes
 ANNOUNCED = 100 << 20  # bytes whose writing is announced
 PATIENCE = 600  # seconds to wait for another process's graph
 EMBEDDED = 64 << 20  # bytes of weights that NAME.onnx may hold beside references to the checkpoint's files
-VERSION = 1  # of the files' format
+VERSION = 2  # of the files' format
 
 
 class CachedGraph(NamedTuple):
@@ -52,6 +52,7 @@ class CachedGraph(NamedTuple):
     onnx: Path
     folder: Path | None
     weight_bytes: int  # that a session packs after some runs; 0: it packs all at once
+    constants: Mapping[str, Place] = {}  # in NAME.onnx.data, if a session packs all at once
 
 
 def root() -> Path:
@@ -159,7 +160,10 @@ def _checked(path: Path, raw: dict[str, Any]) -> CachedGraph:
         if folder is None or os.path.getsize(folder / name) != size:
             raise ValueError(f"{folder / name} is another file")
     check_memory(raw["method"], raw["memory"])
-    return CachedGraph(Signature.from_json(raw["signature"]), onnx, folder, raw["weight_bytes"])
+    constants = {name: Place(*place) for name, place in raw["constants"].items()}
+    if constants and max(place.end for place in constants.values()) > os.path.getsize(data):
+        raise ValueError(f"{data} ends before a constant does")
+    return CachedGraph(Signature.from_json(raw["signature"]), onnx, folder, raw["weight_bytes"], constants)
 
 
 def digest_of(path: Path) -> str:
@@ -196,6 +200,11 @@ def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGra
         onnx = Path(part) / f"{name}.onnx"
         data = onnx.with_name(f"{name}.onnx.data")
         base, uses = save_beside(traced, onnx, method)
+        constants = {}
+        if base is None and not weight_bytes:
+            for constant, begin in places_beside(traced).items():
+                stored = traced.constants[constant]
+                constants[constant] = Place(str(stored.dtype), stored.shape, begin)
         about = {
             "key": folder.name,
             "method": method,
@@ -207,6 +216,7 @@ def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGra
             "uses": uses,
             "weight_bytes": weight_bytes,
             "memory": whole,
+            "constants": constants,
         }
         for path in (data, onnx):
             if path.exists():
@@ -214,7 +224,7 @@ def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGra
     with atomic_write(folder / f"{name}.json") as path:
         path.write_text(json.dumps(about), encoding="utf-8")
     _bound(folder)
-    return CachedGraph(signature, folder / f"{name}.onnx", base, weight_bytes)
+    return CachedGraph(signature, folder / f"{name}.onnx", base, weight_bytes, constants)
 
 
 def save_beside(traced: Traced, onnx: Path, method: str) -> tuple[Path | None, dict[str, int]]:

@@ -15,6 +15,7 @@ from ...inputs.causal import CausalLM
 from ...nn import Module, leaves
 from ...quant import QuantTensor
 from .cache import save_beside
+from .ops.packed import VNNI, processor_has
 from .ops.quantised import Int8, Observer, ProductPlan, plan_for
 from .session import Session
 from .trace import trace
@@ -49,11 +50,7 @@ def of_steps(model: CausalLM, exact: bool = False) -> Int8:
 
 def has_exact_sums() -> bool:
     """Return True if this processor adds int8 products without saturation: it has VNNI, or is not an x86."""
-    try:
-        from numpy._core._multiarray_umath import __cpu_features__ as features  # type: ignore[import-not-found]
-    except ImportError:
-        return False
-    return bool(features.get("AVX512VNNI") or features.get("NEON") or features.get("ASIMD"))
+    return processor_has(VNNI, "NEON", "ASIMD")
 
 
 def _plans(fn: Any, records: Sequence[Any]) -> dict[str, ProductPlan]:

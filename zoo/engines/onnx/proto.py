@@ -25,6 +25,8 @@ Places = Mapping[str, Sequence[tuple[str, int]]]
 OPSET, IR = 21, 10
 SMALL = 1024  # bytes up to which a constant stays in the graph's own file
 ALIGNED = 4096  # bytes; a constant in the file beside it begins at a multiple, so that a runtime can map it
+# Bytes that are written at a time: Linux maps a row of a table with all that was written with it, up to 2 MB.
+PIECE = 64 << 10
 
 
 def _onnx() -> Any:
@@ -40,15 +42,13 @@ def _onnx() -> Any:
 def model_proto(traced: Traced, inline: bool = True, location: str = "") -> Any:
     """An onnx.ModelProto; if not inline, large constants refer to `location`, a file that `save` writes."""
     onnx = _onnx()
-    oh, tensors, at = onnx.helper, [], 0
+    oh, tensors, places = onnx.helper, [], {} if inline else places_beside(traced)
     for name, stored in traced.constants.items():
-        size = nbytes(stored)
-        if inline or size <= SMALL:
+        if name in places:
+            of = stored.shape, _type(stored.dtype)
+            tensors.append(_external(name, *of, location, places[name], nbytes(stored)))
+        else:
             tensors.append(onnx.numpy_helper.from_array(stored.array(), name))
-            continue
-        at = -(-at // ALIGNED) * ALIGNED
-        tensors.append(_external(name, stored.shape, _type(stored.dtype), location, at, size))
-        at += size
     nodes = [
         oh.make_node(n.op, n.inputs, n.outputs, name=n.outputs[0], domain=n.domain, **n.attributes)
         for n in (_typed(n) for n in traced.nodes)
@@ -65,22 +65,38 @@ def model_proto(traced: Traced, inline: bool = True, location: str = "") -> Any:
     return proto
 
 
+def places_beside(traced: Traced) -> dict[str, int]:
+    """The first byte of each large constant in the file that `save` writes beside the graph."""
+    places, at = {}, 0
+    for name, stored in traced.constants.items():
+        if nbytes(stored) > SMALL:
+            places[name] = at = -(-at // ALIGNED) * ALIGNED
+            at += nbytes(stored)
+    return places
+
+
 def save(traced: Traced, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     location = f"{path.name}.data"
     proto = model_proto(traced, inline=False, location=location)
     with open(path.with_name(location), "wb") as file:
-        for stored in traced.constants.values():
-            if nbytes(stored) > SMALL:
-                file.write(b"\0" * (-file.tell() % ALIGNED))
-                for part in stored.parts:
-                    if isinstance(part, Made):
-                        file.write(part.array().data)
-                    else:
-                        for _, rows in tiles([part], None, "") if len(stored.shape) == 2 else [(0, part)]:
-                            file.write(np.ascontiguousarray(rows).data)
+        for name, begin in places_beside(traced).items():
+            file.write(b"\0" * (begin - file.tell()))
+            stored = traced.constants[name]
+            for part in stored.parts:
+                if isinstance(part, Made):
+                    _write(file, part.array())
+                else:
+                    for _, rows in tiles([part], None, "") if len(stored.shape) == 2 else [(0, part)]:
+                        _write(file, np.ascontiguousarray(rows))
     Recipe.forget()
     path.write_bytes(proto.SerializeToString())
+
+
+def _write(file: Any, array: np.ndarray) -> None:
+    data = array.reshape(-1).view(np.uint8)
+    for a in range(0, len(data), PIECE):
+        file.write(data[a : a + PIECE].data)
 
 
 def save_placed(traced: Traced, path: Path, places: Places) -> None:

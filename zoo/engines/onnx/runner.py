@@ -114,8 +114,8 @@ class OnnxRunner(Runner):
 
     def _graph_folder(self) -> GraphFolder:
         if self._folder is None:
-            of_products = has_exact_sums() if self.precision == "int8" else is_exact()
-            self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {self.precision} {of_products}")
+            of_products = f"{self.precision} {has_exact_sums()} {is_exact()}"
+            self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {of_products}")
             _release(self._model)
         return self._folder
 
@@ -139,7 +139,8 @@ class OnnxRunner(Runner):
     def opened(self, kept: CachedGraph) -> OpenGraph:
         """A graph on disk, ready to run."""
         model = kept.onnx if kept.folder is None else kept.onnx.read_bytes()
-        return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes))
+        how: Any = {"constants": kept.constants} if self._provider == "CPUExecutionProvider" else {}
+        return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes, **how))
 
     def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
         precision = self._policy(fn.__self__, int8, fn, *records)  # type: ignore[attr-defined]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import UnsupportedError, ZooError, nearest
 from ...ops.on_numpy import threads
 from ...optional import pip_install
+from ...weights.mapped import map_file, release, releasing
 
 # Providers that users call by another name than ONNX Runtime does.
 ALIASES = {"directml": "dml"}
@@ -85,22 +88,48 @@ def _short(provider: str) -> str:
     return provider.removesuffix("ExecutionProvider").lower()
 
 
+class Place(NamedTuple):
+    """Where a constant's numbers are in a file."""
+
+    dtype: str
+    shape: Sequence[int]
+    begin: int  # its first byte
+
+    @property
+    def end(self) -> int:
+        return self.begin + math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    def of(self, data: np.ndarray) -> np.ndarray:
+        """The constant, a view of the file's bytes."""
+        return data[self.begin : self.end].view(self.dtype).reshape(self.shape)
+
+
 class Session:
     """A graph, ready to run.  Threads may share it.
 
     model: the bytes of an ONNX file, or its path.  folder: of the external data, if `model` is bytes.
-    weight_bytes: the size of its weights, roughly.
+    weight_bytes: the size of its weights, roughly.  constants: in the file beside the path, which zoo then maps itself.
 
     ONNX Runtime repacks the weights of products for its kernels, which takes as long as several runs and as much memory
     again.  So the first runs use the weights as they are in their mapped file.  Once they took as long as that, their
     session ends, so that the file leaves memory, and the next run begins with one that packs.
+
+    A file that zoo maps leaves memory while it is packed.  (Behind ONNX Runtime's own mappings nobody may do that: it
+    ends them as it packs, and then their places hold other memory.)
     """
 
     def __init__(
-        self, model: bytes | Path, provider: str, folder: Path | None = None, weight_bytes: int = 0, once: bool = False
+        self,
+        model: bytes | Path,
+        provider: str,
+        folder: Path | None = None,
+        weight_bytes: int = 0,
+        once: bool = False,
+        constants: Mapping[str, Place] = {},
     ):
         """once: the weights are neither packed nor widened but while they are multiplied."""
         self._made_of, self._once = (model, provider, folder), once
+        self._constants, self._mapped, self._data = constants, [], np.empty(0, np.uint8)
         self._packs_after = weight_bytes / PACKING if provider == "CPUExecutionProvider" else 0.0
         self._ran = 0.0
         self._lock = threading.Lock()
@@ -119,6 +148,7 @@ class Session:
             found = session.run(None, feeds) if into is None else self._bound(session, feeds, into)
         except Exception as e:  # ONNX Runtime's errors have no class in common
             raise ZooError(f"ONNX Runtime: {' '.join(str(e).split())}") from e
+        release(self._data)  # rows of tables, and what the system has mapped around them
         if not self._is_packed:
             with self._lock:
                 self._ran += time.process_time() - began
@@ -153,13 +183,23 @@ class Session:
         if folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         named = [provider] if provider == "CPUExecutionProvider" else [provider, "CPUExecutionProvider"]
+        released: Any = nullcontext()
+        if self._constants and isinstance(model, Path):
+            self._data = data = map_file(model.with_name(f"{model.name}.data"))
+            self._mapped = [
+                (name, ort.OrtValue.ortvalue_from_numpy(place.of(data))) for name, place in self._constants.items()
+            ]
+            for one in self._mapped:
+                options.add_initializer(*one)
+            released = releasing(data)
         try:
-            session = ort.InferenceSession(
-                model if isinstance(model, bytes) else str(model),
-                options,
-                providers=named,
-                disabled_optimizers=["ConstantFolding"] if self._once else None,
-            )
+            with released:
+                session = ort.InferenceSession(
+                    model if isinstance(model, bytes) else str(model),
+                    options,
+                    providers=named,
+                    disabled_optimizers=["ConstantFolding"] if self._once else None,
+                )
         except Exception as e:
             message = f"ONNX Runtime {ort.__version__} cannot load a graph: {' '.join(str(e).split())}"
             raise ZooError(message) from e

@@ -5,8 +5,9 @@ ONNX Runtime's MatMulNBits multiplies by (code - zero) * scale, with codes of 4 
 
 By default MatMulNBits rounds x to int8 in each group (its accuracy_level 4), as llama.cpp does.  Offsets (Q4_1,
 K-blocks) are then more columns of the matrix, which are multiplied by the sums of the x of each group.  An offset has
-three columns of 4 bits, each for what the one before leaves.  (A zero for each group would take a ninth of a token's
-time more; AVX2.)  With codes of 8 bits it has the nearest zero, and a column for the rest of at most half a step.
+three columns of 4 bits, each for what the one before leaves.  With AVX-512 VNNI it has the nearest zero, and two
+columns for the rest of at most half a step.  (Without, a zero for each group would take a ninth of a token's time
+more.)  With codes of 8 bits it has the nearest zero, and one column for the rest.
 
 With ZOO_ONNX_ACTIVATIONS=float32 it multiplies in float32, and offsets are a second product, of the sums.  Codes of 8
 bits are two products of 4, since its float32 product of 8 bits takes a hundred times as long.
@@ -33,7 +34,7 @@ FOUR = frozenset({"INT4_32", "UINT4_32", "UINT4_OFFSET", "UINT4_K", "Q4_0", "Q4_
 OF_ROWS = 128  # the group of a type with one scale for a row
 TILE = 1 << 22  # numbers of a matrix that are converted at a time
 LARGEST = 1 << 26  # numbers of a matrix in a product; while ONNX Runtime packs one, it is in memory twice
-COLUMNS = {4: 3, 8: 1}  # bits of a code -> the columns for an offset
+VNNI = "AVX512VNNI"
 SMALLEST = 32  # rows or columns below which a matrix is not quantised
 ACTIVATIONS = "ZOO_ONNX_ACTIVATIONS"
 
@@ -47,6 +48,20 @@ def is_exact() -> bool:
     if found not in ("int8", "float32"):
         raise InputError(f"{ACTIVATIONS} is {found!r}, expected int8 or float32{nearest(found, ('int8', 'float32'))}")
     return found == "float32"
+
+
+def processor_has(*features: str) -> bool:
+    """Return True if this processor has one of these features, by NumPy's names."""
+    try:
+        from numpy._core._multiarray_umath import __cpu_features__ as there  # type: ignore[import-not-found]
+    except ImportError:
+        return False
+    return any(there.get(name) for name in features)
+
+
+def columns_of(bits: int) -> tuple[int, bool]:
+    """The columns for an offset beside codes of some bits, and whether the offset also has the nearest zero."""
+    return (1, True) if bits == 8 else (2, True) if processor_has(VNNI) else (3, False)
 
 
 def kind_of(matrix: Symbol) -> QuantType | None:
@@ -121,7 +136,7 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
     *products, offset = graph.memo[key]
     bits, wide = 4 if exact else form.bits, x
     if form.center is not None and not exact:
-        wide = _with_sums(x, form.group, COLUMNS[bits])
+        wide = _with_sums(x, form.group, columns_of(bits)[0])
     shared = {"K": wide.shape[-1], "N": O, "block_size": form.group, "accuracy_level": 0 if exact else 4}
     y: Any = None
     for codes, scale, zero in products:
@@ -189,9 +204,10 @@ def _constants(
     (O, I), (bits, group, has_zeros, center) = shape, form  # noqa: E741
     G, two = -(-I // group), exact and bits == 8
     columns = center is not None and not exact
-    width, blocks = 4 if exact else bits, G
+    width, blocks, count = 4 if exact else bits, G, 0
     if columns:
-        has_zeros, blocks = bits == 8, G + COLUMNS[bits] * -(-G // group)
+        count, has_zeros = columns_of(bits)
+        blocks += count * -(-G // group)
     shapes = [((O, blocks, group * width // 8), u8), ((O, blocks), f32)]
     if two:
         shapes = [*shapes, *shapes, ((O, -(-G // 2)), u8)]
@@ -209,10 +225,10 @@ def _constants(
                 assert center is not None
                 rest = (center - np.asarray(zero, np.float32)) * scale + (0 if offset is None else offset)
                 codes = codes.view(u8) + np.uint8((1 << bits - 1) - center)
-                codes, scale, zero = _in_columns(codes, scale, rest, bits)
+                codes, scale, zero = _in_columns(codes, scale, rest, bits, count, has_zeros)
                 made[0][own], made[1][own] = _pairs(codes) if bits == 4 else codes, scale
                 if has_zeros:
-                    made[2][own] = zero
+                    made[2][own] = zero if bits == 8 else _pairs(np.pad(zero, ((0, 0), (0, blocks % 2))))
                 continue
             scale_out = made[1][own]
             scale_out[:] = scale
@@ -243,22 +259,22 @@ def _constants(
 
 
 def _in_columns(
-    codes: np.ndarray, scale: np.ndarray, offset: np.ndarray, bits: int
+    codes: np.ndarray, scale: np.ndarray, offset: np.ndarray, bits: int, count: int, has_zeros: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes (R, G, N), scales and offsets (R, G) -> codes, scales and zeros of G groups and of the columns after them.
+    """Codes (R, G, N), scales and offsets (R, G) -> codes, scales and zeros of G groups and `count` columns after them.
 
-    The zeros are all in the middle if codes have four bits.
+    The zeros are all in the middle unless has_zeros.
     """
     (R, G, N), half, top = codes.shape, 1 << bits - 1, (1 << bits) - 1
     zero = np.full_like(scale, half)
-    if bits == 8:
+    if has_zeros:
         zero = np.clip(np.rint(half - offset / _nonzero(scale)), 0, top)
         offset = offset - (half - zero) * scale
     rest = np.zeros((R, -(-G // N), N), np.float32)
     rest.reshape(R, -1)[:, :G] = offset
     step = np.abs(rest).max(2) / np.float32(half - 0.5)
     found = [(codes, scale, zero)]
-    for _ in range(COLUMNS[bits]):
+    for _ in range(count):
         steps = np.clip(np.rint(rest / _nonzero(step)[..., None]), -half, half - 1)
         rest -= steps * step[..., None]
         found.append(((steps + half).astype(u8), step, np.full_like(step, half)))
