@@ -23,7 +23,7 @@ import subprocess
 import urllib.request
 import xml.etree.ElementTree
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ SOURCES = {
     "Unstructured-IO/unstructured-inference": ("56fadb3e9593858cf010247df4f12a8c3494ce48", "Apache-2.0"),
     "camelot-dev/camelot": ("2b80d0bc692d1b22203c3385e77da8201675aa50", "MIT"),
 }
+DRAWN = 150  # dpi
 # (row, column, row span, column span, text)
 Cell = Sequence[Any]
 
@@ -73,7 +74,19 @@ class Material:
 
     @property
     def file(self) -> Path:
-        return self.beside(self.path)
+        """For the set "drawn": a PDF of pictures of the pages, made at first use."""
+        file = self.beside(self.path)
+        if self.set != "drawn" or not file.is_file():
+            return file
+        pictures = self.folder / "drawn" / f"{self.sha256}.pdf"
+        if not pictures.is_file():
+            draw(file, pictures)
+        return pictures
+
+    @property
+    def key(self) -> str:
+        """Of its answers: no two files have the same."""
+        return f"{self.sha256}-drawn" if self.set == "drawn" else self.sha256
 
     @property
     def pages(self) -> int:
@@ -93,7 +106,7 @@ class Material:
         """The file of the repository that has the answer; None: it is in data/tables, or pdfplumber's."""
         stem = self.path.rsplit(".", 1)[0]
         of = {"pubtabnet": "examples/PubTabNet_Examples.jsonl", "gmft": f"{stem}.csv", "icdar": f"{stem}-str.xml"}
-        return of.get(self.set)
+        return of.get("icdar" if self.set == "drawn" else self.set)
 
     @cached_property
     def answer(self) -> dict[int, list[Table]]:
@@ -103,17 +116,30 @@ class Material:
             return {1: [table_samples.annotated(data).true]}
         if self.set == "gmft":
             return {1: [gmft(self.file.with_suffix(".csv").read_text(encoding="utf-8"))]}
-        if self.set == "icdar":
+        if self.set in ("icdar", "drawn"):
             return icdar(self.beside(self.answer_path or "").read_text(encoding="utf-8"))
         of = json.loads((DATA / "pages.json").read_text(encoding="utf-8"))
         return {1: [Table.from_html(html) for html in of[f"{self.repo}/{self.path}"]]}
 
 
 def material(folder: Path) -> list[Material]:
-    """All of it, whether it is there or not."""
+    """All of it, whether it is there or not; ICDAR's PDFs also as pictures."""
     lines = (DATA / "material.tsv").read_text(encoding="utf-8").splitlines()
     fields = (line.split("\t") for line in lines)
-    return [Material(of, repo, path, sha256, folder) for of, repo, path, sha256 in fields]
+    files = [Material(of, repo, path, sha256, folder) for of, repo, path, sha256 in fields]
+    return files + [replace(one, set="drawn") for one in files if one.set == "icdar"]
+
+
+def draw(file: Path, to: Path) -> None:
+    """Write a PDF of pictures of a PDF's pages, without their words and rules."""
+    from PIL import Image
+
+    from zoo.apps.documents import open_document
+
+    with open_document(file, dpi=DRAWN) as document:
+        pictures = [Image.fromarray(page.image) for page in document.pages()]
+    to.parent.mkdir(parents=True, exist_ok=True)
+    pictures[0].save(to, save_all=True, append_images=pictures[1:], resolution=DRAWN, quality=95)
 
 
 def material_folder() -> Path:

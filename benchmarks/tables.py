@@ -8,6 +8,7 @@
 zoo is `zoo table FILES -o tables.jsonl`, as README has it.  Two rows are told more than the others, and say so:
 "told it is a table" is --no-detection, and "objects and words given" hands over the truth, off by up to 1.2 pixels.
 rapid_table takes every picture as one table.  The peers' answers are kept in the cache folder by the file's sha256.
+ICDAR's PDFs come twice: as they are, and as pictures of their pages, of which no library gets the words.
 
 Of the tables of a page each true one is compared with the found one that shares most text with it.  GriTS-Con and
 GriTS-Top, 0 ... 1, are means over the true tables, 0 for one that was not found.  A row is right if all of its texts
@@ -49,6 +50,7 @@ SETS = {
     "pubtabnet": "PubTabNet's tables, cut out",
     "gmft": "gmft's tables, cut out (answer: gmft's)",
     "icdar": "PDFs of ICDAR 2013",
+    "drawn": "the same as pictures of 150 dpi, without their words",
     "ruled": "ruled PDFs (answer: pdfplumber's; agreed: camelot's, too)",
 }
 PDFS = ("icdar", "ruled")
@@ -109,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if name in FOR.get(contender, SETS):
                 answers = run(contender, of, args.keep, args.peers)
                 runs[contender] = answers and [
-                    score(truth[one.sha256], answers[one.sha256], one, second and second[one.sha256]) for one in of
+                    score(truth[one.key], answers[one.key], one, second and second[one.key]) for one in of
                 ]
         result["sets"][name] = {
             "files": [{"file": one.path, "repo": one.repo, "half": one.half, "sha256": one.sha256} for one in of],
@@ -127,20 +129,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-# Answers by the file's sha256: {"pages": {number: [cells of a table, ...]}, "wall", "cpu", "peak", ...}
+# Answers by the file's key: {"pages": {number: [cells of a table, ...]}, "wall", "cpu", "peak", ...}
 
 
 def run(name: str, of: Sequence[Material], keep: Path, peers: str) -> dict[str, Any] | None:
     """The answers of a contender; None if it cannot run here."""
     if name == GIVEN:
-        return {one.sha256: given(one) for one in of}
+        return {one.key: given(one) for one in of}
     if name in (ALONE, TOLD):
         return zoo(of, ["--no-detection"] if name == TOLD else [])
     folder = keep / name.replace(" ", "")
     folder.mkdir(parents=True, exist_ok=True)
     command = [peers, "-m", "benchmarks.table_contenders", name]
     with open(folder / "log.txt", "w", encoding="utf-8") as log:
-        missing = [one for one in of if not (folder / f"{one.sha256}.json").is_file()]
+        missing = [one for one in of if not (folder / f"{one.key}.json").is_file()]
         if missing and subprocess.run(command, stderr=log, cwd=harness.ROOT).returncode:
             print(f"{name} is skipped: {INSTALL} (why: {log.name})")
             return None
@@ -154,11 +156,11 @@ def run(name: str, of: Sequence[Material], keep: Path, peers: str) -> dict[str, 
             )
             assert process.stdout
             for line in process.stdout:
-                (folder / f"{missing.pop(0).sha256}.json").write_text(line, encoding="utf-8")
+                (folder / f"{missing.pop(0).key}.json").write_text(line, encoding="utf-8")
             if process.wait() and missing:  # it died in this one
                 died = {"pages": {}, "error": f"the process died: {process.returncode}", "wall": 0, "cpu": 0, "peak": 0}
-                (folder / f"{missing.pop(0).sha256}.json").write_text(json.dumps(died), encoding="utf-8")
-    return {one.sha256: json.loads((folder / f"{one.sha256}.json").read_text(encoding="utf-8")) for one in of}
+                (folder / f"{missing.pop(0).key}.json").write_text(json.dumps(died), encoding="utf-8")
+    return {one.key: json.loads((folder / f"{one.key}.json").read_text(encoding="utf-8")) for one in of}
 
 
 def zoo(of: Sequence[Material], options: Sequence[str]) -> dict[str, Any]:
@@ -181,7 +183,7 @@ def zoo(of: Sequence[Material], options: Sequence[str]) -> dict[str, Any]:
         pages = by_file[str(one.file)]
         fields = ("row", "column", "row_span", "column_span", "text")
         seconds = sum(page["seconds"] for page in pages)
-        answers[one.sha256] = {
+        answers[one.key] = {
             "pages": {p["page"]: [[[c[f] for f in fields] for c in t["cells"]] for t in p["tables"]] for p in pages},
             "error": next((page["error"] for page in pages if page["error"]), None if pages else "no page"),
             "start": wall - inside,
@@ -244,7 +246,7 @@ def given(one: Material) -> dict[str, Any]:
 def truths(of: Sequence[Material], keep: Path, peers: str) -> dict[str, dict[int, list[Table]]]:
     """The true tables of each file by its sha256; empty if they are pdfplumber's, and it cannot run."""
     if of[0].set != "ruled":
-        return {one.sha256: one.answer for one in of}
+        return {one.key: one.answer for one in of}
     answers = run("pdfplumber", of, keep, peers) or {}
     return {digest: tables_of(answer) for digest, answer in answers.items()}
 

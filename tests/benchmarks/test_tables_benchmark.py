@@ -7,6 +7,7 @@ import json
 import pytest
 
 from benchmarks import pages, table_contenders, table_material, table_samples, table_scores, tables
+from tests.small_pdf import pdf, text
 from zoo.apps.tables import Table, build_table
 from zoo.apps.tables.grits import grits
 
@@ -26,7 +27,9 @@ def test_the_truth_comes_back_from_objects_and_words(sample):
 
 
 def test_every_file_has_a_source_and_a_hash_and_every_page_an_answer():
-    assert len({(one.repo, one.path) for one in MATERIAL}) == len(MATERIAL) == len({one.sha256 for one in MATERIAL})
+    files = [one for one in MATERIAL if one.set != "drawn"]
+    assert len({(one.repo, one.path) for one in files}) == len(files) == len({one.sha256 for one in files})
+    assert len({one.key for one in MATERIAL}) == len(MATERIAL)
     assert {one.repo for one in MATERIAL} == set(table_material.SOURCES)
     assert {one.set for one in MATERIAL} == set(tables.SETS)
     pages = [one for one in MATERIAL if one.set == "pages"]
@@ -44,6 +47,17 @@ def test_regions_of_icdar_become_tables_of_their_page():
     <cell start-row="3" start-col="1" end-col="2"><content>a\nb</content></cell>
     <cell start-row="4" start-col="1"><content>c</content></cell></region></table></document>"""
     assert [table.rows(repeat=False) for table in table_material.icdar(text)[2]] == [[["a b", ""], ["c", ""]]]
+
+
+def test_a_drawn_page_has_no_words(tmp_path):
+    pytest.importorskip("pypdfium2", reason="needs pypdfium2")
+    from zoo.apps.documents import open_document
+
+    (tmp_path / "words.pdf").write_bytes(pdf([text(40, 150, "Name"), text(40, 100, "a")]))
+    table_material.draw(tmp_path / "words.pdf", tmp_path / "drawn" / "words.pdf")
+    with open_document(tmp_path / "drawn" / "words.pdf") as document:
+        seen = [(len(page.words or ()), bool((page.image < 100).any())) for page in document.pages()]
+    assert seen == [(0, True)] * 2
 
 
 def test_files_come_from_mirrors_and_their_hash_is_checked(tmp_path, monkeypatch):
