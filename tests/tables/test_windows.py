@@ -78,6 +78,13 @@ def test_rules_of_dots_and_dashes_are_no_text(dash: int, pitch: int):
     assert [len(line) for line in text_lines(dotted, None)] == [len(line) for line in expected]
 
 
+def test_strokes_of_letters_are_no_rule_of_dots():
+    image = np.full((40, 200, 3), 255, np.uint8)
+    for x in range(40, 120, 4):  # "mmmmmm"
+        image[12:20, x : x + 2] = 0
+    assert len(text_lines(image, None)) == 1
+
+
 class KnownObjects:
     """A structure model that sees the known objects of a picture, cut off where its part of the picture ends."""
 

@@ -24,6 +24,7 @@ MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was dete
 MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
 LEADING = 1.7  # of the height of words: the most from a line of a header's cell to the next one
 SMALL_NAMES = 0.3  # of the texts of the first column that begin with small letters: more, and each may be a row
+PARTED = 0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
 
@@ -228,7 +229,18 @@ def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Ite
     groups: list[list[tuple[Word, int]]] = []
     reached = 0.0
     near = (max(of, key=lambda one: one[1])[0] for of in overlapping(words, rows, 1))
-    for word, row in sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0]):
+    placed = sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0])
+    ends: dict[int, float] = {}
+    headings, parted = set[int](), set[int]()
+    for word, row in placed:
+        if word.box[0] - ends.get(row, word.box[0]) >= wide:
+            parted.add(row)
+        if row not in ends and word.box[0] - placed[0][0].box[0] < wide:
+            headings.add(row)
+        ends[row] = max(ends.get(row, 0.0), word.box[2])
+    if len(parted) >= PARTED * len(ends):
+        placed = [one for one in placed if one[1] not in headings - parted]
+    for word, row in placed:
         if not groups or word.box[0] - reached >= wide:
             groups.append([])
             reached = word.box[2]

@@ -6,6 +6,7 @@ which loses tables of one column, spans and rows in corner cases, a comment says
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from ...errors import InputError, nearest
@@ -251,9 +252,14 @@ def _inside(words: Sequence[Word], rows: Sequence[Interval], columns: Sequence[I
 def _unspanned(
     words: Sequence[Word], rows: Sequence[Interval], around: Box, spanning: Sequence[Detection]
 ) -> list[Word]:
-    """The words of the rows within `around` that are in no spanning cell."""
+    """The words of the rows within `around` that are in no spanning cell lower than two rows.
+
+    Cells over rows may stand for a column of numbers; if they span columns as well, their few texts do no harm.
+    """
     held = _inside(words, rows, [Interval(around[0], around[2], None)])
-    return [word for word in held if all(inside(word.box, o.box) < HALF for o in spanning)]
+    low = 2 * statistics.median(row.end - row.start for row in rows)
+    boxes = [o.box for o in spanning if o.box[3] - o.box[1] < low]
+    return [word for word in held if all(inside(word.box, box) < HALF for box in boxes)]
 
 
 def _spread(spans: Sequence[Span], rows: int, columns: int) -> tuple[list[Span], list[list[int]]]:

@@ -20,6 +20,7 @@ from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
 DOTS, DOT, EVEN = 12, 12, 0.9  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
+LOW = 3  # pixels: the greatest height of a dot
 LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
 FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
 GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed by so many
@@ -80,7 +81,7 @@ def _runs(ink: np.ndarray) -> np.ndarray:
 
 
 def _dotted(ink: np.ndarray) -> np.ndarray:
-    """(Y, X) bool: the rules along X of dots or dashes, which are alike and evenly spaced, as letters are not."""
+    """(Y, X) bool: the rules along X of dots or dashes, which are low, alike and evenly spaced, as letters are not."""
     found = np.zeros_like(ink)
     steps = np.diff(ink.astype(np.int8), prepend=0, append=0)
     for y in np.flatnonzero((steps == 1).sum(1) >= DOTS):
@@ -90,7 +91,8 @@ def _dotted(ink: np.ndarray) -> np.ndarray:
             if b - a < DOTS - 1:
                 continue
             even = [np.abs(sizes - np.median(sizes)) <= 1 for sizes in (pitches[a:b], (ends - begins)[a : b + 1])]
-            if min(map(np.mean, even)) >= EVEN:
+            around = ink[max(0, y - LOW) : y + LOW + 1, begins[a] : ends[b]].any(1)
+            if min(map(np.mean, even)) >= EVEN and np.count_nonzero(around) <= LOW:
                 found[y, begins[a] : ends[b]] = True
     return found
 
