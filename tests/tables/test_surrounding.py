@@ -101,6 +101,10 @@ def test_what_is_no_table() -> None:
         "went on to be the",
     ]
     assert "text in columns" in (why_no_table(table([[line, line] for line in prose]), 0.5) or "")
+    beside = ["Figure 2", *prose, "8.4", "4.2", "0.5"]
+    assert "text in columns" in (
+        why_no_table(table([[a, "Age", b] for a, b in zip(beside, [*prose, *prose], strict=True)]), 0.5) or ""
+    )
     assert why_no_table(table([[line, str(i)] for i, line in enumerate(prose)]), 0.5) is None
     assert "no text" in (why_no_table(table([["", ""]]), 0.5) or "")
     assert "one row" in (why_no_table(table([["1", "2"]]), 0.1) or "")

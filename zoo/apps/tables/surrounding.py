@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import statistics
 from collections.abc import Sequence
 
 from .boxes import HALF, inside
@@ -17,8 +16,7 @@ UNIT = re.compile(r"\[[^][]*[^\W\d]{2}[^][]*\]$|\([^()]*[^\W\d]{2}[^()]* [^()]*[
 TEXT_GAP = 1.0  # heights of a line: words of a sentence are nearer, those of two columns mostly farther apart
 WORD_GAP = 0.6  # heights of a line: words that are nearer are one text, whatever borders are between them
 FEW_LINES = 2  # lines of a table that are left, whatever looks like a title
-PROSE_WORDS, PROSE_LINES, GOES_ON = 4.0, 4, 0.4  # of a column of prose: words of a line, lines, those in mid-sentence
-SOME = 0.25  # of the rows: a column with text in fewer does not count
+PROSE_WORDS, PROSE_LINES, PROSE = 4, 2, 0.35  # words of a line in mid-sentence, such lines, their share of all letters
 SPARSE, MANY = 0.35, 12  # the share of cells with text, below which as many cells are a chart
 
 
@@ -94,12 +92,17 @@ def why_no_table(table: Table, held: float) -> str | None:
 
 
 def _is_prose(table: Table) -> bool:
-    """Return True if in each column the lines are parts of sentences that go on in the next one."""
+    """Return True if much of the text, in more than one of several columns, is lines that go on from the line above."""
     columns = [[text for text in column if text] for column in zip(*table.rows(repeat=False), strict=True)]
-    large = [column for column in columns if len(column) >= SOME * table.shape[0]]
-    return bool(large) and all(
-        len(column) >= PROSE_LINES
-        and statistics.mean(len(text.split()) for text in column) >= PROSE_WORDS
-        and sum(b[0].islower() or a[-1] == "-" for a, b in itertools.pairwise(column)) >= GOES_ON * (len(column) - 1)
-        for column in large
+    going_on = [
+        [
+            len(text)
+            for above, text in itertools.pairwise(column)
+            if len(text.split()) >= PROSE_WORDS and (text[0].islower() or above[-1] == "-")
+        ]
+        for column in columns
+    ]
+    running = sum(len(lines) >= PROSE_LINES for lines in going_on)
+    return running >= min(2, table.shape[1]) and sum(map(sum, going_on)) >= PROSE * sum(
+        map(len, itertools.chain(*columns))
     )
