@@ -101,6 +101,7 @@ def test_what_is_no_table() -> None:
         "went on to be the",
     ]
     assert "text in columns" in (why_no_table(table([[line, line] for line in prose]), 0.5) or "")
+    prose[1:3] = ["in such housing were the same,", "or so. Those of others and"]
     beside = ["Figure 2", *prose, "8.4", "4.2", "0.5"]
     assert "text in columns" in (
         why_no_table(table([[a, "Age", b] for a, b in zip(beside, [*prose, *prose], strict=True)]), 0.5) or ""

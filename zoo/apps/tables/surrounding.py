@@ -17,6 +17,8 @@ TEXT_GAP = 1.0  # heights of a line: words of a sentence are nearer, those of tw
 WORD_GAP = 0.6  # heights of a line: words that are nearer are one text, whatever borders are between them
 FEW_LINES = 2  # lines of a table that are left, whatever looks like a title
 PROSE_WORDS, PROSE_LINES, PROSE = 4, 2, 0.35  # words of a line in mid-sentence, such lines, their share of all letters
+MARKED = 0.2  # of these lines: so many have commas or full stops
+SOME = 0.25  # of the rows: a column with text in fewer does not count
 SPARSE, MANY = 0.35, 12  # the share of cells with text, below which as many cells are a chart
 
 
@@ -92,17 +94,23 @@ def why_no_table(table: Table, held: float) -> str | None:
 
 
 def _is_prose(table: Table) -> bool:
-    """Return True if much of the text, in more than one of several columns, is lines that go on from the line above."""
+    """Return True if much of the text is lines that go on from the line above, in every column with much text.
+
+    In two columns it is enough if commas and full stops are in these lines, as they are in sentences.
+    """
     columns = [[text for text in column if text] for column in zip(*table.rows(repeat=False), strict=True)]
     going_on = [
         [
-            len(text)
+            text
             for above, text in itertools.pairwise(column)
             if len(text.split()) >= PROSE_WORDS and (text[0].islower() or above[-1] == "-")
         ]
         for column in columns
     ]
-    running = sum(len(lines) >= PROSE_LINES for lines in going_on)
-    return running >= min(2, table.shape[1]) and sum(map(sum, going_on)) >= PROSE * sum(
-        map(len, itertools.chain(*columns))
-    )
+    lines = list(itertools.chain(*going_on))
+    if sum(map(len, lines)) < PROSE * sum(map(len, itertools.chain(*columns))):
+        return False
+    running = sum(len(own) >= PROSE_LINES for own in going_on)
+    marked = sum(any(mark in text[:-1] for mark in ".,;") for text in lines)
+    large = sum(len(column) >= SOME * table.shape[0] for column in columns)
+    return running >= max(1, large) or (running > 1 and marked >= MARKED * len(lines))
