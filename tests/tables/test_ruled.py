@@ -13,9 +13,10 @@ from PIL import Image, ImageDraw
 
 from tests.small_pdf import line, pdf, text
 from zoo.apps.documents import Page, Rule, Rules, open_document
-from zoo.apps.tables import Table, TableExtractor
+from zoo.apps.tables import Table, TableExtractor, Word
 from zoo.apps.tables.ink_rules import ink_rules
-from zoo.apps.tables.lattice import find_lattices
+from zoo.apps.tables.lattice import Lattice, find_lattices
+from zoo.apps.tables.lattice_words import with_lines, without_gaps
 from zoo.apps.tables.pages import page_tables
 from zoo.images.boxes import Box, Detection
 
@@ -158,6 +159,16 @@ def test_gaps_between_boxes_of_cells_are_no_columns(gap: float) -> None:
     assert table.rows() == ROWS
 
 
+def test_a_stroke_in_a_gap_between_cells_is_no_column() -> None:
+    xs, ys = (0.0, 50.0, 54.0, 100.0), (0.0, 20.0, 40.0)
+    lattice = Lattice(xs, ys, tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "ink")
+    words = [Word(text, (x, y, x + 20.0, y + 10.0)) for x in (10.0, 60.0) for y, text in ((5.0, "Name"), (25.0, "1"))]
+    edge = Word("−", (51.0, 5.0, 53.0, 15.0))
+    assert without_gaps(lattice, [*words, edge]) == without_gaps(lattice, words)
+    assert len(without_gaps(lattice, words).xs) == 3
+    assert len(without_gaps(lattice, [*words, Word("i", edge.box)]).xs) == 4
+
+
 def words_at(*rows: float) -> str:
     return "".join(text(x, y, "text here", 8) for x in (45, 150, 210) for y in rows)
 
@@ -282,9 +293,6 @@ def test_thousands_of_rules_take_bounded_time() -> None:
 
 
 def test_lines_of_numbers_in_a_band_are_rows():
-    from zoo.apps.tables import Word
-    from zoo.apps.tables.lattice import Lattice
-    from zoo.apps.tables.lattice_words import with_lines
 
     lattice = Lattice(
         (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"

@@ -92,7 +92,11 @@ def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
 
 
 def without_gaps(lattice: Lattice, words: Sequence[Word]) -> Lattice:
-    """The lattice without columns and rows that hold no word and are too narrow for one: gaps between cells' boxes."""
+    """The lattice without columns and rows that are too narrow for a word and hold none: gaps between cells' boxes.
+
+    What a reader has made of an edge in one, a dash or a stroke, is no word.
+    """
+    words = [word for word in words if any(map(str.isalnum, word.text))]
     if not words:
         return lattice
     high = statistics.median(word.box[3] - word.box[1] for word in words)
