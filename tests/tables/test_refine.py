@@ -178,3 +178,22 @@ def test_columns_that_overlap_and_share_no_row_are_one(indented, wide):
         words += [Word("Name", (5.0, y, 35.0, y + 10))] if r % 2 == 0 or not indented else []
         words += [Word("sub", (55.0, y, 80.0, y + 10))] if r % 2 or not indented else []
     assert build_table(found, words, check_spans=True).shape == (4, wide)
+
+
+@pytest.mark.parametrize(("apart", "rows"), [(16, 4), (11, 2)])
+def test_lines_that_are_nearer_than_rows_are_of_the_row_above(apart, rows):
+    """Two texts of two lines each, the second of which is as far below as a row is, or nearer."""
+    tops = [0, apart, apart + 16, 2 * apart + 16]
+    texts = [("Reader", "Reads what is"), ("", "Printed alone"), ("Finder", "Finds where it"), ("", "Is")]
+    words = [
+        Word(text, (10 + WIDTH * c, top, 60 + WIDTH * c, top + 10))
+        for top, row in zip(tops, texts, strict=True)
+        for c, text in enumerate(row)
+        if text
+    ]
+    found = [Detection("table row", 0.9, (0, top - 1, 2 * WIDTH, top + 10)) for top in tops]
+    found += [Detection("table column", 0.9, (WIDTH * c, 0, WIDTH * c + WIDTH, tops[-1] + 10)) for c in range(2)]
+    table = build_table(found, words, check_spans=True)
+    assert table.shape == (rows, 2)
+    if rows == 2:
+        assert table.rows()[0] == ["Reader", "Reads what is Printed alone"]

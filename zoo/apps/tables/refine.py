@@ -23,6 +23,7 @@ SAME_LINE = 0.5  # of the usual distance of rows: the largest vertical distance 
 MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was detected between two rows
 MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
 LEADING = 1.7  # of the height of words: the most from a line of a header's cell to the next one
+NEARER = 0.3  # of the height of words: so much nearer than rows are the lines of a row
 SMALL_NAMES = 0.3  # of the texts of the first column that begin with small letters: more, and each may be a row
 PARTED = 0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
@@ -110,8 +111,8 @@ def join_overlapping_columns(
     return found
 
 
-def _goes_on(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
-    """Return True if two texts are one: near, with one edge or their middles in common.
+def _goes_on(upper: Sequence[Word], lower: Sequence[Word], parted: bool = False) -> bool:
+    """Return True if two texts are one: near, with one edge or their middles in common, or a word that is parted.
 
     The second is no number, unless the first ends with a dash, as that of a range does.
     """
@@ -119,17 +120,16 @@ def _goes_on(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
     high = max(word.box[3] - word.box[1] for word in [*upper, *lower])
     away = min(abs(a[0] - b[0]), abs(a[2] - b[2]), abs(a[0] + a[2] - b[0] - b[2]) / 2)
     first = min(word.box[3] for word in lower)  # of its lines
-    text = "".join(word.text for word in lower)
-    number = sum(map(str.isdigit, text)) >= HALF * len(text)
     range_of = max(upper, key=lambda word: (word.box[3], word.box[2])).text.endswith(("-", "–"))
-    return (range_of or not number) and first - a[3] <= LEADING * high and away <= HALF * high
+    return (range_of or not _is_number(lower)) and first - a[3] <= LEADING * high and (parted or away <= HALF * high)
 
 
 def is_wrapped(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
     """Return True if a text goes on in the next line, with a small letter, or after a dash, a slash or a comma."""
     last = max(upper, key=lambda word: (word.box[3], word.box[2])).text
     first = min(lower, key=lambda word: (word.box[1], word.box[0])).text
-    return (first[0].islower() or last.endswith(("/", "-", "–", ","))) and _goes_on(upper, lower)
+    small = first[0].islower()
+    return (small or last.endswith(("/", "-", "–", ","))) and _goes_on(upper, lower, small and last.endswith("-"))
 
 
 def join_wrapped_rows(
@@ -145,13 +145,49 @@ def join_wrapped_rows(
         row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
         at[row].setdefault(column, []).append(word)
     names = [min(of[0], key=lambda w: (w.box[1], w.box[0])).text for of in at[header_rows:] if 0 in of]
-    if sum(name[0].islower() for name in names) > SMALL_NAMES * len(names):
-        return found
+    small = sum(name[0].islower() for name in names) > SMALL_NAMES * len(names)
+    near = _near_rows(at, header_rows)
     for r in reversed(range(header_rows, len(rows) - 1)):
         upper, lower = at[r], at[r + 1]
-        if 0 in lower and len(lower) < len(upper) and all(c in upper and is_wrapped(upper[c], lower[c]) for c in lower):
+        fewer = 0 in lower and len(lower) < len(upper) and not small
+        if r + 1 in near or (fewer and all(c in upper and is_wrapped(upper[c], lower[c]) for c in lower)):
             found[r : r + 2] = [Interval(found[r].start, found[r + 1].end, found[r].score)]
     return found
+
+
+def _near_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[int]:
+    """The rows that are lines of the one above: nearer than rows are, with texts below some of its texts, but no name.
+
+    at: the words of each row by their columns.
+    """
+    boxes = [bounding_box(w.box for own in of.values() for w in own) if of else None for of in at]
+    gaps: dict[int, float] = {}
+    lines: set[int] = set()
+    held = set[int]()
+    for r in range(header_rows, len(at)):
+        upper, lower = boxes[r - 1] if r > header_rows else None, boxes[r]
+        if upper and lower:
+            gaps[r] = lower[1] - upper[3]
+        if (
+            upper
+            and lower
+            and 0 not in at[r]
+            and at[r].keys() < held
+            and not any(_is_number(own) for own in at[r].values())
+        ):
+            lines.add(r)
+        else:
+            held = set(at[r])
+    apart = [gap for r, gap in gaps.items() if r not in lines]
+    high = statistics.median([w.box[3] - w.box[1] for of in at for own in of.values() for w in own] or [0.0])
+    if not apart or not lines:
+        return set()
+    return {r for r in lines if gaps[r] < statistics.median(apart) - NEARER * high}
+
+
+def _is_number(words: Sequence[Word]) -> bool:
+    text = "".join(word.text for word in words)
+    return sum(map(str.isdigit, text)) >= HALF * len(text)
 
 
 class _PlacedWord(NamedTuple):
