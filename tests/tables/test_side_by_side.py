@@ -67,10 +67,11 @@ def table_of(rows: list[list[str]], origin: str = "model") -> Table:
 
 AGES = [["Age", "Number"] * 3, ["1", "10", "4", "40", "7", "70"], ["2", "20", "5", "50", "8", "80"]]
 AGES += [["3", "30", "6", "60", "", ""]]
+PAPER = np.full((120, 400, 3), 255, np.uint8)
 
 
 def test_a_header_that_repeats_is_that_of_tables_beside_each_other():
-    first, second, third = repeated(table_of(AGES))
+    first, second, third = repeated(table_of(AGES), PAPER)
     assert first.rows() == [["Age", "Number"], ["1", "10"], ["2", "20"], ["3", "30"]]
     assert second.rows()[1] == ["4", "40"]
     assert third.rows() == [["Age", "Number"], ["7", "70"], ["8", "80"]]
@@ -89,4 +90,13 @@ def test_a_header_that_repeats_is_that_of_tables_beside_each_other():
     ids=["ruled", "names", "one text", "blank"],
 )
 def test_other_headers_are_those_of_one_table(table: Table):
-    assert repeated(table) == [table]
+    assert repeated(table, PAPER) == [table]
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_a_rule_across_holds_a_table_together_and_one_down_parts_it(down: bool):
+    page = PAPER.copy()
+    page[20] = 0
+    if down:
+        page[:, 100] = page[:, 200] = 0
+    assert len(repeated(table_of(AGES), page)) == (3 if down else 1)

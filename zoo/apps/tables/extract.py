@@ -169,7 +169,7 @@ class TableExtractor:
                     continue
             left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
             score = table.score if self.detection is None else found.score
-            parts = [table] if self.detection is None else repeated(table)
+            parts = [table] if self.detection is None else repeated(table, page)
             tables += [replace(one, score=score, outside=() if i else tuple(left_out)) for i, one in enumerate(parts)]
         return tables
 

@@ -9,13 +9,17 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ...images.boxes import Box
 from .boxes import HALF, bounding_box, inside
+from .cell_borders import INK
 from .table import Table, Word
 from .text_lines import blocks_of, word_lines
 
 APART = 1.0  # heights of words: the least gap between two tables
 LINES, GRID = 4, 0.6  # lines of a table, at least, and the share of them with a gap between columns
+ACROSS = 0.7, 0.95  # of a table's height, and width: a line of pixels with so much ink is a rule down, or across it
 LEVEL, MOST_LEVEL = 0.3, 0.3  # heights of words between lines that are level; the share of such lines, at most
 
 
@@ -56,8 +60,11 @@ def _are_tables(left: Sequence[Word], right: Sequence[Word], high: float) -> boo
     return level <= MOST_LEVEL * len(few)
 
 
-def repeated(table: Table) -> list[Table]:
-    """The tables that a table consists of: its first row repeats the same texts, "Age, Number, Age, ..."."""
+def repeated(table: Table, page: np.ndarray) -> list[Table]:
+    """The tables that a table consists of: its first row repeats the same texts, "Age, Number, Age, ...".
+
+    A table with a rule from side to side of its place on the page (H, W, 3) uint8, and none down it, is one.
+    """
     R, C = table.shape
     if R < LINES or any(cell.origin != "model" for cell in table.cells):
         return [table]
@@ -66,12 +73,21 @@ def repeated(table: Table) -> list[Table]:
         names = first[:wide]
         if C % wide or not all(names) or len(set(names)) < wide or names * (C // wide) != first:
             continue
+        if _is_ruled(page, table.box, 1) and not _is_ruled(page, table.box, 0):
+            return [table]
         starts = range(0, C, wide)
         if any(cell.column // wide != (cell.column + cell.column_span - 1) // wide for cell in table.cells):
             return [table]
         if any(char.isalpha() for name in names for char in name):
             return [_columns(table, start, start + wide) for start in starts]
     return [table]
+
+
+def _is_ruled(page: np.ndarray, box: Box, axis: int) -> bool:
+    """Return True for a rule across (axis 1) or down (0) the whole of a place."""
+    x0, y0, x1, y1 = (max(0, round(v)) for v in box)
+    grey = page[y0:y1, x0:x1].mean(-1)
+    return bool(grey.size and ((np.abs(grey - np.median(grey)) > INK).mean(axis) >= ACROSS[axis]).any())
 
 
 def _columns(table: Table, start: int, end: int) -> Table:
