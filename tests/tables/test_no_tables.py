@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 import warnings
 from collections.abc import Callable
 
@@ -109,3 +110,26 @@ def test_no_table_is_one_exit_status_for_any_number_of_pages(tmp_path, capsys):
     assert "zoo: 2 pages: no table found" in capsys.readouterr().err
     assert main(["table", str(tmp_path / "frist.png")]) == 1
     assert "no such file; did you mean 'first.png'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_three_hundred_tables_in_one_picture() -> None:
+    """They are all found, each with its shape, and one crop at a time is held."""
+    image = Image.new("RGB", (1260, 1700), "white")
+    draw = ImageDraw.Draw(image)
+    for row in range(25):
+        for column in range(12):
+            x, y = 20 + 103 * column, 20 + 67 * row
+            for i in range(4):
+                draw.line((x, y + 15 * i, x + 75, y + 15 * i), "black")
+                draw.line((x + 25 * i, y, x + 25 * i, y + 45), "black")
+            for i in range(9):
+                draw.text((x + 8 + 25 * (i % 3), y + 2 + 15 * (i // 3)), str(i), "black")
+    pixels = np.asarray(image)
+    tracemalloc.start()
+    tables = TableExtractor()(pixels)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(tables) == 300
+    assert {table.shape for table in tables} == {(3, 3)}
+    assert peak < 40 * pixels.nbytes
