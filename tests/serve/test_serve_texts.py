@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import sys
@@ -170,3 +171,30 @@ def test_a_long_request_lets_others_pass(models, client, embed, monkeypatch):
     of = [part.of for part in parts if len(part.of.texts) == 150]
     assert len(of) > 3
     assert {one.left for one in of} == {0}
+
+
+def test_a_batch_that_fails_takes_no_answer_of_those_before_along(models, monkeypatch):
+    """Answers wait for those of the same moment, the longest text is computed first, and the next batch fails."""
+    one = models.all["model"]
+    monkeypatch.setattr(one.task, "batch_tokens", 16)
+    _, _, compute = one.task.computing(None)(["a"])
+    seen = list[int]()
+
+    def failing(padded: Any) -> Any:
+        seen.append(1)
+        if len(seen) == 2:
+            raise ValueError("the second batch")
+        return compute(padded)
+
+    async def ask() -> list[Any]:
+        with one.worker.ready:  # both are there before the worker looks
+            running = [asyncio.ensure_future(one.worker.run([text], None, failing)) for text in ("a " * 12, "b")]
+            await asyncio.sleep(0)
+        return await asyncio.gather(*running, return_exceptions=True)
+
+    whole, failed = asyncio.run(ask())
+    assert len(seen) == 2
+    assert np.shape(whole[0]) == (1, 384)
+    assert isinstance(failed, ValueError)
+    with pytest.raises(ValueError, match="the second batch"):
+        raise failed

@@ -23,7 +23,8 @@ from ...text.tokenizer import Encodings
 from .errors import ApiError
 from .lengths import limited
 
-WAIT = 0.003  # seconds in which further texts may join a batch
+WAIT, LONGEST_WAIT = 0.003, 0.01  # seconds since the last text and the first, in which further ones may join a batch
+TOGETHER = 0.1  # seconds for which answers may wait for others: each delivery takes a core from what computes
 BATCHES = 8  # of a task's size are computed together, which sorts them by length
 CHARACTERS = 4  # for each of their tokens become tokens at once
 HELD = 0.01  # seconds for which tokens of a stream may wait for the next ones: each delivery wakes the event loop
@@ -149,7 +150,8 @@ class TextWorker(Worker):
     """Computes the rows of a TextTask, those of several requests together; long requests in parts, beside others."""
 
     def __init__(self, task: Any, name: str, turn: Turn, most: int):
-        self.task, self.tokens, self._several = task, 0, False
+        self.task, self.tokens = task, 0
+        self._usual = 1  # requests that were computed together the last time
         super().__init__(name, turn, most)
 
     async def run(
@@ -180,9 +182,11 @@ class TextWorker(Worker):
         """The next requests to compute; none at the end.  The rest of a request is queued again."""
         some: list[_Part] = []
         rest: list[_Texts] = []
-        room, end = BATCHES * self.task.batch_tokens, 0.0
+        room, first, last = BATCHES * self.task.batch_tokens, 0.0, 0.0
         while room > 0:
             with self.ready:
+                # They come together where their clients got their answers together; one alone need not wait.
+                end = min(first + LONGEST_WAIT, last + WAIT) if len(some) < self._usual else 0.0
                 wait = None if not some else max(0.0, end - time.monotonic())
                 self.ready.wait_for(lambda: self.queue or self.stopping, wait)
                 if not self.queue or (some and self.queue[0].key != some[0].of.key):
@@ -195,7 +199,8 @@ class TextWorker(Worker):
             except BaseException as e:
                 one.fail(_as_exception(e))
                 continue
-            end = end or time.monotonic() + (WAIT if self._several else 0.0)  # a client alone need not wait
+            last = time.monotonic()
+            first = first or last
             room -= max(int(found.lengths.sum()), size // CHARACTERS)
             some.append(_Part(one, found.rows, found.lengths, one.begun))
             one.begun += len(found.rows)
@@ -203,7 +208,7 @@ class TextWorker(Worker):
                 rest.append(one)
         with self.ready:
             self.queue.extend(rest)
-        self._several = len(some) > 1
+        self._usual = len(some)
         return some
 
     def _next(self, one: _Texts) -> tuple[Encodings, int]:
@@ -233,20 +238,25 @@ class TextWorker(Worker):
         lengths = np.concatenate([part.lengths for part in some])
         every = Encodings(rows, lengths, np.arange(len(rows)))
         of = [(part.of, part.begin + i) for part in some for i in range(len(part.rows))]
-        for index in batches(lengths, self.task.batch_tokens):
-            padded = self.task.tokenizer.pad(every, index, padding_side="right")
-            with self.turn:
-                items = some[0].of.compute(padded)
-            ended: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-            for i, item in zip(index.tolist(), items, strict=True):
-                one, at = of[i]
-                one.items[at] = item
-                one.left -= 1
-                if not one.left:  # its answer does not wait for the other requests
-                    result = one.items, one.tokens
-                    ended.setdefault(one.loop, []).append((one.future, result))
-            for loop, results in ended.items():
-                _tell(loop, _settle_all, results)
+        ended: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+        told = time.monotonic()
+        try:
+            for index in batches(lengths, self.task.batch_tokens):
+                padded = self.task.tokenizer.pad(every, index, padding_side="right")
+                with self.turn:
+                    items = some[0].of.compute(padded)
+                for i, item in zip(index.tolist(), items, strict=True):
+                    one, at = of[i]
+                    one.items[at] = item
+                    one.left -= 1
+                    if not one.left:  # its answer does not wait for the other requests
+                        result = one.items, one.tokens
+                        ended.setdefault(one.loop, []).append((one.future, result))
+                if (now := time.monotonic()) - told > TOGETHER:
+                    _tell_all(ended)
+                    told = now
+        finally:
+            _tell_all(ended)
         self.tokens += int(lengths.sum())
 
 
@@ -362,6 +372,12 @@ def _tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) 
     """Call a function in an event loop's thread, unless the loop has ended."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(do, *args)
+
+
+def _tell_all(ended: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]]) -> None:
+    for loop, results in ended.items():
+        _tell(loop, _settle_all, results)
+    ended.clear()
 
 
 def _put(pieces: list[tuple[asyncio.Queue[Pieces], Pieces]]) -> None:
