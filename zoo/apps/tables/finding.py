@@ -198,7 +198,7 @@ def ink_words(page: np.ndarray, box: Box) -> list[Word]:
         return []
     ink = ink_without_rules(part)
     high = letter_height(ink)
-    strips = spans(closed(ink.any(0)[None], round(high))[0])
+    strips = spans(closed(np.any(ink, 0)[None], round(high))[0])
     boxes = (
         (x0 + left + a, y0 + top, x0 + left + b, y0 + bottom)
         for left, right in strips

@@ -49,7 +49,7 @@ def ink_lines(ink: np.ndarray) -> list[list[Box]]:
     lines = []
     clean = np.where(ink, 0, 255).astype(np.uint8)
     for x0, y0, x1, y1 in split_lines(np.broadcast_to(clean[..., None], (*clean.shape, 3))):
-        boxes = [(float(x0 + a), float(y0), float(x0 + b), float(y1)) for a, b in spans(ink[y0:y1, x0:x1].any(0))]
+        boxes = [(float(x0 + a), float(y0), float(x0 + b), float(y1)) for a, b in spans(np.any(ink[y0:y1, x0:x1], 0))]
         if boxes:
             lines.append(blocks_of(boxes, LETTER_GAP))
     return lines
