@@ -65,7 +65,9 @@ def test_a_heading_has_nothing_beside_it():
     texts = [["a", "b", "c"], ["group", "", ""], ["x", "1", "2"], ["group", "", "7"], ["y", "1", "2"]]
     found = table(texts, (PROJECTED, 1, 0, 1, 3), (PROJECTED, 3, 0, 1, 3))
     assert [cell.row for cell in found.cells if cell.is_projected_row_header] == [1]
-    assert spans(found) == [(1, 0, 1, 3)]
+    assert spans(found) == []  # it is within its column
+    texts[1][0] = "a group of many"
+    assert spans(table(texts, (PROJECTED, 1, 0, 1, 3))) == [(1, 0, 1, 3)]
 
 
 def test_two_lines_of_a_header_are_one_row():
@@ -130,7 +132,7 @@ def test_names_that_go_on_in_the_next_line(texts, rows):
 
 def test_a_heading_over_two_rows_is_one():
     texts = [["a", "b"], ["group", ""], ["", ""], ["x", "1"]]
-    assert table(texts, (PROJECTED, 1, 0, 2, 2)).rows() == [texts[0], ["group", "group"], texts[3]]
+    assert table(texts, (PROJECTED, 1, 0, 2, 2)).rows() == [texts[0], texts[1], texts[3]]
 
 
 def test_signs_that_a_reader_is_unsure_of_are_no_text():

@@ -76,7 +76,16 @@ def checked_spans(
         found += parts
     if labels:
         found += _labels(labels, words, x, y, header_rows, found)
+    found = [_narrow(span, words, x, y) if span.top >= header_rows else span for span in found]
     return [span for span in found if span.positions > 1 or span.projected]
+
+
+def _narrow(span: Span, words: Sequence[Word], x: Sequence[float], y: Sequence[float]) -> Span:
+    """A heading across the table, or its first cell if its text is within the first column."""
+    if not span.projected or span.bottom - span.top > 1 or span.left:
+        return span
+    own = [word.box for word in words if y[span.top] <= _middle(word, 1) < y[span.bottom]]
+    return span._replace(right=1) if own and max(box[2] for box in own) <= x[1] else span
 
 
 def _labels(
