@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 
 from ...images.boxes import Box, Detection
 from ...images.lines import spans
 from ..documents import Rules, Word
-from .boxes import HALF, inside
+from .boxes import HALF, inside, shared_height
 from .cell_borders import INK
 from .finding import ink_words
 from .ink_rules import ink_rules
@@ -56,10 +57,9 @@ def ruled_places(
         near_words = ink_words(page, found.box) if words is None else words
         if len(own) == 1:
             own = [with_sides(own[0], [word for word in near_words if inside(word.box, found.box) >= HALF])]
-        held = _share(page, found.box, [one.box for one in own], words)
-        if held < MOST:
-            if (len(own) == 1 or held < HALF) and _has_rows(found.box, own, near_words):
-                own = []
+        if _share(page, found.box, [one.box for one in own], words) < MOST:
+            are_beside = any(shared_height(a.box, b.box) >= HALF for a, b in combinations(own, 2))
+            own = own if are_beside or not _has_rows(found.box, own, near_words) else []
             own = [one for one in own if is_table(one, lattices, _words(page, one, words), False)]
         if own:
             del left[found]
