@@ -137,7 +137,7 @@ def test_an_uncertain_line_is_what_all_views_together_find_likeliest(monkeypatch
         best = max(whole, key=lambda one: float(means[one].sum()))
         found = task(image)
         assert found.text == best
-        assert found.confidence == pytest.approx(float(means[best].mean().exp()), abs=0.02)  # paper is padded otherwise
+        assert found.confidence == pytest.approx(float(means[best].mean().exp()), abs=0.05)  # paper is padded otherwise
 
 
 @pytest.mark.parametrize("margin", [2, 12], ids=["tight", "with margins"])
