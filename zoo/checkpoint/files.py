@@ -127,6 +127,9 @@ class NestedFolder(CheckpointFolder):
         inside = super().at(f"{NESTED}/{name}")
         return inside if name in _SMALL_FILES and inside.is_file() else super().at(name)
 
+    def has(self, name: str) -> bool:
+        return self.at(name).is_file()
+
     def read(self, name: str, limit: int = MAX_BYTES, error: type[ZooError] = ConfigError) -> bytes:
         data = super().read(name, limit, error)
         if name != MODULES:
