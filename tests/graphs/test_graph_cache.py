@@ -167,6 +167,21 @@ def test_processes_that_begin_at_once(tmp_path, kept):
     assert {path.suffix for path in kept.glob("*/*")} == {".json", ".onnx"}  # and nothing half done
 
 
+def test_a_folder_that_another_process_removed_is_made_again(kept, monkeypatch):
+    """While this one waits for its turn, the other makes room: an empty folder goes first."""
+    graphs, acquire = cache.GraphFolder("a model"), cache.FileLock.acquire
+
+    def acquired(lock: Any, *patience: float) -> Any:
+        turn = acquire(lock, *patience)
+        graphs.path.rmdir()
+        return turn
+
+    monkeypatch.setattr(cache.FileLock, "acquire", acquired)
+    with graphs.making() as folder:
+        assert folder == graphs.path
+        assert folder.is_dir()
+
+
 def test_what_a_killed_process_left_is_removed(tmp_path, kept):
     folder = build("bert-base-uncased", tmp_path / "a")
     given(folder)

@@ -136,6 +136,7 @@ class GraphFolder:
         lock = FileLock(folder.parent.with_suffix(".lock") if folder == self.path else folder / ".lock")
         try:
             lock.acquire(PATIENCE)
+            folder.mkdir(parents=True, exist_ok=True)  # the process before may have removed it, empty, to make room
             for left in folder.glob(".*"):  # by a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
         except (OSError, NotImplementedError, Timeout):
