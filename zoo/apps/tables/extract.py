@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,10 +139,10 @@ class TableExtractor:
             words = self._ocr_words(self.ocr, page, places)
         if words is not None:
             words = without_leaders(words)
+        near: Callable[[Box], Sequence[Word]] = cache(lambda box: ink_words(page, box) if words is None else words)
         if self.detection is not None:
-            seen = ((found, words if words is not None else ink_words(page, found.box)) for found in places)
-            places = [found._replace(box=box) for found, own in seen for box in parted(found.box, own)]
-        lattices = ruled_places(page, places, words, rules, self.detection is not None)
+            places = [found._replace(box=box) for found in places for box in parted(found.box, near(found.box))]
+        lattices = ruled_places(page, places, words, near, rules, self.detection is not None)
         tables = []
         for found in reading_order(list(lattices)):
             crop, box = self.crop(page, found, words or ()), ", ".join(f"{v:.0f}" for v in found.box)

@@ -17,6 +17,7 @@ from .boxes import HALF, inside
 from .direction import quarters
 from .lattice import Lattice
 from .text_lines import word_lines
+from .values import is_mostly_figures
 
 MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
 FILLED = 0.7  # the share of columns with words in such a line
@@ -181,7 +182,7 @@ def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word
 def _are_numbers(words: Sequence[Word]) -> bool:
     """True for words of which each is a number, as "5.1 %" and "$ 5" are, and "(5.1 %)" in a text is not."""
     texts = [w.text for w in words if _is_written(w)]
-    return bool(texts) and all(sum(map(str.isdigit, t)) >= HALF * len(t) and t[0] != "(" for t in texts)
+    return bool(texts) and all(is_mostly_figures(t) and t[0] != "(" for t in texts)
 
 
 def _is_listed(line: Sequence[Word], xs: Sequence[float]) -> bool:

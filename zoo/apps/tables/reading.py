@@ -18,6 +18,7 @@ from ...images.lines import split_lines
 from .cell_borders import INK, fitted_cell_boxes
 from .glyphs import corrected
 from .table import Table, Word
+from .values import MINUS
 
 # A call (images (y, x, 3) uint8, a line of text each) -> for each (text, confidence), or an object with these two
 # attributes: the task Read, or anything with the same call.
@@ -32,7 +33,7 @@ RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own hei
 LOW_LINE = 0.75  # of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
 FEW_WORDS, LETTERS, LEGIBLE = 4, 0.55, 0.92  # share of letters and figures, and confidence: a table has one of them
 GUESSED = 0.5  # confidence: lower, even letters are none
-DASHES = "-–—−"
+DASHES = f"{MINUS}—"
 STROKES = frozenset("1lI|")  # what the upright strokes of a drawing are read as
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 

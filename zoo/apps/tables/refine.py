@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ...images.boxes import Detection
 from .boxes import HALF, bounding_box, share
 from .table import Word
+from .values import is_mostly_figures
 from .words import Interval, overlapping
 
 MIN_COLUMNS = 3  # columns with words on each line of a row that is split; with fewer, the lines may be in one cell
@@ -163,21 +164,16 @@ def _near_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[int
     boxes = [bounding_box(w.box for own in of.values() for w in own) if of else None for of in at]
     gaps: dict[int, float] = {}
     lines: set[int] = set()
-    held = set[int]()
-    for r in range(header_rows, len(at)):
-        upper, lower = boxes[r - 1] if r > header_rows else None, boxes[r]
+    held = at[header_rows].keys() if header_rows < len(at) else set[int]()
+    for r in range(header_rows + 1, len(at)):
+        upper, lower = boxes[r - 1], boxes[r]
         if upper and lower:
             gaps[r] = lower[1] - upper[3]
-        if (
-            upper
-            and lower
-            and 0 not in at[r]
-            and at[r].keys() < held
-            and not any(_is_number(own) for own in at[r].values())
-        ):
+        is_below = 0 not in at[r] and at[r].keys() < held and not any(map(_is_number, at[r].values()))
+        if r in gaps and is_below:
             lines.add(r)
         else:
-            held = set(at[r])
+            held = at[r].keys()
     apart = [gap for r, gap in gaps.items() if r not in lines]
     high = statistics.median([w.box[3] - w.box[1] for of in at for own in of.values() for w in own] or [0.0])
     if not apart or not lines:
@@ -186,8 +182,7 @@ def _near_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[int
 
 
 def _is_number(words: Sequence[Word]) -> bool:
-    text = "".join(word.text for word in words)
-    return sum(map(str.isdigit, text)) >= HALF * len(text)
+    return is_mostly_figures("".join(word.text for word in words))
 
 
 class _PlacedWord(NamedTuple):
@@ -265,17 +260,7 @@ def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Ite
     groups: list[list[tuple[Word, int]]] = []
     reached = 0.0
     near = (max(of, key=lambda one: one[1])[0] for of in overlapping(words, rows, 1))
-    placed = sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0])
-    ends: dict[int, float] = {}
-    headings, parted = set[int](), set[int]()
-    for word, row in placed:
-        if word.box[0] - ends.get(row, word.box[0]) >= wide:
-            parted.add(row)
-        if row not in ends and word.box[0] - placed[0][0].box[0] < wide:
-            headings.add(row)
-        ends[row] = max(ends.get(row, 0.0), word.box[2])
-    if len(parted) >= PARTED * len(ends):
-        placed = [one for one in placed if one[1] not in headings - parted]
+    placed = _without_headings(sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0]), wide)
     for word, row in placed:
         if not groups or word.box[0] - reached >= wide:
             groups.append([])
@@ -287,6 +272,21 @@ def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Ite
         if readable >= HALF * len(group) and len({word.text for word, _ in group}) > 1:
             end = max(word.box[2] for word, _ in group)
             yield _WordBlock(group[0][0].box[0], end, {row for _, row in group})
+
+
+def _without_headings(placed: list[tuple[Word, int]], wide: float) -> list[tuple[Word, int]]:
+    """Words and their rows, from the left, without rows of one text that begins at the left, if most rows have gaps."""
+    ends: dict[int, float] = {}
+    headings, parted = set[int](), set[int]()
+    for word, row in placed:
+        if word.box[0] - ends.get(row, word.box[0]) >= wide:
+            parted.add(row)
+        if row not in ends and word.box[0] - placed[0][0].box[0] < wide:
+            headings.add(row)
+        ends[row] = max(ends.get(row, 0.0), word.box[2])
+    if len(parted) < PARTED * len(ends):
+        return placed
+    return [one for one in placed if one[1] not in headings - parted]
 
 
 def _lines(words: Sequence[_PlacedWord], near: float) -> list[_TextLine]:

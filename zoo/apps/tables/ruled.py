@@ -16,13 +16,13 @@ from ...images.lines import spans
 from ..documents import Rules, Word
 from .boxes import HALF, inside, shared_height
 from .cell_borders import INK
-from .finding import ink_words
 from .ink_rules import ink_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import is_table, with_lines, with_missing_borders, with_sides, without_gaps
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
 from .text_lines import blocks_of, word_lines
+from .values import is_mostly_figures
 from .words import Interval
 
 NEAR = 1 / 300  # of the page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
@@ -34,12 +34,18 @@ WORD_GAP = 0.8  # of a line's height: between words of one column there is less
 
 
 def ruled_places(
-    page: np.ndarray, places: Sequence[Detection], words: Sequence[Word] | None, rules: Rules | None, detected: bool
+    page: np.ndarray,
+    places: Sequence[Detection],
+    words: Sequence[Word] | None,
+    near_words: Callable[[Box], Sequence[Word]],
+    rules: Rules | None,
+    detected: bool,
 ) -> dict[Detection, Lattice | None]:
     """The places of a page (H, W, 3) with the lattice that is the table of each; None leaves it to the network.
 
-    A place that lattices fill is replaced by them; lattices that nobody detected are added.  detected: False for the
-    whole page as the one place.
+    A place that lattices fill is replaced by them; lattices that nobody detected are added.  near_words: a call
+    box -> the words in and about a place, or without words its blocks of ink.  detected: False for the whole page as
+    the one place.
     """
     near = max(2.0, NEAR * min(page.shape[:2]))
     lattices = find_lattices(rules, near, "rules") if rules is not None else []
@@ -54,12 +60,12 @@ def ruled_places(
         own = [one for one in own if is_table(one, lattices, _words(page, one, words), True)]
         if not own:
             continue
-        near_words = ink_words(page, found.box) if words is None else words
+        seen = near_words(found.box)
         if len(own) == 1:
-            own = [with_sides(own[0], [word for word in near_words if inside(word.box, found.box) >= HALF])]
+            own = [with_sides(own[0], [word for word in seen if inside(word.box, found.box) >= HALF])]
         if _share(page, found.box, [one.box for one in own], words) < MOST:
             are_beside = any(shared_height(a.box, b.box) >= HALF for a, b in combinations(own, 2))
-            own = own if are_beside or not _has_rows(found.box, own, near_words) else []
+            own = own if are_beside or not _has_rows(found.box, own, seen) else []
             own = [one for one in own if is_table(one, lattices, _words(page, one, words), False)]
         if own:
             del left[found]
@@ -162,9 +168,5 @@ def _is_above_numbers(table: Table) -> bool:
     """True if the first row has a text without a number for each column that has numbers alone below."""
     grid = table.rows(repeat=True)
     below = [[row[c] for row in grid[1:] if row[c]] for c in range(table.shape[1])]
-    numbers = [c for c, of in enumerate(below) if len(of) > 1 and all(map(_is_number, of))]
-    return bool(numbers) and all(grid[0][c] and not _is_number(grid[0][c]) for c in numbers)
-
-
-def _is_number(text: str) -> bool:
-    return sum(map(str.isdigit, text)) >= HALF * len(text)
+    numbers = [c for c, of in enumerate(below) if len(of) > 1 and all(map(is_mostly_figures, of))]
+    return bool(numbers) and all(grid[0][c] and not is_mostly_figures(grid[0][c]) for c in numbers)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from .boxes import HALF
 from .grid import Grid
 
 MAX_DIGITS = 15  # of a number: as many are exact in a double, and in a spreadsheet
@@ -36,6 +37,11 @@ _DATES = (
     (re.compile(r"(?P<month>[A-Za-z]{3,9})\.? (?P<d>[0-9]{1,2}), (?P<y>[0-9]{4})"), ""),
 )
 _MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
+
+
+def is_mostly_figures(text: str) -> bool:
+    """Return True if half of the characters are figures, or more, as of a number with its signs and its unit."""
+    return sum(map(str.isdigit, text)) >= HALF * len(text)
 
 
 class Number(NamedTuple):

@@ -40,8 +40,6 @@ class T5Config(Config):
         self.above_zero("layer_norm_epsilon")
         if self.num_decoder_layers is not None:
             self.positive("num_decoder_layers")
-        if self.layer_norm_epsilon <= 0:
-            raise ConfigError(f"layer_norm_epsilon = {self.layer_norm_epsilon} is out of range, expected above 0")
         if self.relative_attention_num_buckets < 4 or self.relative_attention_num_buckets % 2:
             count = self.relative_attention_num_buckets
             raise ConfigError(f"relative_attention_num_buckets = {count}: expected an even number from 4")
