@@ -193,6 +193,8 @@ def _child(args: argparse.Namespace) -> int:
             report.run(bench, configs.rank_rows(bench))
         else:
             bench.ceilings = _ceilings(path, name)
+            if name == "models" and not bench.interpreted:
+                models.compile_ahead(bench, [row for row in _rows(name, args) if re.search(models.COMPILED, row)])
             report.run(bench, kernels.rows(bench) if name == "kernels" else models.rows(bench))
     return int(any(map(failure, report.found["rows"])))
 

@@ -44,6 +44,7 @@ class Bench:
     """The device and the time that a stage has.
 
     interpreted: there is no GPU; kernels go through Triton's interpreter, and nothing is timed.
+    ahead: rows only compile what they time with torch.compile, so that another process finds it in torch's cache.
     """
 
     device: str
@@ -53,6 +54,7 @@ class Bench:
     folder: Path
     minutes: float = math.inf
     only: str = ""
+    ahead: bool = False
     ceilings: dict[str, float] = field(default_factory=dict)  # {"copy": GB/s, "bf16_tflops": TFLOP/s}
 
     def __post_init__(self) -> None:

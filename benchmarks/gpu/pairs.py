@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Collection, Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,23 @@ class ModelPair:
             torch.set_default_dtype(before)
         _fill(self.theirs, bench.device)
         self.bench, self.config = bench, self.theirs.config
-        self.ours: Any = self.loaded(config_class(raw["model_type"]).from_dict(raw), head)
-        self.runner: Any = runner_for(self.ours)
-        self.has_graphs = type(self.runner) is not Runner  # where there is a GPU
+        self._load = partial(self.loaded, config_class(raw["model_type"]).from_dict(raw), head)
         self.has_sdpa = bool(getattr(self.theirs, "_supports_sdpa", False))
         self.bytes = sum(p.numel() * p.element_size() for p in self.theirs.parameters())
+
+    @cached_property
+    def ours(self) -> Any:
+        """zoo's model, loaded when it is first asked for."""
+        return self._load()
+
+    @cached_property
+    def runner(self) -> Any:
+        return runner_for(self.ours)
+
+    @property
+    def has_graphs(self) -> bool:
+        """True where there is a GPU."""
+        return type(self.runner) is not Runner
 
     def loaded(self, config: Any, head: str | None = None, **options: Any) -> Any:
         """zoo's model of the same weights."""

@@ -15,12 +15,11 @@ from .. import harness
 from .measure import Bench, StageReport
 
 ROOT = Path(__file__).parent.parent.parent
-MOST = 8  # processes at a time
+MOST = 16  # processes at a time
 PARTS = 4  # processes for each element type of parity
 DTYPES = ("float32", "float16", "bfloat16")
-# pytest's -k, which looks for parts of names: each test of a file that compiles most is of one of these.
-TYPES = ("float32", "bfloat16 and not float32", "not float32 and not bfloat16")
-PYTEST = [sys.executable, "-m", "pytest", "-o", "addopts=", "-rfE", "--tb=short", "-p", "no:cacheprovider"]
+OUTPUT = 20000  # characters of a failed suite's output that are kept
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-rfE", "--tb=short", "-p", "no:cacheprovider"]
 
 
 class Suite(NamedTuple):
@@ -29,12 +28,11 @@ class Suite(NamedTuple):
 
 
 def tests(bench: Bench) -> list[Suite]:
-    """tests/kernels and tests/runner, a process for each file, and several for one that compiles most."""
-    files = [f"tests/{room}/{p.name}" for room in ("kernels", "runner") for p in ROOT.glob(f"tests/{room}/test_*.py")]
-    parts = [(name, k) for name in sorted(files) for k in (TYPES if re.search("attention|decode", name) else ("",))]
+    """tests/kernels and tests/runner, by as many processes as there are cores."""
     if bench.tiny:
-        parts = [("tests/kernels/test_softmax.py", "strided or no_rows")]
-    return [Suite(f"{name} {k}".strip(), [*PYTEST, name, *(["-k", k] if k else [])]) for name, k in parts]
+        return [Suite("tests/kernels", [*PYTEST, "tests/kernels/test_softmax.py", "-k", "strided or no_rows"])]
+    spread = ["-n", str(harness.available_cores()), "--dist", "worksteal"]
+    return [Suite(name, [*PYTEST, *spread, name]) for name in ("tests/kernels", "tests/runner")]
 
 
 def parity(bench: Bench) -> list[Suite]:
@@ -67,8 +65,8 @@ def _row(bench: Bench, suite: Suite) -> dict[str, Any]:
     try:
         done = subprocess.run(suite.command, env=environment, timeout=max(1, bench.left()), **options)
     except subprocess.TimeoutExpired as e:
-        return {"error": "it did not end in time", "output": str(e.output)[-6000:]}
+        return {"error": "it did not end in time", "output": str(e.output)[-OUTPUT:]}
     summary = (done.stdout.strip().splitlines() or [""])[-1].strip("= ")
     if done.returncode not in (0, 5):  # 5: no test is for this device
-        return {"error": f"{summary}; exit status {done.returncode}", "output": done.stdout[-6000:]}
+        return {"error": f"{summary}; exit status {done.returncode}", "output": done.stdout[-OUTPUT:]}
     return {"summary": summary}

@@ -142,11 +142,11 @@ def attention_candidates(q: Tensor, k: Tensor, causal: bool, bias: bool) -> list
     row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED[table(q)]
     others = (
         AttentionConfig(m, n, warps, stages, tma)
-        for m, n, warps, stages, tma in product((64, 128), (32, 64, 128), (4, 8), (1, 2, 3, 4), (False, True))
+        for m, n, warps, stages, tma in product((64, 128), (32, 64, 128), (4, 8), (2, 3, 4), (False, True))
         if (m, warps) != (64, 8)  # a warp group takes 64 queries
         and (m, n, warps) != (128, 128, 4)  # spills
         and row * (m + 2 * n * stages) <= room
-        and (not tma or (table(q) == "sm_90" and q.element_size() == 2 and stages > 1))
+        and (not tma or (table(q) == "sm_90" and q.element_size() == 2))
     )
     return list(dict.fromkeys((first, *others)))
 
