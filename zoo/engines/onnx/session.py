@@ -17,6 +17,7 @@ from ...errors import UnsupportedError, ZooError, nearest
 from ...ops.on_numpy import threads
 from ...optional import pip_install
 from ...weights.mapped import map_file, release, releasing
+from . import denormals
 
 # Providers that users call by another name than ONNX Runtime does.
 ALIASES = {"directml": "dml"}
@@ -145,7 +146,8 @@ class Session:
         """The outputs, in their order, but for those in `into`, which are written there."""
         session, began = self._ready(), time.process_time()
         try:
-            found = session.run(None, feeds) if into is None else self._bound(session, feeds, into)
+            with denormals.flushing():
+                found = session.run(None, feeds) if into is None else self._bound(session, feeds, into)
         except Exception as e:  # ONNX Runtime's errors have no class in common
             raise ZooError(f"ONNX Runtime: {' '.join(str(e).split())}") from e
         release(self._data)  # rows of tables, and what the system has mapped around them
@@ -178,6 +180,8 @@ class Session:
         options.log_severity_level = FATAL
         if provider == "CPUExecutionProvider":  # a plan for each new length takes memory, and saves no time
             options.enable_mem_pattern = False
+        if denormals.FLUSHES:
+            options.add_session_config_entry(denormals.OPTION, "1")
         if not packed or self._once:
             options.add_session_config_entry("session.disable_prepacking", "1")
         if folder is not None:
@@ -193,7 +197,7 @@ class Session:
                 options.add_initializer(*one)
             released = releasing(data)
         try:
-            with released:
+            with released, denormals.flushing():
                 session = ort.InferenceSession(
                     model if isinstance(model, bytes) else str(model),
                     options,
