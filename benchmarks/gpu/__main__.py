@@ -38,6 +38,7 @@ NO_GPU = 3
 STAGES = {  # in the order of `all`: minutes that each has at most
     "bandwidth": (1, "what a copy and large products reach: the ceiling of all shares"),
     "tests": (4, "tests/kernels and tests/runner"),
+    "compile": (4, "what models time with torch.compile, into its cache"),
     "kernels": (5, "every kernel against torch's own"),
     "models": (7.5, "models against transformers: eager, sdpa and torch.compile"),
     "rank": (6, "the configs that kernels choose from, and which is fastest"),
@@ -114,9 +115,11 @@ def _rows(name: str, args: argparse.Namespace) -> list[str]:
     from .measure import Bench
 
     makers = {"bandwidth": configs.ceilings, "kernels": kernels.rows, "models": models.rows, "rank": configs.rank_rows}
+    makers["compile"] = models.rows
     makers |= {"tests": suites.tests, "parity": suites.parity}
     bench = Bench("cpu", "", args.tiny, True, harness.RESULTS)
-    return [row.name for row in makers[name](bench) if re.search(args.only, row.name)]
+    names = [row.name for row in makers[name](bench) if re.search(args.only, row.name)]
+    return [row for row in names if re.search(models.COMPILED, row)] if name == "compile" else names
 
 
 # The parent: a process for each stage, and another one for what is left if it breaks
@@ -188,13 +191,13 @@ def _child(args: argparse.Namespace) -> int:
             suites.run(bench, report, getattr(suites, name)(bench))
         elif name == "bandwidth":
             report.run(bench, configs.ceilings(bench))
+        elif name == "compile":
+            models.compile_ahead(bench, report, _rows(name, args))
         elif name == "rank":
             configs.compile_ahead(bench, [row.removeprefix("rank ") for row in _rows(name, args)])
             report.run(bench, configs.rank_rows(bench))
         else:
             bench.ceilings = _ceilings(path, name)
-            if name == "models" and not bench.interpreted:
-                models.compile_ahead(bench, [row for row in _rows(name, args) if re.search(models.COMPILED, row)])
             report.run(bench, kernels.rows(bench) if name == "kernels" else models.rows(bench))
     return int(any(map(failure, report.found["rows"])))
 

@@ -248,7 +248,7 @@ def packed(kind: str, M: int, outputs: int, inputs: int, bench: Bench) -> Proble
     x, stored = bench.normal(M, inputs, seed=1), random_rows(bench, kind, outputs, inputs)
     wide, weight = torch_quantised.dequantise(stored, torch.bfloat16), QuantTensor([stored], torch.bfloat16)
     if M == 1:
-        kernel, found = packed_gemv.packed_gemv, packed_gemv.packed_gemv_candidates(x, outputs)
+        kernel, found = packed_gemv.packed_gemv, packed_gemv.packed_gemv_candidates(x, kind, outputs)
     else:
         kernel, found = packed_dot.packed_dot, packed_dot.packed_dot_candidates(x, kind, outputs)
 

@@ -6,6 +6,7 @@ Both have the same random weights, made on the device.  Time is a user's: from t
 from __future__ import annotations
 
 import multiprocessing
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,7 +22,20 @@ from zoo.ops.on_torch.quantised import dequantise
 from zoo.runner import Runner, runner_for
 
 from ..harness import in_turns
-from .measure import ROUNDS, UNIT, Bench, BenchRow, called, compare, judged, opened, per_second, rated, reason
+from .measure import (
+    ROUNDS,
+    UNIT,
+    Bench,
+    BenchRow,
+    StageReport,
+    called,
+    compare,
+    judged,
+    opened,
+    per_second,
+    rated,
+    reason,
+)
 from .pairs import LastPair, ModelPair, compile_fixed, warmed
 
 DTYPE = "bfloat16"
@@ -58,24 +72,37 @@ def rows(bench: Bench) -> list[BenchRow]:
     return found
 
 
-def compile_ahead(bench: Bench, wanted: Sequence[str]) -> None:
-    """Compile what some rows time with torch.compile, each in a process of its own: it takes longer than all else."""
-    with multiprocessing.get_context("spawn").Pool(len(wanted), maxtasksperchild=1) as pool:
-        found = pool.map_async(_compile, [(bench.tiny, bench.folder, name) for name in wanted], chunksize=1)
+def compile_ahead(bench: Bench, report: StageReport, wanted: Sequence[str]) -> None:
+    """Have torch compile what some rows time, a process for each model: it takes longer than all else."""
+    models: dict[str, list[str]] = {}
+    for name in wanted:
+        models.setdefault(re.split(r" decode|, ", name)[0], []).append(name)
+    tasks = [(bench.tiny, bench.folder, names) for names in models.values()]
+    with multiprocessing.get_context("spawn").Pool(len(tasks), maxtasksperchild=1) as pool:
+        results = pool.imap_unordered(_compile, tasks)
         try:
-            found.get(timeout=bench.left() / 2)
+            for _ in tasks:
+                for name, row in results.next(timeout=max(0.0, bench.left())):
+                    report.add(name, row)
         except multiprocessing.TimeoutError:
-            print("models: not all could be compiled ahead", flush=True)
+            report.found["not_run"] = sorted({*wanted} - {row["row"] for row in report.found["rows"]})
+            report.write()
 
 
-def _compile(task: tuple[bool, Path, str]) -> None:
-    tiny, folder, name = task
+def _compile(task: tuple[bool, Path, list[str]]) -> list[tuple[str, dict[str, Any]]]:
+    tiny, folder, names = task
+    done = []
     with opened(tiny, folder) as bench:
         bench.ahead = True
-        try:
-            next(row for row in rows(bench) if row.name == name).run()
-        except Exception as e:  # the row will meet it again
-            print(f"{name}: not compiled ahead: {reason(e)}", flush=True)
+        by_name = {row.name: row for row in rows(bench)}
+        for name in names:
+            begin = time.monotonic()
+            try:
+                by_name[name].run()
+                done.append((name, {"summary": f"compiled in {time.monotonic() - begin:.0f} s"}))
+            except Exception as e:
+                done.append((name, {"error": reason(e)}))
+    return done
 
 
 # Encoders

@@ -315,14 +315,15 @@ def test_hidden_keys_at_the_ends_cost_nothing(device: str) -> None:
     q, k, v = made(1, 20, 640, 1, 1, 32, torch.float16, device)
     mask = torch.zeros(1, 640, dtype=torch.bool)
     mask[:, 501:565] = True
+    config = configs.AttentionConfig(64, 64, 4, 2)
     with interpreter.counting() as padded:
-        attention(q, k, v, None, mask, None, 1.0)
+        attention(q, k, v, None, mask, None, 1.0, config=config)
     with interpreter.counting() as alone:
-        attention(q, k[:, 501:565], v[:, 501:565], None, None, None, 1.0)
+        attention(q, k[:, 501:565], v[:, 501:565], None, None, None, 1.0, config=config)
     assert padded.flops == alone.flops
     assert padded.bytes_loaded["k"] == alone.bytes_loaded["k"] == 64 * 32 * 2
     with interpreter.counting() as cached:
-        attention(q, k, v, torch.tensor([12]), None, None, 1.0)
+        attention(q, k, v, torch.tensor([12]), None, None, 1.0, config=config)
     assert cached.bytes_loaded["k"] == cached.bytes_loaded["v"] == 32 * 32 * 2
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -109,7 +111,7 @@ def test_what_it_does_not_take(device):
 
 def test_candidates_start_with_the_choice_of_the_table():
     x = torch.zeros(1, 4096)
-    for outputs in (8, 30_000):
-        found = packed_gemv_candidates(x, outputs)
-        assert found[0] == packed_gemv_config(x, outputs)
+    for outputs, kind in product((8, 30_000), ("INT8", "INT4_32")):
+        found = packed_gemv_candidates(x, kind, outputs)
+        assert found[0] == packed_gemv_config(x, kind, outputs)
         assert len(found) > 1

@@ -63,6 +63,7 @@ def run(checkpoints: Path, out: Path, ranks: int) -> list[subprocess.CompletedPr
         port = free.getsockname()[1]
     shared = {**os.environ, "PYTHONPATH": str(ROOT), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     shared |= {"WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    shared["CUDA_VISIBLE_DEVICES"] = ""  # two ranks cannot share one GPU
     command = [sys.executable, str(Path(__file__).with_name("parallel_job.py")), str(checkpoints), str(out)]
     started = [
         subprocess.Popen(command, env={**shared, "RANK": str(i)}, stderr=subprocess.PIPE, text=True)

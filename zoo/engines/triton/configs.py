@@ -1,7 +1,7 @@
 """The tile sizes of the attention kernels by architecture: fixed tables, no search when a model runs.
 
-The tables were chosen from what the compiler reports (no register is spilled, the tiles fit in shared memory, several
-programs fit on a multiprocessor); `attention_candidates` and `decode_candidates` list what to rank on a GPU.
+Hopper's were ranked on an H100 (`python -m benchmarks.gpu rank`).  The others were chosen from what the compiler
+reports: no register is spilled, the tiles fit in shared memory, several programs fit on a multiprocessor.
 Shapes: B rows, T queries, S keys, H query heads, G key heads, K head size.
 """
 
@@ -40,7 +40,7 @@ class DecodeConfig(NamedTuple):
     stages: int
 
 
-# The largest head size, and what else decides how many registers are needed: "plain", "causal" or "bias".
+# The largest head size, and what else decides how many registers are needed: "plain", "short", "causal" or "bias".
 AttentionCase = tuple[int, str]
 
 _AMPERE = {
@@ -59,17 +59,19 @@ _ADA = _AMPERE | {  # 100 KiB of shared memory: two tiles on their way let two p
     (128, "causal"): AttentionConfig(64, 32, 4, 2),
     (128, "bias"): AttentionConfig(64, 32, 4, 2),
 }
-_HOPPER = {
+_HOPPER = {  # ranked on an H100, but for heads of 256 and biases of 128
     (64, "plain"): AttentionConfig(128, 64, 4, 3),
-    (64, "causal"): AttentionConfig(128, 64, 4, 3),
-    (64, "bias"): AttentionConfig(64, 64, 4, 3),
-    (128, "plain"): AttentionConfig(128, 64, 8, 3),
-    (128, "causal"): AttentionConfig(128, 64, 8, 3),
+    (64, "short"): AttentionConfig(128, 32, 4, 3, tma=True),  # plain, of at most SHORT keys
+    (64, "causal"): AttentionConfig(64, 64, 4, 3, tma=True),
+    (64, "bias"): AttentionConfig(64, 32, 4, 3),
+    (128, "plain"): AttentionConfig(128, 64, 4, 2, tma=True),
+    (128, "causal"): AttentionConfig(64, 64, 4, 3),
     (128, "bias"): AttentionConfig(64, 64, 4, 2),
     (256, "plain"): AttentionConfig(64, 32, 8, 2),
     (256, "causal"): AttentionConfig(64, 32, 8, 2),
     (256, "bias"): AttentionConfig(64, 32, 8, 2),
 }
+SHORT = 512  # keys of a short text or of a picture's patches
 _FALLBACK = {
     (size, kind): AttentionConfig(*tile, 4, 1)
     for (size, tile), kind in product(
@@ -129,7 +131,9 @@ def attention_config(q: Tensor, k: Tensor, causal: bool, bias: bool) -> Attentio
     size = _size(K)
     if q.element_size() == 4:
         return ATTENTION_FLOAT32[size]
-    config = ATTENTION[table(q)][size, "bias" if bias else "causal" if causal else "plain"]
+    kind = "bias" if bias else "causal" if causal else "short" if k.shape[1] <= SHORT else "plain"
+    configs = ATTENTION[table(q)]
+    config = configs.get((size, kind)) or configs[size, "plain"]
     # Few queries need no larger tile, and few tiles leave multiprocessors idle.
     idle = B * H * -(-T // config.block_m) < multiprocessors(q)
     most = 16 if T <= 16 else 64 if T <= 64 or idle else config.block_m

@@ -16,7 +16,7 @@ from torch import Tensor
 from ...errors import InputError
 from . import activations
 from .activations import activate
-from .configs import multiprocessors
+from .configs import multiprocessors, table
 from .rows import ceil_div, launch
 
 DTYPES = (torch.float16, torch.bfloat16)
@@ -30,7 +30,8 @@ class GemvConfig(NamedTuple):
     warps: int
 
 
-GEMV = GemvConfig(4, 512, 4)  # on every architecture
+GEMV = GemvConfig(4, 512, 4)
+GEMV_HOPPER = GemvConfig(4, 2048, 8)  # ranked on an H100
 
 
 def suits(x: Tensor, weight: Tensor) -> bool:
@@ -41,7 +42,7 @@ def suits(x: Tensor, weight: Tensor) -> bool:
 def gemv_config(weight: Tensor) -> GemvConfig:
     """The config for weight (O, I)."""
     outputs, inputs = weight.shape
-    config = GEMV
+    config = GEMV_HOPPER if table(weight) == "sm_90" else GEMV
     if outputs < 4 * config.block_o * multiprocessors(weight):  # fewer outputs each keep more programs busy
         config = config._replace(block_o=1, block_i=1024)
     return config._replace(block_i=min(config.block_i, triton.next_power_of_2(inputs)))

@@ -33,6 +33,10 @@ class PackedGemvConfig(NamedTuple):
 
 # Each lane takes one group of each row: it sums a block's numbers alone, before it scales the sum.
 PACKED_GEMV = PackedGemvConfig(4, 32, 1)
+PACKED_GEMV_HOPPER = {
+    False: PackedGemvConfig(1, 64, 1),
+    True: PackedGemvConfig(1, 128, 2),
+}  # of bytes: ranked on an H100
 PACKED_GEMV_64_LANES = PackedGemvConfig(4, 64, 1)  # gfx942 has 64 lanes a warp
 
 
@@ -41,21 +45,23 @@ def suits(x: Tensor, kind: str) -> bool:
     return kind in QUANT_TYPES and x.dtype in DTYPES and x.numel() == x.shape[-1]
 
 
-def packed_gemv_config(x: Tensor, outputs: int) -> PackedGemvConfig:
-    """The config for x (..., I) and a matrix of `outputs` rows."""
+def packed_gemv_config(x: Tensor, kind: str, outputs: int) -> PackedGemvConfig:
+    """The config for x (..., I) and a matrix of this kind with `outputs` rows."""
     config = PACKED_GEMV_64_LANES if table(x) == "gfx942" else PACKED_GEMV
     few = outputs < 8 * config.block_o * multiprocessors(x)
-    if few or x.dtype == torch.float32:  # fewer outputs each keep more programs busy, and need fewer registers
+    if table(x) == "sm_90":
+        config = PACKED_GEMV_HOPPER[kind.startswith("INT8")]
+    elif few or x.dtype == torch.float32:  # fewer outputs each keep more programs busy, and need fewer registers
         config = config._replace(block_o=2)
     return config._replace(block_g=min(config.block_g, triton.next_power_of_2(ceil_div(x.shape[-1], 32))))
 
 
-def packed_gemv_candidates(x: Tensor, outputs: int) -> list[PackedGemvConfig]:
+def packed_gemv_candidates(x: Tensor, kind: str, outputs: int) -> list[PackedGemvConfig]:
     """Configs that may be fastest, `packed_gemv_config` first."""
     others = (
         PackedGemvConfig(o, 32 * warps * lanes, warps) for o, warps, lanes in product((1, 2, 4, 8), (1, 2, 4), (1, 2))
     )
-    return list(dict.fromkeys((packed_gemv_config(x, outputs), *others)))
+    return list(dict.fromkeys((packed_gemv_config(x, kind, outputs), *others)))
 
 
 def packed_gemv(
@@ -76,7 +82,7 @@ def packed_gemv(
     given, out = begun(x, kind, fields, act, suits(x, kind), takes)
     data, scale, zero, *factors = given
     outputs, inputs = len(data), x.shape[-1]
-    config = config or packed_gemv_config(x, outputs)
+    config = config or packed_gemv_config(x, kind, outputs)
     of_bytes = given.per == 1
     launch(
         _bytes_kernel if of_bytes else _nibbles_kernel, ceil_div(outputs, config.block_o), x.reshape(-1).contiguous(),
