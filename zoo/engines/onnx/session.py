@@ -178,6 +178,8 @@ class Session:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads.count()
         options.log_severity_level = FATAL
+        # A model often has several sessions, and threads of one that has ended its run would take the next one's cores.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
         if provider == "CPUExecutionProvider":  # a plan for each new length takes memory, and saves no time
             options.enable_mem_pattern = False
         if denormals.FLUSHES:
