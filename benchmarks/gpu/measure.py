@@ -238,7 +238,7 @@ def _wall_turn(call: Call) -> Callable[[], float]:
         return time.perf_counter() - begin
 
     once()
-    repeats = min(MOST, max(3, round(4 * TURN / once())))
+    repeats = min(MOST, max(1, round(4 * TURN / once())))
     return lambda: statistics.median(once() for _ in range(repeats))
 
 

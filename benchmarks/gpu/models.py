@@ -54,7 +54,7 @@ def rows(bench: Bench) -> list[BenchRow]:
     def add(name: str, call: Callable[..., dict[str, Any]], *args: Any) -> None:
         found.append(BenchRow(name, partial(call, held, *args)))
 
-    text, new = (6, 2) if t else (512, 64)
+    text, new = (6, 2) if t else (512, 32)
     for model, batches in (("Llama-3-8B", (1,) if t else (1, 8, 32)), ("Llama-3.2-1B", () if t else (1,))):
         for batch in batches:
             add(f"{model} decode, batch {batch}, after {text} tokens", llama_decode, model, batch, text, new)
