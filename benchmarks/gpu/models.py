@@ -212,9 +212,10 @@ def llama_packed(held: LastPair, spec: str, weights: str, text: int, new: int) -
     bench, pair = held.bench, held.llama(spec)
     ids, room = _prompt(bench, pair, 1, text), text + new + 8
     ours = pair.loaded(pair.ours.config, dtype=DTYPE, weights=weights)
+    wanted = _two_logits(_ours(_widened(ours, torch.float32), 1, room), ids)
+    bench.free()  # the widened model: with the one in bfloat16 there would be no room for it
     models = {"zoo": ours, DTYPE: _widened(ours, torch.bfloat16)}
     decoders = {name: _ours(runner_for(model).decoder(model), 1, room) for name, model in models.items()}
-    wanted = _two_logits(_ours(_widened(ours, torch.float32), 1, room), ids)
     stored = {id(leaf): leaf.nbytes for _, leaf in leaves(ours)}
     result = _tokens(bench, decoders, ids, new, wanted, sum(stored.values()))
     return {**result, **per_second(result, "tokens_per_second", 1), "reference": "the same numbers in float32"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -38,6 +39,7 @@ PYTEST = [
 class Suite(NamedTuple):
     name: str
     command: list[str]
+    json: Path | None = None  # what the parity report writes
 
 
 def tests(bench: Bench) -> list[Suite]:
@@ -60,9 +62,28 @@ def parity(bench: Bench) -> list[Suite]:
     for dtype in DTYPES:
         for i in range(min(PARTS, len(names))):
             command = [sys.executable, "-m", "parity", *names[i::PARTS], "--device", device, "--dtype", dtype]
-            command += ["--json", str(bench.folder / f"parity-{dtype}-{i + 1}.json")]
-            suites.append(Suite(f"parity {dtype}, part {i + 1}", command))
+            path = bench.folder / f"parity-{dtype}-{i + 1}.json"
+            suites.append(Suite(f"parity {dtype}, part {i + 1}", [*command, "--json", str(path)], path))
     return suites
+
+
+def checkpoints(path: Path) -> dict[str, dict[str, Any]]:
+    """From a parity report: the verdict of each checkpoint, and the largest error of its outputs and layers.
+
+    theirs: in 16 bits, the largest quotient of our error and transformers' own, both against transformers in float32.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for case in json.loads(path.read_text(encoding="utf-8"))["cases"]:
+        row = {name: case[name] for name in ("holds", "diverged", "error") if case[name] is not None}
+        row |= {"error": re.sub(r"/\S*/parity-\w+", "its folder", row["error"])} if "error" in row else {}
+        measured = [stage for stage in case["stages"] if stage.get("relative_l2")]
+        if measured:
+            row["relative_l2"] = max(stage["relative_l2"] for stage in measured)
+        quotients = [one["relative_l2"] / one["reference_error"] for one in measured if one.get("reference_error")]
+        if quotients:
+            row["theirs"] = max(quotients)
+        found[case["name"]] = row
+    return found
 
 
 def run(bench: Bench, report: StageReport, suites: list[Suite]) -> None:
@@ -82,7 +103,10 @@ def _row(bench: Bench, suite: Suite) -> dict[str, Any]:
         done = subprocess.run(suite.command, env=environment, timeout=max(1, bench.left()), **options)
     except subprocess.TimeoutExpired as e:
         return {"error": "it did not end in time", "output": str(e.output)[-OUTPUT:]}
+    more = {"checkpoints": checkpoints(suite.json)} if suite.json is not None and suite.json.is_file() else {}
+    if suite.json is not None:
+        suite.json.unlink(missing_ok=True)
     summary = (done.stdout.strip().splitlines() or [""])[-1].strip("= ")
     if done.returncode not in (0, 5):  # 5: no test is for this device
-        return {"error": f"{summary}; exit status {done.returncode}", "output": done.stdout[-OUTPUT:]}
-    return {"summary": summary}
+        return {"error": f"{summary}; exit status {done.returncode}", "output": done.stdout[-OUTPUT:], **more}
+    return {"summary": summary, **more}

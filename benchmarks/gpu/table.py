@@ -34,6 +34,8 @@ def _section(path: Path) -> str:
     versions = ", ".join(f"{name} {facts['versions'][name]}" for name in VERSIONS if name in facts["versions"])
     card = f"{facts['card']} (driver {facts['driver']}), Python {facts['python']}"
     lines = [f"**{stage.capitalize()}**, {facts['date'][:10]} on one {card}, {versions}", ""]
+    if any("checkpoints" in row for row in rows):
+        return "\n".join([*lines, *_verdicts(rows)])
     compared = [_cells(row) for row in rows if row.get("ratios")]
     cells = [HEAD, ("---", *["---:"] * (len(HEAD) - 1)), *compared] if compared else []
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells]
@@ -45,6 +47,29 @@ def _section(path: Path) -> str:
     lines += ["", "Failed:", "", *(f"- {name}: {why}" for name, why in failed.items())] if failed else []
     lines += ["", f"Out of time, not run: {', '.join(not_run)}."] if not_run else []
     return "\n".join(lines)
+
+
+def _verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How many checkpoints hold in each element type, and why the others do not."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault(row["row"].split()[1].rstrip(","), {}).update(row.get("checkpoints", {}))
+    lines, why = [], dict[str, str]()
+    for dtype, of in found.items():
+        held = [one for one in of.values() if one["holds"]]
+        line = f"- {dtype}: {len(held)} of {len(of)} hold, by at most {max(one['relative_l2'] for one in held):.1e}"
+        theirs = [one["theirs"] for one in held if "theirs" in one]
+        lines.append(f"{line}, {max(theirs):.2f} times transformers' own error" if theirs else line)
+        why |= {
+            name: one.get("error") or f"differs at {one['diverged']}" for name, one in of.items() if not one["holds"]
+        }
+    return [
+        *lines,
+        "",
+        "Not held, or not run:",
+        "",
+        *(f"- {name}: {' '.join(text.split())[:160]}" for name, text in why.items()),
+    ]
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:

@@ -105,7 +105,8 @@ def _norm_kernel(
         tl.store(sums + rows * D + columns, rounded, mask=inside)
         value = rounded.to(tl.float32)
     if bias is not None:
-        value -= tl.sum(value, 1, keep_dims=True) / D
+        # Divided exactly: in a row of equal numbers what is left would be multiplied by 1 / sqrt(eps).
+        value -= tl.div_rn(tl.sum(value, 1, keep_dims=True), D * 1.0)
         value = tl.where(columns < D, value, 0.0)
     value *= 1 / tl.sqrt(tl.sum(value * value, 1, keep_dims=True) / D + eps)
     scale = tl.load(weight + columns, mask=columns < D, other=0.0).to(tl.float32)
