@@ -40,6 +40,7 @@ class KVCache:
             ) from None
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
         self._memory: dict[tuple[bool, int], Any] = {}  # of more rows, by `admit`
+        self.larger: KVCache | None = None  # the cache whose first rows' memory this one has, by `first`
         self.whole = ops.skips_unseen(like)
 
     def __getitem__(self, layer: int) -> LayerCache:
@@ -47,11 +48,11 @@ class KVCache:
         return LayerCache(self, layer)
 
     def first(self, rows: int) -> KVCache:
-        """An empty cache in the memory of the first rows of this one."""
+        """An empty cache in the memory of the first rows of this one, into whose other rows `select` repeats rows."""
         new = copy.copy(self)
         new.counts, new._start, new._counted = np.zeros(rows, np.int64), self._start[:rows], None
         new.keys, new.values, new.cross = [x[:rows] for x in self.keys], [x[:rows] for x in self.values], {}
-        new._memory = {}
+        new._memory, new.larger = {}, self
         return new
 
     @property
@@ -60,7 +61,7 @@ class KVCache:
 
     @property
     def start(self) -> Array:
-        """The number of tokens in each row (B,): the same memory at every step, unless `select` adds rows."""
+        """The number of tokens in each row (B,): the same memory at every step, unless `select` adds rows to it."""
         if self._counted is not self.counts:
             ops.assign_(self._start, self.counts)
             self._counted = self.counts
@@ -111,8 +112,13 @@ class KVCache:
             self._select_cross(index, batch)
         counts = self.counts[index]
         if len(index) > batch:
+            every, larger = ops.as_ids(index, self._start, "index", batch, ndim=1), self.larger
+            if larger is not None and len(larger.counts) >= len(index) and _begins(larger.keys[0], self.keys[0]):
+                self.counts, self._start = counts, larger._start[: len(index)]
+                for mine, memory in ((self.keys, larger.keys), (self.values, larger.values)):
+                    mine[:] = [_repeated(x, every, length, more) for x, more in zip(mine, memory, strict=True)]
+                return
             self.counts, self._start = counts, ops.zeros((len(index),), self._start)
-            every = ops.as_ids(index, self._start, "index", batch, ndim=1)
             self.keys = [_repeated(x, every, length) for x in self.keys]
             self.values = [_repeated(x, every, length) for x in self.values]
             return
@@ -206,8 +212,8 @@ class LayerCache:
         return keys[:, :total], values[:, :total]
 
 
-def _repeated(x: Array, index: Any, length: int) -> Array:
-    out = ops.zeros((index.shape[0], *x.shape[1:]), x)
+def _repeated(x: Array, index: Any, length: int, memory: Array | None = None) -> Array:
+    out: Any = ops.zeros((index.shape[0], *x.shape[1:]), x) if memory is None else memory[: index.shape[0]]
     out[:, :length] = x[:, :length][index]
     return out
 

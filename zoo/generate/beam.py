@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..typing import Array
 from .config import GenerationConfig
-from .decoder import Decoder, Generated, Stop, first_logits, following_logits, numpy_logits
-from .sampling import constrained, log_softmax
+from .decoder import Decoder, Generated, Stop, first_logits, following_logits, is_on_gpu, numpy_logits
+from .sampling import constrained, constrains, log_softmax
 
 
 class _Beam(NamedTuple):
@@ -17,6 +18,14 @@ class _Beam(NamedTuple):
     score: Any  # float32: the sum of the constrained ones; for a finished beam / tokens ** length_penalty
     row: int  # its parent's, in the batch
     reason: str | None
+
+
+class _Next(NamedTuple):
+    """The tokens that may follow R rows, W of each: all of the vocabulary, or those that ids (R, W) names."""
+
+    scores: np.ndarray  # (R, W), which beams are ranked by
+    logprobs: np.ndarray  # (R, W), by the model
+    ids: np.ndarray | None
 
 
 class _Search:
@@ -28,19 +37,19 @@ class _Search:
         self.running = [_Beam(prompt[:0], none, np.float32(0), 0, None)]
         self.ended: list[_Beam] = []
 
-    def step(self, scores: np.ndarray, logprobs: np.ndarray, row: int, config: GenerationConfig, stop: Stop | None):
-        """Add one token to each beam.  scores, logprobs (beams, V): the batch's rows from `row` on."""
+    def step(self, next: _Next, row: int, config: GenerationConfig, stop: Stop | None):
+        """Add one token to each beam, whose rows in the batch are those from `row` on."""
+        scores, logprobs = (x[row : row + len(self.running)] for x in (next.scores, next.logprobs))
         totals = np.array([beam.score for beam in self.running])[:, None] + scores
-        vocab = totals.shape[1]
         found = []
         for at in _best(totals.reshape(-1), config.candidates).tolist():
-            parent, token = divmod(at, vocab)
-            beam = self.running[parent]
+            parent, place = divmod(at, totals.shape[1])
+            beam, token = self.running[parent], place if next.ids is None else int(next.ids[row + parent, place])
             ids = np.append(beam.ids, token)
             ends = token in config.eos_token_id or (stop is not None and stop(ids.tolist()))
             reason = "stop" if ends else "length" if len(ids) == self.limit else None
-            logprob = logprobs[parent, token]
-            found.append(_Beam(ids, np.append(beam.logprobs, logprob), totals[parent, token], row + parent, reason))
+            logprob = logprobs[parent, place]
+            found.append(_Beam(ids, np.append(beam.logprobs, logprob), totals[parent, place], row + parent, reason))
         n, length = config.num_beams, len(found[0].ids)
         # Only ends among the n best count: transformers looks at further candidates just to replace them.
         penalty = np.float32(length**config.length_penalty)
@@ -66,24 +75,14 @@ def beam_search(
     limits = [config.new_tokens(len(p), model.max_positions) for p in prompts]
     searches = [_Search(p, n, config.min_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
     room = max(len(p) + limit for p, limit in zip(prompts, limits, strict=True))
-    cache, logits = first_logits(model, prompts, room, context, config)
+    cache, logits = first_logits(model, prompts, room, context, config, rows=config.num_beams)
     active = searches
     while True:
-        logprobs = log_softmax(numpy_logits(logits))
-        beams = [(search, beam) for search in active for beam in search.running]
-        scores = constrained(
-            logprobs,
-            [np.append(search.prompt, beam.ids) for search, beam in beams],
-            [len(beam.ids) for _, beam in beams],
-            [search.fewest for search, _ in beams],
-            config,
-            [search.limit for search, _ in beams],
-        )
-        row = 0
+        next, row = _next(logits, active, config), 0
         for search in active:
-            rows = slice(row, row + len(search.running))
-            search.step(scores[rows], logprobs[rows], row, config, stop)
-            row = rows.stop
+            count = len(search.running)
+            search.step(next, row, config, stop)
+            row += count
         active = [search for search in active if not search.is_done(config)]
         if not active:
             break
@@ -98,6 +97,23 @@ def beam_search(
         ]
         for s in searches
     ]
+
+
+def _next(logits: Array, active: list[_Search], config: GenerationConfig) -> _Next:
+    """The tokens that may follow the beams; those that cannot be among the best are left on a GPU."""
+    beams = [(search, beam) for search in active for beam in search.running]
+    new, fewest = [len(beam.ids) for _, beam in beams], [search.fewest for search, _ in beams]
+    if is_on_gpu(logits) and not constrains(new, fewest, config):
+        from .on_device import likeliest
+
+        on_device: Any = logits  # a torch.Tensor, since is_on_gpu
+        ids, logprobs = likeliest(on_device, config.candidates)
+        return _Next(logprobs, logprobs, ids)
+    logprobs = log_softmax(numpy_logits(logits))
+    rows = [np.append(search.prompt, beam.ids) for search, beam in beams]
+    return _Next(
+        constrained(logprobs, rows, new, fewest, config, [search.limit for search, _ in beams]), logprobs, None
+    )
 
 
 def _best(x: np.ndarray, count: int) -> np.ndarray:

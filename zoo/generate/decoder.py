@@ -63,10 +63,15 @@ def first_logits(
     context: dict[str, Any],
     config: GenerationConfig,
     cache: KVCache | None = None,
+    rows: int = 1,
 ) -> tuple[KVCache, Array]:
-    """Run the prompts, without their tokens in the cache, through the model -> the cache, and logits (B, V)."""
+    """Run the prompts, without their tokens in the cache, through the model -> the cache, and logits (B, V).
+
+    rows: of each prompt there will be so many, for which there is memory in a new cache.
+    """
     if cache is None:
-        cache = model.new_cache(len(prompts), capacity)
+        cache = model.new_cache(len(prompts) * rows, capacity)
+        cache = cache.first(len(prompts)) if rows > 1 else cache
     elif cache.capacity < capacity:
         raise InputError(f"the cache holds {cache.capacity} tokens, but the prompt and its new tokens need {capacity}")
     rest = [p[count:] for p, count in zip(prompts, cache.counts.tolist(), strict=True)]
@@ -98,3 +103,8 @@ def padded(rows: Sequence[Sequence[int] | np.ndarray]) -> tuple[np.ndarray, np.n
 
 def numpy_logits(logits: Array) -> np.ndarray:
     return np.asarray(ops.to_numpy(logits), np.float32)
+
+
+def is_on_gpu(logits: Any) -> bool:
+    """True if logits are in the memory of a device that the host has to wait for."""
+    return not isinstance(logits, np.ndarray) and logits.device.type != "cpu"

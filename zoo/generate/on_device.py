@@ -38,6 +38,15 @@ def choose(logits: Tensor, config: GenerationConfig, draws: np.ndarray | None) -
     return NextTokens(both[:, 0].astype(np.int64).tolist(), both[:, 1].tolist(), tokens)
 
 
+def likeliest(logits: Tensor, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` likeliest tokens of each row of logits (R, V) -> ids (R, count), and log-probabilities in float32."""
+    values, ids = logits.float().log_softmax(-1).topk(count)
+    both = torch.cat([ids.double(), values.double()], -1).cpu().numpy()
+    if not np.isfinite(both[:, count]).all():
+        raise ZooError(NO_NUMBERS)
+    return both[:, :count].astype(np.int64), both[:, count:].astype(np.float32)
+
+
 def distribution(logits: Tensor, config: GenerationConfig) -> Tensor:
     """The probabilities (R, V), in float64, of the next tokens by logits (R, V), as in `sampling.distribution`."""
     wide = logits.double()

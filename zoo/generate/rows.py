@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InputError
 from ..typing import Array
 from .config import GenerationConfig
-from .decoder import Prompts, Stop, Token, numpy_logits
+from .decoder import Prompts, Stop, Token, is_on_gpu, numpy_logits
 from .sampling import Distribution, constrained, constrains, distribution, log_softmax, revised, sample
 
 
@@ -113,11 +113,6 @@ class Rows:
         elif row.new == self.limits[i]:
             reason = "length"
         return Token(token, logprob, reason)
-
-
-def is_on_gpu(logits: Any) -> bool:
-    """True if logits are in the memory of a device that the host has to wait for."""
-    return not isinstance(logits, np.ndarray) and logits.device.type != "cpu"
 
 
 def checked_prompts(prompts: Prompts) -> list[np.ndarray]:

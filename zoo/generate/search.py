@@ -83,7 +83,7 @@ def _steps(
     n = config.num_return_sequences
     rows = Rows(prompts, config, stop, model.max_positions, first)
     guesser = guesser_of(model, rows)
-    cache, logits = first_logits(model, prompts, rows.room, context, config, cache)
+    cache, logits = first_logits(model, prompts, rows.room, context, config, cache, n)
     if n > 1:
         of = np.repeat(np.arange(len(prompts)), n)
         cache.select(of)

@@ -39,25 +39,28 @@ class _Slot:
         for x in (*self.memory.keys, *self.memory.values):  # zeros, so that no NaN of the previous generation is left
             x[:] = 0
         cache = self.memory.first(rows)
-        cache.capacity, self.tenant = capacity, weakref.ref(cache)
+        cache.capacity, cache.larger, self.tenant = capacity, None, weakref.ref(cache)
         return cache
 
     def has_step(self, cache: KVCache) -> bool:
-        """True if the graph can compute a step of the cache: it is in this memory, and no rows share an encoder."""
-        is_here = _address(cache.keys[0]) == _address(self.memory.keys[0])
-        return is_here and all(mask is None and len(k) == len(cache.counts) for k, _, mask in cache.cross.values())
+        """True if the graph can compute a step of the cache: it is in this memory.
+
+        Where R rows share an encoder's states, as beams do, the graph's rows must be a multiple of R.
+        """
+        is_here, rows = _address(cache.keys[0]) == _address(self.memory.keys[0]), len(cache.counts)
+        return is_here and all(m is None and self.shape[0] % (rows // len(k)) == 0 for k, _, m in cache.cross.values())
 
     def take_in(self, cache: KVCache) -> bool:
         """Copy changes to the memory that the graph reads; False if that memory is new."""
-        R, own = len(cache.counts), self.static.cross
-        stays = {i: x[0].shape[1:] for i, x in own.items()} == {i: x[0].shape[1:] for i, x in cache.cross.items()}
+        R, own, rows = len(cache.counts), self.static.cross, self.shape[0]
+        sizes = {i: (rows * len(k) // R, *k.shape[1:]) for i, (k, _, _) in cache.cross.items()}
+        stays = {i: tuple(k.shape) for i, (k, _, _) in own.items()} == sizes
         if not stays:
-            rows = self.shape[0]
             own.clear()
             for i, (k, v, _) in cache.cross.items():
-                own[i] = ops.zeros((rows, *k.shape[1:]), k), ops.zeros((rows, *v.shape[1:]), v), None
+                own[i] = ops.zeros(sizes[i], k), ops.zeros((sizes[i][0], *v.shape[1:]), v), None
         for i, (k, v, _) in cache.cross.items():
-            places = own[i][0][:R], own[i][1][:R]
+            places = own[i][0][: len(k)], own[i][1][: len(k)]
             if _address(places[0]) != _address(k):
                 places[0][:], places[1][:] = k, v
                 cache.cross[i] = *places, None
@@ -75,7 +78,7 @@ def _address(x: Any) -> int:
 class GraphDecoder:
     """A decoder whose steps of one token are captured: one graph for a number of rows and a capacity, at any position.
 
-    Rows that leave the batch go on as padding.  What moves rows to other memory, as beams do, goes on without a graph.
+    Rows that leave the batch go on as padding.  What moves rows to other memory goes on without a graph.
     """
 
     def __init__(self, model: Any, runner: GraphRunner):
@@ -114,7 +117,7 @@ class GraphDecoder:
         """The model's `next_logits`, by a graph if possible."""
         if lengths is None and not context and not self._runner.failed:
             with self._runner.lock:
-                slot = next((slot for slot in self._slots if slot.tenant() is cache), None)
+                slot = next((slot for slot in self._slots if slot.tenant() is (cache.larger or cache)), None)
                 logits = None if slot is None else self._step(slot, input_ids, cache)
             if logits is not None:
                 return logits
