@@ -123,7 +123,7 @@ SHOWN = (
 
 
 def _rows(result: Result) -> str:
-    """The table of a file whose rows have times and ratios; rows of bytes become a line of text."""
+    """The table of a file whose rows have times and ratios."""
     timed = [row for row in result["rows"] if row.get("times")]
     peers = list(dict.fromkeys(peer for row in timed for peer in row["ratios"]))
     head = ["", "zoo", *(cell for peer in peers for cell in (peer, "ratio"))]
@@ -135,12 +135,7 @@ def _rows(result: Result) -> str:
             line += [_ms(row["times"][peer]["median_ms"]), _ratio(row["ratios"][peer]["ratio"])] if has else ["", ""]
         lines.append(line)
     ratios = [found["ratio"] for row in timed for found in row["ratios"].values()]
-    text = f"{_markdown(head, lines)}\n{_tally(ratios)}\n"
-    for row in result["rows"]:
-        if "bytes" in row:
-            sizes = ", ".join(f"{name} {_mb(size)}" for name, size in row["bytes"].items())
-            text += f"\n{row['row'].capitalize()}: {sizes}, ratio {_ratio(row['ratio'])}.\n"
-    return text
+    return f"{_markdown(head, lines)}\n{_tally(ratios)}\n"
 
 
 def _int8(result: Result) -> str:
@@ -151,19 +146,6 @@ def _int8(result: Result) -> str:
         for row in result["rows"]
     ]
     return f"{_rows(result)}\n{_markdown(['error, cosine', *names], lines)}\n"
-
-
-def _llama(result: Result) -> str:
-    names = {"loaded": "loaded, s", "first": "first token, s", "prefill": "prompt, ms", "decode": "a token, ms"}
-    lines = []
-    for who, found in result["medians"].items():
-        seconds = [f"{found[key]:.2f}" for key in ("loaded", "first")]
-        lines.append([who, *seconds, *(_ms(1e3 * found[key]) for key in ("prefill", "decode")), _mb(found["peak"])])
-    ratios = [[f"{r['what']}: {r['ours']} / {r['theirs']}", _ratio(r["ratio"])] for r in result["ratios"]]
-    return (
-        f"{_markdown(['', *names.values(), 'peak memory'], lines)}\n{_markdown(['', 'ratio'], ratios)}\n"
-        f"{_tally([r['ratio'] for r in result['ratios']])} The file has {_mb(result['file_bytes'])}.\n"
-    )
 
 
 def _quantised(result: Result) -> str:
@@ -290,11 +272,9 @@ KINDS = {
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
     "onnx_int8": Kind("int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _int8),
     "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
-    "trocr": Kind("TrOCR", "Lines of text, from pixel values to 20 tokens.", _rows),
-    "llama": Kind("Llama", "The shapes of Llama-3.2-1B, a prompt of 128 tokens, each side in a process.", _llama),
     "quantised": Kind(
         "Quantised weights",
-        "The same, or Qwen3-0.6B's (qwen3), packed, on NumPy, ONNX Runtime and llama.cpp.",
+        "The shapes of Llama-3.2-1B or Qwen3-0.6B (qwen3), packed, on NumPy, ONNX Runtime and llama.cpp.",
         _quantised,
     ),
     "soak": Kind("Serving", "`zoo serve` beside clients that also send nonsense, dawdle or vanish.", _soak),

@@ -226,14 +226,13 @@ def test_the_performance_page_of_other_results(tmp_path, monkeypatch, capsys):
     times = {"zoo": {"median_ms": 250.0}, "peer": {"median_ms": 50.04}}
     row = {"row": "a row that loses", "times": times, "ratios": {"peer": {"ratio": 4.996}}}
     near = {"row": "a tie", "times": times, "ratios": {"peer": {"ratio": 0.996}}}
-    result = {"environment": environment, "rows": [row, near, {"row": "memory", "bytes": {"zoo": 2e6}, "ratio": 0.5}]}
+    result = {"environment": environment, "rows": [row, near]}
     (tmp_path / "cpu-2026-01-02.json").write_text(json.dumps(result))
     text = pages.page(tmp_path)
     assert "| a row that loses | 250 | 50.0 | 5.00 |" in text
     assert "| a tie | 250 | 50.0 | 1.00 |" in text
     assert "zoo is faster in 0 of 2 comparisons, and slower in 1." in text
     assert "2026-01-02, a CPU, 4 cores, 2 threads; numpy 2.0 (`cpu-2026-01-02.json`)" in text
-    assert "Memory: zoo 2 MB, ratio **0.50**." in text
     assert "No GPU has been measured" in text
     rates = {"tokens a second": {"one stream": 20.0}, "ratios of streams": {"of one stream": 2.5}}
     (tmp_path / "streams-a-2026-01-02.json").write_text(json.dumps({"environment": environment, **rates}))
